@@ -12,7 +12,7 @@ const (
 	// budgetPairs is the number of pairs of requests, one with a budget and one without; the first
 	// tenth warms up.
 	budgetPairs = 10_000
-	// budgetBar limits the additional time of a completion for an account with budgets.
+	// budgetBar is the maximum additional time of a completion for an account with budgets.
 	budgetBar = 15 * time.Microsecond
 )
 

@@ -22,8 +22,8 @@ const (
 	// burstReaders clients read states during the burst, each at this interval.
 	burstReaders   = 4
 	burstReadEvery = 20 * time.Millisecond
-	// burstBar limits the jobs' time as a multiple of the engine's, and burstReadBar the time of a read
-	// during them as a multiple of an idle server's.
+	// burstBar is the maximum time of the jobs as a multiple of the engine's time. burstReadBar is
+	// the maximum time of a read during the jobs as a multiple of an idle server's.
 	burstBar, burstReadBar = 1.05, 3.0
 )
 

@@ -17,7 +17,7 @@ import (
 const (
 	// codecFrames frames are decoded and encoded in each of codecRounds.
 	codecFrames, codecRounds = 150, 4
-	// codecBar limits the processor time of a stream in its sandbox, as a multiple of libvpx's time
+	// codecBar is the maximum CPU time of a stream in its sandbox, as a multiple of libvpx's time
 	// for the same frames.
 	codecBar = 1.3
 )

@@ -19,7 +19,7 @@ const (
 	// The editsAgain slowest looks, by elapsed time and by processor time each, are measured
 	// editsRounds times, in turns with the floor.
 	editsAgain, editsRounds = 3, 5
-	// editsBar limits the time of the slowest look, as a multiple of the time without an edit.
+	// editsBar is the maximum time of the slowest look, as a multiple of the time without an edit.
 	editsBar = 3.0
 )
 

@@ -17,7 +17,7 @@ const (
 	// that are written between checks of the size.
 	grownSize = 10 << 30
 	grownStep = 500_000
-	// grownBar limits the time of a start with this database.
+	// grownBar is the maximum time of a start with this database.
 	grownBar = 2 * time.Second
 )
 

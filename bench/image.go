@@ -19,7 +19,7 @@ const (
 	imageModel  = "gen-image-2"
 	imagePrompt = "a watercolor painting"
 	imageRounds = 9
-	// imageBar limits the difference between the response time and the engine's time.
+	// imageBar is the maximum difference between the response time and the engine's time.
 	imageBar = 100 * time.Millisecond
 )
 

@@ -24,8 +24,8 @@ const (
 	fewFiles, manyFiles = 1_000, 1_000_000
 	listPage            = 100
 	listRounds          = 400
-	// listBar limits the time of a page among many files, as a multiple of the first page among
-	// few.
+	// listBar is the maximum time of a page among many files, as a multiple of the first page's
+	// time among few.
 	listBar = 1.2
 	// fewKey is the key of the account with few files. The development key belongs to manyAccount,
 	// which has many. unsweptKey is the key of an account with as many, nine in ten of which have

@@ -43,7 +43,7 @@ http {
 }
 `
 
-// nginxTime limits the start of nginx.
+// nginxTime is the timeout for starting nginx.
 const nginxTime = 10 * time.Second
 
 // nginxProxy is a running nginx.

@@ -26,7 +26,8 @@ const (
 	realtimeFrames = 400
 	// realtimePrompt is a look of medium cost.
 	realtimePrompt = "a watercolor painting"
-	// frameBar limits the time of a frame through the server, as a multiple of the engine's time.
+	// frameBar is the maximum time of a frame through the server, as a multiple of the engine's
+	// time.
 	frameBar = 1.5
 )
 

@@ -15,8 +15,8 @@ import (
 
 const (
 	startRounds = 25
-	// startBar limits a function's start, as a multiple of the program with three AWS clients and
-	// the proxy adapter; sizeBar limits its program, in bytes.
+	// startBar is the maximum time of a function's start, as a multiple of the program with three
+	// AWS clients and the proxy adapter. sizeBar is the maximum size of its program, in bytes.
 	startBar = 1.1
 	sizeBar  = 14_000_000
 )

@@ -26,19 +26,19 @@ const (
 	// Pictures go through the server and directly in turns: videoRounds times, for videoSeconds
 	// each.
 	videoRounds, videoSeconds = 3, 10
-	// videoBar limits the delay that the server adds to a picture.
+	// videoBar is the maximum delay that the server adds to a frame.
 	videoBar = 25 * time.Millisecond
-	// firstBar limits the time until the first picture.
+	// firstBar is the maximum time until the first frame.
 	firstBar = time.Second
-	// lossSeconds is the time for which the network loses packets. settleBar limits the time after
-	// that until the latency is normal again.
+	// lossSeconds is the time for which the network loses packets. settleBar is the maximum time
+	// after that until the latency is normal again.
 	lossSeconds = 8
 	settleBar   = 2 * time.Second
-	// videoTime limits the browser's work.
+	// videoTime is the timeout for the browser's work.
 	videoTime = 5 * time.Minute
 )
 
-// lossBars limits the fraction of missing pictures for a fraction of dropped packets.
+// lossBars maps a fraction of dropped packets to the maximum fraction of missing frames.
 var lossBars = []struct{ drop, missing float64 }{{.01, .1}, {.05, .5}}
 
 // videoFiles lists the files of the browser's page; some belong to the page /realtime.

@@ -32,7 +32,7 @@ const (
 	// through concurrently for videoStreamTime.
 	videoStreams, videoBitrate, videoRate = 4, 1500, 25
 	videoStreamTime                       = 18 * time.Second // three times as long as the frames last
-	// streamBar limits the processor time of a stream, as a multiple of libvpx's time for the same
+	// streamBar is the maximum CPU time of a stream, as a multiple of libvpx's time for the same
 	// frames.
 	streamBar = 1.3
 )

@@ -63,7 +63,7 @@ type wire struct {
 	requests map[string][]byte
 }
 
-// wireTime limits one request.
+// wireTime is the timeout for one request.
 const wireTime = 30 * time.Second
 
 func dialWire(ctx context.Context, address string) (*wire, error) {

@@ -17,8 +17,8 @@ type balanced struct {
 }
 
 const (
-	// startTime limits the time until a task responds, in seconds. addressTime is the additional
-	// time of a task that looks for its public address (package ecs).
+	// startTime is the maximum time until a task responds, in seconds. addressTime is the
+	// additional time of a task that looks for its public address (package ecs).
 	startTime, addressTime = 30, 60
 )
 

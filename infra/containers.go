@@ -54,7 +54,7 @@ type container struct {
 	port int
 	// live opens the port of live video to the internet.
 	live bool
-	// grace limits the time that it may take to stop, in seconds.
+	// grace is the maximum time that it may take to stop, in seconds.
 	grace int
 	// tried makes a deployment test a task before the service gets it.
 	tried bool

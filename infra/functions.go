@@ -40,14 +40,14 @@ const (
 	// streamTimeout is API Gateway's timeout for a streamed response, in seconds. It is also the
 	// maximum run time of a function.
 	streamTimeout = 900
-	// waitTimeout limits the functions that wait for a job, in seconds: the synchronous video
-	// routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway ends a stream
-	// that is silent for 300 s.
+	// waitTimeout is the timeout of the functions that wait for a job, in seconds: the synchronous
+	// video routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway ends a
+	// stream that is silent for 300 s.
 	waitTimeout = 290
 	// verifyMemory is the memory of the function that verifies files, in MB. It includes more than
 	// one processor.
 	verifyMemory = 2048
-	// internalTimeout limits the functions that events start, in seconds.
+	// internalTimeout is the timeout of the functions that events start, in seconds.
 	internalTimeout = 60
 )
 

@@ -18,11 +18,11 @@ const (
 	// Folders that both images declare. The user of both images owns them.
 	scratchFolder = "/scratch"
 	weightsFolder = "/weights"
-	// stopTime limits the time that a container may take to stop, in seconds: the time between a
-	// spot instance's notice and its end. A worker hands its job back immediately.
+	// stopTime is the maximum time that a container may take to stop, in seconds: the time between
+	// a spot instance's notice and its end. A worker hands its job back immediately.
 	stopTime = 120
-	// engineStart limits the time until the engine server is healthy, in seconds. It loads weights
-	// with the first job that needs them.
+	// engineStart is the maximum time until the engine server is healthy, in seconds. It loads
+	// weights with the first job that needs them.
 	engineStart = 600
 )
 

@@ -42,7 +42,7 @@ type options struct {
 	MaxUpload int
 	// ContentRedirect redirects clients of the content route to signed URLs.
 	ContentRedirect bool
-	// Concurrency limits the concurrent functions of the account. Some of it is reserved
+	// Concurrency is the account's maximum number of concurrent functions. Some of it is reserved
 	// (concurrency.go); 0 reserves none.
 	Concurrency int
 	// DataAlone omits everything but tables, bucket and secret, to import those of a deleted stage
@@ -61,7 +61,7 @@ type workerOptions struct {
 	Worker string
 	// WorkerImage is the image of the worker; empty builds it from the repository.
 	WorkerImage string
-	// WorkerMax limits the number of workers.
+	// WorkerMax is the maximum number of workers.
 	WorkerMax int
 	// Smoke makes each deployment that changes the workers' task test it.
 	Smoke bool

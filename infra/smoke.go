@@ -16,8 +16,8 @@ const (
 	// smokeTimeout is the maximum run time of the function smoke, in seconds, because an engine's
 	// image of many GB takes minutes to arrive.
 	smokeTimeout = 900
-	// smokeAnswer limits how long CloudFormation waits for the function's response, in minutes. The
-	// default is an hour.
+	// smokeAnswer is the maximum time that CloudFormation waits for the function's response, in
+	// minutes. The default is an hour.
 	smokeAnswer = 20
 )
 

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// webhooksAtOnce limits the concurrent webhook functions, so that slow receivers leave the
-// account's functions to clients. Each sends up to ten webhooks.
+// webhooksAtOnce is the maximum number of concurrent webhook functions, so that slow receivers do
+// not use up the account's functions. Each sends up to ten webhooks.
 const webhooksAtOnce = 10
 
 // newWebhookQueue creates the queue that holds the next attempt of each webhook until it is due. It is a

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// settleTime limits the time after the load until usage is counted and sessions are free.
+	// settleTime is the maximum time after the load until usage is counted and sessions are free.
 	settleTime = 60 * time.Second
-	// batchMost limits the requests of a batch.
+	// batchMost is the maximum number of requests in a batch.
 	batchMost = 40
 )
 

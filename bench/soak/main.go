@@ -28,7 +28,7 @@ import (
 // metricsKey reads the server's metrics.
 const metricsKey = "soak-metrics-key"
 
-// endTime limits how long accepted jobs may take to end after the load, and quietTime how long the
+// endTime is how long accepted jobs may take to end after the load. quietTime is how long the
 // server may take to release the load's resources.
 const endTime, quietTime = 11 * time.Minute, 90 * time.Second
 

@@ -20,7 +20,7 @@ const (
 	maxFile = 256 << 20
 	// requestTime is less than API Gateway's timeout of 29 s.
 	requestTime = 24 * time.Second
-	// fileTime limits the time for a small file: a file that needs more is hostile.
+	// fileTime is the timeout for a small file: a file that needs more is hostile.
 	fileTime = 10 * time.Second
 	// readerMemory leaves half of the function's memory to this program.
 	readerMemory = 1 << 30

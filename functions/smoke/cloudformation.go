@@ -57,11 +57,11 @@ type answer struct {
 const resourceID = "smoke"
 
 const (
-	// longestAnswer limits a response to CloudFormation, in bytes of JSON (AWS CloudFormation User
-	// Guide, "Custom resource response objects").
+	// longestAnswer is the maximum size of a response to CloudFormation, in bytes of JSON (AWS
+	// CloudFormation User Guide, "Custom resource response objects").
 	longestAnswer = 4096
-	// answerTries limits the attempts to send a response; the pause between them doubles. Without a
-	// response CloudFormation waits for the resource's entire timeout.
+	// answerTries is the maximum number of attempts to send a response; the pause between attempts
+	// doubles. Without a response CloudFormation waits for the resource's entire timeout.
 	answerTries, answerPause = 5, time.Second
 )
 

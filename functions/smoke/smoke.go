@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// startTime limits the attempts to start the task. A new role is unknown for some seconds, and
-	// workers that are about to end may use up an account's quota of tasks.
+	// startTime is the timeout for all attempts to start the task. A new role is unknown for some
+	// seconds, and workers that are about to end may use up an account's quota of tasks.
 	startTime = 2 * time.Minute
-	// tryTime limits the entire attempt, so that the function can still respond: it may run for 15
-	// minutes.
+	// tryTime is the timeout for the entire attempt. The function may run for 15 minutes, so it can
+	// still respond.
 	tryTime = 13 * time.Minute
-	// stopTime limits the shutdown of a task that takes too long.
+	// stopTime is the timeout for stopping a task that takes too long.
 	stopTime = 15 * time.Second
 )
 

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// mostAtOnce limits the concurrent batches, and so the load of their requests on the model servers,
-// whose slots each process counts separately.
+// mostAtOnce is the maximum number of concurrent batches. It limits the load on the model servers,
+// because each process counts their slots separately.
 const mostAtOnce = 5
 
 func main() { lambdaevent.Main(steps) }

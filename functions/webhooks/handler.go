@@ -85,7 +85,7 @@ func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRec
 	return nil
 }
 
-// clockSkew limits the difference between the clocks of two functions.
+// clockSkew is the maximum difference between the clocks of two functions.
 const clockSkew = time.Minute
 
 // deliver attempts a delivery and queues the next. If a message is received again, an earlier call

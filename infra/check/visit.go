@@ -45,8 +45,8 @@ type visit struct {
 	// no model has.
 	video, image, live *catalog.Model
 	out                io.Writer
-	// poll is the pause between two reads. wakeTime limits the time from a job to the request for a
-	// worker.
+	// poll is the pause between two reads. wakeTime is the maximum time from a job to the request
+	// for a worker.
 	poll, wakeTime time.Duration
 	own, other     account
 	// made lists the ids of keys that the checks created.

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// MaxPreview limits a preview, in bytes.
+	// MaxPreview is the maximum size of a preview, in bytes.
 	MaxPreview = 128 << 10
 	// PreviewSide is the maximum length of a preview's longer side, in pixels.
 	PreviewSide = 512

@@ -29,10 +29,10 @@ type client struct {
 const (
 	// impatientClients is the fraction of clients that repeat a rejected request within a second.
 	impatientClients = 0.3
-	// mostTries limits the attempts to submit a job.
+	// mostTries is the maximum number of attempts to submit a job.
 	mostTries = 20
-	// imageWait limits how long a request waits for an image. A request that fails its job then
-	// takes up to cancelWait.
+	// imageWait is the maximum time that a request waits for an image. A request that fails its job
+	// then takes up to cancelWait.
 	imageWait, cancelWait = 60 * time.Second, 10 * time.Second
 )
 

@@ -12,7 +12,7 @@ type containers struct {
 	desired int
 	// starting is the number of tasks that have no container yet.
 	starting int
-	// most limits the running tasks while hardware is scarce; it is 0 at other times.
+	// most is the maximum number of running tasks while hardware is scarce; it is 0 at other times.
 	most int
 }
 

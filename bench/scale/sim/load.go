@@ -15,7 +15,7 @@ const (
 	videos = 0.6
 	// imageBurst is the mean number of images of a burst.
 	imageBurst = 8
-	// mostOfOne limits the jobs per day of one account, and MostOpen its open jobs.
+	// mostOfOne is the maximum number of one account's jobs per day, and MostOpen of its open jobs.
 	mostOfOne, MostOpen = 1_000_000, 5000
 	// Numbers of other requests per job.
 	completionsEach, sessionsEach, uploadsEach, listsEach = 2.0, 0.02, 0.2, 0.15
@@ -28,7 +28,7 @@ type account struct {
 	name, secret, tier string
 	// share is its fraction of all jobs.
 	share float64
-	// sessions limits its realtime sessions.
+	// sessions is the maximum number of its realtime sessions.
 	sessions int
 }
 

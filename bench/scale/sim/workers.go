@@ -17,7 +17,7 @@ const (
 	beatEvery     = 30 * time.Second
 	// deadlineSlack is the time before its job's deadline at which a run is stopped.
 	deadlineSlack = 3 * time.Second
-	// settleTime limits how long a report is repeated.
+	// settleTime is the maximum time for which a report is repeated.
 	settleTime = 10 * time.Second
 	// receiveTime is the time between the arrival of a message and its receipt by a waiting worker.
 	receiveTime = 30 * time.Millisecond

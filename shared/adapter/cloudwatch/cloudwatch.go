@@ -1,4 +1,4 @@
-// Package cloudwatch writes metrics of the inference gateway and the worker in the embedded
+// Package cloudwatch writes metrics from the inference gateway and the worker in the embedded
 // metric format: lines of JSON in the log, which CloudWatch converts to metrics without a call to
 // its API. It is for functions and tasks that cannot be scraped.
 package cloudwatch
@@ -73,7 +73,7 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	})
 }
 
-// Attempted writes only failed calls, because Completed counts the others.
+// Attempted writes only failed calls, because Completed counts all others.
 func (m *Metrics) Attempted(a gateway.Attempt) {
 	switch a.Outcome {
 	case gateway.Overloaded, gateway.Failed, gateway.TimedOut:

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Worker is a worker.Observer. Its only dimension is the lane. All other properties are only in
+// Worker is a worker.Observer. Its only dimension is the lane. All other properties appear only in
 // the line, for log queries.
 type Worker struct{ metrics *Metrics }
 

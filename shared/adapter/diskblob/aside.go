@@ -138,7 +138,7 @@ func (s *Store) DropAside(ctx context.Context, set Aside) error {
 	return nil
 }
 
-// DropAsideBefore deletes the blobs that were set aside before the day of the time, and returns
+// DropAsideBefore deletes the blobs that were set aside before the given time's day, and returns
 // their number.
 func (s *Store) DropAsideBefore(ctx context.Context, before time.Time) (blobs int, err error) {
 	days, err := s.asideDays()

@@ -1,8 +1,8 @@
 // Package diskblob stores blobs as files in a folder. Calls are durable: they sync the bytes, the
-// name, and the folders of its path before they return.
+// name, and the folders in its path before they return.
 //
 // The blob "jobs/a/data" is the file at that path below the root. Bytes arrive in the root's
-// folder ".tmp", which cannot be a blob's name, and get their name by a rename, so a blob is
+// folder ".tmp", which cannot be a blob's name. A rename then gives them their name, so a blob is
 // complete or absent. No call writes to an existing blob's file: replacing a blob creates a new
 // file, so a hard link is a copy.
 //
@@ -47,9 +47,9 @@ var (
 	_ blob.Linker = (*Store)(nil)
 )
 
-// Open opens or creates the root and removes leftovers of a crash.
+// Open opens or creates the root and removes leftovers from a crash.
 //
-// Errors: fault.StorageFull; errors of the file system.
+// Errors: fault.StorageFull; file system errors.
 func Open(root string) (*Store, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -69,7 +69,7 @@ func Open(root string) (*Store, error) {
 }
 
 // checkRoot fails if an entry of the root leads to another place, because blobs are renamed
-// between the folders of the root.
+// between the root's folders.
 func checkRoot(root string) error {
 	children, err := os.ReadDir(root)
 	if err != nil {
@@ -132,8 +132,8 @@ func (s *Store) arrival() string {
 	return filepath.Join(s.root, arrivals, strconv.FormatUint(s.arrived.Add(1), 10))
 }
 
-// Open returns a reader that is a file, or implements io.WriterTo with one, so that the system
-// can copy it to a connection without copying bytes through the program.
+// Open returns a reader that is a file, or implements io.WriterTo with a file, so that the system
+// can copy the bytes to a connection without passing them through the program.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("folder: open at the negative offset %d", offset)
@@ -185,7 +185,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	return file, info.Size(), nil
 }
 
-// Head returns the original's time for a blob that Copy linked, because both are the same file.
+// For a blob that Copy linked, Head returns the original's time, because both are the same file.
 func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return blob.Info{}, err

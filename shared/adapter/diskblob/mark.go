@@ -17,8 +17,9 @@ const markFile = ".mark"
 // needs no space.
 const markForm = "cutroom %s %020d\n"
 
-// ReadMark returns the mark of a root, or zero if it is missing or invalid. The root need not be
-// open. ReadMark fails if the mark is not a regular file, because reading a pipe would never end.
+// ReadMark returns the mark of a root, or zero if it is missing or invalid. The root does not have
+// to be open. ReadMark fails if the mark is not a regular file, because reading a pipe would never
+// end.
 func ReadMark(root string) (integrity.Mark, error) {
 	path := filepath.Join(root, markFile)
 	var content []byte
@@ -42,9 +43,9 @@ func ReadMark(root string) (integrity.Mark, error) {
 	return mark, nil
 }
 
-// Marker writes the mark of a root. An advance immediately survives the process, and survives the
-// machine after half a minute. After a power failure the mark may be too low, which detects less,
-// but never too high.
+// Marker writes a root's mark. An advance survives a crash of the process immediately, and a crash
+// of the machine after half a minute. After a power failure the mark may be too low, which detects
+// less, but is never too high.
 type Marker struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -52,7 +53,7 @@ type Marker struct {
 	writes   int64
 }
 
-// Marker durably writes the mark of a database, and returns its Marker.
+// Marker durably writes a database's mark and returns its Marker.
 func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
 	path := filepath.Join(s.root, markFile)
 	if kept, err := ReadMark(s.root); err != nil || kept.Database != mark.Database {

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// bufferSize is large enough that the cost of system calls does not matter.
+	// bufferSize is large enough that the overhead of system calls does not matter.
 	bufferSize = 256 << 10
-	// buffersAhead limits the buffers that may wait for the disk while the next is read. With the
-	// two in use they limit the memory of a Put.
+	// buffersAhead is the maximum number of buffers that wait for the disk while the next one is
+	// read. Together with the two in use, they limit the memory of a Put.
 	buffersAhead = 4
 )
 
@@ -22,7 +22,8 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	if err != nil {
 		return 0, err
 	}
-	// After closing, the file is read-only, because other programs get links to it and must not change it.
+	// Once closed, the file is read-only, because other programs get links to it and must not
+	// change it.
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {
 		return 0, fileError("put", err)

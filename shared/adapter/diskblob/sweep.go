@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// listed limits the entries of a folder that one call reads.
+// listed is the maximum number of folder entries that one call reads.
 const listed = 256
 
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {

@@ -60,7 +60,7 @@ func (w *writer) run() {
 			written += int64(n)
 		}
 		w.store.buffers.Put(c.buffer)
-		// Start early, so that the final sync has little to do.
+		// Start writing early, so that the final sync has little to do.
 		if written-sent >= writeback {
 			startWriteback(w.file, sent, written-sent)
 			sent = written

@@ -49,7 +49,8 @@ func optionalTime(millis int64) time.Time {
 	return time.UnixMilli(millis).UTC()
 }
 
-// reader reads attributes of an item. err is the error of the first attribute with an unexpected type.
+// reader reads an item's attributes. err is the error for the first attribute with an unexpected
+// type.
 type reader struct {
 	item item
 	err  error

@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// auditPrefix and an account's name are the partition of the account's entries in the table of
-// usage. The id of an entry is its sort key.
+// auditPrefix and an account's name are the partition of the account's entries in the usage table.
+// An entry's id is its sort key.
 const auditPrefix = "audit/"
 
-// Audit is an audit.Log in the table of usage, whose TTL deletes entries.
+// Audit is an audit.Log in the usage table, whose TTL deletes entries.
 type Audit struct {
 	client *dynamodb.Client
 	table  string

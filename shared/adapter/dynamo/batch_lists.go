@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// List makes a consistent read of the list, and one more per hundred records.
+// List makes a consistent read of the list, and one more read per hundred records.
 func (s *Batches) List(ctx context.Context, account, after string, limit int) ([]batch.Batch, error) {
 	if after == "" {
 		after = afterBatchIDs
@@ -52,8 +52,8 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 	return ids, nil
 }
 
-// parts returns the items of a partition between two parts, inclusive, in ascending or descending
-// order of their parts. A page has at most page items. 0 means a megabyte.
+// parts returns a partition's items between two parts, inclusive, in ascending or descending order
+// of parts. A page has at most page items, or for 0 a megabyte.
 func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
 	ascending := from <= to
 	input := &dynamodb.QueryInput{
@@ -67,8 +67,8 @@ func (s *Batches) parts(ctx context.Context, partition, from, to string, page in
 	return queried(ctx, s.client, input)
 }
 
-// records returns the items of the batches with the ids, in the order of the ids. It omits
-// missing batches.
+// records returns the items of the batches with the given ids, in the same order. It omits missing
+// batches.
 func (s *Batches) records(ctx context.Context, ids []string) ([]item, error) {
 	known := make(map[string]item, len(ids))
 	for left := ids; len(left) > 0; left = left[min(itemsAtOnce, len(left)):] {
@@ -193,7 +193,7 @@ func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// forget deletes the record of a batch, and its entries in lists.
+// forget deletes a batch's record and its list entries.
 func (s *Batches) forget(ctx context.Context, account, id, part string) error {
 	var writes []types.TransactWriteItem
 	for _, key := range []item{batchKey(id), listKey(account, id), indexKey(part)} {
@@ -230,7 +230,7 @@ func (s *Batches) Known(ctx context.Context, id string) (bool, error) {
 
 var _ batch.Claims = (*Batches)(nil)
 
-// Standings makes a consistent read of the list, and one more per hundred records.
+// Standings makes a consistent read of the list, and one more read per hundred records.
 func (s *Batches) Standings(ctx context.Context) ([]batch.Standing, error) {
 	items, err := s.listItems(ctx, openBatches, 0)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Batches implements batch.Store, batch.Progress and batch.Retention in the table of usage,
-// because one transaction stores results and counts their usage.
+// Batches implements batch.Store, batch.Progress and batch.Retention in the usage table, because
+// one transaction stores results and counts their usage.
 //
 // Each batch has its own partition with its record and an item for each chunk. An account's
 // partition lists the ids of its batches and holds the set of its open batches. Another partition
@@ -47,8 +47,8 @@ const (
 	// chunkPrefix precedes a chunk's number with leading zeros.
 	chunkPrefix = "chunk/"
 	chunkDigits = 9
-	// batchListPrefix and an account form the partition of the list of its batches. openBatchPart
-	// is the part of the set of open batches.
+	// batchListPrefix and an account form the partition with the list of its batches. openBatchPart
+	// is the part with the set of open batches.
 	batchListPrefix = "batches/"
 	openBatchPart   = "open"
 	// batchIDs and afterBatchIDs sort before and after the ids of all batches.

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/budget"
 )
 
-// allocationTries limits the attempts to write an allocation while others change it or its
-// counter.
+// allocationTries is the maximum number of attempts to write an allocation while others change it
+// or its counter.
 const allocationTries = 20
 
 type storedAllocation struct {
@@ -175,7 +175,7 @@ func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	return busy(errors.New("the allocation keeps changing"))
 }
 
-// endAllocation ends an allocation unless it has changed, and reports whether it did.
+// endAllocation ends an allocation unless it has changed, and reports whether it ended.
 func (b *Budgets) endAllocation(ctx context.Context, c budget.Counter, l storedAllocation, condition string) (bool, error) {
 	values := item{":amount": number(l.amount)}
 	if condition == isSeen {

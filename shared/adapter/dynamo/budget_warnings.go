@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// WarningPart is the part of the item of a warning with a receiver. The item is written once, so
+// WarningPart is the part of the item for a warning with a receiver. The item is written once, so
 // it appears once in the table's stream.
 const WarningPart = "warning"
 
@@ -95,7 +95,7 @@ func (b *Budgets) Warning(ctx context.Context, id string) (budget.Warning, error
 	return NewWarnings(b.client, b.table).Warning(ctx, id)
 }
 
-// Warnings reads the warnings in the table of usage, for the function that sends them.
+// Warnings reads the warnings in the usage table, for the function that sends them.
 type Warnings struct {
 	client *dynamodb.Client
 	table  string
@@ -131,8 +131,8 @@ func warningKey(id string) item {
 	return item{"id": text(warningsPrefix + id), "part": text(WarningPart)}
 }
 
-// NewWarning returns the first attempt to send a warning, from a new image in the stream of the
-// table of usage. It returns false for any other item.
+// NewWarning returns the first attempt to send a warning, from a new image in the usage table's
+// stream. It returns false for any other item.
 func NewWarning(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)
 	noted, there := image["noted_at"]

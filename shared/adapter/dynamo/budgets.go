@@ -19,13 +19,13 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets is a budget.Store in the table of usage.
+// Budgets is a budget.Store in the usage table.
 //
-// The budgets of an account are the items of one partition. Each counter has its own partition,
-// with an item for the used number and an item per allocation, so that one query reads both. One
-// transaction changes the number and an allocation. The condition on the number enforces the
-// limit. The condition on the allocation distinguishes a retry from another write. A warning with
-// a receiver has its own partition. The table's stream delivers it to the function that sends it.
+// An account's budgets are the items of one partition. Each counter has its own partition, with an
+// item for the used number and an item per allocation, so that one query reads all. One transaction
+// changes the number and an allocation. The condition on the number enforces the limit. The
+// condition on the allocation distinguishes a retry from another write. A warning with a receiver
+// has its own partition. The table's stream delivers it to the function that sends it.
 type Budgets struct {
 	client  *dynamodb.Client
 	table   string
@@ -39,15 +39,16 @@ type Budgets struct {
 	timeRead  time.Duration
 }
 
-// Machine is a clock that runs while the process is stopped and cannot be set (see package boottime).
+// Machine is a clock that cannot be set and that also runs while the process is stopped (see
+// package boottime).
 type Machine interface {
 	Now() time.Duration
 }
 
 var _ budget.Store = (*Budgets)(nil)
 
-// NewBudgets returns the budgets in the table. newID returns a unique text that identifies a
-// write when it is retried after a lost response.
+// NewBudgets returns the budgets in the table. newID returns a unique text. It identifies a write
+// that is retried after a lost response.
 func NewBudgets(client *dynamodb.Client, table string, machine Machine, newID func() string) *Budgets {
 	return &Budgets{client: client, table: table, machine: machine, newID: newID}
 }
@@ -56,7 +57,7 @@ const (
 	budgetPrefix, counterPrefix = "budget/", "budget-used/"
 	warningsPrefix              = "budget-warning/"
 	usedPart, allocationPrefix  = "used", "lease/"
-	// keptCounters is the time for which counters and allocations are kept after their window.
+	// keptCounters is how long counters and allocations are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 )
 
@@ -125,7 +126,7 @@ type condition struct {
 }
 
 // change writes a budget, or deletes it if after is nil, with its entry in the audit log. It
-// starts again if another call has changed the budget since it was read.
+// starts over if another call has changed the budget since it was read.
 //
 // Errors: fault.NotFound if the budget to delete does not exist.
 func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, after *budget.Budget,
@@ -266,8 +267,8 @@ func (b *Budgets) noteTime(metadata smithy.Metadata) {
 	b.storeTime, b.timeRead = now, b.machine.Now()
 }
 
-// storeNow returns DynamoDB's time in seconds since 1970, derived from its last response. It is
-// never ahead, because a response is read after it was made, and DynamoDB rounds seconds down.
+// storeNow returns DynamoDB's time in seconds since 1970, derived from its last response. The
+// result is never ahead: a response is read after it was made, and DynamoDB rounds seconds down.
 func (b *Budgets) storeNow() (now int64, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// callTime limits a call with its retries (see calls.tsv of awstest). Every write in this package
-// may be retried.
+// callTime is the timeout for a call with its retries (see calls.tsv of awstest). Every write in
+// this package may be retried.
 const callTime = awsclient.CallTime
 
-// NewClient returns a client for the stores of this package. Each of its calls ends after callTime.
+// NewClient returns a client for this package's stores. Each of its calls ends after callTime.
 func NewClient(config aws.Config) *dynamodb.Client {
 	config.HTTPClient = awsclient.HTTPClient(config, 0)
 	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {

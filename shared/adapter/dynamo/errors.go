@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// storeError converts the error of a call to a fault that shows whether a retry may succeed. It
-// returns faults unchanged.
+// storeError converts a call's error to a fault that shows whether a retry may succeed. It returns
+// faults unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil

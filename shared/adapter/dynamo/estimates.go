@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimatesAge is the time for which estimates are kept after the last worker published them. No
-// worker may run for days.
+// estimatesAge is how long estimates are kept after the last worker published them. There may be
+// days without a worker.
 const estimatesAge = 14 * 24 * time.Hour
 
-// Estimates implements job.EstimateStore in the table of jobs.
+// Estimates implements job.EstimateStore in the jobs table.
 type Estimates struct {
 	client *dynamodb.Client
 	table  string

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// The items of the table of files. An account's name contains no slash, so the names of partitions
-// do not collide.
+// The items of the files table. An account's name contains no slash, so the names of partitions do
+// not collide.
 const (
 	// filePrefix begins the id of a file's own item in its account's partition. These items, in
 	// the order of their ids, are the account's list of files.
@@ -23,8 +23,8 @@ const (
 	// bytes from the count.
 	md5Prefix = "md5/"
 	// promisePrefix and a file's id form the id of a pending file's entry, which counts in the
-	// same way. They are also the partition of the pending file, so that it can be read without
-	// its account.
+	// same way. They are also the pending file's partition, so that it can be read without its
+	// account.
 	promisePrefix = "promise/"
 	promiseItem   = "promise"
 	// reservationPrefix and the id of a reservation form the id of its entry.
@@ -32,7 +32,7 @@ const (
 	// storageItem is the id of an account's count of stored bytes and pending files.
 	storageItem = "storage"
 
-	// filesByEnd is the index of entries by the end times of their files.
+	// filesByEnd is the index of entries by their files' end times.
 	filesByEnd = "files-by-end"
 )
 
@@ -82,8 +82,8 @@ func ownItem(f file.File) fileItem {
 	return i
 }
 
-// promiseGrace is the time for which a pending file is kept after UploadUntil. A request that
-// started in time may still send the bytes.
+// promiseGrace is how long a pending file is kept after UploadUntil. A request that started in time
+// may still send the bytes.
 const promiseGrace = time.Hour
 
 func promiseOf(f file.File) fileItem {
@@ -134,10 +134,10 @@ func readFile(i item) (file.File, error) {
 	return read.file(), nil
 }
 
-// RemovedFile returns the file of a removed item, from an old image in the table's stream. The
-// file expired, was deleted, or was pending and never arrived. The caller deletes its bytes and
-// then calls Free. Both may be repeated. RemovedFile returns false if the removal of the item
-// does not end a file.
+// RemovedFile returns the file that a removed item described, from an old image in the table's
+// stream. The file expired, was deleted, or was pending and never arrived. The caller deletes its
+// bytes and then calls Free. Both may be repeated. RemovedFile returns false if the removal of the
+// item does not end a file.
 func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
 	text := textOf(image)
 	boolean := func(name string) bool {

@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// walk limits the files that one List reads. It matters if many files have expired that
-	// DynamoDB has not deleted yet.
+	// walk is the maximum number of files that one List reads. It matters if DynamoDB has not yet
+	// deleted many expired files.
 	walk = 2000
-	// longestPage limits the files that one call reads. They fit into the megabyte that a call returns.
+	// longestPage is the maximum number of files that one call reads. They fit into the megabyte
+	// that a call returns.
 	longestPage = 1000
-	// firstMatches is the number of files that the first call for an MD5 reads.
+	// firstMatches is how many files the first call for an MD5 reads.
 	firstMatches = 5
 )
 
@@ -76,7 +77,8 @@ type pages struct {
 	ended bool
 }
 
-// pagesOf returns the pages after the item with the id. size limits the items of the first page.
+// pagesOf returns the pages after the item with the id. size is the maximum number of items on the
+// first page.
 func (s *Files) pagesOf(account, prefix, after string, size int) *pages {
 	p := &pages{files: s, account: account, prefix: prefix, size: size}
 	if after != "" {

@@ -11,14 +11,14 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reserveTries limits the attempts to reserve while the size is unexpected, or while others
-// compete for the last of the storage.
+// reserveTries is the maximum number of attempts to reserve while the size is unexpected, or while
+// others compete for the remaining storage.
 const reserveTries = 20
 
 // A reservation is an entry (see file_item.go). It counts until it is removed: when its upload
 // has ended, or when it has expired and another upload of its account needs the storage.
 
-// Reserve is one transaction. If the account is nearly full, it takes more calls.
+// Reserve is one transaction. If the account is nearly full, Reserve takes more calls.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -73,7 +73,7 @@ func (s *Files) reserve(
 	return r, busy(nil)
 }
 
-// hold changes a reservation from before to after bytes, unless the account has too little
+// hold changes a reservation's size from before to after bytes, unless the account has too little
 // storage under the limits in c.
 //
 // Errors: refusal if the reservation does not have the size before.
@@ -84,7 +84,7 @@ func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int6
 	return s.commit(ctx, r.Account, []types.TransactWriteItem{s.holds(r, before, after)}, c)
 }
 
-// holds returns the write that changes a reservation from before to after bytes.
+// holds returns the write that changes a reservation's size from before to after bytes.
 func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWriteItem {
 	put := &types.Put{TableName: &s.table, Item: item{
 		"account": text(r.Account), "id": text(reservationPrefix + r.ID), "ends_at": text(endText(r.Until)),

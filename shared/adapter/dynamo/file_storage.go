@@ -12,16 +12,16 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// freeBatch limits the entries that one transaction removes. A transaction can have a hundred
-// writes: two per pending file, and one for the count.
+// freeBatch is the maximum number of entries that one transaction removes. A transaction can have a
+// hundred writes: two per pending file, and one for the count.
 const freeBatch = 49
 
-// countChange is a change of an account's stored bytes and pending files, with their limits.
+// countChange is a change to an account's stored bytes and pending files, with their limits.
 type countChange struct {
 	bytes    int64
 	promises int
-	// limit and most limit the bytes and the pending files. 0 means no limit. spare is the number
-	// of bytes that must remain free.
+	// limit and most are the maximum numbers of bytes and of pending files. 0 means no limit. spare
+	// is the number of bytes that must remain free.
 	limit, spare int64
 	most         int
 }
@@ -66,7 +66,7 @@ func (s *Files) commit(ctx context.Context, account string, writes []types.Trans
 	return full{bytes: !many, promises: many}, nil
 }
 
-// change is the content of a transaction: the count of an account, and the other writes.
+// change is the content of a transaction: the change to an account's count, and the other writes.
 type change struct {
 	writes []types.TransactWriteItem
 	count  countChange
@@ -189,9 +189,9 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 	return storeError("abandon a pending file", err)
 }
 
-// freeEnded frees a batch of an account's entries that have ended by the time, and returns their
-// number. The index may still have entries that were just removed, so it reads until it has freed
-// an entry or the index ends.
+// freeEnded frees a batch of an account's entries that have ended by the given time, and returns
+// their number. The index may still have entries that were just removed, so freeEnded reads until
+// it has freed an entry or the index ends.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (int, error) {
 	for start := item(nil); ; {
 		entries, next, err := s.ended(ctx, account, now, start)

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// FleetStore implements fleet.Store in the table of jobs.
+// FleetStore implements fleet.Store in the jobs table.
 type FleetStore struct {
 	client *dynamodb.Client
 	table  string

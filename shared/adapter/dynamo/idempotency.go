@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// IdempotencyKeys is an idempotency.Store. A key is one item in the table of usage, because every
+// IdempotencyKeys is an idempotency.Store. A key is one item in the usage table, because every
 // function with callers may already write to that table.
 type IdempotencyKeys struct {
 	client *dynamodb.Client

@@ -8,14 +8,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// isOpen is the condition of a job that has not ended.
+// isOpen is the condition that a job has not ended.
 const isOpen = "#status IN (:pending, :processing)"
 
 // isRun is the condition that the job is open and its current run has the nonce.
 const isRun = "#nonce = :nonce AND " + isOpen
 
-// JobEnd is a conditional update that ends a job. Runs performs it with a call. The state machine
-// of package stepfn has the updates for failures in its definition, so both end jobs on the same
+// JobEnd is a conditional update that ends a job. Runs performs it with a call. The definition of
+// package stepfn's state machine contains the updates for failures, so both end jobs on the same
 // conditions.
 type JobEnd struct {
 	// Update and Condition are expressions. Names holds their attribute placeholders.

@@ -14,9 +14,9 @@ import (
 
 // A job's budget holds are in its record, and each is also an allocation next to its counter,
 // with the job's id. The transaction that completes the job ends the allocation. A process that
-// ends the job in another way ends it after writing the record. If the state machine wrote the
-// end, or a process died, the allocation expires like any other that is not renewed: holdSlack
-// after the job's deadline, when the job can no longer complete.
+// ends the job in another way ends the allocation after writing the record. If the state machine
+// wrote the end, or a process died, the allocation expires like any other that is not renewed:
+// holdSlack after the job's deadline, when the job can no longer complete.
 const holdSlack = 5 * time.Minute
 
 func holdsOf(claims []budget.Claim) []budget.Hold {
@@ -44,7 +44,8 @@ func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
 	}}
 }
 
-// settleHold returns the writes that end a hold. The first write fails if the hold has ended.
+// settleHold returns the writes that end a hold. The first write fails if the hold has already
+// ended.
 func (b *Budgets) settleHold(id string, s budget.Settlement) []types.TransactWriteItem {
 	return append([]types.TransactWriteItem{{Delete: &types.Delete{
 		TableName: &b.table, Key: holdKey(s.Hold, id), ConditionExpression: aws.String("attribute_exists(taken)"),

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job has two items under its id. The record changes while the job runs, the request does not.
+// A job has two items under its id. The record changes while the job runs; the request does not.
 const (
 	RecordPart  = "record"
 	requestPart = "request"
@@ -127,7 +127,7 @@ func readJob(recordItem, requestItem item) (job.Job, error) {
 	return j, nil
 }
 
-// readRecord returns the job of a record, without its request.
+// readRecord returns the job in a record, without its request.
 func readRecord(recordItem item) (job.Job, error) {
 	var r jobRecord
 	if err := attributevalue.UnmarshalMap(recordItem, &r); err != nil {

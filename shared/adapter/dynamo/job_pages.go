@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// pageBatch limits the complete jobs, of two items each, that DynamoDB reads in one call.
+	// pageBatch is the maximum number of complete jobs, of two items each, that DynamoDB reads in
+	// one call.
 	pageBatch = itemsAtOnce / 2
-	// searchWalk limits the jobs that one List reads for a search, because no index helps.
+	// searchWalk is the maximum number of jobs that one List reads for a search, because no index
+	// helps.
 	searchWalk = 500
 )
 
@@ -26,7 +28,7 @@ const (
 // attribute status (see jobRecord.OpenStatus), so a job writes the index twice.
 const jobsByAccount = "jobs-by-account"
 
-// List makes one read of the index, where a record appears within about a second, and one batch
+// List makes one read of the index, in which a record appears within about a second, and one batch
 // read per pageBatch jobs, which returns their current state. It makes more reads if few jobs
 // match.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
@@ -79,8 +81,8 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	return filter.Matches(entry)
 }
 
-// entries reads a page of at most size entries of the index below the id after, highest id first.
-// more reports whether entries follow.
+// entries reads a page of at most size index entries below the id after, highest id first. more
+// reports whether entries follow.
 func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
 	condition, values := "#account = :account", item{":account": text(account)}
 	names := named("account")
@@ -106,8 +108,8 @@ func (s *Jobs) entries(ctx context.Context, account, after string, size int) (en
 	return entries, got.LastEvaluatedKey != nil && len(entries) > 0, nil
 }
 
-// matching returns the jobs with the ids (at most pageBatch) that match the filter at the time
-// now, in the order of the ids.
+// matching returns the jobs with the given ids (at most pageBatch) that match the filter at the
+// time now, in the same order.
 func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, now time.Time) ([]job.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -155,7 +157,7 @@ func readItems(
 	return readAsked(ctx, client, table, asked)
 }
 
-// readAsked reads the items of a request, in any order. It omits missing items.
+// readAsked reads the items in a request, in any order. It omits missing items.
 func readAsked(
 	ctx context.Context, client *dynamodb.Client, table string, asked types.KeysAndAttributes,
 ) (items []item, err error) {

@@ -36,10 +36,10 @@ type Lengths interface {
 
 // Jobs is a job.Store and a job.Runs.
 //
-// One transaction accepts a job. It writes the record, the request, a set of the account's open
-// jobs, whose size keeps the account's limit exact, the usage, and the job's budget holds. Then
-// the job is queued. If a process dies between the two steps, the record remains with an id that
-// no client received. That job ends at its deadline.
+// One transaction accepts a job. It writes the record, the request, the usage, the job's budget
+// holds, and a set of the account's open jobs, whose size keeps the account's limit exact. Then the
+// job is queued. If a process dies between the two steps, the record remains with an id that no
+// client received. That job ends at its deadline.
 type Jobs struct {
 	*Runs
 	dispatcher  Dispatcher
@@ -67,7 +67,7 @@ func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
 	return []types.TransactWriteItem{write}
 }
 
-// Accept is one transaction and one call of the dispatcher. A limit of 0 means maxOpen.
+// Accept makes one transaction and one call to the dispatcher. A limit of 0 means maxOpen.
 func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

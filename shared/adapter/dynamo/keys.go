@@ -29,7 +29,7 @@ import (
 // update its tokens.
 type Keys struct {
 	client *dynamodb.Client
-	// table holds the keys, and log the audit log.
+	// table holds the keys, and log holds the audit log.
 	table, log string
 }
 
@@ -250,7 +250,7 @@ const (
 	keptExpired = time.Hour
 )
 
-// tokenItem is the item of a token. Times are in milliseconds, TTL is in seconds.
+// tokenItem is a token's item. Times are in milliseconds, and TTL is in seconds.
 type tokenItem struct {
 	ID string `dynamodbav:"id"`
 	// Key is the id of the key that the token was minted from.

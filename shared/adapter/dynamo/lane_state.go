@@ -11,11 +11,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// laneStateFor is the time for which a process caches the state of a lane. Each submission needs
-// the state twice, and each request for a pending job once.
+// laneStateFor is how long a process caches a lane's state. Each submission needs the state twice,
+// and each request for a pending job once.
 const laneStateFor = 5 * time.Second
 
-// laneState is the recorded state of a lane: its last runs, and the workers.
+// laneState is a lane's recorded state: its last runs and its workers.
 type laneState struct {
 	runs  []job.RunTime
 	fleet job.Fleet
@@ -106,7 +106,8 @@ var (
 	_ job.RunTimes = (*Jobs)(nil)
 )
 
-// Queue makes one call of SQS and one read, or no read within laneStateFor. SQS does not count by account.
+// Queue makes one call to SQS and one read, or no read within laneStateFor. SQS does not count by
+// account.
 func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (queue job.Queue, err error) {
 	if queue.Waiting, queue.Running, err = s.lengths.Depth(ctx, lane); err != nil {
 		return job.Queue{}, err

@@ -21,7 +21,8 @@ const (
 	// a read keeps roughly the latest, at most runsOfAccount of an account, and a retry changes nothing.
 	runTimePrefix             = "run_"
 	recentRuns, runsOfAccount = 20, 5
-	// runTimeFor limits the age of run times, because accounts that stop sending jobs do not replace theirs.
+	// runTimeFor is the maximum age of run times, because accounts that stop sending jobs do not
+	// replace theirs.
 	runTimeFor = 24 * time.Hour
 	// runModelPrefix, runAccountPrefix and runEndPrefix begin the attributes with models,
 	// accounts and ends. Version 0.1.0 wrote neither accounts nor ends.
@@ -55,9 +56,9 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 
 const (
 	workersPart = "workers"
-	// BeatEvery is the interval at which a worker records that it is running, and WarmFor the
-	// time after that for which it counts as running. A worker does not replace a time younger
-	// than freshFor, because it records the next one before that time is old.
+	// BeatEvery is how often a worker records that it is running. WarmFor is how long it then
+	// counts as running. A worker does not replace a time younger than freshFor, because it records
+	// the next one before that time is old.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second

@@ -14,10 +14,10 @@ import (
 )
 
 // An account's open jobs are stored as eight sets of ids, because the cost of a write grows with
-// the size of the set. The limit is divided among the sets and thus exact. The transaction that
-// records a job adds it to a set. The process that completes or cancels the job removes it
-// afterwards, and the state machine removes a job that it fails. If a crash happens between the
-// two writes, the job stays in its set until dropEnded removes it.
+// the size of the set. The limit stays exact, because it is divided among the sets. The transaction
+// that records a job adds it to a set. The process that completes or cancels the job removes it
+// afterwards, and the state machine removes a job that it fails. If a crash happens between the two
+// writes, the job stays in its set until dropEnded removes it.
 
 const (
 	// openSets is the number of sets of an account.
@@ -89,7 +89,7 @@ func openLimit(limit int) int {
 	return min(limit, maxOpen)
 }
 
-// portionOf returns one portion of an amount that is divided evenly.
+// portionOf returns one portion of an evenly divided amount.
 func portionOf(all, among, index int) int {
 	portion := all / among
 	if index < all%among {

@@ -35,18 +35,18 @@ type Rates struct {
 	seen map[string]int64
 }
 
-// NewRates returns the rates that are counted in the table of usage. newID returns a unique text
-// that distinguishes a retry from the write of another caller.
+// NewRates returns the rates that are counted in the usage table. newID returns a unique text that
+// distinguishes a retry from another caller's write.
 func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Rates {
 	return &Rates{client: client, table: table, now: now, newID: newID, seen: map[string]int64{}}
 }
 
 const (
 	ratePart = "rate"
-	// keptRates is the time for which the item of a rate is kept after its burst is available
-	// again. It then means the same as no item.
+	// keptRates is how long a rate's item is kept after its burst is available again. From then on
+	// the item means the same as no item.
 	keptRates = time.Hour
-	// mostSeen limits the items that a process remembers.
+	// mostSeen is the maximum number of items that a process remembers.
 	mostSeen = 20_000
 )
 
@@ -62,12 +62,12 @@ type count struct {
 	rate      ratelimit.Rate
 	partition string
 	n         int
-	// now is the time of the count. cost is the amount by which it moves the item's time. If the
-	// item's time is after far, a wrong clock moved it there, and the item starts again.
+	// now is the time of the count. cost is how far the count moves the item's time. If the item's
+	// time is after far, a wrong clock moved it there, and the item starts over.
 	now, cost, far int64
 }
 
-// Take starts a name again if its rate has changed.
+// Take resets a name whose rate has changed.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil
@@ -182,7 +182,7 @@ func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error)
 }
 
 // moveOn adds the cost to the time of a name that is in use, unless others have moved the time
-// beyond until, or it has passed. The time of a name in use is after now and only increases.
+// beyond until or the time has passed. The time of a name in use is after now and only increases.
 func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, wholeAt int64, err error) {
 	return c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost",
 		"whole_at BETWEEN :now AND :until AND last_count <> :count",

@@ -42,11 +42,12 @@ const (
 	leasePrefix   = "lease/"
 	slotPrefix    = "slot/"
 
-	// mostSlots limits the open slots of an account. The item is then almost as large as DynamoDB allows.
+	// mostSlots is the maximum number of open slots per account. The item is then almost as large
+	// as DynamoDB allows.
 	mostSlots = 4000
-	// takeTries limits the retries of Take after it has freed slots.
+	// takeTries is the maximum number of retries of Take after it has freed slots.
 	takeTries = 20
-	// slotBatch limits the slots that one write removes.
+	// slotBatch is the maximum number of slots that one write removes.
 	slotBatch = 50
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Signers keeps the certificates of workers that sign results, in the table of jobs. With them, a
-// program that verifies results recognizes the service without access to the key.
+// Signers keeps the certificates of workers that sign results in the jobs table. They let a program
+// that verifies results recognize the service without access to the key.
 type Signers struct {
 	client *dynamodb.Client
 	table  string

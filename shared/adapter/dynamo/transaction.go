@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// ConflictTries limits the attempts of a transaction that conflicts with another on the same
-	// items. conflictWait is the longest wait before the second attempt. It doubles up to
-	// longestWait. Fifty concurrent writers of one item all succeed with these values.
+	// ConflictTries is the maximum number of attempts for a transaction that conflicts with another
+	// on the same items. conflictWait is the longest wait before the second attempt. It doubles up
+	// to longestWait. Fifty concurrent writers of one item all succeed with these values.
 	ConflictTries = 40
 	conflictWait  = 10 * time.Millisecond
 	longestWait   = 400 * time.Millisecond
@@ -30,7 +30,7 @@ const (
 )
 
 // throttled reports whether a transaction was cancelled because a partition or a table has no
-// capacity left. The SDK recognizes only throttled calls.
+// capacity left. The SDK only recognizes throttled calls.
 func throttled(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	return errors.As(err, &cancelled) && slices.ContainsFunc(cancelled.CancellationReasons,
@@ -45,8 +45,8 @@ func transact(ctx context.Context, client *dynamodb.Client, writes []types.Trans
 	return transactOnce(ctx, client, writes, nil)
 }
 
-// transactOnce is like transact, with a token of the caller. DynamoDB performs calls with the
-// same token and the same writes once within ten minutes.
+// transactOnce is like transact, with the caller's token. Within ten minutes, DynamoDB performs
+// calls with the same token and the same writes once.
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -62,8 +62,8 @@ func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.T
 	}
 }
 
-// LongestConflictWait returns the longest wait after an attempt of a transaction. The first
-// attempt is 1.
+// LongestConflictWait returns the longest wait after an attempt at a transaction. The first attempt
+// is 1.
 func LongestConflictWait(try int) time.Duration {
 	return min(conflictWait<<min(max(try-1, 0), 10), longestWait)
 }
@@ -108,7 +108,7 @@ func (r *refusal) Error() string { return r.err.Error() }
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal converts the error of a cancelled transaction to a refusal if a condition was false.
+// asRefusal converts a cancelled transaction's error to a refusal if a condition was false.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// usageShards is the number of items that hold the use of one model on one day. Each has its
+	// usageShards is the number of items that hold the usage of one model on one day. Each has its
 	// own partition, so that concurrent transactions rarely write the same item.
 	usageShards = 8
-	// addsAtOnce limits the records that one Add writes concurrently.
+	// addsAtOnce is the maximum number of records that one Add writes concurrently.
 	addsAtOnce = 8
 	// afterSlash is the character after the slash in sort order. In the part of an item, a slash
 	// ends the day.
@@ -32,10 +32,10 @@ const (
 
 // Usage is a usage.Store.
 //
-// An item has the use of one model by a key of an account on one day, in one of usageShards.
-// Items of version 0.1.0 may have no key. A transaction of one write adds a record. Its token is
-// derived from the record's id. DynamoDB performs transactions with the same token once within
-// ten minutes, so records do not need items.
+// An item has an account's usage of one model with one key on one day, in one of usageShards. Items
+// of version 0.1.0 may have no key. A transaction of one write adds a record. Its token is derived
+// from the record's id. DynamoDB performs transactions with the same token once within ten minutes,
+// so records do not need items.
 type Usage struct {
 	client *dynamodb.Client
 	table  string
@@ -45,7 +45,7 @@ var _ usage.Store = (*Usage)(nil)
 
 func NewUsage(client *dynamodb.Client, table string) *Usage { return &Usage{client, table} }
 
-// usageItem is the item for the use of a model on a day.
+// usageItem is the item for the usage of a model on a day.
 type usageItem struct {
 	Account          string    `dynamodbav:"id"`
 	Part             string    `dynamodbav:"part"`
@@ -105,7 +105,7 @@ func usagePartition(account string, shard uint32) string {
 	return fmt.Sprintf("%s#%d", account, shard)
 }
 
-// usagePart returns the part of the item for the use of a model by a key on a day.
+// usagePart returns the part of the item for the usage of a model with a key on a day.
 func usagePart(day usage.Day, model, key string, shard uint32) string {
 	return fmt.Sprintf("%s/%s/%s/%d", day, model, url.PathEscape(key), shard)
 }
@@ -147,8 +147,8 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	}}, len(additions) > 0
 }
 
-// Totals makes one consistent read for each of usageShards partitions, and another for each
-// further megabyte, which holds some thousands of models and days.
+// Totals makes one consistent read for each of the usageShards partitions, and one more for each
+// further megabyte, which holds thousands of models and days.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	if first > last {
 		return nil, nil

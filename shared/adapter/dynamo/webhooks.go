@@ -22,7 +22,7 @@ const webhookPart = "webhook"
 // attemptsAttribute holds the list of attempts, each as JSON.
 const attemptsAttribute = "attempts"
 
-// Webhooks is a webhook.Store in the table of jobs, for jobs and budget warnings.
+// Webhooks is a webhook.Store in the jobs table, for jobs and budget warnings.
 type Webhooks struct {
 	client *dynamodb.Client
 	table  string
@@ -84,7 +84,7 @@ func encodeAttempt(a webhook.Attempt) (types.AttributeValue, error) {
 	return kept, nil
 }
 
-// Record is one write, on the condition that the attempt's number is the next.
+// Record is one write, conditional on the attempt's number being the next one.
 func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	kept, err := encodeAttempt(a)
 	if err != nil {
@@ -129,7 +129,7 @@ func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.S
 	return webhook.First(text("id"), cmp.Or(text(ownerAttribute), text("account")), ended), err == nil
 }
 
-// textOf returns a function that reads text attributes of a stream's image.
+// textOf returns a function that reads text attributes from a stream's image.
 func textOf(image map[string]events.DynamoDBAttributeValue) func(name string) string {
 	return func(name string) string {
 		value, there := image[name]

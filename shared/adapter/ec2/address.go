@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// addressTime limits how long Find waits for a task's public address. AWS associates it at
-	// about the time when the containers start.
+	// addressTime is the maximum time that Find waits for a task's public address. AWS associates
+	// it at about the time when the containers start.
 	addressTime  = time.Minute
 	addressAgain = 2 * time.Second
 	callTime     = 10 * time.Second
@@ -35,7 +35,7 @@ const (
 	longestInterfaces = 1 << 20
 )
 
-// errNoPublic means that a task's interface has no public address, or has none yet.
+// errNoPublic means that a task's interface has no public address (yet).
 var errNoPublic = errors.New("the task's interface has no public IPv4 address: " +
 	"its subnet must be public, and its service must assign an address")
 
@@ -67,8 +67,8 @@ func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time)
 	}, nil
 }
 
-// Find returns the task's IPv4 address, and its IPv6 addresses if the subnet has any. It waits up
-// to a minute for the IPv4 address.
+// Find returns the task's IPv4 address, and its IPv6 addresses if any. It waits up to a minute for
+// the IPv4 address.
 func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, addressTime)
 	defer cancel()
@@ -178,7 +178,7 @@ func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, erro
 	return netip.Addr{}, fmt.Errorf("ec2: %w", errNoPublic)
 }
 
-// refusedError means that EC2 does not permit the call to the task's role.
+// refusedError means that the task's role has no permission for the call to EC2.
 type refusedError struct{ code, message string }
 
 func (e *refusedError) Error() string { return e.code + ": " + e.message }

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// protectedTime is the time for which a busy task is protected, in whole minutes: the longest
-	// time of a job (docs/contract/jobs.md#deadline) plus the time to return it. A task that
-	// hangs is not protected for longer.
+	// protectedTime is how long a busy task is protected, in whole minutes: the longest time of a
+	// job (docs/contract/jobs.md#deadline) plus the time to return it. A task that hangs is not
+	// protected for longer.
 	protectedTime = 15 * time.Minute
-	// agentTime limits a call to the agent, which in turn calls ECS.
+	// agentTime is the timeout for a call to the agent, which in turn calls ECS.
 	agentTime = 10 * time.Second
-	// longestAnswer limits the bytes read from a response.
+	// longestAnswer is the maximum number of bytes read from a response.
 	longestAnswer = 64 << 10
 )
 
-// TaskProtection prevents scaling and deploys from stopping its task while the task is busy. It
-// calls the ECS agent's endpoint for task scale-in protection. The task's role needs
+// TaskProtection prevents scale-in and deployments from stopping its task while the task is busy.
+// It calls the ECS agent's endpoint for task scale-in protection. The task's role needs
 // ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A task outside a service cannot
 // be protected.
 //
-// It does not protect a task if its instance stops, for example because of a spot interruption.
+// It does not protect a task whose instance stops, for example because of a spot interruption.
 type TaskProtection struct {
 	endpoint string
 	client   *http.Client
@@ -61,7 +61,7 @@ type protectionRequest struct {
 }
 
 // protectionAnswer has one of three parts: the new state, the reason why ECS did not change it,
-// or an error of the agent.
+// or an error from the agent.
 type protectionAnswer struct {
 	Protection *struct{ ProtectionEnabled bool } `json:"protection"`
 	Failure    *struct{ Reason, Detail string }  `json:"failure"`

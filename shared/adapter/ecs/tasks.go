@@ -26,10 +26,9 @@ type Task struct {
 
 type TaskState struct {
 	Stopped bool
-	// ExitCode is the container's exit code. It is nil until the container has ended, and if the
-	// container never ran.
+	// ExitCode is the container's exit code. It is nil if the container has not ended or never ran.
 	ExitCode *int
-	// Reason is the reason that ECS gives for a stop of the task or the container. It may be empty.
+	// Reason is why the task or the container stopped, according to ECS. It may be empty.
 	Reason string
 }
 
@@ -106,7 +105,7 @@ func stateOf(found types.Task, container string) TaskState {
 	return state
 }
 
-// Stop stops a task. ECS shows why as the reason.
+// Stop stops a task. ECS then shows the argument why as the reason.
 func (t *Tasks) Stop(ctx context.Context, task Task, arn, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

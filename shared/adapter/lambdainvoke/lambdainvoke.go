@@ -19,7 +19,7 @@ import (
 )
 
 // Function is a function that other functions start. It builds its only request itself, because
-// the SDK's Lambda client has a hundred operations and makes the startup of a function a tenth
+// the SDK's Lambda client has a hundred operations and makes the startup of a function ten percent
 // slower.
 type Function struct {
 	name    string
@@ -97,7 +97,7 @@ func (f *Function) invoke(ctx context.Context) error {
 	if answer.StatusCode == http.StatusAccepted {
 		return nil
 	}
-	// For example ResourceNotFoundException:http://… (API reference of Lambda, "Errors").
+	// An example is ResourceNotFoundException:http://… (API reference of Lambda, "Errors").
 	code, _, _ := strings.Cut(answer.Header.Get("X-Amzn-Errortype"), ":")
 	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: answer},
 		Err: &smithy.GenericAPIError{Code: code}}

@@ -1,5 +1,5 @@
-// Package prometheus exposes the metrics of the service on one machine in the text format of
-// Prometheus. docs/logs.md describes each metric.
+// Package prometheus exposes the metrics of the service on one machine in Prometheus text format.
+// docs/logs.md describes each metric.
 package prometheus
 
 import (
@@ -41,7 +41,7 @@ var (
 	firstTokenBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 )
 
-// New returns metrics that include those of the process.
+// New returns metrics that include the process's metrics.
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// stateTime limits the time to read the records for one scrape.
+// stateTime is the timeout for reading the records for one scrape.
 const stateTime = 5 * time.Second
 
 // State is the current content of the records.

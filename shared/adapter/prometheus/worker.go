@@ -7,7 +7,7 @@ import (
 )
 
 // stageBuckets lists the upper limits of the buckets for a run's stages, in seconds. A fetch
-// takes fractions of a second, an engine up to the entire time of a job.
+// takes fractions of a second; an engine may take a job's entire time.
 var stageBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600}
 
 // Worker is a worker.Observer. Its labels are lanes, catalog models, and stages. An engine adds

@@ -46,7 +46,7 @@ func (s *Store) listed(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*
 	return pages.NextPage(ctx)
 }
 
-// deletesAtOnce limits the concurrent requests of DeleteAll.
+// deletesAtOnce is the maximum number of concurrent requests by DeleteAll.
 const deletesAtOnce = 8
 
 // DeleteAll makes one list request per thousand blobs, and one free delete request per blob.

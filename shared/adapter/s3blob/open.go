@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// Open is one request, whose bytes arrive while they are read. The context also limits reading.
+// Open makes one request. The bytes arrive while they are read. The context also limits reading.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("s3: open at the negative offset %d", offset)

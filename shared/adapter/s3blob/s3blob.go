@@ -19,8 +19,8 @@
 // # Costs
 //
 // One request stores a blob of up to 8 MiB. A larger blob takes one request per 8 MiB and two
-// more. While one part is read, two are sent, so a Put needs at most 24 MiB of memory. A function
-// of 128 MB is enough, and 5 GB take 600 requests.
+// more, so 5 GB take 600. While one part is read, two are sent, so a Put needs at most 24 MiB of
+// memory: a function with 128 MB is enough.
 //
 // Each part has a CRC-32, so S3 rejects bytes that changed in transit. This package does not use
 // the SDK's transfer manager, because it wraps the reader's error, and aborts an upload with the
@@ -45,14 +45,14 @@ import (
 )
 
 const (
-	// longestWait limits the time until S3 starts its response. It may have to copy gigabytes, or
-	// assemble them from parts.
+	// longestWait is the maximum time until S3 starts its response. It may have to copy gigabytes,
+	// or assemble them from parts.
 	longestWait = 40 * time.Second
-	// callTime limits a request with its retries. A part takes 35 s at 2 Mbit/s.
+	// callTime is the timeout for a request with its retries. A part takes 35 s at 2 Mbit/s.
 	callTime = 2 * time.Minute
-	// copyTime limits a copy inside S3. A copy of 5 GB takes about a minute.
+	// copyTime is the timeout for a copy inside S3. A copy of 5 GB takes about a minute.
 	copyTime = 5 * time.Minute
-	// abortTime limits the removal of a failed upload's parts.
+	// abortTime is the timeout for removing a failed upload's parts.
 	abortTime = 10 * time.Second
 )
 

@@ -27,8 +27,8 @@ type Signer struct {
 // NewSigner returns a signer for the store. now is the clock of the files' times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// At returns a signer whose URLs use another address of S3 than the store. The signature covers
-// the host. An empty url returns g.
+// At returns a signer whose URLs use another S3 address than the store. The signature covers the
+// host. An empty url returns g.
 func (g *Signer) At(url string) *Signer {
 	if url == "" {
 		return g
@@ -63,7 +63,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	}
 	headers := map[string]string{}
 	for name := range request.SignedHeader {
-		// Every HTTP client sets these two headers, and browsers do not let a page set them.
+		// Every HTTP client sets these two headers, and browsers do not allow pages to set them.
 		if !strings.EqualFold(name, "Host") && !strings.EqualFold(name, "Content-Length") {
 			headers[name] = request.SignedHeader.Get(name)
 		}

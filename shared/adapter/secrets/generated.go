@@ -15,7 +15,7 @@ import (
 // Unset is the initial text of a secret until a program fills it.
 const Unset = "unset"
 
-// firstVersion is the version of the first text of a secret. Only one text can have it.
+// firstVersion is the version of a secret's first text. Only one text can have it.
 const firstVersion = "cutroom-the-first-one-that-fills-it-wins"
 
 // Generated is a secret that is filled by the first program that needs it. A role needs

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Secret is one secret. It is read at first use and cached for the life of the process. Only new
-// processes see a replaced secret.
+// Secret is one secret. It is read on first use and cached for the lifetime of the process. Only
+// new processes see a replaced secret.
 type Secret struct {
 	client *secretsmanager.Client
 	id     string

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// block is the disk space of the smallest file, in bytes.
+	// block is the disk space that the smallest file takes, in bytes.
 	block = 4 << 10
-	// perRecord is the number of bytes that a record counts in addition to its texts.
+	// perRecord is the number of bytes that a record counts in addition to its text.
 	perRecord = 512
-	// recordsPerDay limits the bytes of records that the calls of an account may create per day.
-	// recordsAtOnce is the additional burst.
+	// recordsPerDay is the maximum size in bytes of the records that an account's calls may create
+	// per day. recordsAtOnce is the additional burst.
 	recordsPerDay = 1 << 30
 	recordsAtOnce = 64 << 20
 )
@@ -62,7 +62,7 @@ func (db *DB) admitFile(ctx context.Context, f file.File) error {
 	return db.admit(ctx, f.Account, len(f.Filename)+int(max(0, block-f.Size)))
 }
 
-// admitBy is like admit, for changes of the account's settings. Operators may always make them.
+// admitBy is like admit, for changes to the account's settings. Operators may always make them.
 func (db *DB) admitBy(ctx context.Context, from audit.Origin, account string, texts int) error {
 	if from.IsOperator() {
 		return nil

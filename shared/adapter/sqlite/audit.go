@@ -47,7 +47,7 @@ func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) 
 	return entries, storeError("read the audit log", rows.Err())
 }
 
-// forgottenAtOnce limits the old entries that one change deletes.
+// forgottenAtOnce is the maximum number of old entries that one change deletes.
 const forgottenAtOnce = 500
 
 // note adds an entry in the transaction of its change. If the clock can be trusted, it also

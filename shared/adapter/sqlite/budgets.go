@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets implements budget.Store for the processes of one machine. Allocations use the machine's
-// clock. Their changes survive a crash of the process, but are not synced to disk: a power
-// failure may lose the latest ones.
+// Budgets implements budget.Store for the processes on one machine. Allocations use the machine's
+// clock. Changes to them survive a crash of the process, but are not synced to disk: a power
+// failure may lose the latest changes.
 type Budgets struct {
 	db      *DB
 	machine Machine
@@ -24,7 +24,7 @@ var _ budget.Store = (*Budgets)(nil)
 func (db *DB) Budgets(machine Machine) *Budgets { return &Budgets{db, machine} }
 
 const (
-	// keptCounters is the time for which counters are kept after their window.
+	// keptCounters is how long counters are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 
 	isCounter  = "account = ? and key = ? and period = ? and unit = ? and term = ?"

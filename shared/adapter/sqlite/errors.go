@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// storeError converts an error of the database to a fault. It returns faults unchanged.
+// storeError converts a database error to a fault. It returns faults unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -40,7 +40,7 @@ func fullError(cause error) *fault.Error {
 }
 
 // isFull reports whether a write failed for lack of space. SQLite reports "full" only for ENOSPC.
-// A quota, and the growth of its shared-memory file, cause write errors.
+// A quota and the growth of its shared-memory file cause write errors.
 func isFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return true

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// walk limits the index entries that one List scans, because expired files stay in the index
-// until a sweep.
+// walk is the maximum number of index entries that one List scans, because expired files stay in
+// the index until a sweep.
 const walk = 2000
 
 const (
@@ -59,7 +59,7 @@ func (s *Files) List(ctx context.Context, account, after string, limit int,
 	return files, next, storeError("list files", err)
 }
 
-// filesOf reads the rows of a query of fileColumns.
+// filesOf reads the rows of a query for fileColumns.
 func filesOf(rows *sql.Rows, err error) ([]file.File, error) {
 	if err != nil {
 		return nil, err

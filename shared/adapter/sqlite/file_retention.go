@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// endBatch limits the files that one statement marks as ended. More would block other writers on
-// a slow disk.
+// endBatch is the maximum number of files that one statement marks as ended. More would block other
+// writers on a slow disk.
 const endBatch = 500
 
 const (

@@ -18,10 +18,10 @@ import (
 )
 
 // Inspect examines a closed database without changing it. It checks the file's length and returns
-// its mark. For at most the duration within, it also checks all pages. Without that check, its
-// time does not grow with the database.
+// its mark. It also checks all pages, for at most the duration within. Without that check, its time
+// does not grow with the database.
 //
-// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; errors of the file system.
+// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; file system errors.
 func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
 	if err := Present(path); err != nil {
 		return integrity.Inspection{}, err

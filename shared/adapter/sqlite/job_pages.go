@@ -26,11 +26,12 @@ const (
 	// highestJob sorts above every id.
 	highestJob = "job_~"
 
-	// searchWalk limits the requests that one List reads for a search, because no index helps.
+	// searchWalk is the maximum number of requests that one List reads for a search, because no
+	// index helps.
 	searchWalk = 500
 
-	// pageBytes and searchBytes limit the bytes of requests that one List reads, because reads of
-	// other accounts wait in the meantime.
+	// pageBytes and searchBytes are the maximum bytes of requests that one List reads, because
+	// reads by other accounts wait until then.
 	pageBytes   = 1 << 20
 	searchBytes = 4 << 20
 )
@@ -77,7 +78,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 }
 
 // jobsOf returns the first jobs of jobPage that match the filter, at most limit. It stops early
-// after more than most bytes of requests. next is then the id of the last job that it read.
+// once it has read more than most bytes of requests. next is then the id of the last job that it
+// read.
 func jobsOf(
 	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
 ) (jobs []job.Job, next string, err error) {

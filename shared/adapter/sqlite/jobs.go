@@ -44,7 +44,7 @@ const (
 
 // recentRuns is the number of runs in the mean run time: enough to average clips of different
 // lengths, but few enough to follow a change of the engine within minutes. At most runsOfAccount of
-// them are of one account, so that no account determines the mean.
+// them belong to one account, so that no account determines the mean.
 const recentRuns, runsOfAccount = 20, 5
 
 // HoldIn makes Accept reserve amounts in these budgets. It returns s.

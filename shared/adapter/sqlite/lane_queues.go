@@ -48,7 +48,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 	return state, storeError("read the queue of a lane", err)
 }
 
-// each calls a function for each row of a text and a number.
+// each calls a function for each row, which has a text and a number.
 func (s *Jobs) each(ctx context.Context, query string, args []any, row func(string, int64)) error {
 	rows, err := s.db.lookup.QueryContext(ctx, query, args...)
 	if err != nil {

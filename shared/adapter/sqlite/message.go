@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// message is a message of the queue. Its body is the id of a job. The table has goqite's layout.
-// Its times come from the database's clock, because setting back a wall clock would hide every
-// message.
+// message is a queue message. Its body is a job's id. The table has goqite's layout. The times come
+// from the database's clock, because setting back a wall clock would hide every message.
 type message struct {
 	id    string
 	jobID string

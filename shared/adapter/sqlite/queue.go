@@ -11,14 +11,14 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// pollInterval is the interval at which a waiting Receive checks for events without a bell:
-// expired leases and delays, and jobs sent by other processes.
+// pollInterval is how often a waiting Receive checks for events without a bell: expired leases and
+// delays, and jobs sent by other processes.
 const pollInterval = time.Second
 
-// Queue implements worker.Queue with one queue per lane and account. Its times use the database's
-// clock.
+// Queue implements worker.Queue with one queue per lane and account. Its times come from the
+// database's clock.
 //
-// Receive serves the account with the fewest leased messages, and among equals the one served
+// Receive serves the account with the fewest leased messages, or among equals the account served
 // longest ago. So an account with one job waits for at most one receive per other account. Within
 // an account the oldest job is first. If Options.AccountLeases or more jobs of a lane are leased,
 // only accounts without a lease on that lane are served.

@@ -15,8 +15,8 @@ const (
 	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
-// Reserve is not synced to disk: an upload does not outlive the process, and for a batch the next
-// write, its record, syncs it.
+// Reserve is not synced to disk: an upload does not outlive the process, and a batch's reservation
+// is synced by the next write, the batch's record.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -88,8 +88,8 @@ func (s *Files) RecountStorage(ctx context.Context) error {
 	})
 }
 
-// makeSpace returns the number of bytes that the account may still store. If these are too few,
-// it first ends expired files. It returns 0 if the account is unlimited or need is 0.
+// makeSpace returns the number of bytes that the account may still store. If that is not enough, it
+// first ends expired files. It returns 0 if the account is unlimited or need is 0.
 //
 // Errors: fault.Limited if fewer than need bytes remain.
 func (s *Files) makeSpace(

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// queueOf reads the text of an account's queue. A queue of an earlier boot has ended.
+// queueOf reads the text of an account's queue. A queue from an earlier boot has ended.
 const queueOf = "select coalesce((select tickets from session_queue where account = ?3 and boot = ?1), '')"
 
 // RenewTickets renews the tickets of a holder with one read, and a write every session.RenewTicketsEvery.

@@ -14,7 +14,7 @@ import (
 type Machine interface {
 	// Now returns the time since the machine's start.
 	Now() time.Duration
-	// Boot identifies the machine's start. Leases of another boot have ended.
+	// Boot identifies the machine's start. Leases from another boot have ended.
 	Boot() string
 }
 
@@ -30,7 +30,7 @@ var _ session.Store = (*Sessions)(nil)
 
 func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine} }
 
-// deadLeaseAge is the time for which a dead epoch is kept. It is longer than any call about it takes.
+// deadLeaseAge is how long a dead epoch is kept. It is longer than any call that uses the epoch.
 const deadLeaseAge = time.Hour
 
 // staleLease is the condition that a lease has ended, even if it is not marked as dead.
@@ -97,7 +97,7 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 }
 
 type slotState struct {
-	// alive means that the lease of the slot is alive, own that the slot is already taken by this session.
+	// alive means that the slot's lease is alive. own means that this session already has the slot.
 	alive, own bool
 	taken      int
 	queue      session.Queue

@@ -14,11 +14,10 @@ import (
 	"cutroom/shared/platform/durable"
 )
 
-// Snapshot makes a consistent copy of the database at path in the new file into, and checks the
-// copy. The database may be in use, and its writers do not wait.
+// Snapshot copies the database at path consistently to the new file into, and checks the copy. The
+// database may be in use, and its writers do not wait.
 //
-// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; the schema of a newer version; errors of
-// the file system.
+// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; a newer version's schema; file system errors.
 func Snapshot(ctx context.Context, path, into string) error {
 	if err := Present(path); err != nil {
 		return err
@@ -52,14 +51,14 @@ func checkCopy(ctx context.Context, path string) error {
 	return damage("check the copy of the database", checkReferences(ctx, pool))
 }
 
-// placeCheck limits the time to check a placed database.
+// placeCheck is the timeout for checking a placed database.
 const placeCheck = time.Minute
 
 // Place writes a snapshot to the path, which must not exist. The complete database appears, or
 // nothing.
 //
-// Errors: errors of the reader; integrity.ErrDamaged; an existing database; the schema of a newer
-// version; errors of the file system.
+// Errors: the reader's errors; integrity.ErrDamaged; an existing database; a newer version's
+// schema; file system errors.
 func Place(ctx context.Context, path string, snapshot io.Reader) error {
 	if err := Present(path); !errors.Is(err, integrity.ErrNone) {
 		return errors.Join(fmt.Errorf("sqlite: %s already exists", path), err)

@@ -4,9 +4,9 @@
 //
 // Writes run one after another on one connection. Their transactions begin immediately, so that
 // none fails halfway because of a lock. Reads have their own connections and never wait for a
-// writer. Lists of accounts use other connections than lookups, and accounts take turns on them.
-// Other processes may open the file at the same time: a write waits for them up to busyTimeout,
-// and then fails with fault.Unavailable.
+// writer. Accounts' lists use other connections than lookups, and accounts take turns on them.
+// Other processes may open the file at the same time: a write waits for them up to busyTimeout, and
+// then fails with fault.Unavailable.
 //
 // A write on a full disk fails with fault.StorageFull and changes nothing. Writes succeed again
 // once there is space.
@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// busyTimeout limits the wait of a write for another process.
+	// busyTimeout is the maximum time that a write waits for another process.
 	busyTimeout = 10 * time.Second
 	// readers is the number of concurrent reads, in addition to lists.
 	readers = 4
@@ -47,8 +47,8 @@ type Options struct {
 	Settled func() bool
 	// Reserve holds disk space for writes that must succeed on a full disk. It may be nil.
 	Reserve Reserve
-	// AccountLeases is the number of leased jobs on a lane from which an account gets no second
-	// lease. So the remaining places of the lane stay free for other accounts. 0 means no limit.
+	// AccountLeases is the number of leased jobs on a lane at which an account gets no second
+	// lease, so that the lane's remaining places stay free for other accounts. 0 means no limit.
 	AccountLeases int
 	// Free returns the bytes of records that calls may still create. nil means no limit.
 	Free func() (int64, error)

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Open counts open jobs. Its cost depends only on their number.
+// Open counts open jobs. Its run time depends only on their number.
 func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	rows, err := s.db.reader.QueryContext(ctx,
 		"select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")

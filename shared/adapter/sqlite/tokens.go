@@ -64,8 +64,8 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	return token, nil
 }
 
-// deleteBatch limits the tokens that one transaction deletes, so that a large sweep does not
-// delay other writers.
+// deleteBatch is the maximum number of tokens that one transaction deletes, so that a large sweep
+// does not delay other writers.
 const deleteBatch = 500
 
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {

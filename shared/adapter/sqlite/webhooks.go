@@ -24,7 +24,7 @@ var (
 
 func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
 
-// queueWebhook schedules the webhook of a job that ends, if it has one.
+// queueWebhook schedules the webhook of an ending job, if it has one.
 func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 	if j.Webhook == "" {
 		return nil

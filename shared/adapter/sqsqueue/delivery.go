@@ -17,7 +17,7 @@ import (
 
 // delivery is a leased message.
 //
-// Complete writes the result to the record before it reports to the execution. So the execution
+// Complete writes the result to the record before it reports to the execution. The execution then
 // has nothing to write, which saves a transition. If the worker dies in between, the execution
 // times out and finds that the job has ended.
 //

@@ -21,9 +21,9 @@ const (
 	freeOpenState = "FreeOpen"
 )
 
-// wholeJob is the error of a report that ends a job during any run. The error of any other
-// failure is the nonce of the run, because a definition can compare an error but not parse it.
-// The cause is the failure in JSON.
+// wholeJob is the error in a report that ends a job during any run. For any other failure, the
+// error is the run's nonce, because a definition can compare an error but not parse it. The cause
+// is the failure in JSON.
 const wholeJob = "job"
 
 type input struct {
@@ -72,7 +72,7 @@ func Definition(partition, table string) (string, error) {
 				// A heartbeat is impossible, because it would start while the message waits for a
 				// worker. The queue's visibility timeout detects dead workers.
 				"TimeoutSecondsPath": "$.timeout",
-				// Retry only errors of SQS, because a failed run must not send the message again.
+				// Retry only errors from SQS, because a failed run must not send the message again.
 				"Retry": []object{retry("SQS.AmazonSQSException", "SQS.SqsException", "SQS.SdkClientException")},
 				"Catch": []object{
 					{"ErrorEquals": []string{"States.Timeout"}, "Next": timeOutState},

@@ -20,8 +20,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// timeToEnd is the time from the timeout of a job's dispatch to the job's deadline. It is for
-// recording the timeout.
+// timeToEnd is the time from the timeout of a job's dispatch to the job's deadline. It is needed to
+// record the timeout.
 const timeToEnd = 15 * time.Second
 
 // Machine starts an execution for each job, and stops it if the job ends in another way, such as

@@ -1,5 +1,5 @@
 // Package webhookhttp sends webhooks by HTTP to untrusted receivers. No message reaches an
-// address that its targets do not allow, even if a name changes its address. No receiver holds a
+// address that its targets do not allow, even if a name's address changes. No receiver holds a
 // connection beyond the message's time limit.
 package webhookhttp
 
@@ -23,11 +23,11 @@ import (
 
 const (
 	dialTime = 5 * time.Second
-	// maxHead limits the bytes read from the header of a response. The HTTP library takes 28
-	// times as much memory for a header of short fields.
+	// maxHead is the maximum number of bytes read from a response's header. The HTTP library takes
+	// 28 times as much memory for a header with short fields.
 	maxHead = 16 << 10
-	// maxBody limits the bytes read from the body of a response. The body is discarded, but some
-	// receivers fail if their response is not read.
+	// maxBody is the maximum number of bytes read from a response's body. The body is discarded,
+	// but some receivers fail if their response is not read.
 	maxBody = 64 << 10
 )
 
@@ -105,8 +105,8 @@ type dialer struct {
 	resolver *net.Resolver
 }
 
-// dial checks the address when it connects, after the name is resolved, so that the name cannot
-// change in between.
+// dial checks the address when it connects, after the name is resolved, so that the name's address
+// cannot change in between.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

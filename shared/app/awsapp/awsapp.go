@@ -159,7 +159,7 @@ type Machine interface {
 	job.Orchestrator
 }
 
-// VideoWait limits how long a request on the deprecated routes waits for a video in AWS
+// VideoWait is the maximum time that a request on the deprecated routes waits for a video in AWS
 // (docs/contract/jobs.md).
 const VideoWait = 270 * time.Second
 

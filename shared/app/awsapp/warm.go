@@ -80,7 +80,8 @@ func (w *warmUp) start(ctx context.Context) error {
 	return nil
 }
 
-// wakeTime limits the wake call during the acceptance of a job, because the client waits for it.
+// wakeTime is the timeout for the wake call while a job is accepted, because the client waits for
+// it.
 const wakeTime = 3 * time.Second
 
 // wakingMachine wakes the workers for each job that it dispatches. The event of a started execution

@@ -84,7 +84,7 @@ func Origins(origins []string) ([]string, error) {
 // Size is a number of bytes, such as "1048576", "512MiB" or "2GiB".
 type Size int64
 
-// maxSize limits a Size, because no store accepts a larger object.
+// maxSize is the maximum of a Size, because no store accepts a larger object.
 const maxSize = 5 << 40
 
 // UnmarshalText parses a size from 1 byte to 5 TiB.

@@ -60,10 +60,10 @@ func addresses(listed []string) (all []netip.Addr, err error) {
 }
 
 const (
-	// stunTime limits how long a STUN server may take to respond. stunAgain is the time after which
-	// the request is repeated, because packets get lost.
+	// stunTime is the timeout for a STUN server's response. stunAgain is the time after which the
+	// request is repeated, because packets get lost.
 	stunTime, stunAgain = 20 * time.Second, 500 * time.Millisecond
-	// maxSTUN limits a response, in bytes.
+	// maxSTUN is the maximum size of a response, in bytes.
 	maxSTUN = 1500
 )
 

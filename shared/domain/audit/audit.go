@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Kept is the minimum time for which entries are kept.
+// Kept is the minimum retention time of entries.
 const Kept = 400 * 24 * time.Hour
 
 // operator is the author of changes made with the service's command line.
 const operator = "operator"
 
 type Origin struct {
-	// By is the id of an admin key, or "operator".
+	// By is the id of the admin key that made the change, or "operator".
 	By string
 	At time.Time
-	// RequestID is the id of the call, or empty for the operator.
+	// RequestID is the id of the request, or empty for the operator.
 	RequestID string
 }
 
-// Operator returns the origin of a change made with the command line.
+// Operator returns the origin for changes made with the command line.
 func Operator(at time.Time) Origin { return Origin{By: operator, At: at} }
 
 func (o Origin) IsOperator() bool { return o.By == operator }
@@ -52,11 +52,12 @@ type Entry struct {
 	// Subject names the changed object, such as the id of a key.
 	Subject string
 	// Before and After are the object as JSON, without secrets. Before is nil for a new object,
-	// After for a deleted object.
+	// and After is nil for a deleted one.
 	Before, After json.RawMessage
 }
 
-// New returns the entry of a change. before is nil for a new object, after for a deleted object.
+// New returns the entry for a change. before is nil for a new object, and after is nil for a
+// deleted one.
 func New(from Origin, account string, action Action, subject string, before, after any) (Entry, error) {
 	from.At = from.At.UTC().Truncate(time.Millisecond)
 	e := Entry{Account: account, Origin: from, Action: action, Subject: subject}
@@ -100,7 +101,8 @@ func IsID(text string) bool {
 }
 
 type Query struct {
-	// From and To limit the times of entries, excluding To. Zero means no limit.
+	// From and To limit the result to entries of this time range, excluding To. Zero means no
+	// limit.
 	From, To time.Time
 	// Before limits the result to entries older than the entry with this id. If it is empty, the
 	// result starts with the newest entry.
@@ -110,7 +112,7 @@ type Query struct {
 
 // Range returns the range of ids that the query selects, excluding high.
 func (q Query) Range() (low, high string) {
-	// Every id sorts between these limits.
+	// Every id sorts between these two values.
 	low, high = idPrefix, idPrefix+"g"
 	if !q.From.IsZero() {
 		low = firstID(q.From)

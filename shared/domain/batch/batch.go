@@ -1,6 +1,6 @@
 // Package batch defines batches: thousands of inference calls that an account uploads as one file.
-// They are made within a day, after live calls (docs/contract/batches.md). The package imports
-// neither HTTP nor a database, and makes no calls itself.
+// The service makes them within a day, after live calls (docs/contract/batches.md). The package
+// imports neither HTTP nor a database, and makes no calls itself.
 package batch
 
 import (
@@ -10,23 +10,24 @@ import (
 )
 
 const (
-	// MaxLines limits the calls of a batch, and MaxInput the size of its input in bytes.
+	// MaxLines is the maximum number of calls in a batch. MaxInput is the maximum size of its input
+	// in bytes.
 	MaxLines = 50_000
 	MaxInput = 200_000_000
 	// Window is the time within which all calls of a batch are made.
 	Window = 24 * time.Hour
-	// MaxOpen limits the open batches of an account.
+	// MaxOpen is the maximum number of open batches per account.
 	MaxOpen = 100
 	// MaxKept is the maximum number of batch records of an account. A new batch deletes the oldest
 	// records of ended batches.
 	MaxKept = 1000
-	// KeepRecord is the time for which the record of an ended batch is kept.
+	// KeepRecord is how long the record of an ended batch is kept.
 	KeepRecord = 30 * 24 * time.Hour
 	// FileLifetime is the default lifetime of batch files and results.
 	FileLifetime = 30 * 24 * time.Hour
 	// MinFileLifetime is the shortest lifetime that a request may set.
 	MinFileLifetime = time.Hour
-	// MaxErrors limits the input errors that a batch lists.
+	// MaxErrors is the maximum number of input errors that a batch lists.
 	MaxErrors = 50
 )
 
@@ -57,7 +58,7 @@ func (s Status) Ended() bool {
 }
 
 type Batch struct {
-	// ID begins with "batch_" and sorts by creation.
+	// ID begins with "batch_". Ids sort by creation time.
 	ID      string
 	Account string
 	// Key is the id of the permanent key that created the batch and pays for its calls.
@@ -73,19 +74,19 @@ type Batch struct {
 	Status Status
 	// Model is the model of all calls. It is empty until the input has been validated.
 	Model string
-	// Errors lists the reasons that the batch failed or was ended by the service.
+	// Errors lists why the batch failed or was ended by the service.
 	Errors []Error
 	// Outcome is the final status of a batch that is being finalized.
 	Outcome Status
 	// Output and Failures are the ids of the files with responses and with errors. They are set
 	// before the files exist. They stay empty if no such file will exist.
 	Output, Failures string
-	// Total is the number of calls. Answered and Failed are the numbers of ended calls. Only
+	// Total is the number of calls. Answered and Failed count the calls that have ended. Only
 	// Store.Save increases Answered and Failed.
 	Total, Answered, Failed int
 
 	Attempts Attempts
-	// Revision is the number of changes of the record. Only Store.Change sets it.
+	// Revision is the number of changes to the record. Only Store.Change sets it.
 	Revision int
 
 	CreatedAt, ExpiresAt time.Time
@@ -104,7 +105,7 @@ type Attempts struct {
 	Results int
 }
 
-// Error is an error of a batch or of one line of its input.
+// Error is an error in a batch or in one line of its input.
 type Error struct {
 	// Code is a short identifier such as "invalid_json_line".
 	Code    string `json:"code"`
@@ -116,8 +117,8 @@ type Error struct {
 
 // Chunk is a blob with results, one JSON object per line.
 type Chunk struct {
-	// Number counts the chunks of a batch from 0. A runner saves a chunk only after it has read all
-	// earlier ones, so no line is in two chunks.
+	// Number numbers the chunks of a batch from 0. A runner saves a chunk only after it has read
+	// all earlier ones, so no line is in two chunks.
 	Number int
 	Blob   string
 	// Failures is true for errors and false for responses.

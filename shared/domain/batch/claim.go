@@ -9,9 +9,9 @@ type Standing struct {
 	Batch
 	// HeldUntil is the end of the current claim. It is zero if no process has claimed the batch.
 	HeldUntil time.Time
-	// Due is the time at which work on the batch continues. Zero means now.
+	// Due is when work on the batch continues. Zero means now.
 	Due time.Time
-	// Fruitless is the number of consecutive steps that brought no result.
+	// Fruitless is the number of consecutive steps without a result.
 	Fruitless int
 }
 

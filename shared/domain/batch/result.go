@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// CheckResult rejects a file with results of another key's batch if the caller is limited to
+// CheckResult rejects a file with results from another key's batch if the caller may use only
 // certain models, because the batch may have used any model.
 //
 // Errors: fault.Forbidden.

@@ -17,7 +17,7 @@ const (
 	maxMetadata      = 16
 	maxMetadataKey   = 64
 	maxMetadataValue = 512
-	// maxMetadataBytes is the size of the largest metadata in ASCII.
+	// maxMetadataBytes is the maximum size of metadata in ASCII.
 	maxMetadataBytes = maxMetadata * (maxMetadataKey + maxMetadataValue)
 )
 
@@ -48,16 +48,16 @@ type Request struct {
 	Metadata                      map[string]string
 	// OutputLifetime is the lifetime of the results. 0 means FileLifetime.
 	OutputLifetime time.Duration
-	// StoredBytes limits the bytes that the account may store. 0 means no limit.
+	// StoredBytes is the maximum number of bytes that the account may store. 0 means no limit.
 	StoredBytes int64
 }
 
-// createTime limits the time for recording a batch. It does not depend on the request: if the
+// createTime is the timeout for recording a batch. It does not depend on the request: if the
 // request's context ended the write, the batch might exist or not.
 const createTime = 30 * time.Second
 
-// Create creates a batch from a file of the account. The batch copies the file, so the file may be
-// deleted. The copy counts towards the account's storage until the batch has ended.
+// Create creates a batch from one of the account's files. The batch copies the file, so the file
+// may be deleted. The copy counts towards the account's storage until the batch has ended.
 //
 // Errors: fault.NotFound if the file does not exist; fault.Invalid for an invalid purpose, size or
 // metadata; fault.Limited if the account has MaxOpen batches or too little storage for the copy.
@@ -153,7 +153,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Batch, error) {
 	return s.config.Store.Get(ctx, account, id)
 }
 
-// List returns batches of an account, newest first, starting after the id. more reports whether
+// List returns an account's batches, newest first, starting after the id. more reports whether
 // others follow.
 func (s *Service) List(ctx context.Context, account, after string, limit int) (page []Batch, more bool, err error) {
 	page, err = s.config.Store.List(ctx, account, after, limit+1)

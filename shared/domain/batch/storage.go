@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// blobsKept is the lifetime of a reservation after its last renewal. By then even the bucket's
-// lifecycle rule has deleted the blobs of the batch.
+// blobsKept is the lifetime of a reservation after its last renewal. By its end, even the bucket's
+// lifecycle rule has deleted the batch's blobs.
 const blobsKept = 4 * 24 * time.Hour
 
 // Storage counts the blobs of a batch, which are its input and its results so far, towards its

@@ -31,14 +31,14 @@ type Store interface {
 
 // Progress is the part of the store that runners of batches use.
 type Progress interface {
-	// Open returns the batches of all accounts that have not ended, oldest first.
+	// Open returns all accounts' batches that have not ended, oldest first.
 	Open(ctx context.Context) ([]Batch, error)
 	// Save stores chunks of a batch in one commit: their lines, the counts of the batch, and its
 	// usage, whose records have globally unique ids. Chunks that were already stored are ignored
 	// with their usage.
 	//
-	// Errors: fault.Conflict if the number of a chunk is taken by another blob or the batch has
-	// ended, because another process works on it; fault.NotFound.
+	// Errors: fault.Conflict if another process works on the batch, so that another blob has a
+	// chunk's number or the batch has ended; fault.NotFound.
 	Save(ctx context.Context, id string, chunks []Chunk, used []usage.Record) error
 	// Chunks returns the chunks of a batch, sorted by number.
 	Chunks(ctx context.Context, id string) ([]Chunk, error)

@@ -20,7 +20,7 @@ import (
 type Info struct {
 	// Size is in bytes.
 	Size int64
-	// StoredAt is the time when the blob became visible.
+	// StoredAt is when the blob became visible.
 	StoredAt time.Time
 }
 
@@ -30,7 +30,7 @@ func NotFound(cause error) *fault.Error {
 
 // Store keeps blobs by name. All methods are safe for concurrent use.
 type Store interface {
-	// Put stores the stream r under the name and returns its number of bytes. The blob becomes
+	// Put stores the stream r under the name and returns the number of bytes. The blob becomes
 	// completely visible when Put returns nil, and then survives a crash. If r fails, or the
 	// context ends, Put leaves nothing. It replaces an existing blob.
 	//
@@ -93,7 +93,7 @@ func CheckName(name string) error {
 // Fetch makes a blob available as a local file, with a link if possible, and otherwise with a
 // copy. The caller must not write to the file.
 //
-// Errors: fault.NotFound; errors of the file system.
+// Errors: fault.NotFound; file system errors.
 func Fetch(ctx context.Context, s Store, name, path string) error {
 	if l, ok := s.(Linker); ok {
 		if err := l.Link(ctx, name, path); err == nil {

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// RenewEvery is the interval at which a process renews an allocation that it uses.
+	// RenewEvery is how often a process renews an allocation that it uses.
 	RenewEvery = 20 * time.Second
-	// FenceAfter is the time for which a process draws from an allocation after its last successful
-	// write started, measured by a clock that also runs while the process is suspended. After it,
-	// the process must renew the allocation first.
+	// FenceAfter is how long a process may draw from an allocation after the start of its last
+	// successful write. The clock also runs while the process is suspended. After that, the process
+	// must renew the allocation first.
 	FenceAfter = time.Minute
 	// EndAfter is the age of an allocation's last write, by the store's clock, after which any
 	// process may end the allocation (docs/contract/budgets.md#allocations). It is longer than
@@ -22,20 +22,20 @@ const (
 
 var ErrAllocationEnded = fault.New(fault.Conflict, "The allocation has ended.")
 
-// Allocation is an amount that a process has taken from a counter. All of Amount counts as used on
-// the counter until some of it returns.
+// Allocation is an amount that a process has taken from a counter. The entire Amount counts as used
+// on the counter until some of it is returned.
 type Allocation struct {
 	Counter
 	// ID is unique and never reused.
 	ID string
 	// Amount is the amount taken and not returned, including the spent amount.
 	Amount int64
-	// Spent is the amount used by ended calls. Flight is the amount of the rest that stays used if
+	// Spent is the amount used by ended calls. Flight is the part of the rest that stays used if
 	// the process dies. It includes the reservations of running calls.
 	Spent, Flight int64
 }
 
-// Unused returns the amount that returns to the counter when the allocation ends.
+// Unused is the amount that goes back to the counter when the allocation ends.
 func (l Allocation) Unused() int64 { return max(l.Amount-l.Spent-l.Flight, 0) }
 
 type Taken struct {
@@ -47,10 +47,10 @@ type Taken struct {
 
 // Allocations stores the allocations of processes. Every successful call renews the allocation.
 type Allocations interface {
-	// Take enlarges an allocation by the remaining amount, but by at least least and at most most.
-	// If less than least remains, even after expired allocations on the counter were ended, the
-	// amount is unchanged. A new allocation has the amount 0. Take also records Spent and Flight,
-	// as Report does.
+	// Take enlarges an allocation by the remaining amount, clamped to least and most. If less than
+	// least remains, even after expired allocations on the counter were ended, the amount is
+	// unchanged. A new allocation has the amount 0. Take also records Spent and Flight, as Report
+	// does.
 	//
 	// Errors: ErrAllocationEnded.
 	Take(ctx context.Context, l Allocation, limit, least, most int64) (Taken, error)

@@ -18,8 +18,8 @@ type facts struct {
 	WarnHost string `json:"warn_host,omitempty"`
 }
 
-// Entry returns the audit entry for a change of a budget. before is nil for a new budget, and after
-// for a deleted one.
+// Entry returns the audit entry for a change to a budget. before is nil for a new budget, and after
+// is nil for a deleted one.
 func Entry(from audit.Origin, before, after *Budget) (audit.Entry, error) {
 	action, id := audit.BudgetSet, ID{}
 	var states [2]any

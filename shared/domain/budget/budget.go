@@ -33,7 +33,7 @@ const (
 
 func (u Unit) Valid() bool { return u == Cost || u == Tokens || u == Jobs || u == SessionSeconds }
 
-// MaxLimit is the largest limit of a budget. The sum of two amounts does not overflow.
+// MaxLimit is the largest limit of a budget. The sum of two such amounts does not overflow.
 const MaxLimit = 1e18
 
 // ID identifies a budget. An account has at most one budget per ID.
@@ -60,14 +60,14 @@ func (b Budget) AppliesTo(key string) bool { return b.Key == "" || b.Key == key 
 
 func (b Budget) Counter(at time.Time) Counter { return Counter{b.ID, b.Period.WindowOf(at)} }
 
-// Counter identifies the count of one window of a budget. It persists when the limit changes, and
-// when the budget is deleted and set again within the window.
+// Counter identifies the counter for one window of a budget. The counter persists if the limit
+// changes, or if the budget is deleted and set again within the window.
 type Counter struct {
 	ID
 	Window Window `json:"window"`
 }
 
-// Amounts is the usage of a call or job in each unit.
+// Amounts is the usage by a call or job in each unit.
 type Amounts struct {
 	// Cost is in billionths of the catalog's currency.
 	Cost, Tokens, Jobs, SessionSeconds int64

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// portion limits the spare amount of an allocation to this fraction of the remaining amount.
+	// portion is the maximum spare amount of an allocation, as a fraction of the remaining amount.
 	portion = 32
 	// ahead is the number of calls for which an allocation lasts in a process that may be frozen.
 	ahead = 16
-	// refusedFor is the time for which a rejection is cached, so that callers over a budget do not
-	// all ask the store.
+	// refusedFor is how long a rejection is cached, so that callers over a budget do not all ask
+	// the store.
 	refusedFor = 500 * time.Millisecond
 )
 
@@ -33,7 +33,7 @@ type localAllocation struct {
 	stored Allocation
 	// reserved is the amount drawn by running calls. wanted is the amount for which calls wait.
 	reserved, wanted int64
-	// renewed is the time at which the last successful store call started.
+	// renewed is when the last successful store call started.
 	renewed time.Duration
 	// busy is closed when the running store call has ended.
 	busy chan struct{}
@@ -99,8 +99,8 @@ func (s *localAllocation) reserve(amount int64, now time.Duration) bool {
 	return true
 }
 
-// waitForOther waits for the running store call. The next one may also take the amount for this
-// call. The lock must be held. It is released.
+// waitForOther waits for the running store call. The next store call may also take the amount for
+// this call. The lock must be held; waitForOther releases it.
 func (s *localAllocation) waitForOther(ctx context.Context, amount int64) error {
 	busy := s.busy
 	s.wanted += amount
@@ -148,7 +148,7 @@ func (s *localAllocation) reported() Allocation {
 	return l
 }
 
-// fill takes the missing amount for a call and reserves it. If nothing is missing, it renews the
+// fill takes and reserves the amount that a call lacks. If nothing is missing, fill renews the
 // allocation. The store call must have been started with begin. refused reports whether too little
 // remains.
 func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
@@ -209,7 +209,7 @@ func (s *localAllocation) settle(amount, used int64) {
 	s.stored.Spent += used
 }
 
-// put returns a part of a drawn amount.
+// put returns part of a drawn amount.
 func (s *localAllocation) put(amount int64) { s.settle(amount, 0) }
 
 // drawUpTo reserves at most the given amount and returns the reserved amount.

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// lookUpAge is the time for which the budgets of a key are cached, so a change applies
-	// everywhere within a minute (docs/contract/budgets.md#what-counts).
+	// lookUpAge is how long a key's budgets are cached, so a change applies everywhere within a
+	// minute (docs/contract/budgets.md#what-counts).
 	lookUpAge = 30 * time.Second
-	// staleAge is the time for which cached budgets are used if the store cannot be read.
+	// staleAge is how long cached budgets are used if the store cannot be read.
 	staleAge   = 10 * time.Minute
 	maxLookUps = 20_000
-	// tickEvery is the interval at which allocations are checked for unused amounts to return.
+	// tickEvery is how often allocations are checked for unused amounts to return.
 	tickEvery = time.Second
 	storeTime = 10 * time.Second
-	// drainTime limits the time in which Run returns allocations at shutdown. It retries every
+	// drainTime is the maximum time in which Run returns allocations at shutdown. It retries every
 	// retryEvery.
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
@@ -27,7 +27,7 @@ const (
 // ManagerConfig configures a Manager. Fields are required unless they say otherwise.
 type ManagerConfig struct {
 	Store Store
-	// Machine is a clock that also runs while the process is suspended. It cannot be set.
+	// Machine is a clock that cannot be set and that also runs while the process is suspended.
 	Machine interface{ Now() time.Duration }
 	// Now is the clock that determines windows.
 	Now func() time.Time
@@ -37,8 +37,8 @@ type ManagerConfig struct {
 	// a function may be. Then each call reports its usage when it ends, and unused amounts return
 	// when the allocation expires.
 	MayFreeze bool
-	// Warn is called once across all processes when WarnAt percent, and when 100 percent of a
-	// counter are used. It may be nil. It must not block.
+	// Warn is called once across all processes when WarnAt percent of a counter is used, and once
+	// when 100 percent is used. It may be nil. It must not block.
 	Warn   func(c Counter, percent int)
 	Logger *slog.Logger
 }
@@ -78,9 +78,9 @@ func NewManager(c ManagerConfig) *Manager {
 	return &Manager{config: c, lookUps: map[caller]*lookUp{}, allocations: map[Counter]*localAllocation{}}
 }
 
-// Find returns the budgets that apply to the calls of a key, or nil. It reads the store at most
-// twice per minute. If that fails, it uses the last result for up to ten minutes. The caller must
-// not modify the slice.
+// Find returns the budgets that apply to a key's calls, or nil. It reads the store at most twice
+// per minute. If a read fails, Find uses the last result for up to ten minutes. The caller must not
+// modify the slice.
 func (m *Manager) Find(ctx context.Context, account, key string) ([]Budget, error) {
 	who := caller{account, key}
 	m.mu.RLock()
@@ -133,7 +133,7 @@ func (m *Manager) lookUp(ctx context.Context, who caller) (*lookUp, error) {
 	return found, nil
 }
 
-// Claims returns the claims that a job must hold on the budgets of its key. most is the maximum
+// Claims returns the claims that a job must hold on its key's budgets. most is the job's maximum
 // usage.
 func (m *Manager) Claims(ctx context.Context, account, key string, most Amounts) ([]Claim, error) {
 	found, err := m.Find(ctx, account, key)

@@ -38,7 +38,7 @@ func (w Warning) EventID() string {
 
 func IsWarning(id string) bool { return strings.HasPrefix(id, warningPrefix) }
 
-// Warnable returns the percentage of the warning that is due for the usage of a limit, or 0. missed
+// Warnable returns the percentage of the warning that is due at this usage of a limit, or 0. missed
 // is an amount that a call could not take. If most of a budget is used and the rest is too small
 // for a call, the budget counts as fully used.
 func Warnable(used, limit, missed int64) (percent int) {
@@ -54,7 +54,7 @@ func Warnable(used, limit, missed int64) (percent int) {
 type Noted struct {
 	// Warning is the warning that this call recorded. Its Percent is 0 if the call recorded none.
 	Warning Warning
-	// Percent is the highest percentage recorded by this or an earlier call.
+	// Percent is the highest percentage that this or an earlier call recorded.
 	Percent int
 }
 
@@ -71,7 +71,7 @@ type Warnings interface {
 	Warning(ctx context.Context, id string) (Warning, error)
 }
 
-// Warn checks for due warnings on the counters that a job has taken from or found too low.
+// Warn checks for due warnings on the counters that a job took from or found insufficient.
 func (m *Manager) Warn(ctx context.Context, claims []Claim, refused bool) {
 	for _, c := range claims {
 		missed := int64(0)

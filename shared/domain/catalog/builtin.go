@@ -7,8 +7,7 @@ import "fmt"
 //
 //go:generate go test -run TestBuiltinIsTheCatalog -update .
 
-// DefaultFamily is the default of the model family's name
-// (docs/contract/README.md#the-family-name).
+// DefaultFamily is the default name of the model family (docs/contract/README.md#the-family-name).
 const DefaultFamily = "gen"
 
 // Default returns the built-in catalog.

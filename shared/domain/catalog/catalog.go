@@ -31,7 +31,7 @@ func isName(text string) bool {
 
 const (
 	seedField = "seed"
-	// defaultCurrency is the currency of token prices if the file sets none.
+	// defaultCurrency is the currency of token prices unless the file sets one.
 	defaultCurrency = "USD"
 	// maxSeed is the largest seed (docs/contract/limits.md#media).
 	maxSeed = 4294967295
@@ -109,7 +109,7 @@ func readFile(source []byte) (file catalogFile, err error) {
 	return file, nil
 }
 
-// JSON converts a catalog file to the form that ParseJSON reads. Functions read it at each start,
+// JSON converts a catalog file to the form that ParseJSON reads. Functions read JSON at each start,
 // because YAML takes ten times as long and its parser adds 0.6 MB to a program.
 func JSON(source []byte) ([]byte, error) {
 	file, err := readFile(source)

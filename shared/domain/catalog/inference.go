@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Route is a route of the inference gateway. It has the name of the capability in
+// Route is a route of the inference gateway. Its name is that of the capability in
 // docs/contract/gateway.md#model-list.
 type Route string
 
@@ -55,7 +55,7 @@ const (
 	EffortTemplate ReasoningEffort = "template"
 )
 
-// Limits of a row that does not set MaxChoices or MaxPrompts.
+// Defaults for rows that do not set MaxChoices or MaxPrompts.
 const (
 	DefaultMaxChoices = 16
 	DefaultMaxPrompts = 64
@@ -77,8 +77,8 @@ type Inference struct {
 	Placeholder bool
 	// Routes lists the routes that the upstreams support natively.
 	Routes []Route
-	// ContextLength limits the tokens of prompt and completion together. MaxOutputLength limits the
-	// completion. It is 0 for a row that generates no text.
+	// ContextLength is the maximum number of tokens in the prompt and completion together.
+	// MaxOutputLength is the maximum for the completion. It is 0 for a row that generates no text.
 	ContextLength, MaxOutputLength int
 	// DefaultMaxTokens is sent if the caller sets no limit. 0 means that no limit is sent.
 	DefaultMaxTokens int
@@ -90,7 +90,8 @@ type Inference struct {
 	// StreamOptions reports whether the upstreams accept stream_options, which requests the usage
 	// at the end of a stream.
 	StreamOptions bool
-	// MaxChoices limits n and best_of. MaxPrompts limits the prompts of one text completion.
+	// MaxChoices is the maximum of n and best_of. MaxPrompts is the maximum number of prompts in
+	// one text completion.
 	MaxChoices, MaxPrompts int
 	// AnyField forwards every field of a request. Otherwise only Fields and common fields are
 	// forwarded.
@@ -131,7 +132,7 @@ func (m *Inference) Capabilities() []Route {
 	return all
 }
 
-// Takes reports whether the row permits a field in addition to the common ones.
+// Takes reports whether a row accepts a field beyond the common ones.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
 // Queue limits how many calls may wait for an upstream, and how long each may wait. With the zero
@@ -142,15 +143,15 @@ type Queue struct {
 }
 
 type Timeouts struct {
-	// Connect limits the time to connect, FirstByte the time from the request to the first byte of
-	// the response, and Idle the silence between later bytes. 0 means the gateway's default.
+	// Connect is the timeout for connecting, FirstByte for the first byte of the response, and Idle
+	// for the silence between later bytes. 0 means the gateway's default.
 	Connect, FirstByte, Idle time.Duration
 }
 
 type Discovery string
 
 const (
-	// Fixed upstreams are a single server at their URL.
+	// A Fixed upstream is a single server at its URL.
 	Fixed Discovery = ""
 	// ByAddress upstreams are one server per DNS address of the host. ByService upstreams are one
 	// server per SRV record.
@@ -177,6 +178,6 @@ type Upstream struct {
 	Version string
 	// Weight determines the fraction of calls, relative to the sum of all weights.
 	Weight int
-	// Concurrency limits concurrent calls. 0 means no limit.
+	// Concurrency is the maximum number of concurrent calls. 0 means no limit.
 	Concurrency int
 }

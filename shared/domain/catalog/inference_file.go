@@ -23,22 +23,22 @@ func isField(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "_") && !ascii.IsDigit(text[0])
 }
 
-// Servers with x-api-key also require a version.
+// Servers that use x-api-key also require a version.
 const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
 
 // anyField stands for all fields in a row's list of fields.
 const anyField = "*"
 
 const (
-	// maxTokens limits every number of tokens in the file. It is far above the limits of real
-	// models.
+	// maxTokens is the maximum for every number of tokens in the file. It is far above the limits
+	// of real models.
 	maxTokens      = 1 << 30
 	maxWeight      = 1000
 	maxConcurrency = 1 << 20
 	maxTimeout     = time.Hour
 	maxFallbacks   = 8
-	// maxQueue limits the calls that may wait for a row. maxWait limits their wait, because clients
-	// and proxies close a silent connection after a minute.
+	// maxQueue is the maximum number of calls that wait for a row. maxWait is their maximum wait,
+	// because clients and proxies close a silent connection after a minute.
 	maxQueue = 10_000
 	maxWait  = time.Minute
 	maxMany  = 1 << 16

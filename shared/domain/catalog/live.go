@@ -29,16 +29,16 @@ func (l *Live) Knows(name string) bool { return l.Catalog().Knows(name) }
 type File struct {
 	// Path is the file's path. Family replaces $family in the file.
 	Path, Family string
-	// Source is the content at the last read, even if invalid. Initially it is the content of the
-	// first catalog.
+	// Source is the file's content at the last read, even if invalid. Initially it is the content
+	// of the first catalog.
 	Source []byte
 
 	unreadable bool
 }
 
-// Follow checks the file at every interval, and whenever ask receives, until the context ends. A
-// valid file replaces the catalog. For an invalid file, Follow logs the error once and keeps the
-// catalog.
+// Follow checks the file at every interval, and whenever ask receives a value, until the context
+// ends. A valid file replaces the catalog. For an invalid file, Follow logs the error once and
+// keeps the catalog.
 func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -62,8 +62,8 @@ func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <
 // Reload replaces the catalog if the file has changed since the last read. An invalid file changes
 // nothing. It is reported as an error only once.
 func (l *Live) Reload(file *File) (changed bool, err error) {
-	// Compare the content, not time or size. The file is small, and an editor or a mounted volume
-	// may leave both unchanged.
+	// Compare the content, not time or size: an editor or a mounted volume may leave both
+	// unchanged. The file is small.
 	source, err := os.ReadFile(file.Path)
 	if err != nil {
 		known := file.unreadable

@@ -23,7 +23,7 @@ const (
 	Image       Kind = "image"
 )
 
-// Generate is the way in which a model is served below /v1/generate/.
+// Generate is how a model is served below /v1/generate/.
 type Generate string
 
 const (
@@ -38,8 +38,8 @@ const (
 type Model struct {
 	// ID is the canonical id, which includes the family's name.
 	ID string
-	// Aliases lists other names of the model. DeprecatedAliases still work but are marked in
-	// documents.
+	// Aliases lists other names of the model. DeprecatedAliases still work but are marked as
+	// deprecated in the documentation.
 	Aliases, DeprecatedAliases []string
 	Kind                       Kind
 	Form                       *Form
@@ -135,8 +135,8 @@ type Plan struct {
 	FPS    int `json:"fps,omitempty"`
 }
 
-// Plan returns the plan for a resolution and an orientation, which may be "". input and rate, in
-// frames per second, belong to the input, and are zero without one.
+// Plan returns the plan for a resolution and an orientation, which may be "". input and rate are
+// the input's size and frames per second, or zero if there is no input.
 func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
 	box, fps := m.Sizes[resolution], m.FPS
 	size := box.Fit(input)
@@ -176,13 +176,13 @@ func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile || t 
 
 type Field struct {
 	Name string
-	// Also is a second name of the field, or empty.
+	// Also is an alternative name of the field, or empty.
 	Also     string
 	Type     FieldType
 	Required bool
 	// Default is the value of an absent field: a string, bool or int64, or nil.
 	Default any
-	// Min and Max limit an integer. Max limits the code points of a text.
+	// Min and Max limit an integer. For a text, Max is the maximum number of code points.
 	Min, Max    *int64
 	Values      []string
 	Description string
@@ -208,7 +208,7 @@ type Form struct {
 	// URLEncoded forms are documented as application/x-www-form-urlencoded. They also accept
 	// multipart.
 	URLEncoded bool
-	// ExactlyOne lists fields of which a request must have exactly one.
+	// ExactlyOne lists alternative fields. A request must have exactly one of them.
 	ExactlyOne []string
 	// OnlyWith maps a field to another field that it requires.
 	OnlyWith map[string]string

@@ -25,8 +25,8 @@ type MediaPrice struct {
 	Millionths int64 `json:"millionths"`
 	// Currency is an ISO 4217 code, such as "EUR".
 	Currency string `json:"currency"`
-	// Sizes contains prices of other resolutions, such as "480p". nil means that all sizes have the
-	// same price.
+	// Sizes contains prices for other resolutions, such as "480p". nil means that all sizes have
+	// the same price.
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
@@ -87,8 +87,8 @@ type TokenPrice struct {
 	Input, Output, Cached, Reasoning int64
 	// Call is an additional price per call, in millionths of the currency.
 	Call int64
-	// Batch is the fraction of the price that batch calls cost, in millionths. A million means the
-	// full price.
+	// Batch is the price of batch calls as a fraction of the normal price, in millionths. A million
+	// means the full price.
 	Batch int64
 }
 
@@ -96,7 +96,7 @@ type TokenPrice struct {
 // No count is negative.
 type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
 
-// maxCallCost limits the cost of one call to a million of the currency, in billionths.
+// maxCallCost is the maximum cost of one call: a million of the currency, in billionths.
 const maxCallCost = 1e15
 
 // Of returns the cost of a call in billionths of the currency, rounded up, and at most maxCallCost.

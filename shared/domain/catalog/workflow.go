@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Workflow is a ComfyUI workflow with the places for an edit's values
+// Workflow is a ComfyUI workflow and the places in it for an edit's values
 // (docs/comfyui.md#the-catalog). This package does not read the workflow's file.
 type Workflow struct {
 	// File is the path of the workflow in API format, as given in the catalog.
@@ -30,7 +30,7 @@ type Workflow struct {
 	Multiple int
 	// FrameStep is at least 1. The number of frames is 1 plus a multiple of it.
 	FrameStep int
-	// MaxFrames limits the number of frames. 0 means no limit.
+	// MaxFrames is the maximum number of frames. 0 means no limit.
 	MaxFrames int
 	// Memory is the device memory that a run needs, in bytes, or 0 if unknown.
 	Memory uint64
@@ -91,7 +91,7 @@ func (p places) parse() (parsed []Place, err error) {
 }
 
 const (
-	// mostMultiple limits Multiple, and mostFrames the number of frames.
+	// mostMultiple is the maximum of Multiple, and mostFrames the maximum number of frames.
 	mostMultiple, mostFrames = 256, 100_000
 )
 

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// CacheAge is the time for which a result of the store is cached. It limits how long a
-	// revoked key keeps working, and how long a new key fails after an early attempt. This holds
-	// only if a read returns all writes that ended before it started.
+	// CacheAge is how long a result from the store is cached. It limits how long a revoked key
+	// keeps working, and how long a new key fails after an early attempt. Both limits require a
+	// store whose reads return all earlier writes.
 	CacheAge = 5 * time.Second
-	// cacheSize limits the memory that callers with invented keys can use.
+	// cacheSize is the maximum number of entries. It limits the memory that callers with invented
+	// keys can use.
 	cacheSize = 10_000
 )
 
@@ -34,7 +35,7 @@ type Authenticator struct {
 	cache map[Hash]cached
 }
 
-// cached is the store's result for a secret: a key, a token with its key, or neither.
+// cached is what the store has for a secret: a key, a token with its key, or nothing.
 type cached struct {
 	key   Key
 	token *Token
@@ -61,8 +62,8 @@ func NewAuthenticator(store interface {
 // Authenticate identifies the holder of a secret: a permanent key, or a client token in either
 // form.
 //
-// Errors: fault.Unauthorized if the secret is missing, malformed, unknown, revoked or expired, or
-// its key is; fault.Limited if failures are slowed down (see [Authenticator.Guard]).
+// Errors: fault.Unauthorized if the secret or its key is missing, malformed, unknown, revoked or
+// expired; fault.Limited if failures are slowed down (see [Authenticator.Guard]).
 func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Principal, error) {
 	if secret == "" {
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
@@ -100,7 +101,7 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 }
 
 // Recheck checks a caller's key again during a long operation. It accepts a client token that has
-// expired in the meantime.
+// expired since.
 //
 // Errors: fault.Unauthorized if the key was revoked or has expired.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
@@ -183,7 +184,7 @@ func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, e
 		// Callers with invented keys must not evict others.
 		return entry, nil
 	case len(a.cache) >= cacheSize:
-		// This is rare, and restoring an entry costs only one read.
+		// This is rare, and restoring an entry takes only one read.
 		clear(a.cache)
 	}
 	a.cache[hash] = entry

@@ -28,7 +28,7 @@ import (
 // allow forging a token.
 const (
 	jwtIssuer = "cutroom"
-	// maxJWT limits the size of a JWT in bytes. The largest scope needs less.
+	// maxJWT is the maximum size of a JWT in bytes. The largest scope needs less.
 	maxJWT = 16 << 10
 )
 
@@ -55,8 +55,8 @@ type jwtConstraints struct {
 // jwtKeyID returns the id of the key that signs a token's JWT.
 func jwtKeyID(hash Hash) string { return "tok_" + hash.String()[:12] }
 
-// signToken returns the token as a JWT. Its times are whole seconds, because many clients read no
-// others. It never expires later than the token.
+// signToken returns the token as a JWT. Its times are whole seconds, because many clients cannot
+// read fractions. It never expires later than the token.
 func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	claims := jwtClaims{RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: jwtIssuer, ID: token.Hash.String(),
@@ -88,8 +88,8 @@ func isJWT(secret string) bool {
 
 var errForged = errors.New("this service has not signed the JWT")
 
-// maxJWTBrackets limits the opening brackets in the claims of a JWT, because the JSON decoder
-// takes 30 bytes for each. Valid scopes need far fewer.
+// maxJWTBrackets is the maximum number of opening brackets in a JWT's claims, because the JSON
+// decoder takes 30 bytes for each. Valid scopes need far fewer.
 const maxJWTBrackets = 1000
 
 // hashOfJWT returns the token hash in the base64-encoded claims of a JWT.

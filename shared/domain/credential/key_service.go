@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// MaxKeys limits the active keys of an account, which limits the damage of a runaway script.
+	// MaxKeys is the maximum number of active keys per account. It limits the damage of a runaway
+	// script.
 	MaxKeys = 100
-	// MaxListedKeys limits the length of a list. The keys that were revoked first are omitted.
+	// MaxListedKeys is the maximum length of a list. A list omits the keys that were revoked first.
 	MaxListedKeys = 1000
-	// MaxLabel limits the length of a label in code points.
+	// MaxLabel is the maximum length of a label in code points.
 	MaxLabel = 128
 )
 
 // KeyService creates, lists and revokes the keys of an account for holders of its admin keys.
 // They cannot raise the account's limits: a new key has the tier of the key that creates it, does
-// not outlast that key, and may do no more.
+// not outlast that key, and has no more permissions.
 type KeyService struct {
 	Store Store
 	// Random must be cryptographically secure.
@@ -72,8 +73,8 @@ func longestRevoked(keys []Key) []Key {
 // Create creates a key for the account of the admin key by, and returns its secret, which is not
 // stored. requestID is for the audit log.
 //
-// Errors: fault.Forbidden if the key would outlast by or may do more; fault.Unauthorized if by
-// has been revoked; fault.Conflict if the account has MaxKeys active keys.
+// Errors: fault.Forbidden if the key would outlast by or have more permissions; fault.Unauthorized
+// if by has been revoked; fault.Conflict if the account has MaxKeys active keys.
 func (s *KeyService) Create(ctx context.Context, by Key, requestID string, request KeyRequest) (
 	secret string, key Key, err error,
 ) {
@@ -110,9 +111,9 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 // Revoke revokes the key with the id in the account of the admin key by. An already revoked key
 // stays unchanged.
 //
-// Errors: fault.Forbidden if the key outlasts by or may do more; fault.Unauthorized if by has
-// been revoked; fault.Conflict if the key is by itself. Only another working admin key can revoke
-// a key, so an account cannot lose its last admin key. fault.NotFound.
+// Errors: fault.Forbidden if the key outlasts by or has more permissions; fault.Unauthorized if by
+// has been revoked; fault.Conflict if the key is the same as by. Only another working admin key can
+// revoke a key, so an account cannot lose its last admin key. fault.NotFound.
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):

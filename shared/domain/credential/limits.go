@@ -28,10 +28,11 @@ func RouteGroups() []RouteGroup {
 	}
 }
 
-// MaxKeyModels limits the number of models in the limits of a key.
+// MaxKeyModels is the maximum number of models in a key's limits.
 const MaxKeyModels = 20
 
-// Limits restricts a permanent key and its client tokens. The zero value allows everything.
+// Limits restricts what a permanent key and its client tokens may do. The zero value allows
+// everything.
 type Limits struct {
 	// Models lists ids or aliases of models. Empty allows all. An alias refers to the model that
 	// has it when the key is used.
@@ -88,8 +89,8 @@ func (p Principal) CheckRoutes(group RouteGroup) error {
 	return nil
 }
 
-// CheckManages returns an error if another key of the account outlasts the admin key or may do
-// more.
+// CheckManages returns an error if another key of the account outlasts the admin key or has more
+// permissions.
 //
 // Errors: fault.Forbidden.
 func (k Key) CheckManages(other Key) error {
@@ -100,15 +101,15 @@ func (k Key) CheckManages(other Key) error {
 	return nil
 }
 
-// exceeds reports whether allowed has entries that others has not. An empty list allows all.
+// exceeds reports whether allowed has entries that others lacks. An empty list allows all.
 func exceeds[T comparable](allowed, others []T) bool {
 	return len(others) > 0 &&
 		(len(allowed) == 0 || slices.ContainsFunc(allowed, func(one T) bool { return !slices.Contains(others, one) }))
 }
 
 // inherit fills the empty fields of the request from the creating key, so that no key can create
-// a key that outlasts it or may do more. It compares names of models as text, because an alias
-// may later refer to another model.
+// a key that outlasts it or has more permissions. It compares names of models as text, because an
+// alias may later refer to another model.
 //
 // Errors: fault.Forbidden if the request asks for more.
 func (r KeyRequest) inherit(by Key) (KeyRequest, error) {

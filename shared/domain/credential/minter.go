@@ -41,7 +41,7 @@ const (
 	keptExpired = time.Hour
 )
 
-// TokenSweeper deletes expired tokens on one machine. In AWS a TTL does its work.
+// TokenSweeper deletes expired tokens on one machine. In AWS, the table's TTL does this work.
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time

@@ -18,44 +18,44 @@ const (
 // Tier holds the limits of an account (docs/contract/limits.md#tiers). 0 means no limit.
 type Tier struct {
 	Name string `yaml:"-"`
-	// PendingJobs limits the jobs that are pending or processing.
+	// PendingJobs is the maximum number of pending and processing jobs.
 	PendingJobs int `yaml:"pending_jobs"`
 	// RequestsPerSecond is an account's sustained request rate, and Burst the number of requests
 	// that it may make at the same moment.
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 	Burst             int     `yaml:"burst"`
-	// StoredBytes limits the total bytes of its files, including uploads in progress.
+	// StoredBytes is the maximum total size of its files in bytes, including uploads in progress.
 	StoredBytes int64 `yaml:"stored_bytes"`
-	// Uploads limits the uploads in progress, and also the pending announced files. The default
-	// is DefaultUploads.
+	// Uploads is the maximum number of uploads in progress, and also of pending announced files.
+	// The default is DefaultUploads.
 	Uploads int `yaml:"uploads"`
-	// RealtimeSessions limits the open realtime sessions.
+	// RealtimeSessions is the maximum number of open realtime sessions.
 	RealtimeSessions int `yaml:"realtime_sessions"`
-	// RealtimeSessionsPerKey limits the open sessions of a key, including its client tokens, at
-	// one instance of the service.
+	// RealtimeSessionsPerKey is the maximum number of open sessions per key, including its client
+	// tokens, at one instance of the service.
 	RealtimeSessionsPerKey int `yaml:"realtime_sessions_per_key"`
-	// RealtimeQueue limits the clients of an account that may wait for a realtime session. The
-	// default is DefaultQueue. 0 means the maximum of a queue.
+	// RealtimeQueue is the maximum number of clients of an account that wait for a realtime
+	// session. The default is DefaultQueue. 0 means the maximum of a queue.
 	RealtimeQueue int `yaml:"realtime_line" json:"RealtimeLine"`
-	// EventStreams limits the open event streams of jobs, and EventStreamsPerKey those of a key
-	// with its client tokens. The defaults are DefaultEventStreams and half of it.
+	// EventStreams is the maximum number of open event streams of jobs. EventStreamsPerKey is the
+	// maximum for a key and its client tokens. The defaults are DefaultEventStreams and half of it.
 	EventStreams       int `yaml:"event_streams"`
 	EventStreamsPerKey int `yaml:"event_streams_per_key"`
 	// InferenceRequestsPerMinute and InferenceTokensPerMinute limit the calls of the inference
 	// gateway and their billed tokens.
 	InferenceRequestsPerMinute int `yaml:"inference_requests_per_minute"`
 	InferenceTokensPerMinute   int `yaml:"inference_tokens_per_minute"`
-	// MaxTokens limits the tokens that one completion may generate.
+	// MaxTokens is the maximum number of tokens that one completion may generate.
 	MaxTokens int `yaml:"max_tokens"`
 }
 
-// DefaultUploads is a tier's default limit of uploads in progress.
+// DefaultUploads is a tier's default limit on uploads in progress.
 const DefaultUploads = 64
 
-// DefaultQueue is a tier's default limit of clients that wait for a realtime session.
+// DefaultQueue is a tier's default limit on clients that wait for a realtime session.
 const DefaultQueue = 20
 
-// DefaultEventStreams is a tier's default limit of event streams.
+// DefaultEventStreams is a tier's default limit on event streams.
 const DefaultEventStreams = 200
 
 func (t *Tier) UnmarshalYAML(read func(any) error) error {
@@ -125,7 +125,7 @@ func (t Tiers) checked() (Tiers, error) {
 	return t, nil
 }
 
-// Find returns the tier with the name, or the default tier: a key must not gain rights because
+// Find returns the tier with the name, or the default tier: a key must not gain permissions because
 // its tier is missing from the table.
 func (t Tiers) Find(name string) Tier {
 	if tier, ok := t[name]; ok {

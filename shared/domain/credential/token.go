@@ -19,20 +19,20 @@ const (
 	MinTokenLifetime     = time.Second
 	MaxTokenLifetime     = time.Hour
 	DefaultTokenLifetime = time.Minute
-	// MaxTokenModels and MaxTokenOrigins limit the lists of a scope.
+	// MaxTokenModels and MaxTokenOrigins are the maximum lengths of a scope's lists.
 	MaxTokenModels  = 20
 	MaxTokenOrigins = 20
-	// MaxTokenMetadata limits the size of the metadata in bytes of JSON.
+	// MaxTokenMetadata is the maximum size of the metadata in bytes of JSON.
 	MaxTokenMetadata = 4096
 )
 
-// Scope limits a client token. The zero scope allows everything that client tokens may do.
+// Scope restricts a client token. The zero scope allows everything that client tokens may do.
 type Scope struct {
 	// Models holds the model names in the request for the token. Empty allows all.
 	Models []string `json:"models,omitempty"`
 	// Origins holds the origins from which browsers may call. Empty allows all.
 	Origins []string `json:"origins,omitempty"`
-	// MaxSession limits the duration of a realtime session. 0 means no limit.
+	// MaxSession is the maximum duration of a realtime session. 0 means no limit.
 	MaxSession time.Duration `json:"max_session,omitempty"`
 }
 

@@ -1,5 +1,5 @@
-// Package cursor implements the cursors of pages (docs/contract/media.md#pages). They are opaque
-// and tamper-evident, and are valid for one list and account, with any page size.
+// Package cursor implements pagination cursors (docs/contract/media.md#pages). They are opaque and
+// tamper-evident, and are valid for one list and account, with any page size.
 package cursor
 
 import (
@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Codec encodes and decodes the cursors of one list. A cursor contains the id from which its page
-// continues, and a seal that only a holder of the secret can make.
+// Codec encodes and decodes the cursors of one list. A cursor contains the id after which its page
+// starts, and a seal that requires the secret.
 type Codec struct {
 	list   string
 	secret func(context.Context) ([]byte, error)
@@ -22,7 +22,7 @@ type Codec struct {
 // sealSize is the length in bytes of the truncated HMAC-SHA256 in a cursor.
 const sealSize = 16
 
-// New returns the codec of a list with a fixed secret.
+// New returns a list's codec with a fixed secret.
 func New(list string, secret []byte) Codec {
 	return Codec{list, func(context.Context) ([]byte, error) { return secret, nil }}
 }
@@ -33,7 +33,7 @@ func NewFrom(list string, secret func(context.Context) ([]byte, error)) Codec {
 	return Codec{list, secret}
 }
 
-// Make returns the cursor of the page that continues after the id.
+// Make returns the cursor for the page that starts after the id.
 func (c Codec) Make(ctx context.Context, account, id string) (string, error) {
 	secret, err := c.secret(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c Codec) Make(ctx context.Context, account, id string) (string, error) {
 // Read returns the id in a cursor.
 //
 // Errors: fault.Invalid if Make did not return the cursor for this list and account with this
-// secret; an error of fetching the secret.
+// secret; an error from fetching the secret.
 func (c Codec) Read(ctx context.Context, account, cursor string) (string, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil && len(sealed) > sealSize {

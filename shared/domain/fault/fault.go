@@ -31,7 +31,8 @@ const (
 	// Limited means that the account has exceeded a limit of its tier, or that the service has
 	// more work than it can finish in time. RetryAfter is the time until a retry may succeed.
 	Limited Code = "limited"
-	// Exhausted means that a budget has too little left. RetryAfter is the time until its next window starts.
+	// Exhausted means that too little of a budget remains. RetryAfter is the time until its next
+	// window starts.
 	Exhausted   Code = "exhausted"
 	StorageFull Code = "storage_full"
 	// Unavailable means that a part of the service is unreachable.

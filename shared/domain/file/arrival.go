@@ -22,7 +22,7 @@ type SignedBlobs interface {
 }
 
 // SignedSuffix ends the names of pending files' blobs, which also contain the file's id. No other
-// blob has it, so a store can limit notifications to these blobs.
+// blob name ends with it, so a store can limit notifications to these blobs.
 const SignedSuffix = ".signed"
 
 // Received finalizes the pending file whose bytes have arrived in the blob. If the file is no

@@ -44,18 +44,18 @@ type File struct {
 	Reserved Reservation `json:"Room"`
 }
 
-// PendingUpload is the storage that a pending file uses, and its limits.
+// PendingUpload is the storage that a pending file uses, and the account's limits.
 type PendingUpload struct {
 	// Bytes is the size that counts until the file's bytes have arrived. 0 means the file's size.
 	Bytes int64
 	// Limit is the account's storage limit, or 0 for no limit. Finalize enforces it.
 	Limit int64
-	// Most is the account's limit of pending files, or 0 for no limit. Create enforces it. It is
-	// not stored.
+	// Most is the account's maximum number of pending files, or 0 for no limit. Create enforces it.
+	// It is not stored.
 	Most int
 }
 
-// Counts returns the number of bytes of its account's storage that the file uses.
+// Counts returns how many bytes of the account's storage the file uses.
 func (f File) Counts() int64 {
 	if f.Pending && f.Upload.Bytes > 0 {
 		return f.Upload.Bytes
@@ -173,7 +173,7 @@ type Retention interface {
 	// ReleaseAll releases the reservations of all uploads. Call it at startup, when no upload is
 	// in progress. Reservations of batches remain (see batch.Storage).
 	ReleaseAll(ctx context.Context) error
-	// Extend extends the time of a pending file whose bytes are arriving.
+	// Extend extends the deadline of a pending file whose bytes are arriving.
 	//
 	// Errors: fault.NotFound if the file is not pending.
 	Extend(ctx context.Context, id string, until time.Time) error

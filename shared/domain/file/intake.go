@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// DefaultUploads is the default limit of concurrent uploads.
+	// DefaultUploads is the default maximum number of concurrent uploads.
 	DefaultUploads = 256
 	// An upload reserves a quarter of its arrived bytes in advance, but at least leastStep and at
 	// most mostStep bytes. So a large upload needs few writes, and a small upload reserves
@@ -37,7 +37,7 @@ type Intake struct {
 	// Free returns the number of bytes on the disk that uploads may still use. It is nil if
 	// uploads are stored elsewhere.
 	Free func() (int64, error)
-	// Most limits concurrent uploads. 0 means DefaultUploads.
+	// Most is the maximum number of concurrent uploads. 0 means DefaultUploads.
 	Most int
 	// NewID returns a unique id for a reservation.
 	NewID func() string
@@ -55,7 +55,8 @@ type Intake struct {
 }
 
 type Allowance struct {
-	// Uploads limits concurrent uploads, Bytes the stored bytes. 0 means no limit.
+	// Uploads is the maximum number of concurrent uploads, and Bytes of stored bytes. 0 means no
+	// limit.
 	Uploads int
 	Bytes   int64
 }
@@ -135,7 +136,7 @@ func (u *Upload) speed(now time.Time) float64 {
 }
 
 // SetPending makes the upload use the storage of a pending file. While bytes arrive, it calls
-// extend every RenewEvery. An error of extend ends the upload.
+// extend every RenewEvery. An error from extend ends the upload.
 func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	if u == nil {
 		return

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxName limits the length of a file's name in bytes. Longer names are cut between code
+	// maxName is the maximum length of a file's name in bytes. Longer names are cut between code
 	// points.
 	maxName = 255
 	unnamed = "upload"

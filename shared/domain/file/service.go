@@ -17,7 +17,7 @@ const (
 )
 
 const (
-	// MaxSignedSize limits the size of a file that is uploaded with a signed URL, in bytes
+	// MaxSignedSize is the maximum size in bytes of a file that is uploaded with a signed URL
 	// (docs/contract/media.md#large-uploads).
 	MaxSignedSize = 5_000_000_000
 	// SignedTime is the time during which a signed URL accepts requests.
@@ -28,8 +28,8 @@ const (
 	// slowest is the minimum upload rate to a blob store in bytes per second: 2 Mbit/s.
 	slowest = 250_000
 	// holdTime is the time from the last renewal of a pending file or a reservation to its end.
-	// Even the smallest file may take that long to arrive. A reservation of a dead process
-	// remains for that long.
+	// Even the smallest file may take that long to arrive. A dead process's reservation remains for
+	// that long.
 	holdTime = 10 * time.Minute
 )
 
@@ -120,7 +120,7 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 // CreatePending records a file whose bytes will arrive at a signed URL. Until Finalize only that
 // upload can use it. The caller sets the same fields as for Create, except Blob, as the client
 // declared them. Until more bytes have arrived, the file counts MinPendingBytes, or its size if
-// that is less. most limits the account's pending files, and 0 means no limit.
+// that is less. most is the maximum number of the account's pending files; 0 means no limit.
 //
 // Errors: as Create; fault.Limited if the account has too many pending files.
 func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {
@@ -195,7 +195,7 @@ func (s *Service) URLExpired(f File) bool { return !s.config.Now().Before(f.Sign
 // PendingUpload returns a pending file that accepts an upload now.
 //
 // Errors: fault.Conflict if its bytes have arrived; fault.NotFound if the file is not pending or
-// its time has ended.
+// has expired.
 func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	f, err := s.config.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -210,7 +210,7 @@ func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	return f, s.Extend(ctx, f)
 }
 
-// takesBytes fails unless the file accepts an upload now.
+// takesBytes returns an error unless the file accepts an upload now.
 //
 // Errors: as PendingUpload.
 func (s *Service) takesBytes(f File) error {
@@ -223,7 +223,7 @@ func (s *Service) takesBytes(f File) error {
 	return nil
 }
 
-// Extend extends the time of a pending file while its bytes arrive. Call it at the first bytes,
+// Extend extends the deadline of a pending file while its bytes arrive. Call it at the first bytes,
 // and then every RenewEvery.
 //
 // Errors: fault.Conflict if another request has uploaded the bytes; fault.NotFound if the file is

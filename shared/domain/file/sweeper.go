@@ -12,9 +12,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Sweeper deletes expired files and overdue pending files on one machine. In AWS a TTL and its
-// stream do its work. It sets aside blobs without a record instead of deleting them, because the
-// record may have been lost.
+// Sweeper deletes expired files and overdue pending files on one machine. In AWS, the table's TTL
+// and stream do this work. It sets aside blobs without a record instead of deleting them, because
+// the record may have been lost.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {

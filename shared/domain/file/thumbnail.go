@@ -14,7 +14,7 @@ import (
 const (
 	filePrefix      = "files/"
 	thumbnailPrefix = "thumbnails"
-	// MaxThumbnail limits the size of a thumbnail in bytes.
+	// MaxThumbnail is the maximum size of a thumbnail in bytes.
 	MaxThumbnail = 64 << 10
 )
 
@@ -41,9 +41,10 @@ func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error)
 	return picture, nil
 }
 
-// StoreThumbnail stores a thumbnail. An empty picture records that the file cannot have one. It
-// stores nothing for a deleted file. A deletion removes the bytes before the thumbnail, so either
-// the deletion sees the thumbnail, or StoreThumbnail sees that the bytes are gone.
+// StoreThumbnail stores a thumbnail. An empty picture records that the file cannot have a
+// thumbnail. For a deleted file, StoreThumbnail stores nothing. A deletion removes the bytes before
+// the thumbnail, so either the deletion sees the thumbnail, or StoreThumbnail sees that the bytes
+// are gone.
 //
 // Errors: fault.NotFound if the file was deleted.
 func StoreThumbnail(ctx context.Context, blobs blob.Store, of string, picture []byte) error {

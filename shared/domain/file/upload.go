@@ -4,9 +4,9 @@ import "time"
 
 // SignedUpload is a signed request that uploads the bytes of a pending file without an API key.
 type SignedUpload struct {
-	// URL is absolute, or a path of this service with its query.
+	// URL is absolute, or a path and query of this service.
 	URL string
-	// Headers holds the required header fields, in addition to the usual fields of HTTP clients.
+	// Headers holds the required header fields, beyond those that HTTP clients usually send.
 	Headers   map[string]string
 	ExpiresAt time.Time
 }

@@ -1,9 +1,9 @@
 // Package fleet decides how many workers run in a deployment that scales to zero.
 //
-// A wake raises the number as soon as work is accepted. A check, once a minute, compares the
-// queued jobs with the workers. Only a check lowers the number. After a raise, more checks follow
-// within the minute. Nothing else may change the number: queue metrics lag by minutes, and by a
-// quarter of an hour after hours without work, so autoscaling on them stops workers that have
+// A wake raises the number of workers as soon as work is accepted. A check, once a minute, compares
+// the queued jobs with the workers. Only a check lowers the number. After a raise, more checks
+// follow within the minute. Nothing else may change the number: queue metrics lag by minutes, and
+// by a quarter of an hour after hours without work, so autoscaling on them stops workers that have
 // just started.
 package fleet
 
@@ -22,8 +22,7 @@ type Rules struct {
 	// Backlog is the number of jobs per worker, including running ones, above which another
 	// worker starts.
 	Backlog int
-	// Idle is the time for which surplus workers are kept, and for which a wake keeps a worker
-	// without a job.
+	// Idle is how long surplus workers are kept, and how long a wake keeps a worker without a job.
 	Idle time.Duration
 }
 
@@ -54,7 +53,7 @@ type State struct {
 }
 
 // Decide returns the number of workers that should run, and since when there are too many. jobs
-// counts waiting and running jobs. desired is the current number of workers.
+// counts waiting and running jobs. desired is the currently desired number of workers.
 //
 // The number rises immediately. It falls only after every check for Idle found it too high,
 // because one check can miss a job that was just accepted.
@@ -107,8 +106,8 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	case last.ShortSince.IsZero() && wanted > last.Wanted:
 		seen.ShortSince = seen.WantedSince
 	case last.ShortSince.IsZero():
-		// Workers were lost, as in a deploy. They were wanted long ago, so this start time means
-		// nothing.
+		// Workers were lost, as in a deployment. They were wanted long ago, so this start time
+		// means nothing.
 		seen.ShortSince, seen.WantedSince = now, time.Time{}
 	case running > last.Running:
 		seen.ShortSince = now
@@ -116,11 +115,11 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	return seen
 }
 
-// learnAtOnce limits how much one start can raise the known start time. A longer start probably
-// lacked hardware. If a fleet has become slower, repeated starts raise it further.
+// learnAtOnce is the most by which one start can raise the known start time. A longer start
+// probably lacked hardware. If a fleet has become slower, repeated starts raise it further.
 const learnAtOnce = 4 * time.Minute
 
-// learn returns the expected start time after a start. It rises fast and falls slowly.
+// learn returns the expected start time, updated after a start. It rises fast and falls slowly.
 func learn(known, took time.Duration) time.Duration {
 	took = min(max(took, 0), known+learnAtOnce, job.MaxAge)
 	return max(took, (3*known+took)/4)

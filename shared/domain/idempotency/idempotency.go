@@ -1,6 +1,6 @@
 // Package idempotency lets a client repeat a request whose response was lost, without creating
 // anything twice. The request has a key that the client chose. A request with a used key gets the
-// response of the first request with that key.
+// response to the first request with that key.
 //
 // A request claims its key right before it creates something, under the id of the new resource,
 // and settles the claim afterwards. If a request crashes in between, the id in its claim shows
@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	// Age is the time for which a key is remembered.
+	// Age is how long a key is remembered.
 	Age = 24 * time.Hour
-	// MaxKey limits the length of a key in bytes.
+	// MaxKey is the maximum length of a key in bytes.
 	MaxKey = 255
-	// MakeTime limits the time from a claim to the creation of its resource. The caller enforces it.
+	// MakeTime is the maximum time from a claim to the creation of its resource. The caller
+	// enforces it.
 	MakeTime = 15 * time.Second
 	// Abandoned is the age at which the request of an unsettled claim can no longer create
 	// anything. It allows for clock differences between machines, and for store calls that take
 	// effect after their timeout.
 	Abandoned = 2 * MakeTime
-	// maxWait limits how long a request waits for another request with the same key. Its checks
-	// become less frequent, because most requests end quickly.
+	// maxWait is the maximum time that a request waits for another request with the same key. Its
+	// checks become less frequent, because most requests end quickly.
 	maxWait                = 5 * time.Second
 	firstPause, laterPause = 20 * time.Millisecond, time.Second
 	// comeBack is the Retry-After after maxWait. A client with four attempts outlasts a claim
@@ -56,9 +57,9 @@ type Record struct {
 
 // Store keeps claims. The suite in idempotencytest, which every adapter runs, specifies its behaviour.
 type Store interface {
-	// Claim records the claim if its key has no record, or a record older than Age, or an
-	// unsettled record of the resource instead, which may be empty. It returns the key's record
-	// after that. The claim won if the resources are equal. Claim is exact under concurrency.
+	// Claim records the claim if its key has no record, a record older than Age, or an unsettled
+	// record of the resource instead (which may be empty). It then returns the key's record. The
+	// claim won if both have the same resource. Claim is exact under concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
 	// Settle records that the claim's resource was created. It does nothing if the claim was
 	// replaced or is already settled.

@@ -1,5 +1,5 @@
-// Package integrity compares the marks of records and blobs. At startup the server can then
-// detect a lost, damaged or older copy before it deletes anything because of it.
+// Package integrity compares the marks of records and blobs. The server uses it at startup to
+// detect a lost, damaged or older copy before it deletes anything.
 package integrity
 
 import "errors"

@@ -8,8 +8,8 @@ import (
 
 // Backlog is the work queued ahead of a new job on a lane.
 type Backlog struct {
-	// Jobs counts the pending and processing jobs of the lane, and AccountJobs those of the
-	// account. AccountOpen counts the account's open jobs on all lanes.
+	// Jobs counts the lane's pending and processing jobs. AccountJobs counts the account's jobs
+	// among them. AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
 	// Running is the number of the lane's jobs that workers process. Spare is the number of
 	// places beyond the lane's workers, which only accounts without a running job get. If Spare
@@ -27,7 +27,8 @@ type Backlog struct {
 type Fleet struct {
 	// SeenAt is the time of the last check.
 	SeenAt time.Time
-	// Running is the number of running workers, Wanted the desired and Most the largest number.
+	// Running is the number of running workers. Wanted is the desired number, and Most is the
+	// maximum.
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose. It is zero if workers were lost since then.
 	WantedSince time.Time
@@ -41,18 +42,18 @@ type Fleet struct {
 const (
 	// firstRunTime is the assumed mean run time until a first job has completed. It is long on
 	// purpose:
-	// a client can retry a rejected job, but a job that is accepted in vain costs it ten minutes.
+	// a client can retry a rejected job, but loses ten minutes with a job that is accepted in vain.
 	firstRunTime = 10 * time.Second
 	// servable is the fraction of MaxAge that a backlog may fill. The rest allows for slow or
 	// repeated runs.
 	servable = MaxAge * 3 / 4
 	// OthersFor is the time during which an account that completed a job is expected to send
-	// another. In the simulation of scarce workers, ten minutes made one more job in a hundred
-	// end late. Without a limit, accounts that have left would count until other jobs complete,
-	// so a client could keep them counted by sending failing jobs.
+	// another. In the simulation of scarce workers, one percent more jobs ended late with a value
+	// of ten minutes. Without a limit, accounts that have left would count until other jobs
+	// complete, so a client could keep them counted by sending failing jobs.
 	OthersFor = time.Hour
-	// accountFraction limits the fraction of a servable backlog that one account may fill while
-	// no other account has queued jobs. The last quarter is for accounts with fewer jobs.
+	// accountFraction is the fraction of a servable backlog that one account may fill while no
+	// other account has queued jobs. The last quarter is for accounts with fewer jobs.
 	accountFraction = 0.75
 
 	// firstStartTime is the assumed start time of workers until it is known: a minute for a
@@ -118,8 +119,8 @@ func (b Backlog) fraction(atOnce int) float64 {
 	return min(accountFraction, max(1/float64(b.Others+1), idle))
 }
 
-// placeFor reports whether a spare place is free for the account, so that its job need not wait
-// for other accounts.
+// placeFor reports whether a spare place is free for the account, so that its job does not wait for
+// other accounts.
 func (b Backlog) placeFor(workers int) bool {
 	free := b.Running < workers && b.AccountJobs < workers
 	return b.Spare > 0 && (free || b.AccountJobs == 0 && b.Running < workers+b.Spare)

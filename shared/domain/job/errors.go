@@ -17,7 +17,7 @@ var (
 // Messages for engine errors whose cause is only logged.
 const (
 	EngineFailedMessage = "The engine failed."
-	// NoResultMessage reports an edit without a usable result.
+	// NoResultMessage reports that an edit had no usable result.
 	NoResultMessage = "The engine returned no result."
 )
 

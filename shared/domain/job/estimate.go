@@ -29,7 +29,7 @@ type EstimatePublisher interface {
 type EditKind struct {
 	// Model is the canonical id.
 	Model string `json:"model"`
-	// Resolution is the option of the form.
+	// Resolution is the resolution option of the form.
 	Resolution string `json:"resolution,omitempty"`
 	// Reference is true for jobs with a reference image.
 	Reference bool `json:"reference,omitempty"`
@@ -63,7 +63,8 @@ type EstimatePoint struct {
 
 const (
 	maxPoints = 64
-	// MaxTakes limits the run time of a point, in seconds. Longer times are reported as MaxTakes.
+	// MaxTakes is the maximum run time of a point, in seconds. Longer times are reported as
+	// MaxTakes.
 	MaxTakes = 24 * 60 * 60
 	maxSlack = 10
 )
@@ -105,8 +106,8 @@ func (e Estimate) TooLong(length, within time.Duration) bool {
 	return e.Takes(length).Seconds() > within.Seconds()*e.Slack
 }
 
-// Longest returns the longest clip of whole seconds, shorter than length, whose edit probably
-// ends within the time. It returns 0 if there is none.
+// Longest returns the longest length in whole seconds, shorter than length, for which an edit
+// probably ends within the time. It returns 0 if there is none.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {
@@ -116,7 +117,7 @@ func (e Estimate) Longest(length, within time.Duration) time.Duration {
 }
 
 const (
-	// estimatesFor is the cache time of estimates. noneFor is the cache time of an empty list,
+	// estimatesFor is how long estimates are cached. noneFor is how long an empty list is cached,
 	// because a worker may start soon.
 	estimatesFor = 30 * time.Second
 	noneFor      = time.Second
@@ -137,7 +138,7 @@ func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) 
 	if now := s.config.Now(); s.estimatedAt.IsZero() || now.Sub(s.estimatedAt).Abs() >= remembered {
 		estimates, err := s.config.Estimates.Estimates(ctx)
 		if err != nil {
-			// The engine rejects edits that take too long as well, only later.
+			// The engine also rejects edits that take too long, only later.
 			s.config.Logger.WarnContext(ctx, "cannot read the estimates of edit times", "error", err)
 		} else {
 			s.estimates = estimates

@@ -54,7 +54,7 @@ func WorkerLostFailure() Failure {
 const (
 	// MaxAge is the time from a job's creation to its deadline.
 	MaxAge = 10 * time.Minute
-	// MaxRuns limits the runs that a job may start.
+	// MaxRuns is the maximum number of runs that a job may start.
 	MaxRuns = 3
 	// FreeCrashes is the number of crashes of the one-machine server that do not count as a run.
 	// The first crashes may not be the job's fault. But a job that runs during every crash may be
@@ -87,8 +87,8 @@ type Input struct {
 	Size int64 `json:"size"`
 	// MD5 is in hex.
 	MD5 string `json:"md5,omitempty"`
-	// File is the blob of the stored file that the input was copied from, which may have been
-	// deleted. It is empty if the client sent the bytes with the job.
+	// File is the blob of the stored file from which the input was copied. The file may have been
+	// deleted. File is empty if the client sent the bytes with the job.
 	File string `json:"file,omitempty"`
 }
 
@@ -112,8 +112,8 @@ type Request struct {
 }
 
 // Cost returns the cost of the job at its accepted price, in billionths of the currency. It uses
-// the length of the result, or the expected length until then. The cost never exceeds a reserved
-// cost. known is false if the cost is unknown. A failed job costs nothing.
+// the expected length until the result exists. The cost never exceeds a reserved cost. known is
+// false if the cost is unknown. A failed job costs nothing.
 func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
@@ -212,17 +212,17 @@ type Job struct {
 	CreatedAt time.Time
 	// Deadline is the time after which the job counts as failed if it has not ended.
 	Deadline time.Time
-	// StartedAt is when the first run started, CompletedAt when the job completed or failed. Both
-	// are zero until then.
+	// StartedAt is when the first run started. CompletedAt is when the job completed or failed.
+	// Both are zero until then.
 	StartedAt, CompletedAt time.Time
 
-	// Result is set only for completed jobs, Failure only for failed jobs.
+	// Result is set only for completed jobs, and Failure only for failed jobs.
 	Result  *Result
 	Failure *Failure
 }
 
-// At returns the job's state at the given time. A job that is open past its deadline has timed
-// out, even if its record does not show that yet.
+// At returns the job's state at the given time. A job that is still open after its deadline has
+// timed out, even if its record does not show that yet.
 func (j Job) At(now time.Time) Job {
 	if j.Status.Terminal() || now.Before(j.Deadline) {
 		return j

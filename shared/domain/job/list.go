@@ -47,13 +47,13 @@ func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 
 func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 
-// maxWalks limits the number of store queries for one page. A query may skip many jobs that do
+// maxWalks is the maximum number of store queries for one page. A query may skip many jobs that do
 // not match, so a page may be short.
 const maxWalks = 3
 
 // List returns a page of an account's jobs, newest first, and the cursor of the next page, which
 // is empty on the last page. A page may be short or even empty while more pages follow. Jobs past
-// their deadline have timed out. Jobs past the age of their record are omitted.
+// their deadline have timed out. Jobs whose record has expired are omitted.
 //
 // Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Queues reads the queues of pending jobs. A read costs at most a count in an index. The suite in
+// Queues reads the queues of pending jobs. A read takes at most a count in an index. The suite in
 // jobtest specifies it; every adapter runs it.
 type Queues interface {
 	// Queue returns the recent state of a lane's queue.
@@ -31,7 +31,7 @@ type RunTime struct {
 	// Model is the canonical id, or empty if unknown.
 	Model string
 	Took  time.Duration
-	// Account may be empty and Ended zero if unknown.
+	// If unknown, Account is empty and Ended is zero.
 	Account string
 	Ended   time.Time
 }
@@ -53,13 +53,13 @@ type Outlook struct {
 }
 
 const (
-	// queueFor is the cache time of a queue.
+	// queueFor is how long a queue is cached.
 	queueFor = 2 * time.Second
-	// sigmas is a number of standard deviations. Four of five values of a normal distribution lie
+	// sigmas is a number of standard deviations. In a normal distribution, four of five values lie
 	// within it.
 	sigmas = 1.28
-	// margin widens known times by this fraction. estimateMargin is for an engine's estimates,
-	// and for few runs.
+	// margin widens known times by this fraction. estimateMargin applies to an engine's estimates,
+	// and if there were few runs.
 	margin         = 0.1
 	estimateMargin = 0.25
 )
@@ -157,7 +157,7 @@ func (q Queue) ahead(account string, own Own) (least, most int) {
 	return least, most
 }
 
-// takes returns the range of run times of a job in seconds, from its engine's estimate or from
+// takes returns a job's range of run times in seconds, from its engine's estimate or from earlier
 // runs of its model. known is false before the first run of a model.
 func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	shortest = math.Inf(1)

@@ -8,8 +8,8 @@ import (
 )
 
 // Purge deletes an ended job. It deletes the blobs first and the record last, so that a failed
-// purge can be repeated. Then it deletes thumbnails that a worker stored in the meantime. A
-// worker that stores them later finds no record and deletes them itself.
+// purge can be repeated. Then it deletes thumbnails that a worker stored during the purge. A worker
+// that stores them later finds no record and deletes them itself.
 //
 // Errors: fault.Conflict if the job has not ended.
 func (s *Service) Purge(ctx context.Context, j Job, blobs interface {

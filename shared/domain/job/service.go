@@ -35,7 +35,7 @@ type Config struct {
 	// SpreadBlobs puts random digits before the ids in blob names of new jobs.
 	SpreadBlobs bool
 	Cursors     cursor.Codec
-	// Watcher reports changes of jobs. If it is nil, jobs are polled.
+	// Watcher reports changes to jobs. If it is nil, jobs are polled.
 	Watcher Watcher
 	// Orchestrator is notified when a job is cancelled. It may be nil.
 	Orchestrator Orchestrator
@@ -51,7 +51,7 @@ type Config struct {
 
 type Budgets interface {
 	// Claims returns the claims of a job submitted with a key, or nil if no budget applies. most
-	// is the largest possible use.
+	// is the largest possible usage.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
 	// Warn sends due warnings after a job has reserved amounts, or was rejected.
 	Warn(ctx context.Context, claims []budget.Claim, refused bool)
@@ -134,8 +134,8 @@ func (s *Service) NewSeed() (uint32, error) {
 }
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account, Key, Model, Lane,
-// Seed, Request and Estimate. limit is the account's limit of pending and processing jobs, and
-// wait is how long the caller waits for the job to end. 0 means no limit for both. If Submit
+// Seed, Request and Estimate. limit is the account's maximum number of pending and processing jobs,
+// and wait is how long the caller waits for the job to end. 0 means no limit for both. If Submit
 // rejects the job, the caller deletes the inputs.
 //
 // Errors: as CheckCapacity; fault.Exhausted if a budget has too little left.
@@ -156,7 +156,7 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Durati
 
 // accept returns the claims on budgets even if a budget rejected them.
 func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Duration) (Job, []budget.Claim, error) {
-	// Without the lock, every job of a burst would see the same free capacity.
+	// Without the lock, every job in a burst would see the same free capacity.
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
 	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit, wait); err != nil {
@@ -219,7 +219,7 @@ func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duratio
 // account do not all return at the same time.
 func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
-// Get returns an account's job. A job past its deadline is ended first.
+// Get returns an account's job. If its deadline has passed, Get first ends the job.
 //
 // Errors: fault.NotFound if the job does not exist, belongs to another account, or its record has
 // expired.

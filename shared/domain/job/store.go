@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/budget"
 )
 
-// Store keeps job records. The suite in jobtest specifies it; every adapter runs it.
+// Store stores job records. The suite in jobtest specifies it; every adapter runs it.
 //
 // Every write is conditional on the current record, so a late, repeated or stale write changes
 // nothing. Callers pass the times, which are stored to the millisecond.
@@ -77,7 +77,7 @@ type Runs interface {
 	// Errors: fault.Conflict if the run is no longer current. The worker must then stop.
 	Progress(ctx context.Context, id, nonce string, fraction float64) error
 
-	// Release undoes the start of a run: it does not count, and its nonce becomes invalid. The
+	// Release undoes the start of a run: the run does not count, and its nonce becomes invalid. The
 	// job stays processing. Release does nothing if the run is no longer current.
 	Release(ctx context.Context, id, nonce string) error
 
@@ -93,7 +93,7 @@ type Runs interface {
 }
 
 // Retention holds the store methods of the sweeper on one machine. In AWS the store's TTL and the
-// bucket's lifecycle rules do its work.
+// bucket's lifecycle rules do this work.
 type Retention interface {
 	// Overdue returns at most limit ids of open jobs whose deadline is not after now.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)

@@ -22,8 +22,8 @@ type SweptBlobs interface {
 
 // Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes
 // expired results and records. In AWS a TTL, the bucket's lifecycle rules and the orchestrator's
-// timeouts do its work. It sets aside blobs without a record instead of deleting them, because
-// the record may have been lost.
+// timeouts do this work. It sets aside blobs without a record instead of deleting them, because the
+// record may have been lost.
 type Sweeper struct {
 	Store interface {
 		Store

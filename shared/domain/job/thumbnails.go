@@ -11,7 +11,7 @@ import (
 // (docs/contract/jobs.md#thumbnails). A picture that could not be made is empty.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
-// MaxThumbnails limits the blob of a job's thumbnails, in bytes.
+// MaxThumbnails is the maximum size in bytes of the blob with a job's thumbnails.
 const MaxThumbnails = 1 << 20
 
 // posterMark ends a blob with a poster. No JPEG ends like that.

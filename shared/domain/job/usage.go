@@ -24,8 +24,7 @@ func Billed(completed Job) usage.Record {
 	return record
 }
 
-// Most returns the largest possible use of a job. longest is the assumed length of a result of
-// unknown length.
+// Most returns a job's largest possible usage. longest is assumed for a result of unknown length.
 func Most(j Job, longest time.Duration) budget.Amounts {
 	most := budget.Amounts{Jobs: 1}
 	if j.Request.Price != nil {

@@ -13,8 +13,8 @@ type Watcher interface {
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// The pauses between reads of a job that a client waits for. With notifications, reads only
-// detect the deadline and changes by other processes.
+// Pauses between reads of a job that a client waits for. With notifications, reads only detect the
+// deadline and changes by other processes.
 const (
 	watchedPause = time.Second
 	// Without notifications the pauses grow from the first to the longest, up to a fraction of
@@ -29,10 +29,10 @@ const (
 	// shortest run time. An earlier failure is noticed after at most longestSleep.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
-	// knownRuns is the number of a model's runs from which its shortest time is known.
+	// knownRuns is how many runs of a model are needed to know its shortest time.
 	knownRuns = 3
-	// changesPause is for clients that follow a job to its end, perhaps for minutes. Each read
-	// costs money.
+	// changesPause is for clients that follow a job to its end, perhaps for minutes. It is long
+	// because each read costs money.
 	changesPause = 2 * time.Second
 )
 
@@ -104,7 +104,7 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if !p.asked && p.takes != nil {
 		p.asked, p.least = true, p.takes(last)
 	}
-	// A run may be much shorter than the wait before it.
+	// A run may be much shorter than the wait before the run.
 	since := last.CreatedAt
 	if !last.StartedAt.IsZero() {
 		since = last.StartedAt

@@ -2,8 +2,8 @@ package media
 
 import "encoding/binary"
 
-// readAVC reads the picture's properties from an H.264 decoder configuration (ISO/IEC 14496-15,
-// 5.3.3.1). plain is true for progressive 4:2:0 of 8 bits with limited range and square pixels.
+// readAVC reads the video's properties from an H.264 decoder configuration (ISO/IEC 14496-15,
+// 5.3.3.1). plain is true for progressive 8-bit 4:2:0 with limited range and square pixels.
 func readAVC(config []byte) (info Info, plain bool) {
 	const head = 8 // up to the first parameter set
 	if len(config) < head || config[0] != 1 || config[5]&0x1f != 1 {
@@ -24,7 +24,7 @@ func readParameters(set []byte) (info Info, plain bool) {
 	switch profile {
 	case 66, 77: // Baseline and Main have 4:2:0 of 8 bits
 	case 100:
-		// 4:2:0, 8 bits of luma and of chroma, no lossless mode, no matrices.
+		// 4:2:0, 8-bit luma and chroma, no lossless mode, no matrices.
 		if b.ue() != 1 || b.ue() != 0 || b.ue() != 0 || b.read(1) != 0 || b.read(1) != 0 {
 			return Info{}, false
 		}
@@ -92,11 +92,11 @@ func readUsability(b *bitReader, info *Info) bool {
 	return known
 }
 
-// ordinaryColours maps numbers of ITU-T H.273 to FFmpeg's names of colour properties.
+// ordinaryColours maps ITU-T H.273 numbers to FFmpeg's names for colour properties.
 var ordinaryColours = map[uint32]string{1: "bt709", 5: "bt470bg", 6: "smpte170m"}
 
-// unescape removes the bytes that keep a start code from appearing in a unit (ITU-T
-// H.264, 7.4.1).
+// unescape removes the bytes that prevent start codes from appearing in a unit (ITU-T H.264,
+// 7.4.1).
 func unescape(unit []byte) []byte {
 	out, zeros := make([]byte, 0, len(unit)), 0
 	for _, b := range unit {
@@ -114,7 +114,7 @@ func unescape(unit []byte) []byte {
 	return out
 }
 
-// bitReader reads bits, the highest of each byte first. After the end it returns 0.
+// bitReader reads bits, most significant first. After the end it returns 0.
 type bitReader struct {
 	bytes []byte
 	at    int

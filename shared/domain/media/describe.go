@@ -6,15 +6,15 @@ import (
 	"math"
 )
 
-// maxTimes limits the entries read from a table of frame durations. A clip with a constant frame
-// rate has one entry.
+// maxTimes is the maximum number of entries read from a table of frame durations. A clip with a
+// constant frame rate has one entry.
 const maxTimes = 1024
 
-// Describe returns the properties of a video from its header. complete reports whether they are
-// the same that ffprobe would find by decoding. This holds only for plain clips, which are most:
-// an upright, progressive MP4 with one H.264 track of 4:2:0 with 8 bits, square pixels and
-// limited range, and at most one AAC track. For other files ffprobe must run. Describe returns
-// only errors of r.
+// Describe returns the properties of a video from its header. complete reports whether ffprobe
+// would find the same properties by decoding. This holds only for plain clips, which are most: an
+// upright, progressive MP4 with one H.264 track in 8-bit 4:2:0, with square pixels and limited
+// range, and at most one AAC track. For other files ffprobe must run. Describe returns only errors
+// of r.
 func Describe(r io.ReaderAt, size int64, mime string) (info Info, complete bool, err error) {
 	if mime != "video/mp4" && mime != "video/quicktime" {
 		return Info{}, false, nil
@@ -132,7 +132,7 @@ func readTrack(w *window, trak box) track {
 // The offsets of the matrix in the headers of a movie and of a track with 32-bit times.
 const movieMatrix, trackMatrix = 36, 40
 
-// upright reports whether the header's matrix neither turns nor scales.
+// upright reports whether the header's matrix neither rotates nor scales.
 func upright(w *window, b box, at int64) bool {
 	matrix := b.start + at
 	if version := w.at(b.start, 1); version == nil || version[0] > 1 {

@@ -2,9 +2,9 @@ package media
 
 import "io"
 
-// Inspect reads the properties of the picture from a file's header. It does not use image
-// decoders, because they reject variants that FFmpeg decodes, or allocate as much memory as a
-// file claims to need.
+// Inspect reads the picture's properties from a file's header. It does not use image decoders,
+// because they reject variants that FFmpeg decodes, or allocate as much memory as a file claims to
+// need.
 //
 // Missing or invalid properties are zero: a file is rejected for wrong values, not for missing
 // ones. Inspect makes at most a few dozen reads of 64 KiB. It returns only errors of r.

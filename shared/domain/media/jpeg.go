@@ -12,7 +12,7 @@ import (
 type JPEG struct {
 	// Width and Height are in pixels, as stored.
 	Width, Height int
-	// Components is 1 for grey pictures, 3 for colour, 4 for CMYK.
+	// Components is 1 for grey pictures, 3 for colour, and 4 for CMYK.
 	Components int
 	// Progressive pictures can only be decoded completely.
 	Progressive bool
@@ -120,11 +120,11 @@ func (j *JPEG) memory(blocks int64) int64 {
 	return bytes + 4*int64(j.Width)*int64(j.Height)
 }
 
-// maxScans limits the scans of a JPEG. Encoders write about ten. A dozen bytes can encode a scan
-// that changes nothing, but a decoder visits every block for it, so a small file could keep a
-// processor busy for minutes. Phones append a video to the picture, in which the bytes of a
-// marker occur about once in 65,536 by chance. So a file may have one more scan per bytesPerScan,
-// up to mostScans.
+// maxScans is the maximum number of scans in a JPEG. Encoders write about ten. A dozen bytes can
+// encode a scan that changes nothing, but a decoder visits every block for it, so a small file
+// could keep a processor busy for minutes. Phones append a video to the picture, in which the bytes
+// of a marker occur about once in 65,536 by chance. So a file may have one more scan per
+// bytesPerScan, up to mostScans.
 const (
 	maxScans     = 100
 	bytesPerScan = 16 << 10

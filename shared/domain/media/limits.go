@@ -9,13 +9,13 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Grace is the amount by which a video may exceed the limit. A video cut at the limit ends with
-// the last complete packet of its sound.
+// Grace is the time by which a video may exceed the limit. A video that was cut at the limit ends
+// with a complete audio packet.
 const Grace = 500 * time.Millisecond
 
-// MaxFrameRate and MaxPixelRate limit the frames and the pixels per second of video, and so the
-// decoding time. Phones record 1080p at 240 frames per second, and 4096x2160 at 120. MaxPixels
-// limits the pixels of all frames: five minutes of 4K at 60 frames per second.
+// MaxFrameRate and MaxPixelRate are the maximum frames and pixels per second of video. They limit
+// the decoding time. Phones record 1080p at 240 frames per second, and 4096x2160 at 120. MaxPixels
+// is the maximum number of pixels in all frames: five minutes of 4K at 60 frames per second.
 const (
 	MaxFrameRate = 480
 	MaxPixelRate = 1_100_000_000

@@ -18,11 +18,11 @@ type Info struct {
 	Audio    bool
 	// FrameRate is the average number of frames per second.
 	FrameRate float64
-	// PixelFormat is FFmpeg's name of the format, such as "yuv420p10le".
+	// PixelFormat is FFmpeg's name for the format, such as "yuv420p10le".
 	PixelFormat string
 	Alpha       bool
-	// Primaries, Transfer and Matrix are FFmpeg's names of the colour
-	// properties (ITU-T H.273), such as "bt2020", "smpte2084" and "bt2020nc".
+	// Primaries, Transfer and Matrix are FFmpeg's names for the colour properties (ITU-T H.273),
+	// such as "bt2020", "smpte2084" and "bt2020nc".
 	Primaries, Transfer, Matrix string
 	// FullRange reports whether samples use the full range of their bits, as in JPEG.
 	FullRange bool
@@ -33,13 +33,13 @@ type Info struct {
 	// PictureTrack and SoundTrack are the selected tracks, counted from 0. PictureTrack does not
 	// count attached pictures such as covers.
 	PictureTrack, SoundTrack int
-	// Decoder is the decoder of the pictures if FFmpeg's default decoder ignores alpha.
+	// Decoder is the video decoder to use if FFmpeg's default decoder ignores alpha.
 	Decoder string
-	// StoredWidth is in the file's own pixels. It is 0 if these are square or Turned is true.
+	// StoredWidth is in the file's own pixels. It is 0 if they are square or Turned is true.
 	StoredWidth int
-	// Turned reports whether FFmpeg must turn or mirror the pictures.
+	// Turned reports whether FFmpeg must rotate or mirror the frames.
 	Turned bool
-	// Interlaced reports whether pictures may consist of two fields.
+	// Interlaced reports whether frames may consist of two fields.
 	Interlaced bool
 	// SoundVaries reports whether the sample rate or the channels of the sound may change.
 	SoundVaries bool

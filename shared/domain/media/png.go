@@ -11,19 +11,17 @@ import (
 )
 
 const (
-	// maxPNGText limits the decompressed text and colour profiles of a PNG, in bytes.
+	// maxPNGText is the maximum size in bytes of a PNG's decompressed text and colour profiles.
 	maxPNGText = 32 << 20
-	// maxPNGTexts limits the number of texts and profiles, and maxPNGChunks the number of all
-	// chunks.
+	// maxPNGTexts is the maximum number of texts and profiles, and maxPNGChunks of all chunks.
 	maxPNGTexts, maxPNGChunks = 1_000, 100_000
-	// maxPNGHead limits the offset of the compressed data in a chunk, in bytes. A keyword, a
+	// maxPNGHead is the maximum offset of the compressed data in a chunk, in bytes. A keyword, a
 	// language and a translated keyword precede it.
 	maxPNGHead = 1024
 )
 
-// CheckPNG returns an error if the text and the colour profiles of a PNG take long to decode.
-// FFmpeg decodes them although no result contains them, and a file of 2 MB can contain 2 GB of
-// text.
+// CheckPNG returns an error if a PNG's text and colour profiles take long to decode. FFmpeg decodes
+// them although no result contains them, and a file of 2 MB can contain 2 GB of text.
 //
 // Errors: fault.Invalid, with a message for the sender; errors of r.
 func CheckPNG(r io.ReaderAt, size int64) error {

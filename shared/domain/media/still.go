@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// maxProfile limits the size of a colour profile in bytes.
+// maxProfile is the maximum size of a colour profile in bytes.
 const maxProfile = 4 << 20
 
 // Still holds the parts of an image's header that define how to display its picture.
@@ -137,7 +137,8 @@ func (s *Still) readWebP(w *window) {
 	}
 }
 
-// maxWebPChunks limits the chunks of a WebP. Most chunks are frames, and Exif follows them.
+// maxWebPChunks is the maximum number of chunks in a WebP. Most chunks are frames, and Exif follows
+// them.
 const maxWebPChunks = 10_000
 
 // Static returns the frame as a separate WebP.
@@ -208,7 +209,7 @@ func (s *Still) readHEIF(w *window) {
 	}
 }
 
-// maxAssignments limits the boxes that assign properties. A file has one or two.
+// maxAssignments is the maximum number of boxes that assign properties. A file has one or two.
 const maxAssignments = 16
 
 // heifID reads the id of an item. It has four bytes if the version is not 0.

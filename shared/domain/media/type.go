@@ -9,7 +9,7 @@ const SniffLen = 3072
 type Type struct {
 	MIME      string
 	Extension string
-	// Video types are accepted in video fields, Image types in image fields. A GIF is both.
+	// Video types are accepted in video fields, and Image types in image fields. A GIF is both.
 	Video, Image bool
 }
 

@@ -9,14 +9,15 @@ const (
 	// windowSize is the size of one read. Each read may be a request to a store, and headers are
 	// small and close together.
 	windowSize = 64 << 10
-	// maxReads limits the reads of one file. For a patient window the limit is patientReads (256 MiB).
+	// maxReads is the maximum number of reads of one file. For a patient window the limit is
+	// patientReads (256 MiB).
 	maxReads, patientReads = 48, 4096
-	// maxAllBoxes limits the boxes on all levels of one file.
+	// maxAllBoxes is the maximum number of boxes on all levels of one file.
 	maxAllBoxes = 1 << 16
 )
 
-// window reads a file in few, large steps. It returns nil beyond the end of the file, and after too
-// many reads.
+// window reads a file in a few large steps. It returns nil beyond the end of the file, and after
+// too many reads.
 type window struct {
 	source io.ReaderAt
 	size   int64

@@ -13,12 +13,11 @@ const (
 )
 
 const (
-	// Trusted means that picture, sound and credentials are unchanged, and that the signer's
+	// Trusted means that the picture, sound and credentials are unchanged, and that the signer's
 	// chain ends at a certificate that the reader trusts.
 	Trusted = "trusted"
-	// Valid means that picture, sound and credentials are unchanged since the file was signed,
-	// but no authority confirms the signer's name. C2PA does not check some other bytes, such as
-	// padding.
+	// Valid means that the picture, sound and credentials are unchanged since signing, but no
+	// authority confirms the signer's name. C2PA does not check some other bytes, such as padding.
 	Valid = "valid"
 	// Invalid means that the file was changed, or that its credentials are not credible.
 	Invalid = "invalid"
@@ -51,9 +50,9 @@ type Record struct {
 }
 
 type Action struct {
-	// Action is C2PA's name of the step, such as "c2pa.created".
+	// Action is C2PA's name for the step, such as "c2pa.created".
 	Action string `json:"action"`
-	// When is the time that the signer claims, in RFC 3339, or empty. It is not verified.
+	// When is the time that the signer claims, in RFC 3339 format, or empty. It is not verified.
 	When string `json:"when,omitempty"`
 	// SourceType is the last part of an IPTC digital source type.
 	SourceType string `json:"source_type,omitempty"`
@@ -67,7 +66,7 @@ func (a Action) ByModel() bool { return a.SourceType == Generated || a.SourceTyp
 
 // Input is a file that was used to make another file.
 type Input struct {
-	// Relationship is parentOf for the edited file, inputTo and componentOf for others.
+	// Relationship is parentOf for the edited file, and inputTo or componentOf for others.
 	Relationship string `json:"relationship"`
 	Format       string `json:"format,omitempty"`
 	// SHA256 is the hash of its bytes in hex, or empty.

@@ -22,8 +22,8 @@ const (
 	// maxWaitingPerName and maxWaiting limit the concurrent waits of one name and of all names.
 	// Further failures are rejected without a wait.
 	maxWaitingPerName, maxWaiting = 8, 512
-	// maxNames limits the tracked names. If it is exceeded, the name with the oldest failure is
-	// dropped.
+	// maxNames is the maximum number of tracked names. If there are more, the name with the oldest
+	// failure is dropped.
 	maxNames = 20_000
 )
 
@@ -35,7 +35,7 @@ type Failures struct {
 
 	mu    sync.Mutex
 	names map[string]*list.Element
-	// order lists the entries, the one with the latest failure first.
+	// order lists the entries, most recent failure first.
 	order   *list.List
 	waiting int
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxDebt limits the debt of charges, in bursts. So a model server that overstates the usage of a
-// call can lock out an account for at most the time of nine bursts.
+// MaxDebt is the maximum debt of charges, in bursts. So a model server that overstates a call's
+// usage can lock out an account for at most the time of nine bursts.
 const MaxDebt = 10
 
 // Rate permits PerSecond in the long run, and Burst in a single moment. A rate of 0 per second
@@ -45,8 +45,8 @@ func (r Rate) Cost(n int) time.Duration {
 // BurstTime is the maximum distance from now to which Take may move a name.
 func (r Rate) BurstTime() time.Duration { return r.time(r.burst()) }
 
-// MaxAhead is the maximum distance from now to which Charge may move a name. A time beyond twice
-// that distance was set with a wrong clock. Such a name starts over.
+// MaxAhead is the maximum distance from now to which Charge may move a name. A name beyond twice
+// that distance was set with a wrong clock and starts over.
 func (r Rate) MaxAhead() time.Duration { return r.time(MaxDebt * r.burst()) }
 
 // State returns the state of a name that is the given time ahead of now.
@@ -65,7 +65,7 @@ func (r Rate) burst() float64 { return float64(max(r.Burst, 1)) }
 // longestTime caps every computed time, so that sums fit into a Duration.
 const longestTime = 365 * 24 * time.Hour
 
-// time returns the time that n counts take in the long run.
+// time returns how long n counts take in the long run.
 func (r Rate) time(n float64) time.Duration {
 	return time.Duration(min(n/r.PerSecond*float64(time.Second), float64(longestTime)))
 }

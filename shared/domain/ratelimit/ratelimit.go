@@ -26,7 +26,7 @@ func New(now func() time.Time) *Limiter {
 	return &Limiter{now: now, names: names[bucket]{started: now()}}
 }
 
-// Take counts n if the rate permits them now, and returns the name's state. A name whose rate
+// Take counts n if the rate permits that now, and returns the name's state. A name whose rate
 // changes starts over. The error is always nil. Implementations that share state may fail.
 func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// answersAtOnce limits the lists that are in memory at the same time. answersKept is the number
-	// of turns that are reserved for accounts without one.
+	// answersAtOnce is the maximum number of lists in memory at the same time. answersKept is the
+	// number of turns that are reserved for accounts without one.
 	answersAtOnce, answersKept = 32, 16
-	// answerWait limits the wait for a turn.
+	// answerWait is the maximum wait for a turn.
 	answerWait = 5 * time.Second
 )
 
@@ -37,7 +37,7 @@ func (t *Turns) Answer(ctx context.Context, account string, write func() error) 
 }
 
 // Turns limits concurrent calls and divides them fairly among accounts. The next turn goes to the
-// account with the fewest turns, and among equals to the one that was served longest ago. Some
+// account with the fewest turns, or among equals to the account that was served longest ago. Some
 // turns are reserved for accounts without any, so that one account's slow calls do not block
 // others.
 type Turns struct {
@@ -58,7 +58,7 @@ type turn struct {
 }
 
 // NewTurns permits the given number of concurrent calls. Only accounts without a turn may take the
-// last kept ones.
+// last kept turns.
 func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }

@@ -11,12 +11,12 @@ import (
 
 const (
 	storeTime = 5 * time.Second
-	// checkEvery is the interval at which an instance checks whether it must end its sessions. Frames
-	// cause additional checks.
+	// checkEvery is how often an instance checks whether it must end its sessions. Frames cause
+	// additional checks.
 	checkEvery = 500 * time.Millisecond
 	// retryEvery is the delay before the store is called again after a failure.
 	retryEvery = time.Second
-	// settleTime limits how long an abandoned call of the store may still be in progress.
+	// settleTime is the longest time that an abandoned store call may still be in progress.
 	settleTime = time.Minute
 )
 

@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	// PollEvery is the interval at which an instance reads a queue of its waiting clients. It is short
-	// enough to take a slot that another instance frees within a second.
+	// PollEvery is how often an instance reads a queue of its waiting clients. It is short enough
+	// to take a slot that another instance frees within a second.
 	PollEvery = 750 * time.Millisecond
-	// TicketLife is the time after its last renewal, on the store's clock, for which a ticket is valid.
+	// TicketLife is how long a ticket is valid after its last renewal, on the store's clock.
 	TicketLife = 6 * time.Second
 	// RenewTicketsEvery is the age at which a holder's tickets are renewed.
 	RenewTicketsEvery = 2 * time.Second
-	// NotifyEvery is the interval at which a waiting client receives its place, even if it is unchanged
+	// NotifyEvery is how often a waiting client receives its place, even if the place is unchanged
 	// (docs/contract/realtime.md#the-queue).
 	NotifyEvery = time.Second
-	// LongestQueue limits the tickets of a queue, whatever the tier says.
+	// LongestQueue is the maximum number of tickets in a queue, whatever the tier says.
 	LongestQueue = 1000
 )
 
 // Ticket is the place of a client that waits for a session.
 type Ticket struct {
 	ID string
-	// Number orders the queue. 0 asks for the next number.
+	// Number orders the queue. 0 requests the next number.
 	Number int64
-	// Longest limits the tickets of the queue when this one joins it.
+	// Longest is the maximum number of tickets in the queue when this one joins it.
 	Longest int
 }
 
-// Queue is the queue of an account by holder. A holder is an instance's clients in the queue. Stores keep the
-// queue as text (see String).
+// Queue is an account's queue by holder. A holder is an instance's clients in the queue. Stores
+// keep the queue as text (see String).
 type Queue map[string]holding
 
 type holding struct {

@@ -3,12 +3,12 @@
 //
 // An instance is a process that serves sessions. It has one lease for all its sessions and renews it every
 // RenewEvery. A lease lasts for one epoch: after a restart, or after losing the lease, a new epoch starts. A
-// session has a slot of its account, which belongs to the instance's epoch.
+// session has one of its account's slots, and the slot belongs to the instance's epoch.
 //
-// No wall clock is trusted. An instance stops serving frames once FenceAfter has passed on its monotonic clock
-// since its last successful renewal started. The store uses its own clock to determine when a lease is
-// TakeAfter old; then the epoch is dead and its slots are free. TakeAfter is longer than FenceAfter, so a slot
-// is never served twice.
+// Wall clocks are not trusted. An instance stops serving frames once FenceAfter has passed on its
+// monotonic clock since its last successful renewal started. The store uses its own clock to
+// determine when a lease is TakeAfter old; then the epoch is dead and its slots are free. TakeAfter
+// is longer than FenceAfter, so a slot is never served twice.
 //
 // A client that finds no free slot may wait in the account's queue. Its ticket has a number from the store. Its
 // instance renews all of its tickets in the queue with one write every RenewTicketsEvery. The tickets of a
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// RenewEvery is the interval at which an instance renews its lease, with one write for all sessions.
+	// RenewEvery is how often an instance renews its lease, with one write for all sessions.
 	RenewEvery = 15 * time.Second
 	// FenceAfter is the time after the start of the last successful renewal at which an instance stops
 	// serving.
@@ -70,9 +70,9 @@ type Store interface {
 
 	// Take takes a slot. The account then has at most limit open slots (0 means no limit), exactly, with
 	// any concurrency. First, slots of leases that are TakeAfter old on the store's clock are freed and
-	// their epochs marked as dead, unless they have been renewed in the meantime. Taking the same slot
-	// again succeeds. With a limit, Take respects the account's queue (see Admits) and removes the
-	// ticket with the slot's id from it.
+	// their epochs marked as dead, unless they have been renewed since. Taking the same slot again
+	// succeeds. With a limit, Take respects the account's queue (see Admits) and removes the ticket
+	// with the slot's id from it.
 	//
 	// Errors: fault.Limited if no slot is free, or another ticket is first; fault.Conflict if the slot's
 	// own epoch is dead or unknown.

@@ -15,9 +15,9 @@ type Place struct {
 }
 
 type Limits struct {
-	// Sessions limits the open sessions; 0 means no limit.
+	// Sessions is the maximum number of open sessions; 0 means no limit.
 	Sessions int
-	// Queue limits the clients that wait; 0 means LongestQueue, which is also the maximum.
+	// Queue is the maximum number of waiting clients; 0 means LongestQueue, the largest value.
 	Queue int
 }
 
@@ -45,7 +45,7 @@ func signal(c chan struct{}) {
 
 type waiter struct {
 	limits Limits
-	// moved has an element after place has changed, turn after the wait has ended.
+	// moved has an element after place has changed. turn has an element after the wait has ended.
 	moved chan struct{}
 	turn  chan outcome
 	// gone is closed when the store no longer has the ticket of a client that left.
@@ -114,7 +114,7 @@ func (i *Instance) enlist(account string, w *waiter) *queue {
 	return q
 }
 
-// finish ends a wait with an outcome. If the client has left, it closes the session.
+// finish ends a wait with an outcome. If the client has left, finish closes the session.
 func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -255,7 +255,7 @@ func (i *Instance) redeem(q *queue, l *lease, w *waiter) error {
 		i.finish(q, w, outcome{session: opened})
 		q.kick()
 	case !fault.Is(err, fault.Limited):
-		// The slot may have been taken nevertheless; then it is freed later. Use another id for the next
+		// The slot may have been taken anyway; then it is freed later. Use another id for the next
 		// attempt.
 		w.ticket.ID = i.newSessionID()
 		i.config.Logger.Warn("the session store failed", "call", "open the session of a waiting client", "error", err)

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// directAttempts limits the attempts to add a record. directTime limits their total time,
-	// because a caller waits for them.
+	// directAttempts is the maximum number of attempts to add a record. directTime is the timeout
+	// for all of them, because a caller waits.
 	directAttempts = 3
 	directTime     = 10 * time.Second
 )

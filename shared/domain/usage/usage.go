@@ -21,7 +21,7 @@ type Counts struct {
 	// did not report them.
 	Estimated      int64
 	SessionSeconds int64
-	// Jobs is the number of accepted jobs, and JobsCompleted of jobs with a result.
+	// Jobs counts accepted jobs. JobsCompleted counts jobs with a result.
 	Jobs, JobsCompleted int64
 	// Cost is the cost of the usage that has a price, in billionths of the catalog's currency
 	// (docs/contract/gateway.md#costs).
@@ -68,7 +68,7 @@ type Record struct {
 	// ID is unique, so a record that is added twice counts once.
 	ID      string
 	Account string
-	// Key is the id of the permanent key of the call.
+	// Key is the id of the call's permanent key.
 	Key string
 	// Model is the canonical id of a media model, or the slug of an inference model.
 	Model string
@@ -88,9 +88,9 @@ type Total struct {
 // Store stores usage. The suite in usagetest specifies it.
 type Store interface {
 	// Add adds records. After success all of them survive a crash. After an error any of them may
-	// have been added. Adding them again within ten minutes counts each once.
+	// have been added. A record that is added again within ten minutes still counts once.
 	Add(ctx context.Context, records []Record) error
-	// Totals returns an account's usage for the given days, both inclusive, sorted by day, model
-	// and key. It includes every Add that has returned.
+	// Totals returns an account's usage from the first to the last day, both inclusive, sorted by
+	// day, model and key. It includes every Add that has returned.
 	Totals(ctx context.Context, account string, first, last Day) ([]Total, error)
 }

@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// WriteEvery is the interval at which collected records are written together. A crash loses at
-	// most the records of one interval and of the running write.
+	// WriteEvery is how often collected records are written together. A crash loses at most the
+	// records from one interval and from the running write.
 	WriteEvery = 250 * time.Millisecond
-	// maxGroups limits unwritten records, in groups by account, key, model and day.
+	// maxGroups is the maximum number of unwritten groups of records. A group has one account, key,
+	// model and day.
 	maxGroups  = 10_000
 	writeBatch = 500
 	// firstRetry and lastRetry are the shortest and the longest delay before a failed write is
 	// retried.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Second
 	writeTime             = 10 * time.Second
-	// drainTime limits the time in which Run writes the remaining records at shutdown.
+	// drainTime is the maximum time in which Run writes the remaining records at shutdown.
 	drainTime = 10 * time.Second
 )
 
@@ -45,7 +46,7 @@ type Writer struct {
 	// drained is closed when the collected records are taken for writing.
 	drained chan struct{}
 
-	// writing passes on the records that the last write did not complete. Only the goroutine that
+	// writing passes on the records that the last write failed to store. Only the goroutine that
 	// has received them may write.
 	writing chan []Record
 }

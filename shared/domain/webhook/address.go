@@ -6,9 +6,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// alwaysRejected lists blocks that never receive messages, even if IANA's registries may one day
-// call them reachable: addresses that embed another address, addresses without a host, and
-// internal services of clouds.
+// alwaysRejected lists blocks that never receive messages, even if IANA's registries list them as
+// reachable one day: addresses that embed another address, addresses without a host, and internal
+// services of clouds.
 var alwaysRejected = [...]netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's own services, from within its machines
 	netip.MustParsePrefix("192.88.99.0/24"),   // 6to4 relays

@@ -39,8 +39,8 @@ type Warnings interface {
 type Events struct {
 	Jobs     Jobs
 	Warnings Warnings
-	// JobBody and WarningBody return the message about an ended job or a warning. The bytes are
-	// the same each time.
+	// JobBody and WarningBody return the message about an ended job or a warning, with the same
+	// bytes each time.
 	JobBody     func(job.Job) ([]byte, error)
 	WarningBody func(budget.Warning) ([]byte, error)
 }

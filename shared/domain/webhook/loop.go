@@ -10,8 +10,8 @@ import (
 
 const (
 	loopEvery = time.Second
-	// atOnce limits concurrent attempts. atOnceOfAccount limits those of one account, so that its
-	// slow receivers do not delay other accounts.
+	// atOnce is the maximum number of concurrent attempts. atOnceOfAccount is the maximum per
+	// account, so that an account's slow receivers do not delay other accounts.
 	atOnce          = 32
 	atOnceOfAccount = 4
 	// A slow account had an attempt within slowFor that took longer than slowAfter. All slow
@@ -19,7 +19,8 @@ const (
 	atOnceOfSlow = atOnce / 2
 	slowAfter    = time.Second
 	slowFor      = 10 * time.Minute
-	// seenAtOnce limits the due attempts in one read, which may list slow accounts first.
+	// seenAtOnce is the maximum number of due attempts in one read, which may list slow accounts
+	// first.
 	seenAtOnce = 1024
 )
 
@@ -78,8 +79,8 @@ type end struct {
 	failed bool
 }
 
-// start starts the due attempts, except those in busy, which has each running one's account. Running
-// attempts stay due until they are recorded, so they count for their accounts.
+// start starts the due attempts, except those in busy, which maps running attempts to accounts.
+// Running attempts stay due until they are recorded, so they count for their accounts.
 func (l *Loop) start(
 	ctx context.Context, running *sync.WaitGroup, busy map[string]string, slow map[string]time.Time, ended chan<- end,
 ) error {

@@ -17,7 +17,7 @@ const MaxAttempts = len(waits) + 1
 // a recovering receiver from getting all messages at the same time.
 const jitter = 0.2
 
-// Statuses with a special meaning.
+// Response statuses with a special meaning.
 const (
 	statusGone       = 410
 	leastSuccess     = 200
@@ -27,8 +27,8 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter returns the due time of the attempt after a failed one, or the zero time after the
-// last. A receiver may ask for a longer wait, up to the wait of the next step, but not for a
+// nextAfter returns when the attempt after a failed one is due, or the zero time after the last
+// attempt. A receiver may ask for a longer wait, up to the wait of the next step, but not for a
 // shorter one. random is in [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {

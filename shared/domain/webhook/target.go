@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// MaxURL limits the length of a webhook's URL in code points.
+// MaxURL is the maximum length of a webhook's URL in code points.
 const MaxURL = 2048
 
-// mailPort is rejected because a mail server would read much of a message as commands.
+// mailPort is rejected because a mail server would interpret much of a message as commands.
 const mailPort = 25
 
 // Targets limits the targets of messages. The zero value allows the public internet with https.
@@ -24,7 +24,7 @@ type Targets struct {
 
 // ParseTargets returns targets that also allow the listed host names and address blocks such as
 // 10.1.0.0/16. Plain http is allowed for a listed host name, and for a listed address if the URL
-// contains it. An entry that is neither a name nor a block is an error.
+// contains it. An entry that is neither a name nor a block causes an error.
 func ParseTargets(list []string) (Targets, error) {
 	t := Targets{hosts: map[string]bool{}}
 	for _, entry := range list {

@@ -1,7 +1,6 @@
-// Package webhook notifies receivers when their jobs end, and of budget warnings. Its messages
-// are signed and retried as specified by Standard Webhooks (https://www.standardwebhooks.com,
-// version 1). It imports neither HTTP nor a database; [Store] and [Sender] declare the methods
-// that it needs.
+// Package webhook notifies receivers of ended jobs and of budget warnings. Its messages are signed
+// and retried as specified by Standard Webhooks (https://www.standardwebhooks.com, version 1). It
+// imports neither HTTP nor a database; [Store] and [Sender] declare the methods that it needs.
 package webhook
 
 import (
@@ -31,8 +30,8 @@ func EventOf(j job.Job) EventType {
 	return JobFailed
 }
 
-// MessageID returns the id of the message about an event. Each event happens once, so every retry
-// has the same id, by which receivers recognize it.
+// MessageID returns the id of the message about an event. Each event happens once. Every retry has
+// the same id, so receivers recognize it.
 func MessageID(event string) string { return "msg_" + event[strings.IndexByte(event, '_')+1:] }
 
 type Message struct {
@@ -56,7 +55,7 @@ type Sender interface {
 	Send(ctx context.Context, url string, m Message) (Response, error)
 }
 
-// NoResponse is the error of a message without a response. The account sees it, so it reveals
+// NoResponse is the error for a message without a response. The account sees it, so it reveals
 // nothing about the service's network.
 type NoResponse string
 

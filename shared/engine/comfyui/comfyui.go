@@ -44,7 +44,7 @@ const (
 	// knockEvery is the time between two checks while no server accepts the run.
 	knockEvery = 500 * time.Millisecond
 	lookTime   = 5 * time.Second
-	// forgetTime limits the cancellation of a run.
+	// forgetTime is the timeout for cancelling a run.
 	forgetTime = 5 * time.Second
 )
 

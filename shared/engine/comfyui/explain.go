@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxReason limits a server's texts in the log, in code points.
+// maxReason is the maximum length of a server's texts in the log, in code points.
 const maxReason = 300
 
 // explain converts an error of a run. ctx is the caller's context, within is the run's.

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// maxLacks limits the reported requirements of a workflow.
+// maxLacks is the maximum number of a workflow's requirements that are reported.
 const maxLacks = 20
 
 // class is a server's description of a class of nodes.

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxMessage limits a WebSocket message, including previews, in bytes.
+	// maxMessage is the maximum size of a WebSocket message, including previews, in bytes.
 	maxMessage = 8 << 20
 	// redialEvery is the time between two attempts to connect.
 	redialEvery = time.Second

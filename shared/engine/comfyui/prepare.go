@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// maxReference limits the longer side of a reference image, in pixels.
+// maxReference is the maximum length of a reference image's longer side, in pixels.
 const maxReference = 2048
 
 // inputs holds the files to upload. Paths of missing inputs are empty.

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxResult limits a downloaded result, in bytes.
+	// maxResult is the maximum size of a downloaded result, in bytes.
 	maxResult = 2 << 30
 	// maxID and maxFileName limit the names of runs and files on a server.
 	maxID, maxFileName = 128, 1024

@@ -17,15 +17,17 @@ import (
 )
 
 const (
-	// maxAnswer limits a JSON response, in bytes. The node class of a loader lists every file.
+	// maxAnswer is the maximum size of a JSON response, in bytes. The node class of a loader lists
+	// every file.
 	maxAnswer = 8 << 20
-	// maxQueue limits the queue, which contains the workflows of all clients.
+	// maxQueue is the maximum size of the queue, which contains the workflows of all clients.
 	maxQueue = 32 << 20
-	// maxValues limits the values in a JSON response. Lists have one value for each file.
+	// maxValues is the maximum number of values in a JSON response. Lists have one value for each
+	// file.
 	maxValues = 100_000
-	// maxRefusal limits the bytes read from an error response.
+	// maxRefusal is the maximum number of bytes read from an error response.
 	maxRefusal = 1 << 20
-	// maxHeader limits the header of a response.
+	// maxHeader is the maximum size of a response's header.
 	maxHeader = 256 << 10
 	dialTime  = 10 * time.Second
 )

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// maxWorkflow limits the file of a workflow, in bytes.
+// maxWorkflow is the maximum size of a workflow file, in bytes.
 const maxWorkflow = 4 << 20
 
 // node is a node of a workflow in API format. An input is a value, or a link to another node: a

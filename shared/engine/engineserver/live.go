@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// openTime limits the start of a session, which needs a loaded model.
+	// openTime is the timeout for starting a session, which needs a loaded model.
 	openTime = 5 * time.Second
-	// defaultFrame limits the time that a server takes for a picture, a prompt or an image before
-	// it counts as hung.
+	// defaultFrame is the time for a frame, a prompt or an image after which a server counts as
+	// hung.
 	defaultFrame = 10 * time.Second
-	// maxCatalogue limits a server's description of its models, in bytes.
+	// maxCatalogue is the maximum size of a server's description of its models, in bytes.
 	maxCatalogue = 1 << 20
 )
 
@@ -50,7 +50,7 @@ var _ engine.LiveEngine = (*Live)(nil)
 type LiveConfig struct {
 	Servers []Config
 	Seed    func() uint32
-	// Frame limits the time that a server takes for a picture. 0 means ten seconds.
+	// Frame is a server's maximum time for a frame. 0 means ten seconds.
 	Frame time.Duration
 }
 

@@ -83,9 +83,10 @@ type Result struct {
 const Name = "engine server"
 
 const (
-	// maxName limits an engine's name and each entry of Understood, in code points.
+	// maxName is the maximum length of an engine's name and of each entry of Understood, in code
+	// points.
 	maxName = 64
-	// maxUnderstood limits the entries of Understood.
+	// maxUnderstood is the maximum number of entries in Understood.
 	maxUnderstood = 16
 )
 
@@ -162,7 +163,7 @@ func resultType(spec engine.Spec) string {
 	return "video/mp4"
 }
 
-// maxMessage limits a message for a user, in code points.
+// maxMessage is the maximum length of a message for a user, in code points.
 const maxMessage = 300
 
 // asError returns the engine's error. Codes that an engine may not send, such as a cancellation,

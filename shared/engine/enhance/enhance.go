@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// enhanceTime limits a call while a job waits for it.
+	// enhanceTime is the timeout for a call while a job waits for it.
 	enhanceTime = 8 * time.Second
-	// maxAnswer limits the bytes read from a response.
+	// maxAnswer is the maximum number of bytes read from a response.
 	maxAnswer = 1 << 20
 	maxValues = 10_000
-	// maxTokens limits the generated tokens.
+	// maxTokens is the maximum number of generated tokens.
 	maxTokens = 300
 )
 

@@ -29,7 +29,7 @@ var demuxers = map[string]string{
 	"image/tiff":       "tiff_pipe",
 }
 
-// maxStreams limits the tracks of a file. Phones and action cameras write about ten.
+// maxStreams is the maximum number of tracks in a file. Phones and action cameras write about ten.
 const maxStreams = 64
 
 // sandbox returns the options for an input of the type, which restrict it to its file and the
@@ -58,8 +58,8 @@ func (t *Tools) maxPixels() int {
 	return roughly(max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight))
 }
 
-// maxPixelsOf limits the pictures in a file of the type, in pixels, because headers may understate
-// the size.
+// maxPixelsOf returns the maximum number of pixels of a picture in a file of the type, because
+// headers may understate the size.
 func (t *Tools) maxPixelsOf(mime string) int {
 	if kind, _ := media.Find(mime); kind.Video && !kind.Image {
 		return roughly(t.limits.VideoWidth * t.limits.VideoHeight)
@@ -71,6 +71,6 @@ func (t *Tools) maxPixelsOf(mime string) int {
 // sides up to blocks.
 func roughly(pixels int) int { return pixels + pixels/8 + 1<<20 }
 
-// maxAlloc limits one allocation, in bytes: a picture with four channels of 16 bits (pictures with
-// 32 bits are allocated by channel), and a margin.
+// maxAlloc is the maximum size of one allocation, in bytes: a picture with four channels of 16 bits
+// (pictures with 32 bits are allocated by channel), and a margin.
 func (t *Tools) maxAlloc() int { return 8*t.maxPixels() + 64<<20 }

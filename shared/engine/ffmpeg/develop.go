@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// developTime limits the CPU time for developing an image.
+// developTime is the maximum CPU time for developing an image.
 const developTime = 20 * time.Second
 
 // turns maps Exif orientations to the filters that turn a picture upright.

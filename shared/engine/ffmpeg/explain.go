@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// checkTime limits the search for the input that made a run fail.
+// checkTime is the maximum time for finding the input that made a run fail.
 const checkTime = time.Minute
 
 // trouble matches a system error at the end of a line that means a shortage of resources or denied

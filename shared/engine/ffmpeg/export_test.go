@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/platform/sandbox"
 )
 
-// KeptLog limits the part of a program's messages that is kept, in bytes.
+// KeptLog is the maximum number of bytes kept from a program's messages.
 const KeptLog = keptLog
 
 // SetBounds lowers the limits of a run, so that a test can reach them.

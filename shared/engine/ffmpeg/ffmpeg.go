@@ -81,8 +81,8 @@ const (
 	pixelsPerSecond = 10_000_000
 )
 
-// timeFor limits the CPU time of a command. If a file's header understates its size, the command
-// ends early.
+// timeFor returns the maximum CPU time of a command. If a file's header understates its size, the
+// command is killed early.
 func (b bounds) timeFor(command Command) time.Duration {
 	if command.Frames != nil {
 		return b.runTime

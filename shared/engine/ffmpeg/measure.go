@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxPackets limits the packets counted to find a duration: more than five minutes at
-	// media.MaxFrameRate.
+	// maxPackets is the maximum number of packets counted to find a duration: more than five
+	// minutes at media.MaxFrameRate.
 	maxPackets = 150_000
 	// assumedFrameRate is assumed for a video without a declared rate, in frames per second.
 	assumedFrameRate = 25

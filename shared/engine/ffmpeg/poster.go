@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// thumbnailSide limits the longer side of a thumbnail in pixels, maxThumbnail its size in bytes
-	// (docs/contract/jobs.md#thumbnails).
+	// thumbnailSide is the maximum length of a thumbnail's longer side in pixels, and maxThumbnail
+	// its maximum size in bytes (docs/contract/jobs.md#thumbnails).
 	thumbnailSide = 320
 	maxThumbnail  = 20_000
-	// posterTime limits the CPU time for the first picture of a file; the largest image takes about
-	// a second. laterTime limits the search for a later picture, which decodes two seconds of a
-	// video.
+	// posterTime is the maximum CPU time for the first frame of a file; the largest image takes
+	// about a second. laterTime is the maximum for a later frame, which requires decoding two
+	// seconds of a video.
 	posterTime, laterTime = 4 * time.Second, 2 * time.Second
 	// bestPoster and worstPoster are JPEG qualities. The first is good enough for the size; with
 	// the last, even noise is small.
 	bestPoster, worstPoster = 80, 10
 )
 
-// format limits a picture: its longer side in pixels and its size in bytes.
+// format is a picture's maximum longer side in pixels and maximum size in bytes.
 type format struct{ side, size int }
 
 func formatOf(picture engine.Depicted) format {
@@ -46,7 +46,7 @@ func formatOf(picture engine.Depicted) format {
 	return format{thumbnailSide, maxThumbnail}
 }
 
-// decoded limits the size of a file with the given number of decoded pictures.
+// decoded returns the maximum size of a file with the given number of decoded frames.
 func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// probeTime limits the wall-clock time of a probe. A healthy file takes a small fraction of a
-	// second.
+	// probeTime is the maximum wall-clock time of a probe. A healthy file takes a small fraction of
+	// a second.
 	probeTime = 2 * time.Minute
 	// maxReport limits ffprobe's output, in bytes.
 	maxReport = 1 << 20

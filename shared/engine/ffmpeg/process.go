@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// drainTime limits how long the pipes of an exited program may stay open.
+	// drainTime is how long the pipes of an exited program may stay open.
 	drainTime = 5 * time.Second
-	// keptLog limits the part of a program's last messages that is kept for the log, in bytes.
+	// keptLog is the maximum number of bytes of a program's last messages that are kept for the
+	// log.
 	keptLog = 4 << 10
 	// exitOfLinker is the exit code of the dynamic linker if a library is missing.
 	exitOfLinker = 127
@@ -34,9 +35,9 @@ type process struct {
 	stdout io.Writer
 	// progress, unless nil, becomes file descriptor 3 of the program.
 	progress *os.File
-	// processorTime limits the CPU time over all threads.
+	// processorTime is the maximum CPU time over all threads.
 	processorTime time.Duration
-	// maxFile limits each written file, in bytes.
+	// maxFile is the maximum size of each written file, in bytes.
 	maxFile int64
 	// background lowers its priority below interactive work.
 	background bool

@@ -42,7 +42,7 @@ type Command struct {
 	// Progress, unless nil, is called several times a second with the time written so far. Calls do
 	// not overlap, and there are none after Run has returned.
 	Progress func(written time.Duration)
-	// MaxOutput limits each written file, in bytes; 0 means 2 GiB.
+	// MaxOutput is the maximum size of each written file, in bytes; 0 means 2 GiB.
 	MaxOutput int64
 }
 

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// stillTime limits the CPU time for a still picture.
+// stillTime is the maximum CPU time for a still picture.
 const stillTime = 5 * time.Second
 
 // Still decodes a picture, or an animation's first one, for a program that does not decode
@@ -130,7 +130,7 @@ func explained(ctx context.Context, err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The image cannot be decoded now. Try again.")
 }
 
-// maxStillHeader limits the header before the pixels, in bytes.
+// maxStillHeader is the maximum size of the header before the pixels, in bytes.
 const maxStillHeader = 128
 
 // readStill reads a picture in the PAM format: lines of text, then the pixels.

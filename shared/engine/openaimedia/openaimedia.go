@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// callTime limits a call that does not wait for a model.
+	// callTime is the timeout for a call that does not wait for a model.
 	callTime         = time.Minute
 	defaultPollEvery = time.Second
-	// maxPollsLost limits consecutive failed polls.
+	// maxPollsLost is the maximum number of consecutive failed polls.
 	maxPollsLost = 10
-	// deleteTime limits the deletion of a run's data on a server.
+	// deleteTime is the timeout for deleting a run's data on a server.
 	deleteTime = 5 * time.Second
 )
 

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxVideo limits a download, maxRecord the record of a video, in bytes.
+// maxVideo is the maximum size of a download, and maxRecord of a video's record, in bytes.
 const (
 	maxVideo  = 2 << 30
 	maxRecord = 1 << 20

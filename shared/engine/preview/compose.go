@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// paintedPixels limits the painted pixels of a frame; the frame is then scaled. Scenes are soft,
-// and painting takes most of the time.
+// paintedPixels is the maximum number of painted pixels per frame; the frame is then scaled. Scenes
+// are soft, and painting takes most of the time.
 const paintedPixels = 640 * 360
 
 // compose makes a video from a text: a painted scene with the look of the request. It has no sound.

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// Attempts limits the attempts of a call that is throttled, fails inside AWS or gets no
-	// response.
+	// Attempts is the maximum number of attempts for a call that is throttled, fails inside AWS or
+	// gets no response.
 	Attempts = 4
-	// AttemptTime limits the wait for a response in one attempt.
+	// AttemptTime is the timeout for a response in one attempt.
 	AttemptTime = 3 * time.Second
-	// CallTime limits an operation with all its calls and attempts.
+	// CallTime is the timeout for an operation with all its calls and attempts.
 	CallTime = 15 * time.Second
 
 	// firstBackoff is the longest wait before the second attempt. The wait doubles with

@@ -19,18 +19,19 @@ import (
 const (
 	// spareSpace is the default of [Library.Within], in bytes.
 	spareSpace = 2 << 30
-	// processorTime limits a helper's CPU time. Hashing 2 GB three times takes about 15 s.
+	// processorTime is a helper's maximum CPU time. Hashing 2 GB three times takes about 15 s.
 	processorTime = 2 * time.Minute
-	// workTime limits a helper's total time. A busy disk may take a minute for 2 GB.
+	// workTime is a helper's maximum total time. A busy disk may take a minute for 2 GB.
 	workTime = 5 * time.Minute
-	// MaxGrowth limits the difference in size between the signed and the original file, in bytes.
-	// The Content Credentials of inputs are copied.
+	// MaxGrowth is the maximum difference in size between the signed and the original file, in
+	// bytes. The Content Credentials of inputs are copied.
 	MaxGrowth = 32 << 20
-	// maxTold limits a helper's output in bytes.
+	// maxTold is the maximum size of a helper's output in bytes.
 	maxTold = 16 << 20
-	// maxSigned limits the bytes that a helper asks to sign, which are only the claim.
+	// maxSigned is the maximum number of bytes that a helper asks to sign, which are only the
+	// claim.
 	maxSigned = 1 << 20
-	// drainTime limits how long the pipes of an exited helper may stay open.
+	// drainTime is how long the pipes of an exited helper may stay open.
 	drainTime = 5 * time.Second
 )
 
@@ -38,7 +39,7 @@ type call struct {
 	order  helper.Order
 	files  []*os.File
 	folder string
-	// most limits the bytes that it may write to a file.
+	// most is the maximum number of bytes that it may write to a file.
 	most int64
 	sign func([]byte) ([]byte, error)
 }
@@ -149,7 +150,7 @@ func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 
 type head struct{ kept []byte }
 
-// keptLog limits how many bytes of a helper's messages are kept.
+// keptLog is the maximum number of bytes kept from a helper's messages.
 const keptLog = 2 << 10
 
 func (h *head) Write(p []byte) (int, error) {

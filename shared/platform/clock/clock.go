@@ -25,7 +25,7 @@ const (
 	Absurd = 366 * 24 * time.Hour
 	// drift is the largest difference that does not count as a step. It is followed immediately.
 	drift = time.Second
-	// longAway limits how long a machine may have been off for its clock to be trusted immediately.
+	// longAway is the longest time off after which a machine's clock is trusted immediately.
 	longAway = 24 * time.Hour
 	// lookEvery is the interval between checks for steps, keepEvery between writes of the time for
 	// the next start.

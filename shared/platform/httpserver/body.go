@@ -12,7 +12,7 @@ import (
 // may start to send anyway.
 const continueGrace = time.Second
 
-// unknownGrace limits the grace of a request whose account is not known yet.
+// unknownGrace is the maximum grace for a request whose account is not known yet.
 const unknownGrace = 5 * time.Second
 
 // smallRestTime is the time that the server waits for the small rest of a request before it

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxConnections limits a server's open connections.
+	// maxConnections is the maximum number of a server's open connections.
 	maxConnections = 2048
 	// fullLogEvery is the minimum time between log lines about connections that were closed at a
 	// limit.

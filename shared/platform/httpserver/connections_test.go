@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// perAddress limits the connections of one address.
+// perAddress is the maximum number of connections from one address.
 const perAddress = 1024
 
 // dialFrom connects to a server from a loopback address.

@@ -12,12 +12,12 @@ import (
 // connection.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// maxFields limits a header's fields. net/http uses 25 times the length of a header with very short
-// fields.
+// maxFields is the maximum number of header fields. For very short fields, net/http uses 25 times
+// the header's length in memory.
 const maxFields = 500
 
-// maxKeptLine limits how many bytes are kept of a line that arrives in several reads. The rest
-// matters only for a start line, whose end is kept.
+// maxKeptLine is the maximum number of bytes kept from a line that arrives in several reads. The
+// rest matters only for a start line, whose end is kept.
 const maxKeptLine = 1 << 10
 
 // part is the current part of a stream of requests.

@@ -47,16 +47,16 @@ type Config struct {
 	// NewRequestID returns an id for a request without one. By default it has 26 random letters and
 	// digits.
 	NewRequestID func() string
-	// Stall limits the time that a peer may take for the next bytes of a response before the
+	// Stall is the maximum time that a peer may take for the next bytes of a response before the
 	// connection is closed: 60 s by default. An entire response has no limit.
 	Stall time.Duration
 	// Slowest is the minimum speed of a request's body, in bytes per second: 10 KiB by default.
-	// Grace limits how far a sender may fall behind it, for example by pausing: 30 s by default,
-	// and never more than Stall.
+	// Grace is how far a sender may fall behind that speed, for example by pausing: 30 s by
+	// default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
-	// Longest limits the time in which a request's body must arrive: 1 hour by default, or longer
-	// if the body needs longer at 1 Mbit/s.
+	// Longest is the maximum time in which a request's body must arrive: 1 hour by default, or
+	// longer if the body needs longer at 1 Mbit/s.
 	Longest time.Duration
 	// DrainBytes and DrainTime limit reading the rest of a request after an early response: 1 GiB
 	// and 30 s by default.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// smallRest limits the part of a request that is read before the response rather than after it, so
+// smallRest is the maximum rest of a request that is read before the response, not after it, so
 // that the connection can be kept.
 const smallRest = 64 << 10
 

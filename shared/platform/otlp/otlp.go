@@ -20,20 +20,22 @@ import (
 )
 
 const (
-	// queueSize limits the ended spans that wait to be sent, about 4 MB. More are dropped, for
-	// example when the collector is down.
+	// queueSize is the maximum number of ended spans that wait to be sent, about 4 MB. More are
+	// dropped, for example when the collector is down.
 	queueSize = 2048
 	// batchSize is the number of spans sent together, batchEvery the time that a span waits for
 	// others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// sendTime limits sending a batch with all its attempts, stopTime sending the rest when the
-	// program exits.
+	// sendTime is the timeout for sending a batch with all its attempts, and stopTime for sending
+	// the rest when the program exits.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
-	// maxAnswer limits the bytes read from a collector's response: the text of an error is logged.
+	// maxAnswer is the maximum number of bytes read from a collector's response: the text of an
+	// error is logged.
 	maxAnswer = 8 << 10
-	// maxAttributes limits the attributes of a span, maxText the length of each text.
+	// maxAttributes is the maximum number of attributes per span, and maxText the maximum length of
+	// each text.
 	maxAttributes, maxText = 32, 256
 )
 

@@ -68,9 +68,10 @@ type Plan struct {
 	Inputs []string
 	// Extra lists open files that the program inherits, as descriptors 3 and up.
 	Extra []*os.File
-	// Memory limits the address space, MaxFile each written file, in bytes.
+	// Memory is the maximum address space, and MaxFile the maximum size of each written file, in
+	// bytes.
 	Memory, MaxFile int64
-	// ProcessorTime limits the CPU time of all threads together, in whole seconds.
+	// ProcessorTime is the maximum CPU time of all threads together, in whole seconds.
 	ProcessorTime time.Duration
 	// Background lowers the priority below interactive programs, such as the server, if processors
 	// are scarce.

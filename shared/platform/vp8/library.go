@@ -19,8 +19,8 @@ import (
 
 // Library is this machine's libvpx. It is safe for concurrent use.
 type Library struct {
-	// FrameTime limits the time that a helper may take for one frame before it is ended. Find sets
-	// it to DefaultFrameTime.
+	// FrameTime is the maximum time that a helper may take for one frame before it is killed. Find
+	// sets it to DefaultFrameTime.
 	FrameTime time.Duration
 
 	box   *sandbox.Sandbox

@@ -21,13 +21,13 @@ const (
 	// spareSpace is a helper's address space for frames, in bytes. A stream of the largest pictures
 	// uses a quarter of it.
 	spareSpace = 512 << 20
-	// processorTime limits a helper's CPU time: several hours of live video. After that, a new
+	// processorTime is a helper's maximum CPU time: several hours of live video. After that, a new
 	// helper continues from a key frame.
 	processorTime = time.Hour
 	startTime     = 20 * time.Second
-	// keptLog limits how many bytes of a helper's messages are kept.
+	// keptLog is the maximum number of bytes kept from a helper's messages.
 	keptLog = 2 << 10
-	// drainTime limits how long the pipes of an exited helper may stay open.
+	// drainTime is how long the pipes of an exited helper may stay open.
 	drainTime = 5 * time.Second
 )
 

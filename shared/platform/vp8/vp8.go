@@ -22,10 +22,11 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// MaxPixels limits decoded and encoded pictures of any shape: 1920x1080, rounded up to whole macroblocks.
+// MaxPixels is the maximum number of pixels in a decoded or encoded frame of any shape: 1920x1080,
+// rounded up to whole macroblocks.
 const MaxPixels = helper.MaxPixels
 
-// MaxFrame limits the compressed frame to decode, in bytes.
+// MaxFrame is the maximum size of a compressed frame to decode, in bytes.
 const MaxFrame = helper.MaxFrame
 
 // DefaultFrameTime is the default of FrameTime. A frame takes milliseconds, but the machine may be

@@ -27,7 +27,7 @@ const (
 	Region  = "eu-central-1"
 	Account = "000000000000"
 
-	// stopTime limits a clean shutdown.
+	// stopTime is the timeout for a clean shutdown.
 	stopTime = 10 * time.Second
 )
 
@@ -220,7 +220,7 @@ func ConfigFor(url string) aws.Config {
 	}
 }
 
-// logSize limits the number of bytes kept from the end of the local AWS's log.
+// logSize is the maximum number of bytes kept from the end of the local AWS's log.
 const logSize = 64 << 10
 
 // Environment returns variables that make a program's AWS clients use the local AWS.

@@ -20,7 +20,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// queueTries limits the attempts to create a queue until the response contains its URL.
+// queueTries is the maximum number of attempts to create a queue until the response contains its
+// URL.
 const queueTries = 3
 
 // counter makes the names of resources unique.

@@ -33,7 +33,7 @@ type Faults struct {
 // slowBy is the delay of a slow response.
 const slowBy = 200 * time.Millisecond
 
-// maxCall limits the body of a call.
+// maxCall is the maximum size of a call's body.
 const maxCall = 64 << 20
 
 // Proxy forwards calls between clients and the local AWS. It counts the calls on the wire and

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// mostInFlight limits the messages of a standard queue that receivers may have (SQS Developer
-// Guide, "Message quotas").
+// mostInFlight is the maximum number of a standard queue's messages that receivers may have (SQS
+// Developer Guide, "Message quotas").
 const mostInFlight = 120_000
 
 // SQS holds standard queues that are fair between message groups.

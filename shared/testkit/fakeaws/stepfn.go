@@ -136,8 +136,8 @@ func (s *StepFunctions) timeOut(token string) {
 	s.fail(e, dynamo.FailJob(), item{":failure": &dynamotypes.AttributeValueMemberS{Value: string(failure)}})
 }
 
-// writeTries limits the attempts of a write that is throttled or conflicts with a transaction.
-// The waits between them, in seconds, double.
+// writeTries is the maximum number of attempts for a write that is throttled or conflicts with a
+// transaction. The waits between them, in seconds, double.
 const writeTries = 4
 
 // fail makes the write that ends a job, and then removes the job from its account's open jobs.

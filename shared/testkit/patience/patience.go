@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// Max limits one wait. A quiet machine needs a hundredth of it. Do not use it for a timeout
-	// of the product that changes the result of a test.
+	// Max is the timeout for one wait. A quiet machine needs a hundredth of it. Do not use it for a
+	// timeout of the product that changes the result of a test.
 	Max = 2 * time.Minute
-	// MaxTest limits a test of many steps, and a build.
+	// MaxTest is the timeout for a test with many steps, and for a build.
 	MaxTest = 15 * time.Minute
 	// longestPause is the longest pause between two checks of a condition.
 	longestPause = 50 * time.Millisecond

@@ -30,9 +30,9 @@ type Config struct {
 	Signers func(context.Context) ([]string, error)
 	// Certificates is a PEM file with a deployer's certificates, or "".
 	Certificates string
-	// Time limits the time per file, not counting the time for its size; 0 means readTime.
+	// Time is the timeout per file, not counting the time for its size; 0 means readTime.
 	Time time.Duration
-	// Memory limits the address space of the process that reads a file, in bytes, without the
+	// Memory is the maximum address space of the process that reads a file, in bytes, without the
 	// library; 0 means c2pa's default.
 	Memory int64
 	Logger *slog.Logger

@@ -21,7 +21,7 @@ type Store interface {
 	batch.Retention
 }
 
-// Harness is an adapter under test. It has no records.
+// Harness is an adapter under test, without records.
 type Harness struct {
 	Batches Store
 	// Usage is the store to which Save adds.
@@ -92,7 +92,7 @@ func (s *suite) end(b batch.Batch, at time.Time) batch.Batch {
 	return s.change(from, b)
 }
 
-// is checks the stored record of a batch.
+// is checks a batch's stored record.
 func (s *suite) is(want batch.Batch) {
 	s.Helper()
 	got, err := s.Get(s.ctx, want.Account, want.ID)

@@ -179,7 +179,7 @@ var tests = []test{
 		for range 3 {
 			s.save(b.ID, []usage.Record{line(b, 1)}, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
 		}
-		// Another run has made the call of the same line again.
+		// Another run has repeated the call for the same line.
 		other := []usage.Record{{ID: "other", Account: "acme", Key: b.Key, Model: "m", Day: "2026-02-03",
 			Counts: usage.Counts{Requests: 1, Cost: 7}}}
 		s.fails(s.Save(s.ctx, b.ID, []batch.Chunk{{Number: 0, Blob: "x", Lines: []int{1, 2}}}, other), fault.Conflict)

@@ -18,8 +18,8 @@ import (
 // Harness is an adapter's input to the suite.
 type Harness struct {
 	Store blob.Store
-	// Leftovers returns what the store contains besides blobs, such as bytes of a failed Put. It
-	// is nil if that is unknown.
+	// Leftovers lists everything in the store that is not a blob, such as bytes from a failed Put.
+	// It is nil if that is unknown.
 	Leftovers func(t *testing.T) []string
 }
 

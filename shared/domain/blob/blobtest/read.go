@@ -98,7 +98,7 @@ var openTests = []test{
 
 var headTests = []test{
 	{"returns the size and the time of storing", func(s *suite) {
-		// Stores may report whole seconds, on separate clocks.
+		// Stores may report whole seconds, and may have their own clocks.
 		const tolerance = time.Minute
 		began := time.Now()
 		s.put("a", data(1, 12345))

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// errReader is the error of a reader that fails.
+// errReader is the error from a failing reader.
 var errReader = errors.New("the sender hung up")
 
 // sizes has values around the buffer sizes of stores.
@@ -153,7 +153,7 @@ var putTests = []test{
 	}},
 }
 
-// hesitant is a reader whose every other read returns no bytes and no error.
+// hesitant is a reader. Every other read returns no bytes and no error.
 type hesitant struct {
 	io.Reader
 	reads int

@@ -12,7 +12,7 @@ import (
 )
 
 type Harness struct {
-	// Store has no budgets, counters and allocations yet.
+	// Store has no budgets, counters or allocations yet.
 	Store budget.Store
 	// Pass advances the store's clock for allocations.
 	Pass func(time.Duration)
@@ -58,7 +58,7 @@ func (s *suite) allocation(c budget.Counter) budget.Allocation {
 	return budget.Allocation{Counter: c, ID: fmt.Sprint("allocation-", s.made)}
 }
 
-// took enlarges an allocation, checks the added amount and updates l.
+// took enlarges an allocation, checks the added amount, and updates l.
 func (s *suite) took(l *budget.Allocation, limit, least, most, want int64) {
 	s.Helper()
 	taken, err := s.Take(s.ctx, *l, limit, least, most)

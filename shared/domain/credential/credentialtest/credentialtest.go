@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Store is a store of keys and of the tokens minted from them.
+// Store stores keys and the tokens minted from them.
 type Store interface {
 	credential.Store
 	credential.TokenStore

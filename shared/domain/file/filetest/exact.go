@@ -186,8 +186,8 @@ func (a *accounts) play(turns int) {
 	a.stores(a.name, a.used, a.used+10)
 }
 
-// fits checks that a change which adds bytes was rejected if and only if they did not fit. It
-// reports whether they fit.
+// fits checks that a change was rejected if and only if its added bytes did not fit. It reports
+// whether they fit.
 func (a *accounts) fits(err error, bytes, limit int64) bool {
 	a.Helper()
 	if bytes > 0 && limit > 0 && a.used+bytes > limit {

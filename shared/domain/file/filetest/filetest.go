@@ -61,7 +61,7 @@ func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// lifetime is the lifetime of files without another lifetime.
+// lifetime is the default lifetime of files.
 const lifetime = time.Hour
 
 // new returns the record of a file of one byte, ready to be created. Ids sort by creation, as in
@@ -145,7 +145,7 @@ func (s *suite) unknown(f file.File, now time.Time) {
 	}
 }
 
-// maxPages limits the pages of a list that a test reads.
+// maxPages is the maximum number of list pages that a test reads.
 const maxPages = 10_000
 
 // list returns all files of an account, in pages of the limit.

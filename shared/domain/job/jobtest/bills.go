@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// clip is a result of 4.96 seconds, which cost 0.248 at the price of priced jobs.
+// clip is a result of 4.96 seconds. At the price of priced jobs it costs 0.248.
 var clip = job.Result{
 	Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 3 << 20, SHA256: "e3b0c44298fc1c149afbf4c8996fb924",
 	Duration: 4960 * time.Millisecond,
@@ -19,7 +19,7 @@ var clip = job.Result{
 
 const costOfClip = 248_000_000
 
-// priced accepts a job of a model with a price and starts its run "n1".
+// priced accepts a job for a model with a price and starts its run "n1".
 func (s *suite) priced() job.Job {
 	s.Helper()
 	j := s.new(job.VideoLane, "acme")

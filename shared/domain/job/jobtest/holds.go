@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// The counters of these tests are the account's cost in a month, and its key's jobs in a day.
-// Their windows are in the far future, so that no store has deleted them.
+// The counters in these tests are the account's monthly cost and its key's daily jobs. Their
+// windows are in the far future, so that no store has deleted them.
 var (
 	spending = budget.Counter{
 		ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Window: "2126-02",
@@ -22,7 +22,7 @@ var (
 	}
 )
 
-// costHeld is the reservation of a job of these tests: the price of 6 seconds.
+// costHeld is the reservation for a job in these tests: the price of 6 seconds.
 const costHeld = 300_000_000
 
 // claims returns a job's claims: its cost from a budget for this many jobs, and one job from a
@@ -49,7 +49,7 @@ func (s *suite) held(places int64) job.Job {
 	return s.start(j.ID, "n1", s.at(1))
 }
 
-// used checks the settled and reserved use of the budgets.
+// used checks the settled and reserved usage of the budgets.
 func (s *suite) used(jobs, cost int64) {
 	s.Helper()
 	got, err := s.Budgets.Used(s.ctx, []budget.Counter{edits, spending})

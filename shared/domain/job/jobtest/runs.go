@@ -261,7 +261,7 @@ var failTests = []test{
 	}},
 }
 
-// terminalTests try every write on every kind of ended job.
+// terminalTests try every write to every kind of ended job.
 var terminalTests = []test{
 	{"jobs never change", func(s *suite) {
 		ends := map[string]func(id string, deadline time.Time) error{
@@ -300,7 +300,7 @@ var terminalTests = []test{
 	}},
 }
 
-// refused fails the test unless a write on an ended job returns a plain conflict. Any other error
+// refused fails the test unless a write to an ended job returns a plain conflict. Any other error
 // could mean that the job may still run.
 func (s *suite) refused(end, write string, err error) {
 	s.Helper()

@@ -15,8 +15,8 @@ type HostileFile struct {
 	Refused bool
 }
 
-// references lists texts that make players and decoders open another resource, the %s. FFmpeg
-// knows about half of them.
+// references lists texts that make players and decoders open another resource (%s). FFmpeg knows
+// about half of them.
 var references = []struct{ name, text string }{
 	{"HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n"},
 	{"HLS of variants", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1280000,RESOLUTION=64x64\n%s\n"},

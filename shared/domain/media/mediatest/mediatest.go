@@ -24,25 +24,25 @@ type Video struct {
 	// Name is the name of the file. Its extension selects the container: .mp4, .mov, .mkv, .webm,
 	// .avi, .gif, .ts, .ogv, .flv or .3gp. The default is "clip.mp4".
 	Name string
-	// Width and Height are the size of the stored pictures in pixels.
+	// Width and Height are the size of the stored frames in pixels.
 	Width, Height int
-	// FPS is in frames per second, Seconds is the length.
+	// FPS is the frame rate, and Seconds is the length.
 	FPS, Seconds float64
-	// Source is an FFmpeg source filter that draws the pictures, such as "color=c=red". The
-	// default is "testsrc2". It must not set size or rate.
+	// Source is an FFmpeg source filter that draws the frames, such as "color=c=red". The default
+	// is "testsrc2". It must not set size or rate.
 	Source string
-	// Filter is an FFmpeg filter for the pictures, such as "fade".
+	// Filter is an FFmpeg filter for the frames, such as "fade".
 	Filter string
 	// Flash makes the frame white at each click of the sound, to check that both stay in sync.
 	Flash  bool
 	Silent bool
-	// Codec is FFmpeg's name of the video encoder, PixelFormat its pixel format. The defaults
-	// suit the container.
+	// Codec is FFmpeg's name for the video encoder, and PixelFormat for its pixel format. The
+	// defaults suit the container.
 	Codec, PixelFormat string
 	// Rotation is the clockwise rotation in degrees that a player must apply to the pictures of
 	// an MP4 or MOV: 0, 90, 180 or 270.
 	Rotation int
-	// HDR marks the pictures as PQ in BT.2020.
+	// HDR marks the video as PQ in BT.2020.
 	HDR bool
 	// Variable varies the time between frames.
 	Variable bool
@@ -52,8 +52,7 @@ type Video struct {
 	Args []string
 }
 
-// ClickEvery is the interval between clicks in a clip's sound, in seconds. The first click is at
-// 0.
+// ClickEvery is the interval between clicks in a clip's audio, in seconds. The first click is at 0.
 const ClickEvery = 0.5
 
 // formats maps extensions to encoder options for video and audio.
@@ -170,8 +169,8 @@ func (v Video) x265() string {
 	return params
 }
 
-// source adds size and rate to a source filter. Without chroma subsampling it can also draw odd
-// sizes.
+// source adds the size and frame rate to a source filter. Without chroma subsampling it can also
+// draw odd sizes.
 func source(filter string, width, height int, fps float64) string {
 	separator := "="
 	if strings.Contains(filter, "=") {

@@ -1,6 +1,6 @@
 // Package sniff detects the type of a file from its first bytes, ignoring its name and declared
-// type. It is separate from package media because its library costs every program startup time
-// and 0.3 MB.
+// type. It is separate from package media because its library adds startup time and 0.3 MB to every
+// program.
 package sniff
 
 import (
@@ -37,8 +37,8 @@ func Media(head []byte) (media.Type, bool) {
 	return media.Find(mime)
 }
 
-// Any returns the type of any file from its first bytes, without parameters. known is false for
-// text and unknown bytes, whose type cannot be detected.
+// Any returns the type of any file, without parameters, from the file's first bytes. known is false
+// for text and unknown bytes, whose type cannot be detected.
 func Any(head []byte) (mime string, known bool) {
 	if kind, known := Media(head); known {
 		return kind.MIME, true
@@ -49,7 +49,7 @@ func Any(head []byte) (mime string, known bool) {
 
 // isTransportStream reports whether the bytes start with packets of an MPEG transport stream
 // (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not detect. Camcorders (AVCHD) and Blu-ray
-// discs write a time of four bytes before each packet.
+// discs write a four-byte time before each packet.
 func isTransportStream(head []byte) bool {
 	const timeSize, packetSize = 4, 188
 	return hasPackets(head, 0, packetSize) || hasPackets(head, timeSize, timeSize+packetSize)

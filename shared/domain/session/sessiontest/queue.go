@@ -8,10 +8,10 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// longest is the default limit of the tests' queues.
+// longest is the default limit for the tests' queues.
 const longest = 100
 
-// ticket returns a new ticket for the session with the number.
+// ticket returns a new ticket for the session with the given number.
 func ticket(number int) session.Ticket {
 	return session.Ticket{ID: slot(number, one).ID, Longest: longest}
 }

@@ -43,7 +43,7 @@ type suite struct {
 	ctx context.Context
 }
 
-// Two instances, and a time that is short compared with a lease.
+// Two instances, and a time that is short compared to a lease.
 const (
 	one, two = "epoch-one", "epoch-two"
 	account  = "acme"
@@ -57,7 +57,7 @@ func (s *suite) begin(epochs ...string) {
 	}
 }
 
-// slot returns the slot of the account's session with the number.
+// slot returns the slot for the account's session with the given number.
 func slot(number int, epoch string) session.Slot {
 	return session.Slot{ID: fmt.Sprintf("session_%03d", number), Account: account, Epoch: epoch}
 }

@@ -79,7 +79,7 @@ func endOf(j job.Job) webhook.Event {
 	return webhook.Event{ID: j.ID, Account: j.Account, URL: j.Webhook, FirstBy: j.Deadline}
 }
 
-// warned returns a warning of an account's budget, recorded at the given time.
+// warned returns a warning for an account's budget, recorded at the given time.
 func (s *suite) warned(account string, at time.Time) webhook.Event {
 	s.Helper()
 	b := budget.Budget{

@@ -18,7 +18,7 @@ import (
 type Live struct {
 	Engine engine.LiveEngine
 	Models []*catalog.Model
-	// Most limits concurrent sessions. 0 means no limit.
+	// Most is the maximum number of concurrent sessions. 0 means no limit.
 	Most int
 
 	mu   sync.Mutex

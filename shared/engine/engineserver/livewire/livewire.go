@@ -43,7 +43,8 @@ const ContentType = "application/vnd.cutroom.live"
 
 const (
 	MaxText = 64 << 10
-	// MaxPixels limits a picture: 1920x1080 plus the rows that codecs add.
+	// MaxPixels is the maximum number of pixels in a frame: 1920x1080 plus the rows that codecs
+	// add.
 	MaxPixels      = 1920 * 1088
 	MaxImagePixels = 1 << 20
 )
@@ -67,7 +68,7 @@ type Catalogue struct {
 	Version int `json:"version"`
 	// Models maps canonical ids to models.
 	Models map[string]Model `json:"models"`
-	// Sessions limits concurrent sessions. Open is their current number.
+	// Sessions is the maximum number of concurrent sessions. Open is their current number.
 	Sessions int `json:"sessions"`
 	Open     int `json:"open"`
 }

@@ -43,8 +43,8 @@ type workspace struct {
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }
 
-// maxScalers limits the stored pairs of sizes. A session has a few, and its memory must not grow if
-// the size changes with each frame.
+// maxScalers is the maximum number of stored pairs of sizes. A session has a few, and its memory
+// must not grow if the size changes with each frame.
 const maxScalers = 16
 
 func (w *workspace) scaler(from, to catalog.Size) *resampler {

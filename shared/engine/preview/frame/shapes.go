@@ -108,8 +108,8 @@ func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	return all
 }
 
-// chromaRange limits the difference of two colours that become one in a patch, as [look.Smooth]
-// specifies.
+// chromaRange is the maximum difference between two colours that become one in a patch, as
+// [look.Smooth] specifies.
 const chromaRange = 0.1
 
 // flatten makes patches of luma. Chroma has few pixels and soft borders, so it needs no median,

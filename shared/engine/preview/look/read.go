@@ -260,7 +260,8 @@ func (asked *request) follow(instruction []part, generic **entry) (followed bool
 }
 
 const (
-	// maxQuotes limits the quoted parts, and maxQuote their length in code points.
+	// maxQuotes is the maximum number of quoted parts, and maxQuote their maximum length in code
+	// points.
 	maxQuotes = 6
 	maxQuote  = 60
 )

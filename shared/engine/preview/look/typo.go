@@ -10,7 +10,7 @@ const (
 	// minTypos with two.
 	minTypo  = 5
 	minTypos = 8
-	// maxMended limits how many words of a prompt are compared with the vocabulary.
+	// maxMended is the maximum number of prompt words that are compared with the vocabulary.
 	maxMended = 100
 )
 

@@ -23,7 +23,7 @@ const (
 	// OwnUser is the user and the group of programs if the server runs as root. No distribution
 	// assigns it: systemd's list of users shows it as unused.
 	OwnUser = 65533
-	// MaxOpen limits the open files of a program.
+	// MaxOpen is the maximum number of a program's open files.
 	MaxOpen = 64
 	// OwnProcess is the placeholder in a filter for the process id, which only the launcher knows.
 	// It is above all process ids (PID_MAX_LIMIT, include/linux/threads.h), and filters use it for

@@ -1,18 +1,19 @@
 package helper
 
-// MaxPixels limits decoded and encoded pictures of any shape: 1920x1080, rounded up to whole macroblocks.
+// MaxPixels is the maximum number of pixels in a decoded or encoded frame of any shape: 1920x1080,
+// rounded up to whole macroblocks.
 const MaxPixels = 1920 * 1088
 
-// MaxFrame limits the compressed frame to decode, in bytes.
+// MaxFrame is the maximum size of a compressed frame to decode, in bytes.
 const MaxFrame = 1 << 20
 
 // The memory that server and helper share. Each part has one writer: the server writes FrameIn and
 // PictureIn, the helper the others.
 const (
-	// maxPicture limits the memory of a picture. A picture that is one pixel high or wide has as
+	// maxPicture is the maximum memory for a frame. A frame that is one pixel high or wide has as
 	// many bytes of chroma as of luma.
 	maxPicture = (2*MaxPixels + 1<<12) &^ (1<<12 - 1)
-	// MaxOut limits an encoded frame, in bytes.
+	// MaxOut is the maximum size of an encoded frame, in bytes.
 	MaxOut = 4 << 20
 
 	FrameIn    = 0
