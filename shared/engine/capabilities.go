@@ -6,7 +6,7 @@ import "context"
 // nothing. An engine that edits live pictures implements [LiveEngine].
 type Capabilities struct {
 	// Prefetch is true for an engine on other hardware, such as a GPU server: while it works, this machine
-	// has time to receive the next job and to fetch its inputs, and the engine must not wait for that.
+	// has time to receive the next job and fetch its inputs, and the engine must not wait for that.
 	Prefetch bool
 	// Decodes is true for an engine that fails on an input that FFmpeg cannot decode. A video with a
 	// complete header then needs no probe before the run, only after a failed one, to find the reason.
@@ -25,9 +25,9 @@ func CapabilitiesOf(e Engine) Capabilities {
 	return Capabilities{}
 }
 
-// Monitored is an [Engine] that may be unable to take runs, such as one on a server.
+// Monitored is an [Engine] that may be unable to accept runs, such as an engine on a server.
 type Monitored interface {
-	// Health returns nil while the engine takes runs.
+	// Health returns nil while the engine accepts runs.
 	Health(ctx context.Context) error
 }
 
@@ -46,7 +46,7 @@ type Inspected interface {
 
 type Inspection struct {
 	Server string
-	// Err is why the server could not be asked, or nil.
+	// Err is why the server could not be queried, or nil.
 	Err error
 	// Lacks are the missing requirements by model, in words such as `the node class "VAEDecode"`.
 	Lacks map[string][]string

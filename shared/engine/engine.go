@@ -28,23 +28,24 @@ type Spec struct {
 	Model  string
 	Kind   catalog.Kind
 	Prompt string
-	// Seed makes the result repeatable: on the same machine an equal spec gives the
-	// same bytes, and another seed gives others.
+	// Seed makes the result repeatable: on the same machine an equal spec produces the same bytes,
+	// and another seed produces different ones.
 	Seed uint32
 	// Options are the other fields of the form, by name (see job.Request).
 	Options map[string]any
 	// Data is the input to edit, or nil for text-to-video. Reference is the reference image, or nil.
 	Data, Reference *Input
-	// Size is the exact size of the result, in square pixels. It follows the aspect of
-	// Data, so that scaling is enough. FPS and Duration are the result's frame rate and
-	// length; both are 0 for an image.
+	// Size is the exact size of the result, in square pixels. It follows the aspect ratio of Data,
+	// so that scaling is enough. FPS and Duration are the result's frame rate and length; both are
+	// 0 for an image.
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
 	// Remaining is how long the run may take before it is stopped; 0 if unknown. An engine that
 	// needs longer must refuse at once.
 	Remaining time.Duration
-	// PreviewEvery is the shortest time between two previews; 0 wants none. An engine may send none.
+	// PreviewEvery is the shortest time between two previews; 0 means no previews. An engine may
+	// send none.
 	PreviewEvery time.Duration
 	// Thumbnails asks an engine that can make them during the run for thumbnails, and for the
 	// poster of a video.
@@ -61,11 +62,11 @@ type Progress struct {
 	Fraction float64
 	// Stage names the engine's current stage, such as "denoise".
 	Stage string
-	// Took is how long the stage took. It is set only in final reports of an engine that measures
-	// its stages.
+	// Took is how long the stage took. It is set only in the final reports of engines that measure
+	// their stages.
 	Took time.Duration
-	// Preview is a small picture of the result so far, as a JPEG that [CheckPreview] accepts, or
-	// nil without a new one. The engine must not change it afterwards.
+	// Preview is a new small picture of the result so far, as a JPEG that [CheckPreview] accepts,
+	// or nil. The engine must not change it afterwards.
 	Preview []byte
 }
 
@@ -78,23 +79,24 @@ type Outcome struct {
 	Understood []string
 	// Notice is a message for the user in sentences, such as about ignored words, or empty.
 	Notice string
-	// Thumbnails makes small pictures of intermediate files in the run's folder, if requested; nil if the
-	// engine kept none. It may be called once, while the next run is running, as long as the folder exists.
+	// Thumbnails makes small pictures from intermediate files in the run's folder, if requested. It
+	// is nil if the engine kept none. It may be called once, as long as the folder exists, even
+	// while the next run is running.
 	Thumbnails func() Thumbnails
 }
 
-// Thumbnails are pictures of a result and its input, each a JPEG of the size of thumbnails
+// Thumbnails are pictures of a result and its input, each a JPEG in thumbnail size
 // (docs/contract/jobs.md#thumbnails), and the poster of a video. Missing ones are nil.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
-// Depicted is a file for a picture: a thumbnail, or a poster.
+// Depicted is a file from which a thumbnail or a poster is made.
 type Depicted struct {
 	Input
-	// Poster asks for a poster. It shows the same time as the thumbnails that are made with it.
+	// Poster requests a poster. It shows the same moment as the thumbnails that are made with it.
 	Poster bool
 }
 
-// Engine edits media. Run returns when Output is written completely, or with an error. When the
+// Engine edits media. Run returns once Output is written completely, or with an error. When the
 // context ends, it stops all work, leaves no process behind and returns the context's error. The
 // callback is called from one goroutine at a time and must not block.
 //

@@ -18,34 +18,35 @@ type LiveEngine interface {
 // a time. SetPrompt and SetImage are called one at a time too, but also while an Edit runs. They
 // take effect with the next Edit.
 type LiveEditor interface {
-	// SetPrompt sets the prompt; an empty one asks for nothing. It returns the engine's reading of
-	// it.
+	// SetPrompt sets the prompt; an empty prompt requests nothing. It returns the engine's reading
+	// of the prompt.
 	//
-	// Errors: fault.Invalid if the engine refuses it, which changes nothing; fault.Unavailable.
+	// Errors: fault.Invalid if the engine rejects the prompt, which changes nothing;
+	// fault.Unavailable.
 	SetPrompt(ctx context.Context, prompt string) (Outcome, error)
 	// SetImage sets the reference image, or removes it if image is nil. It returns the engine's
-	// reading of it.
+	// reading of the image.
 	//
-	// Errors: as SetPrompt. An engine without image support refuses each.
+	// Errors: as SetPrompt. An engine without image support rejects every image.
 	SetImage(ctx context.Context, image *ReferenceImage) (Outcome, error)
-	// Edit returns the edited picture, which has the range of the input, and a size that the engine
-	// chooses. It is the input itself if there is nothing to change. Otherwise it is 4:2:0 and
-	// belongs to the editor, valid until the next Edit. The editor does not change the input, and
-	// keeps no reference to it.
+	// Edit returns the edited frame, which has the input's range and a size that the engine
+	// chooses. If there is nothing to change, it is the input itself. Otherwise it is 4:2:0,
+	// belongs to the editor, and is valid until the next Edit. The editor does not change the
+	// input, and keeps no reference to it.
 	//
-	// Errors: fault.Invalid if the picture cannot be edited, for example because it is too large.
+	// Errors: fault.Invalid if the frame cannot be edited, for example because it is too large.
 	Edit(ctx context.Context, picture *Picture) (*Picture, error)
 	// Close releases the editor. No other call may run or follow.
 	Close()
 }
 
-// Picture is a raw picture of live video, decoded by a transport.
+// Picture is a raw frame of live video, decoded by a transport.
 type Picture struct {
 	// YCbCr has the planes: luma, and chroma (BT.601) subsampled in any way. Its
 	// rectangle begins at (0, 0).
 	image.YCbCr
-	// Narrow is true for the range of video, luma from 16 to 235 and chroma from 16 to 240.
-	// Otherwise the values have the full range, as in a JPEG.
+	// Narrow is true for video range: luma from 16 to 235 and chroma from 16 to 240. Otherwise the
+	// values have the full range, as in a JPEG.
 	Narrow bool
 }
 
@@ -58,7 +59,7 @@ type LiveNoticer interface {
 }
 
 // LiveOffloaded is implemented by editors on other hardware, such as a GPU behind an engine server:
-// they need no turn on the processors of this machine.
+// they need no turn on this machine's processors.
 type LiveOffloaded interface {
 	Offloaded() bool
 }
@@ -72,7 +73,7 @@ type LivePlanner interface {
 
 type ReferenceImage struct {
 	Size catalog.Size
-	// Pixels are rows from the top, four bytes a pixel: red, green, blue and
-	// alpha, not premultiplied.
+	// Pixels are rows from the top, four bytes per pixel: red, green, blue and alpha, not
+	// premultiplied.
 	Pixels []byte
 }

@@ -1,11 +1,11 @@
 // Package comfyui edits media with ComfyUI servers. A model of the catalog names a workflow in API
 // format and the inputs that take an edit's values.
 //
-// It converts an input to the result's size and rate and uploads it (POST /upload/image), sends the
-// workflow (POST /prompt), and follows the server's WebSocket. Then it fetches the result (GET
-// /history/{id}, GET /view) and converts it to the size, rate, length and sound that the catalog
-// promises. The WebSocket only reports progress. The history shows how a run ended, so a lost
-// connection does no harm.
+// For a run, it converts the input to the result's size and frame rate, uploads it (POST
+// /upload/image), sends the workflow (POST /prompt), and follows the server's WebSocket. Then it
+// fetches the result (GET /history/{id}, GET /view) and converts it to the size, frame rate, length
+// and sound that the catalog promises. The WebSocket only reports progress. The history shows how a
+// run ended, so a lost connection does no harm.
 //
 // Servers are not trusted: responses are limited, redirects are not followed, and every call ends
 // if the server is silent for too long.
@@ -35,8 +35,8 @@ const prepared, generated = 0.05, 0.9
 const (
 	// defaultSilence is much longer than the time between two polls of a healthy server.
 	defaultSilence = 2 * time.Minute
-	// defaultStall is longer than any node runs without progress, for example to load a large model
-	// from a slow disk.
+	// defaultStall is longer than any node runs without progress, for example while it loads a
+	// large model from a slow disk.
 	defaultStall = 5 * time.Minute
 	// defaultStarting is long enough for a crashed server to restart.
 	defaultStarting  = 2 * time.Minute
@@ -55,7 +55,7 @@ type Config struct {
 	Key string
 	// Models lists the catalog's models. Models without a workflow cannot be edited.
 	Models []*catalog.Model
-	// Folder is the base of relative paths of workflows.
+	// Folder is the base for relative workflow paths.
 	Folder string
 	Runner transfer.Runner
 	Random io.Reader
@@ -184,7 +184,7 @@ func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// garbled returns the error for a response that violates the interface.
+// garbled returns the error for a response that violates the protocol.
 func garbled(cause error) *engine.Error {
 	return failed("The engine returned an invalid response.", true, cause)
 }

@@ -20,7 +20,7 @@ import (
 // maxReason is the maximum length of a server's texts in the log, in code points.
 const maxReason = 300
 
-// explain converts an error of a run. ctx is the caller's context, within is the run's.
+// explain converts a run's error. ctx is the caller's context, and within is the run's.
 func explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

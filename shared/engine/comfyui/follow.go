@@ -37,7 +37,7 @@ func (r *run) follow(
 			}
 			stalled.Reset(r.engine.stall)
 			if e.ends() {
-				// A run ends once. A server that repeats the message must not delay polling.
+				// A run ends only once. A server that repeats the message must not delay polling.
 				if !ended {
 					ended, wait = true, settleEvery
 					poll.Reset(wait)
@@ -64,7 +64,7 @@ func (r *run) follow(
 	}
 }
 
-// progressAt converts the progress of the workflow, 0 to 1, to the progress of the run.
+// progressAt converts the workflow's progress, 0 to 1, to the run's progress.
 func progressAt(fraction float64) engine.Progress {
 	return engine.Progress{Fraction: prepared + (generated-prepared)*fraction, Stage: "generate"}
 }
@@ -81,9 +81,9 @@ func (r *run) show(preview []byte, m *meter) {
 	r.progress(p)
 }
 
-// poll returns the record of the run if it has ended, otherwise its place in the queue. It retries
-// failed requests until the server has been silent for too long. If the server is gone, so is the
-// run.
+// poll returns the run's record if the run has ended, and otherwise its place in the queue. It
+// retries failed requests until the server has been silent for too long. If the server is gone, so
+// is the run.
 func (r *run) poll(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()
@@ -209,7 +209,7 @@ func parseEvent(text []byte) (e event, known bool) {
 	return e, boundedjson.Unmarshal(text, maxValues, &e) == nil && e.Type != ""
 }
 
-// previewMessage is the kind of a binary message, jpegPicture the kind of its picture.
+// previewMessage is the kind of the binary message, and jpegPicture the kind of its picture.
 const previewMessage, jpegPicture = 1, 1
 
 // parsePreview reads a binary message: its kind and the kind of its picture, four bytes each, then

@@ -24,7 +24,7 @@ type class struct {
 	Output []json.RawMessage `json:"output"`
 }
 
-// inputType describes an input of a class: its type or the list of its possible values, then its
+// inputType describes a class's input: its type or the list of its possible values, then its
 // options.
 type inputType []json.RawMessage
 
@@ -149,8 +149,7 @@ func (c *class) input(name string) inputType {
 	return c.Input.Optional[name]
 }
 
-// missingValue returns the value of an input, such as the file of a model, if the server does not
-// have it.
+// missingValue returns an input's value, such as a model's file, if the server does not have it.
 func missingValue(t inputType, value any, filledIn bool, at string) []string {
 	if _, _, linked := link(value); linked || filledIn {
 		return nil

@@ -26,9 +26,9 @@ type state struct {
 	err error
 	// lacks lists the run's missing requirements.
 	lacks []string
-	// short means that other runs use the memory.
+	// short means that other runs use the memory that the run needs.
 	short bool
-	// queued is the number of runs in its queue, from all clients.
+	// queued is the number of runs in the server's queue, from all clients.
 	queued int
 }
 
@@ -100,7 +100,7 @@ func (p *pool) leave(s *server) {
 	s.runs--
 }
 
-// refusal returns the error if no server accepts a run. A retry may succeed if a server lacks
+// refusal returns the error for a run that no server accepts. A retry may succeed if a server lacks
 // nothing or could not be checked.
 func refusal(states []state) *engine.Error {
 	var causes []error
@@ -200,7 +200,7 @@ func (s *server) checkStuck(ctx context.Context) error {
 	return nil
 }
 
-// take records the id of a run on the server. It returns false if another run has the id.
+// take records a run's id on the server. It returns false if another run has the id.
 func (s *server) take(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

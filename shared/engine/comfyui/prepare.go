@@ -20,7 +20,7 @@ const maxReference = 2048
 type inputs struct{ data, reference transfer.Made }
 
 // prepare converts the inputs to ordinary files: upright, opaque and in sRGB; a clip with the
-// result's size and rate and without sound. So servers never read an original file, and unreadable
+// result's size and rate and without sound. So servers never read original files, and unreadable
 // files fail here.
 func (e *Engine) prepare(ctx context.Context, w *workflow, spec engine.Spec) (prepared inputs, err error) {
 	if spec.Data != nil {
@@ -48,7 +48,7 @@ func stillAt(folder, name string) transfer.Made {
 	return transfer.Made{Path: filepath.Join(folder, name+".png"), MIME: "image/png"}
 }
 
-// bounded returns the size of a picture, reduced if the picture is large.
+// bounded returns the size of a picture, or a reduced size if the picture is large.
 func bounded(info media.Info) catalog.Size {
 	size := catalog.Size{Width: info.Width, Height: info.Height}
 	if max(info.Width, info.Height) <= maxReference {

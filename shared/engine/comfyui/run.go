@@ -24,9 +24,9 @@ import (
 const (
 	// maxResult is the maximum size of a downloaded result, in bytes.
 	maxResult = 2 << 30
-	// maxID and maxFileName limit the names of runs and files on a server.
+	// maxID and maxFileName are the maximum lengths of run ids and file names on a server.
 	maxID, maxFileName = 128, 1024
-	// folder is the subfolder of a server's folders for files.
+	// folder is the subfolder that this package uses in a server's folders.
 	folder = "cutroom"
 )
 

@@ -63,7 +63,7 @@ func newServer(base, key string, silence time.Duration) *server {
 	}
 }
 
-// statusError is a response with a status other than 200, and the part of its body that was read.
+// statusError is a response with a status other than 200 and the part of its body that was read.
 type statusError struct {
 	status int
 	body   []byte
@@ -135,7 +135,7 @@ func (s *server) post(ctx context.Context, path string, value, into any) error {
 	return decode(response, into)
 }
 
-// nonsenseError is a response that violates the interface.
+// nonsenseError is a response that violates the protocol.
 type nonsenseError struct{ cause error }
 
 func (e *nonsenseError) Error() string { return fmt.Sprintf("invalid response: %v", e.cause) }
@@ -209,7 +209,7 @@ func (s *server) find(ctx context.Context, id string) (place, error) {
 	return nowhere, nil
 }
 
-// hasRun reports whether a list of the queue contains a run. It decodes one item at a time, because
+// hasRun reports whether a list in the queue contains a run. It decodes one item at a time, because
 // a decoded list of small items takes many times its length.
 func hasRun(list json.RawMessage, id string) (bool, error) {
 	items := json.NewDecoder(bytes.NewReader(list))
@@ -233,8 +233,8 @@ func hasRun(list json.RawMessage, id string) (bool, error) {
 	return false, nil
 }
 
-// runOf returns the run's id in an item of the queue, or "". An item is a list of a number, the
-// run's id, and its workflow.
+// runOf returns the run's id in a queue item, or "". An item is a list: a number, the run's id, and
+// its workflow.
 func runOf(item json.RawMessage) (id string) {
 	parts := json.NewDecoder(bytes.NewReader(item))
 	opening, err := parts.Token()
@@ -249,7 +249,7 @@ type record struct {
 	Outputs map[string]map[string]json.RawMessage `json:"outputs"`
 	Status  *struct {
 		Said string `json:"status_str"`
-		// Messages are pairs of a name and its data.
+		// Messages are pairs of a name and data.
 		Messages [][]json.RawMessage `json:"messages"`
 	} `json:"status"`
 }

@@ -34,8 +34,8 @@ type workflow struct {
 	graph graph
 }
 
-// readWorkflow reads the workflow of a model, whose path is relative to the folder, and checks that
-// it has the inputs that the catalog names.
+// readWorkflow reads a model's workflow, whose path is relative to the folder, and checks that the
+// workflow has the inputs that the catalog names.
 func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
 	path := m.Workflow.File
 	if !filepath.IsAbs(path) {
@@ -121,7 +121,7 @@ func (w *workflow) check() error {
 	return nil
 }
 
-// takes returns an error if the workflow cannot make the edit.
+// takes returns an error if the workflow cannot perform the edit.
 func (w *workflow) takes(spec engine.Spec) error {
 	if spec.Reference != nil && len(w.Reference) == 0 {
 		return engine.InvalidInput(nil, "This model does not support a reference image.")

@@ -4,7 +4,7 @@
 // A run is one POST to /v1/runs, with a [Request] as JSON. The response is lines of JSON: any
 // number of [Line]s with progress, then one with the result or the error. Closing the connection
 // cancels the run. GET /healthz returns 200 while the server accepts runs. The request has the
-// traceparent (W3C Trace Context) of the run's span, if it is traced.
+// traceparent (W3C Trace Context) of the run's span if the run is traced.
 package engineserver
 
 import (
@@ -32,8 +32,8 @@ const (
 	// defaultSilence is much longer than the ten seconds between two lines of a healthy server. The
 	// server itself reports a hanging run; silence means that the server hangs.
 	defaultSilence = 2 * time.Minute
-	// defaultStarting is long enough for a crashed server to restart: it loads weights when it
-	// needs them, not at startup.
+	// defaultStarting is long enough for a crashed server to restart: a server loads weights when
+	// it needs them, not at startup.
 	defaultStarting = 2 * time.Minute
 	knockEvery      = 500 * time.Millisecond
 	healthTime      = 5 * time.Second
@@ -144,8 +144,8 @@ func (e *Engine) Run(
 	return result.outcome(), nil
 }
 
-// reach sends the run, and retries while no server listens at the address. Meanwhile the watchdog
-// is stopped, because an absent server is not silent.
+// reach sends the run, and retries while no server listens at the address. During that time the
+// watchdog is stopped, because an absent server is not a silent one.
 func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
 	patience := time.NewTimer(e.starting)
 	defer patience.Stop()
@@ -177,7 +177,7 @@ func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*ht
 
 var errSilent = errors.New("the engine server is silent")
 
-// explain converts an error of the connection.
+// explain converts a connection error.
 func (e *Engine) explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -194,7 +194,7 @@ func (e *Engine) explain(ctx, within context.Context, err error) error {
 	}
 }
 
-// check checks the server's output file, which the worker stores unchanged.
+// check checks the server's output file. The worker stores that file unchanged.
 func check(spec engine.Spec, result Result) error {
 	broken := func(cause error) error {
 		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: cause}

@@ -31,8 +31,8 @@ type EstimatedEdit struct {
 	Lengths   []float64    `json:"lengths"`
 }
 
-// EstimatesResponse has an element for each edit, in order. It is null for edits that the server
-// does not support.
+// EstimatesResponse has an element for each edit, in order. The element is null for an edit that
+// the server does not support.
 type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }
@@ -109,8 +109,8 @@ func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told E
 	return told, boundedjson.Read(response.Body, maxEstimates, maxValues, &told)
 }
 
-// Estimates returns the estimates of the first server that responds, because servers of a pool have
-// the same models and cards.
+// Estimates returns the estimates from the first server that responds, because all servers in a
+// pool have the same models and cards.
 func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
 	var wrong error
 	for _, m := range p.members {

@@ -16,7 +16,7 @@ import (
 // in base64 is the longest.
 const maxLine = 2 * engine.MaxPreview
 
-// follow reads a server's response to its end and reports its progress. It calls alive for every
+// follow reads a server's response to its end and reports the progress. It calls alive for every
 // line.
 //
 // Errors: [*engine.Error].

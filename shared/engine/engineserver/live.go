@@ -31,8 +31,8 @@ const (
 
 var ErrNotLive = errors.New("engineserver: no engine server edits this model live")
 
-// Live edits live pictures with engine servers (package livewire). A session uses the server that
-// has its model, free capacity and the fewest sessions. It is safe for concurrent use.
+// Live edits live frames with engine servers (package livewire). A session uses the server that has
+// its model, free capacity and the fewest sessions. It is safe for concurrent use.
 type Live struct {
 	servers []*liveServer
 	frame   time.Duration
@@ -72,7 +72,7 @@ func NewLive(c LiveConfig) (*Live, error) {
 
 // Open starts a session on a server.
 //
-// Errors: ErrNotLive if no server edits the model live; fault.Unavailable if the servers are
+// Errors: ErrNotLive if no server edits live with the model; fault.Unavailable if the servers are
 // loading, full or unreachable.
 func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	e := &liveEditor{live: l, model: m.ID, seed: l.seed(), changing: make(chan struct{}, 1)}
@@ -105,8 +105,8 @@ func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveCon
 	return nil, fault.Wrap(wrong, fault.Unavailable, "The engine has no free session. Try again.")
 }
 
-// serving returns the servers that can edit the model live, with the fewest sessions first. The
-// error is from servers that do not respond.
+// serving returns the servers that can edit live with the model, those with the fewest sessions
+// first. The error is from servers that do not respond.
 func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, wrong error) {
 	answers := make([]livewire.Catalogue, len(l.servers))
 	failures := make([]error, len(l.servers))
@@ -180,7 +180,8 @@ var (
 
 func (e *liveEditor) Offloaded() bool { return true }
 
-// SetPrompt sets the prompt. Pictures are edited with the previous one until the server has prepared it.
+// SetPrompt sets the prompt. Until the server has prepared it, frames are edited with the previous
+// prompt.
 func (e *liveEditor) SetPrompt(ctx context.Context, prompt string) (engine.Outcome, error) {
 	return e.set(ctx, func(number uint32) ([]byte, error) {
 		return livewire.AppendText(nil, livewire.Wish{Number: number, Prompt: prompt})
@@ -234,7 +235,7 @@ func (e *liveEditor) lock(ctx context.Context) error {
 
 func (e *liveEditor) unlock() { <-e.changing }
 
-// Edit sends the picture to the server and returns its result.
+// Edit sends the frame to the server and returns the result.
 //
 // Errors: fault.Invalid if it is empty or too large; fault.Unavailable if no server accepts the
 // session any more; fault.EngineFailed.
@@ -253,7 +254,7 @@ func (e *liveEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine
 	defer cancel()
 	edited, err := e.editOnce(within, picture)
 	if errors.Is(err, errLiveEnded) {
-		// The server has stopped. It may restart, or another may accept the session.
+		// The server has stopped. It may restart, or another server may accept the session.
 		edited, err = e.editOnce(within, picture)
 	}
 	switch {
@@ -283,7 +284,7 @@ func (e *liveEditor) editOnce(ctx context.Context, picture *engine.Picture) (*en
 	return c.edit(ctx, e.number.Add(1), picture)
 }
 
-// asksNothing reports whether pictures stay unchanged.
+// asksNothing reports whether frames stay unchanged.
 func (e *liveEditor) asksNothing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

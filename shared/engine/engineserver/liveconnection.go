@@ -21,7 +21,7 @@ import (
 var errLiveEnded = errors.New("engineserver: the connection of a live session has ended")
 
 // liveConnection is a session on a server: one request, whose body and response stream at the same
-// time. One goroutine writes and one reads. Its memory is limited to two pictures to send and three
+// time. One goroutine writes and one reads. Its memory is limited to two frames to send and three
 // received ones.
 type liveConnection struct {
 	server *liveServer
@@ -33,7 +33,7 @@ type liveConnection struct {
 	// outgoing holds messages for the writer, which returns the memory of pictures to packed.
 	outgoing chan outgoing
 	packed   chan []byte
-	// results holds the newest result, and spare the memory of older ones.
+	// results holds the newest result. spare holds the memory of older results.
 	results chan liveResult
 	spare   chan []byte
 	// sets receives the response to a change.
@@ -41,7 +41,7 @@ type liveConnection struct {
 	// held is the memory of the last returned picture.
 	held []byte
 
-	// ended is closed once the connection has ended; why has the error.
+	// ended is closed once the connection has ended; why holds the error.
 	ended  chan struct{}
 	ending sync.Once
 	why    error
@@ -53,7 +53,7 @@ type outgoing struct {
 	picture bool
 }
 
-// liveResult is a picture that the server edited, or its reason for rejecting the picture.
+// liveResult is a frame that the server edited, or its reason for rejecting the frame.
 type liveResult struct {
 	number  uint32
 	picture *engine.Picture
@@ -61,7 +61,7 @@ type liveResult struct {
 	err     error
 }
 
-// session opens a session of the model. It returns an error if the server rejects it.
+// session opens a session with the model. It returns an error if the server rejects the session.
 func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
 	first, err := livewire.AppendText(nil, livewire.Begin{Version: livewire.Version, Model: model, Seed: seed})
 	if err != nil {
@@ -261,8 +261,8 @@ func (c *liveConnection) read(from *livewire.Reader) error {
 	}
 }
 
-// hear handles a text from the server. It returns an error if the session has ended or the text is
-// invalid.
+// hear handles a text message from the server. It returns an error if the session has ended or the
+// text is invalid.
 func (c *liveConnection) hear(text []byte) error {
 	var line livewire.Line
 	if err := boundedjson.Unmarshal(text, maxValues, &line); err != nil {
@@ -276,7 +276,7 @@ func (c *liveConnection) hear(text []byte) error {
 	case line.Refused != nil:
 		c.put(liveResult{number: line.Refused.Number, err: faultOf(line.Refused.Error)})
 	case line.Set != nil:
-		// A response that nobody fetched belongs to an abandoned change.
+		// A response that was never fetched belongs to an abandoned change.
 		select {
 		case <-c.sets:
 		default:
@@ -311,7 +311,7 @@ func (c *liveConnection) reuse(memory []byte) {
 	}
 }
 
-// edit sends a picture and returns the result, which is valid until the next call.
+// edit sends a frame and returns the result, which is valid until the next call.
 //
 // Errors: fault.Invalid if the server rejects it; errLiveEnded.
 func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engine.Picture) (*engine.Picture, error) {
@@ -396,8 +396,8 @@ func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	}
 }
 
-// lost returns the error of an ended connection. If the server ended the session permanently, the
-// connection must not be reopened.
+// lost returns the error of a connection that has ended. If the server ended the session
+// permanently, the connection must not be reopened.
 func (c *liveConnection) lost() error {
 	var reported *engine.Error
 	if errors.As(c.why, &reported) && !reported.Retryable {

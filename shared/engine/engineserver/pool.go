@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// Pool edits with several engine servers, such as one for each GPU of a machine. A run goes to the
+// Pool edits with several engine servers, such as one for each GPU in a machine. A run goes to the
 // server with the fewest runs. It is safe for concurrent use.
 type Pool struct {
 	mu      sync.Mutex
@@ -94,7 +94,7 @@ func (p *Pool) choose(ctx context.Context) *member {
 }
 
 // take counts a run for the server with the fewest runs that is not in down. It returns nil if all
-// are in down.
+// servers are in down.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

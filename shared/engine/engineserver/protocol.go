@@ -14,7 +14,7 @@ import (
 )
 
 // Request is a run for an engine server. Paths are absolute, on the shared disk. Times are in
-// seconds, sizes in pixels.
+// seconds, and sizes in pixels.
 type Request struct {
 	Job       string         `json:"job"`
 	Model     string         `json:"model"`
@@ -32,7 +32,7 @@ type Request struct {
 	// run immediately if it expects to need longer.
 	Remaining float64 `json:"remaining,omitempty"`
 	// PreviewEvery is the shortest time between two previews, or 0 for none. Old servers send none.
-	// Servers must send none unless asked, because the lines would be too long for old workers.
+	// Unless asked, servers must send none, because the lines would be too long for old workers.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
 	// Folder is an empty folder for this run only. Output is the file to write in it.
 	Folder string `json:"folder"`
@@ -79,7 +79,7 @@ type Result struct {
 	Notice     string   `json:"notice,omitempty"`
 }
 
-// Name is the name of a server that does not report one.
+// Name is the name of a server that does not report its own.
 const Name = "engine server"
 
 const (
@@ -127,7 +127,7 @@ func (r Result) stages() map[string]time.Duration {
 // maxStageSeconds is a day, which no run exceeds.
 const maxStageSeconds = 24 * 60 * 60
 
-// Failure ends a run that wrote no output. Its message is for the user.
+// Failure ends a run without output. Its message is for the user.
 type Failure struct {
 	Code      job.Code `json:"code"`
 	Message   string   `json:"message"`

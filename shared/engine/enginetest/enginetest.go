@@ -27,13 +27,13 @@ import (
 // Harness contains the engine and its inputs for the suite.
 type Harness struct {
 	Engine engine.Engine
-	// Models maps each kind to a model. It is nil for an engine that uses only the kind.
+	// Models maps each kind to a model. It is nil for an engine that considers only the kind.
 	Models map[catalog.Kind]string
 	// Video and Image are the sizes of results, in landscape. They are small, because the tests do
 	// not judge pictures.
 	Video, Image catalog.Size
 	FPS          int
-	// Person is the path of a clip that shows a person with a face, for try-on. It is empty for an
+	// Person is the path of a clip that shows a person's face, for try-on. It is empty for an
 	// engine that dresses anything.
 	Person string
 	// Previews is true for an engine that sends previews of clips.
@@ -64,7 +64,7 @@ type suite struct {
 	clips map[string]media.Info
 }
 
-// spec returns an edit for the kind of model. Its clip is a second long unless the test sets a
+// spec returns an edit for the kind of model. The clip is one second long unless the test sets a
 // length.
 func (s *suite) spec(kind catalog.Kind, clip mediatest.Video) engine.Spec {
 	s.Helper()
@@ -154,8 +154,9 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	return info
 }
 
-// maxApart is the largest mean difference of luma between similar clips; black and white differ by
-// 255. Two encodings of one noisy clip differ by 2 to 5, clips of two seeds by 20 or more.
+// maxApart is the largest mean luma difference between similar clips; black and white differ by
+// 255. Two encodings of one noisy clip differ by 2 to 5; clips with different seeds differ by 20 or
+// more.
 const maxApart = 10
 
 // same reports whether two results of an edit are identical, or similar for an inexact engine. how

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// demuxers maps each accepted type to its demuxer. A forced demuxer keeps FFmpeg from guessing,
-// which could choose a playlist or a script.
+// demuxers maps each accepted type to its demuxer. A forced demuxer prevents FFmpeg from guessing,
+// because it could choose a playlist or a script demuxer.
 var demuxers = map[string]string{
 	"video/mp4":        "mov",
 	"video/quicktime":  "mov",

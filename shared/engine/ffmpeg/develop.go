@@ -18,14 +18,14 @@ import (
 // developTime is the maximum CPU time for developing an image.
 const developTime = 20 * time.Second
 
-// turns maps Exif orientations to the filters that turn a picture upright.
+// turns maps Exif orientations to the filters that rotate a picture upright.
 var turns = map[int]string{
 	2: "hflip", 3: "hflip,vflip", 4: "vflip",
 	5: "transpose=cclock_flip", 6: "transpose=clock", 7: "transpose=clock_flip", 8: "transpose=cclock",
 }
 
 // ReadImage probes an image and returns it as a browser shows it: upright, in sRGB, and only the
-// first picture of an animation. The result is the file itself or a PNG in the folder.
+// first frame of an animation. The result is the file itself or a PNG in the folder.
 //
 // Errors: as for ProbeVideo.
 func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error) {
@@ -88,7 +88,7 @@ func (t *Tools) develop(
 	if side > 0 {
 		filters = append([]string{scaled(side)}, filters...)
 	}
-	// The picture is in sRGB now. Nothing else in the file may turn or colour it again.
+	// The picture is in sRGB now. Nothing else in the file may rotate or colour it again.
 	filters = append(filters, "sidedata=mode=delete", "setparams=color_primaries=bt709:color_trc=iec61966-2-1")
 	source, err := t.inputArgs(Source{Path: input.Path, MIME: input.MIME, Options: []string{"-noautorotate"}})
 	if err != nil {
@@ -104,13 +104,13 @@ func (t *Tools) develop(
 	return engine.Input{Path: filepath.Join(work, "developed.png"), MIME: "image/png"}, err
 }
 
-// profileTable is the file with the colour table that corrections returns.
+// profileTable is the file with the colour table from corrections.
 const profileTable = "profile.cube"
 
 func isHEIF(mime string) bool { return mime == "image/heic" || mime == "image/avif" }
 
-// corrections returns the filters that show a picture correctly, or nil if ffmpeg does so itself,
-// and a colour table that they may read.
+// corrections returns the filters that show a picture correctly, and a colour table that they may
+// read. The filters are nil if ffmpeg itself shows the picture correctly.
 func corrections(still media.Still) (filters []string, cube []byte) {
 	if still.CMYK {
 		filters = append(filters, "format=rgb24")
@@ -181,8 +181,8 @@ const maxHEIF = 256 << 20
 // unpacked is the file that convertHEIF writes.
 const unpacked = "unpacked.png"
 
-// convertHEIF converts a picture. others are the offsets of the flags of the other pictures in the
-// file.
+// convertHEIF converts a picture. others holds the offsets of the flags of all other pictures in
+// the file.
 func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, others []int64, most time.Duration) error {
 	copied := filepath.Join(folder, "picture.heif")
 	if err := write(copied, from); err != nil {

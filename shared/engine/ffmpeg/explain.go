@@ -27,7 +27,7 @@ var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files i
 var decoding = regexp.MustCompile(
 	`(?m)^.*(?i:error while decoding|decoding error|packet to decoder).*: Operation not permitted\s*$`)
 
-// explain returns the user's error for a failure with an obvious reason, or nil.
+// explain returns the user's error for a failure with an obvious cause, or nil.
 func explain(f *failure) *engine.Error {
 	switch {
 	case f.notRun:
@@ -40,7 +40,7 @@ func explain(f *failure) *engine.Error {
 	case f.overTime:
 		return engine.InvalidInput(f, "The file takes too long to process: more than %.0f s of CPU time.", f.most.Seconds())
 	case f.signal == syscall.SIGKILL, f.signal == syscall.SIGTERM, f.signal == syscall.SIGINT:
-		// The system killed it for lack of memory, or an operator did.
+		// The system killed the program for lack of memory, or an operator killed it.
 		return &engine.Error{Code: job.EngineError, Message: "The engine was stopped.", Retryable: true, Err: f}
 	case trouble.MatchString(decoding.ReplaceAllString(f.log, "")):
 		return shortage(f)
@@ -104,7 +104,7 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 }
 
 // lacksMemory reports whether the program could not allocate memory: its limits are too low for its
-// input, or the machine has too little.
+// input, or the machine has too little memory.
 func (f *failure) lacksMemory() bool {
 	return f.says("Cannot allocate memory") || f.says("cannot allocate memory")
 }
@@ -127,7 +127,7 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 
 // blame returns the error for an input that cannot be edited, after checking that the machine is
 // healthy: the same program must decode a good picture. If the program could not allocate memory,
-// the system must also be able to provide all of it. So a faulty machine never fails a job
+// the system must also be able to provide all the memory. So a faulty machine never fails a job
 // permanently.
 func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
 	if t.trusting {

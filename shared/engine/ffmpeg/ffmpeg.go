@@ -1,7 +1,7 @@
 // Package ffmpeg runs the programs ffmpeg and ffprobe on untrusted files.
 //
-// Every run is restricted: the demuxer is forced by the sniffed type, the protocol whitelist is
-// "file", memory, CPU time, output size, pixels and duration are limited, and the program runs in a
+// Every run is restricted: the sniffed type forces the demuxer, the protocol whitelist is "file",
+// memory, CPU time, output size, pixels and duration are limited, and the program runs in a
 // separate process group that has ended when the call returns. Package sandbox also confines a
 // compromised program.
 package ffmpeg
@@ -29,8 +29,8 @@ import (
 // oldestMajor is the oldest release whose options this package uses.
 const oldestMajor = 5
 
-// required lists the features that a build of FFmpeg must support. The builds of distributions
-// usually do.
+// required lists the features that a build of FFmpeg must support. Distributions' builds usually
+// do.
 var required = map[string][]string{
 	"encoder": {"libx264", "aac", "png"},
 	"decoder": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
@@ -45,8 +45,7 @@ const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or ` +
 // heifPackage is the package that contains heif-convert.
 const heifPackage = "libheif-examples (Debian, Ubuntu; elsewhere libheif or libheif-tools)"
 
-// Tools holds the programs after they were found and checked. Its methods are safe for concurrent
-// use.
+// Tools holds the programs, which were found and checked. Its methods are safe for concurrent use.
 type Tools struct {
 	// Folder is where Still and CheckHEIC create temporary folders: an absolute path, or "" for the
 	// system's folder. Set it before the first use.
@@ -66,7 +65,7 @@ type Tools struct {
 func (t *Tools) Sandbox() *sandbox.Sandbox { return t.box }
 
 type bounds struct {
-	// memory is its address space, in bytes.
+	// memory is the program's maximum address space, in bytes.
 	memory int64
 	// runTime and probeTime limit the CPU time of ffmpeg and ffprobe, over all threads.
 	runTime, probeTime time.Duration
@@ -112,9 +111,9 @@ func defaultBounds() bounds {
 	}
 }
 
-// memoryFor returns the address space of a program on a machine with this much memory, or 0 if it
-// is unknown: at most half of the memory, so that a picture does not kill the server, but enough
-// for a 4K picture.
+// memoryFor returns a program's maximum address space on a machine with this much memory, or 0 if
+// unknown: at most half of the memory, so that a picture does not crash the server, but enough for
+// a 4K picture.
 func memoryFor(machine int64, cores int) int64 {
 	most := int64(4<<30 + cores*32<<20)
 	if machine == 0 {
@@ -260,7 +259,7 @@ func supported(codecs, filters string) coders {
 				has[found[1]+" "+name] = true
 			}
 		}
-		// If the only coder has the codec's name, the list omits it.
+		// If the only coder has the codec's name, the list omits the coder.
 		named := func(kind string) bool {
 			return slices.ContainsFunc(listed, func(found []string) bool { return found[1] == kind })
 		}

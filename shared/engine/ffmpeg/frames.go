@@ -7,10 +7,10 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Frames holds pictures that this program makes, as an input of a command. They are trusted and
+// Frames is a command's input that consists of frames made by this program. They are trusted and
 // arrive through a pipe.
 type Frames struct {
-	// Reader yields the pictures one after another: rows from the top, three bytes a pixel (red,
+	// Reader yields the frames one after another: rows from the top, three bytes per pixel (red,
 	// green, blue). It is read to its end, or until the program has ended.
 	Reader io.Reader
 	Size   catalog.Size

@@ -24,8 +24,8 @@ const (
 	assumedFrameRate = 25
 )
 
-// measure reads packet times to find the number of packets and the duration of a video that does
-// not declare it, such as a browser's recording. It stops when a limit is exceeded.
+// measure reads packet times to count the packets and find the duration of a video that does not
+// declare it, such as a browser's recording. It stops when a limit is exceeded.
 func (t *Tools) measure(
 	ctx context.Context, path, mime string, info media.Info,
 ) (duration time.Duration, packets int, err error) {
@@ -69,11 +69,11 @@ type packetTimes struct {
 	duration time.Duration
 	// beyond means that the limit was exceeded and the rest was not read.
 	beyond bool
-	// failed is a panic of the reader.
+	// failed is a panic in the reader.
 	failed error
 }
 
-// readPacketTimes reads lines with "pts,dts,duration", each in seconds or N/A.
+// readPacketTimes reads lines with "pts,dts,duration". Each value is in seconds or N/A.
 func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	var times packetTimes
 	first, last := math.Inf(1), math.Inf(-1)

@@ -31,8 +31,8 @@ const (
 	// about a second. laterTime is the maximum for a later frame, which requires decoding two
 	// seconds of a video.
 	posterTime, laterTime = 4 * time.Second, 2 * time.Second
-	// bestPoster and worstPoster are JPEG qualities. The first is good enough for the size; with
-	// the last, even noise is small.
+	// bestPoster and worstPoster are JPEG qualities. bestPoster is good enough for the size; with
+	// worstPoster, even noise fits.
 	bestPoster, worstPoster = 80, 10
 )
 
@@ -51,7 +51,7 @@ func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }
 
-// If a video starts blank, its picture is one of maxCandidates pictures, candidatesApart seconds
+// If a video starts blank, its picture is one of maxCandidates frames, candidatesApart seconds
 // apart.
 const maxCandidates, candidatesApart = 9, 0.25
 
@@ -64,9 +64,9 @@ const (
 	clearFrom = 0.8
 )
 
-// Posters returns a JPEG of each file. For a video it is the first picture, or if that is blank,
-// one from the first two seconds that is not. A thumbnail has at most 320 pixels on the longer side
-// and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files belong
+// Posters returns a JPEG of each file. For a video it is the first frame, or if that is blank, a
+// frame from the first two seconds that is not. A thumbnail has at most 320 pixels on the longer
+// side and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files belong
 // together, like a result and its input: if one thumbnail would be blank, all show the same later
 // moment, because an edit may draw on black too. Posters writes into the folder. One ffmpeg process
 // makes the first pictures; each video with a search for later pictures needs another.
@@ -101,10 +101,10 @@ func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted
 	return posters, ctx.Err()
 }
 
-// lookLater replaces the pictures of videos if some start blank. The new pictures are from the
-// moment at which the last of these videos shows something. A video that cannot be decoded that far
-// keeps its first picture. The search leaves a quarter of the context's time, so that Posters can
-// still return the first pictures.
+// lookLater replaces the pictures of videos if some videos start blank. The new pictures are from
+// the moment at which all of these show something. A video that cannot be decoded that far keeps
+// its first picture. The search leaves a quarter of the context's time, so that Posters can still
+// return the first pictures.
 func (t *Tools) lookLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
 	if end, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
@@ -175,7 +175,7 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 	return t.explainProbe(ctx, err)
 }
 
-// posed returns the source of a picture. It probes a video that was not probed yet, unless the
+// posed returns the source for a picture. It probes a video that was not probed yet, unless the
 // header describes it.
 func (t *Tools) posed(ctx context.Context, of engine.Depicted) (Source, error) {
 	source := Source{Path: of.Path, MIME: of.MIME, Info: of.Info, Options: []string{"-threads", "1"}}
@@ -195,9 +195,9 @@ func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 // laterFile holds the candidates of a video that starts blank.
 const laterFile = "poster-later.pam"
 
-// candidates returns at most the given number of candidates of a video. For a poster it returns
-// only the last one, because the others are large too. If the time runs out, it returns the
-// pictures that ffmpeg has written.
+// candidates returns at most the given number of a video's candidates. For a poster it returns only
+// the last one, because the others are large too. If the time runs out, it returns the pictures
+// that ffmpeg has written so far.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source, err := t.posed(ctx, of)
 	if err != nil {
@@ -246,8 +246,8 @@ func clearest(stills []still) int {
 // Picture describes a graph's pictures, from which thumbnails are made.
 type Picture struct {
 	Size catalog.Size
-	// Limited is true for luma and chroma in video range. Otherwise pictures are red, green and
-	// blue, with alpha if Alpha is true.
+	// Limited is true for luma and chroma in video range. Otherwise pictures are RGB, or RGBA if
+	// Alpha is true.
 	Limited, Alpha bool
 }
 
@@ -272,8 +272,8 @@ func (p Picture) PosterFilters() string {
 	return "zscale=m=170m:" + p.fullRange() + ",format=yuvj420p"
 }
 
-// fullRange holds zscale's options for full range. RGB frames may still be marked with the video's
-// range.
+// fullRange holds zscale's options for full range, because RGB frames may still be marked with the
+// video's range.
 func (p Picture) fullRange() string {
 	if p.Limited {
 		return "rin=limited:r=full:d=none"
@@ -298,7 +298,7 @@ func ReadThumbnail(path string) (Thumbnail, error) {
 	return Thumbnail{JPEG: encoded, Blank: one.blank()}, err
 }
 
-// still is a decoded picture with four bytes a pixel, as readStill returns it.
+// still is a decoded picture with four bytes per pixel, as readStill returns it.
 type still struct {
 	pixels []byte
 	size   catalog.Size

@@ -22,11 +22,11 @@ const (
 	// probeTime is the maximum wall-clock time of a probe. A healthy file takes a small fraction of
 	// a second.
 	probeTime = 2 * time.Minute
-	// maxReport limits ffprobe's output, in bytes.
+	// maxReport is the maximum size of ffprobe's output, in bytes.
 	maxReport = 1 << 20
 )
 
-// The constants list the only entries requested from ffprobe. They exclude tags, which can be
+// These constants list the only entries requested from ffprobe. They exclude tags, which can be
 // large. The properties of a video are known after decoding its first frames; an image's frame also
 // has the orientation.
 const (
@@ -78,8 +78,8 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// tracks describes a video, whose duration and rate may be unknown. It returns whether the picture
-// could be decoded, and the probe's messages.
+// tracks describes a video, whose duration and frame rate may be unknown. It also returns whether
+// the picture could be decoded, and the probe's messages.
 func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info, decoded bool, log string, err error) {
 	report, log, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
 	if err != nil {
@@ -152,7 +152,7 @@ func precheckContent(r io.ReaderAt, size int64, mime string, check func(media.In
 
 func (t *Tools) checkImage(info media.Info) error { return refuse(media.CheckImage(info, t.limits)) }
 
-// refuse converts a fault of the input to invalid_input.
+// refuse converts an input's fault to invalid_input.
 func refuse(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Code == fault.Invalid {

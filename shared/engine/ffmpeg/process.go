@@ -26,14 +26,13 @@ const (
 type process struct {
 	program sandbox.Program
 	args    []string
-	// folder is the program's working folder, which it may write, or "" for a program that only
-	// reads.
+	// folder is the program's writable working folder, or "" for a program that only reads.
 	folder string
 	// inputs lists the files that it may read.
 	inputs []string
 	stdin  io.Reader
 	stdout io.Writer
-	// progress, unless nil, becomes file descriptor 3 of the program.
+	// progress, unless nil, becomes the program's file descriptor 3.
 	progress *os.File
 	// processorTime is the maximum CPU time over all threads.
 	processorTime time.Duration
@@ -53,7 +52,7 @@ type failure struct {
 	// signal is the signal that killed the program, or 0.
 	signal syscall.Signal
 	notRun bool
-	// overTime means that it used up its CPU time, most.
+	// overTime means that the program used up its CPU time, most.
 	overTime bool
 	most     time.Duration
 	err      error
@@ -73,7 +72,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	return err
 }
 
-// say is like run, but also returns the end of the program's messages.
+// say is like run, but also returns the last of the program's messages.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
 	// The child dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
@@ -91,7 +90,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		return "", &failure{program: p.program.Path, notRun: true, err: err}
 	}
 	log := &tail{limit: keptLog}
-	// The child gets no other variables. A limit on arenas keeps its threads from filling the
+	// The child gets no other variables. A limit on arenas prevents its threads from filling the
 	// address space.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MALLOC_ARENA_MAX=2"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, log

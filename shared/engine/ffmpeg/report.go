@@ -22,12 +22,12 @@ type stream struct {
 	CodecType    string `json:"codec_type"`
 	CodecName    string `json:"codec_name"`
 	AvgFrameRate string `json:"avg_frame_rate"`
-	// RFrameRate is FFmpeg's guess of a rate that can express all times, for an unknown
-	// average.
+	// RFrameRate is FFmpeg's guess of a rate that can express all times. It is used if the average
+	// is unknown.
 	RFrameRate string `json:"r_frame_rate"`
 	Duration   string
 	FieldOrder string `json:"field_order"`
-	// SampleFmt is the format of decoded sound.
+	// SampleFmt is the format of the decoded sound.
 	SampleFmt   string `json:"sample_fmt"`
 	Disposition struct {
 		Default     int
@@ -88,8 +88,8 @@ func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
-// choose returns the track that a player plays, from all tracks of a kind: the first decodable default
-// track, or else the first decodable one. found is false if none can be decoded.
+// choose returns the track that a player would play, from all tracks of a kind: the first decodable
+// default track, or else the first decodable one. found is false if none can be decoded.
 func choose(tracks []stream, has coders) (track int, found bool) {
 	best := 0
 	for i, s := range tracks {
@@ -104,13 +104,13 @@ func choose(tracks []stream, has coders) (track int, found bool) {
 	return track, best > 0
 }
 
-// leastFields is the smallest side of pictures that are deinterlaced, in pixels.
+// leastFields is the smallest side of frames that are deinterlaced, in pixels.
 const leastFields = 8
 
 // alphaDecoders maps codecs whose alpha FFmpeg's own decoders ignore to decoders that read it.
 var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}
 
-// steady reports whether the sound of a codec keeps its rate and channels, because containers
+// steady reports whether a codec's sound keeps its sample rate and channels, because containers
 // declare them. Other codecs repeat them in each packet, and broadcasts change them.
 func steady(codec string) bool {
 	return slices.Contains([]string{"aac", "opus", "vorbis", "flac", "alac"}, codec) || strings.HasPrefix(codec, "pcm_")

@@ -13,15 +13,14 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// defaultMaxOutput is the default of MaxOutput: five minutes at 50 Mbit/s.
+// defaultMaxOutput is the default MaxOutput: five minutes at 50 Mbit/s.
 const defaultMaxOutput = 2 << 30
 
 type Source struct {
-	// Path is the absolute path of the file. MIME, detected from its content, determines the
-	// demuxer.
+	// Path is the file's absolute path. MIME, detected from the content, determines the demuxer.
 	Path, MIME string
-	// Info is the result of the probe and determines the CPU time of a command. It is zero if the
-	// file was not probed.
+	// Info is the result of the probe. It determines a command's CPU time and is zero if the file
+	// was not probed.
 	Info media.Info
 	// Options precede the input, such as "-ss", "1".
 	Options []string
@@ -49,7 +48,7 @@ type Command struct {
 // Run runs the command until it ends. When the context ends, the program is killed and has exited
 // before Run returns.
 //
-// Errors: the context's; [*engine.Error] with the input's or the machine's fault.
+// Errors: the context's; [*engine.Error] if the input or the machine is at fault.
 func (t *Tools) Run(ctx context.Context, command Command) error {
 	args := t.globalArgs()
 	var stdin io.Reader
@@ -115,7 +114,7 @@ func (t *Tools) inputArgs(input Source) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Use only pictures and sound. Limit the length, because a header may understate it.
+	// Use only video and audio. Limit the length, because a header may understate it.
 	args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration+media.Grace))
 	args = append(append(args, input.trackOptions()...), input.Options...)
 	return append(args, "-i", "file:"+input.Path), nil

@@ -23,13 +23,13 @@ import (
 // stillTime is the maximum CPU time for a still picture.
 const stillTime = 5 * time.Second
 
-// Still decodes a picture, or an animation's first one, for a program that does not decode
+// Still decodes a picture, or an animation's first frame, for a program that does not decode
 // untrusted pictures itself. It shows the picture as ReadImage does, and scales it down if its
-// longer side exceeds side, in pixels. The result has rows from the top with four bytes a pixel:
+// longer side exceeds side, in pixels. The result has rows from the top with four bytes per pixel:
 // red, green, blue and alpha, not premultiplied. The bytes pass through pipes, not a disk, unless
 // the picture must be converted first.
 //
-// Errors: fault.Invalid if the bytes are not a decodable picture of the type, fault.Unavailable if
+// Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable if
 // the machine is at fault.
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
@@ -61,7 +61,7 @@ func (t *Tools) Still(
 	return readStill(&out.Buffer, side)
 }
 
-// developed returns the image that develop makes from another one, or the image itself.
+// developed returns develop's result for an image, or the image itself.
 func (t *Tools) developed(ctx context.Context, data []byte, mime string, side int) (_ []byte, _ string, err error) {
 	still, err := media.InspectStill(bytes.NewReader(data), int64(len(data)), mime)
 	if filters, _ := corrections(still); err != nil || filters == nil && !isHEIF(mime) {
@@ -87,7 +87,7 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	// If an option is given twice, the last one counts.
 	input = append(input, "-protocol_whitelist", "pipe", "-threads", "1")
 	if strings.Contains(strings.Join(input, " "), "_pipe ") {
-		// Treat the entire file as one picture.
+		// Treat the entire file as one frame.
 		input = append(input, "-frame_size", strconv.Itoa(length))
 	}
 	args := append(t.globalArgs(), "-filter_threads", "1")

@@ -7,11 +7,11 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// This file alone determines how tracks are read and corrected. The probe chooses them as
+// Only this file determines how tracks are read and corrected. The probe chooses them as
 // docs/contract/media.md#tracks specifies.
 
 // corrected reports whether the source is a probed video, so that corrections apply. FFmpeg itself
-// turns the pictures of phones, whose size does not change.
+// rotates phones' videos, whose size does not change.
 func (s Source) corrected() bool {
 	kind, _ := media.Find(s.MIME)
 	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Turned
@@ -36,13 +36,13 @@ func (s Source) PictureTrack() string { return fmt.Sprintf("V:%d", s.Info.Pictur
 
 func (s Source) SoundTrack() string { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
 
-// Picture returns the start of a filter chain: the chosen pictures of an input, corrected.
+// Picture returns the start of a filter chain: an input's chosen video track, corrected.
 func (s Source) Picture(number int) string {
 	return fmt.Sprintf("[%d:%s]%s", number, s.PictureTrack(), s.corrections())
 }
 
-// corrections returns filters that make pictures progressive and give them the first one's size.
-// They do not change other pictures.
+// corrections returns filters that make frames progressive and give them the first frame's size.
+// They do not change other frames.
 func (s Source) corrections() string {
 	switch {
 	case !s.corrected():
@@ -53,8 +53,8 @@ func (s Source) corrections() string {
 	return boxed(s.Info)
 }
 
-// boxed returns filters that fit later pictures of another size into the first one's box, on black. A
-// shape that differs by less than a hundredth fills the box.
+// boxed returns filters that fit later frames of another size into the first frame's box, on black.
+// A shape that differs by less than a hundredth fills the box.
 func boxed(info media.Info) string {
 	width, height := cmp.Or(info.StoredWidth, info.Width), info.Height
 	shape := float64(info.Width) / float64(info.Height)

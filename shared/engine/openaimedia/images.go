@@ -77,7 +77,7 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 	return e.finisher.Image(ctx, spec, transfer.Made{Path: raw, MIME: kind.MIME}, progress)
 }
 
-// formFile returns an input as a file in a form, named like its field.
+// formFile returns an input as a form file, named like its field.
 func formFile(field string, input *engine.Input) transfer.File {
 	kind, _ := media.Find(input.MIME)
 	return transfer.File{Field: field, Name: field + kind.Extension, Path: input.Path, MIME: input.MIME}

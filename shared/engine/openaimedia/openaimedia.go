@@ -2,8 +2,8 @@
 // images, such as vLLM-Omni and SGLang. It uses POST /v1/videos, whose job it polls, and POST
 // /v1/images/edits.
 //
-// A server has one model with limits: it receives at most a clip, and a second image only for an
-// image edit. Its result is converted to the size, rate, length and sound that the catalog
+// A server has one model with limits: it receives at most one clip, and a second image only for
+// image edits. Its result is converted to the size, frame rate, length and sound that the catalog
 // promises.
 package openaimedia
 
@@ -82,7 +82,7 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// callsBegin returns the prefix of the URLs of a server's calls.
+// callsBegin returns the URL prefix of a server's calls.
 func callsBegin(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {

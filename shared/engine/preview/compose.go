@@ -16,7 +16,7 @@ import (
 // are soft, and painting takes most of the time.
 const paintedPixels = 640 * 360
 
-// compose makes a video from a text: a painted scene with the look of the request. It has no sound.
+// compose makes a video from text: a painted scene with the requested look. It has no sound.
 func (e *edit) compose(ctx context.Context) error {
 	size := e.size
 	if share := float64(paintedPixels) / float64(size.Width*size.Height); share < 1 {
@@ -42,7 +42,7 @@ type painter struct {
 	scene scene.Scene
 	size  catalog.Size
 	fps   int
-	// painted counts the frames so far, left the remaining ones.
+	// painted counts the frames so far, and left the remaining ones.
 	painted, left int
 	frame, rest   []byte
 }

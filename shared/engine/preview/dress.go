@@ -16,7 +16,7 @@ import (
 // dress puts cloth on the subject: a pattern with the garment's colours and texture replaces the
 // clothes' own colours and keeps their folds.
 //
-// Errors: [*engine.Error] if there is no face, because the clothes are searched below it.
+// Errors: [*engine.Error] if there is no face, because the clothes are searched for below the face.
 func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	stills, size, apart, err := e.stills(ctx)
 	if err != nil {
@@ -77,12 +77,12 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	return e.filter("maskedmerge", plain, dressed, mask), nil
 }
 
-// clothed is the height below a face that must be visible to show clothes, in sizes of the face.
+// clothed is the height below a face that must be visible to show clothes, in face sizes.
 const clothed = 1.5
 
 const (
-	// stillsApart is the interval in seconds between pictures that are searched for faces,
-	// maxStills limits their number: in long clips the interval is larger.
+	// stillsApart is the interval in seconds between frames that are searched for faces. maxStills
+	// is their maximum number: in long clips the interval is larger.
 	stillsApart = 0.5
 	maxStills   = 24
 )
@@ -113,8 +113,8 @@ type sighting struct {
 	garment.Shot
 }
 
-// follow finds the subject's face in pictures of one size, taken apart seconds apart. A face of a
-// very different size belongs to another person.
+// follow finds the subject's face in pictures of one size, apart seconds from each other. A face of
+// a very different size belongs to another person.
 func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, error) {
 	var seen []sighting
 	var sizes []float64
@@ -139,7 +139,7 @@ func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, er
 	return slices.DeleteFunc(seen, func(s sighting) bool { return s.Face.Size > 1.7*middle || s.Face.Size < middle/1.7 }), nil
 }
 
-// torso returns the link of a mask of the clothes, white on black, which moves with the face.
+// torso returns the link of a mask of the clothes, white on black. The mask moves with the face.
 func (e *edit) torso(seen []sighting) (string, error) {
 	width := float64(e.size.Width)
 	face := seen[0].Face
@@ -173,7 +173,7 @@ func along(seen []sighting, length func(garment.Face) float64) string {
 	return expression
 }
 
-// drawGray draws a function of the position in pixels.
+// drawGray draws a function of the pixel position.
 func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	picture := image.NewGray(image.Rect(0, 0, size.Width, size.Height))
 	for y := range size.Height {
@@ -187,7 +187,7 @@ func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 // garmentSide is the longer side at which a reference image is searched for a garment, in pixels.
 const garmentSide = 384
 
-// cloth draws the subject's new clothes, in the size of the result.
+// cloth draws the subject's new clothes in the size of the result.
 func (e *edit) cloth(ctx context.Context) (image.Image, error) {
 	var reference *garment.Reference
 	if e.spec.Reference != nil {

@@ -1,6 +1,6 @@
-// Package comfyuitest is a fake ComfyUI server for tests. It has the calls that package comfyui
-// makes and responds like the real program; a test compares it with recorded responses. It runs no
-// node: it makes saved files in advance, from the seed.
+// Package comfyuitest is a fake ComfyUI server for tests. It supports the calls that package
+// comfyui makes and responds like the real program; a test compares it with recorded responses. It
+// runs no nodes: it makes the saved files from the seed.
 package comfyuitest
 
 import (
@@ -19,7 +19,7 @@ import (
 type Server struct {
 	// Classes is the response to GET /object_info, by class.
 	Classes map[string]json.RawMessage
-	// Image and Video make the saved files, from the seed of the workflow.
+	// Image and Video make the saved files from the workflow's seed.
 	Image, Video func(seed int64) []byte
 	// Hold, if not nil, pauses a run at its second node until it is closed.
 	Hold chan struct{}

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Program is the real ComfyUI on the CPU, with tiny checkpoints of the models that the bundled
+// Program is the real ComfyUI on the CPU, with tiny checkpoints for the models that the bundled
 // workflows name.
 type Program struct {
 	// URL is its address. It stays the same after a restart.
@@ -33,8 +33,8 @@ type Program struct {
 
 // StartProgram makes the checkpoints and starts the program, which stops when the test ends.
 //
-// CUTROOM_TEST_COMFYUI_HOME is its folder, CUTROOM_TEST_COMFYUI_PYTHON a Python with the packages
-// of its requirements.txt.
+// CUTROOM_TEST_COMFYUI_HOME is its folder. CUTROOM_TEST_COMFYUI_PYTHON is a Python with the
+// packages in its requirements.txt.
 func StartProgram(t *testing.T) *Program {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()

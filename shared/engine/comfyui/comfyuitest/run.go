@@ -106,7 +106,7 @@ func (s *Server) execute(j *job) (files map[string]any, err error) {
 	return files, nil
 }
 
-// need adds a node and its linked nodes.
+// need adds a node and the nodes that it needs.
 func need(graph map[string]node, id string, needed map[string]bool) {
 	needed[id] = true
 	for _, value := range graph[id].Inputs {

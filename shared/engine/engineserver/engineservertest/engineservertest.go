@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/engine/engineserver"
 )
 
-// Handler serves runs with an engine, and its estimates if it has any.
+// Handler serves an engine's runs, and its estimates if it has any.
 func Handler(e engine.Engine) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
@@ -84,7 +84,7 @@ func estimate(w http.ResponseWriter, r *http.Request, by engine.Estimator) {
 	_ = json.NewEncoder(w).Encode(answer) // it fails if the caller has disconnected
 }
 
-// lines writes the lines of a response and flushes each.
+// lines writes the lines of a response and flushes each one.
 type lines struct {
 	mu sync.Mutex
 	w  http.ResponseWriter
@@ -93,7 +93,7 @@ type lines struct {
 func (l *lines) write(line engineserver.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Both fail if the caller has disconnected, which ends the run's context.
+	// Both fail if the caller has disconnected. That ends the run's context.
 	_ = json.NewEncoder(l.w).Encode(line)
 	_ = http.NewResponseController(l.w).Flush()
 }

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/engine/engineserver/livewire"
 )
 
-// Live is an engine server for live sessions in tests, which edits with any engine.
+// Live is a test engine server for live sessions. It edits with any engine.
 type Live struct {
 	Engine engine.LiveEngine
 	Models []*catalog.Model
@@ -108,8 +108,8 @@ type liveSession struct {
 	editor engine.LiveEditor
 }
 
-// serve serves the session until the client disconnects. It edits pictures concurrently with
-// changes, newest first.
+// serve serves the session until the client disconnects. It edits frames, newest first,
+// concurrently with changes.
 func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	pictures := make(chan []byte, 1)

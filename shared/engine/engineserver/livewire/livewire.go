@@ -1,12 +1,13 @@
 // Package livewire is the protocol of live sessions with an engine server, version 1.
 //
-// GET /v1/live returns a [Catalogue]. A session is one POST to /v1/live, whose request and response
+// GET /v1/live returns a [Catalogue]. A session is one POST to /v1/live. Its request and response
 // are concurrent streams of messages. If a session cannot start, the response has a status other
 // than 200 and a [Line] with the error: 503 if it may start later, 422 if it never will. Closing
 // the connection ends the session, even during a message or an edit.
 //
-// A message is a head of eight bytes and a payload. The head is the kind (one byte), three bytes of
-// 0, and the length of the payload. All numbers are unsigned, with the most significant byte first.
+// A message is an eight-byte header and a payload. The header is the kind (one byte), three zero
+// bytes, and the length of the payload. All numbers are unsigned, with the most significant byte
+// first.
 //
 //	1 text     JSON: a [Begin] or a [Wish] from the client, a [Line] from the server
 //	2 picture  number (4 bytes), width and height (2 each), range (1 byte: 0 full, as in a
@@ -15,11 +16,11 @@
 //	3 image    number, width and height as above; then rows of red, green, blue and alpha,
 //	           one byte each, not premultiplied. Without pixels it removes the image
 //
-// The client's first message is a Begin, the server's a line with Ready. The server responds to
-// every wish and every image with a line that has its number, and to every picture with a picture
-// or a line that has its number, unless a newer picture replaced a waiting one, in either
-// direction. An edited picture has the range of the original, but may have another size. A change
-// takes effect at the latest with the pictures sent after its response.
+// The client's first message is a Begin; the server's first message is a line with Ready. The
+// server responds to every wish and every image with a line that has its number, and to every
+// picture with a picture or a line that has its number, unless a newer picture replaced a waiting
+// one, in either direction. An edited picture has the range of the original, but may have another
+// size. A change takes effect at the latest with the pictures sent after its response.
 package livewire
 
 import (
@@ -78,11 +79,11 @@ type Model struct {
 	Ready bool `json:"ready"`
 }
 
-// Begin is the first message of a client.
+// Begin is a client's first message.
 type Begin struct {
 	Version int    `json:"version"`
 	Model   string `json:"model"`
-	// Seed is the seed of the noise. It is the same for every picture.
+	// Seed is the seed of the noise. It is the same for every frame.
 	Seed uint32 `json:"seed"`
 }
 
@@ -101,12 +102,12 @@ type Line struct {
 	Error *Failure `json:"error,omitempty"`
 }
 
-// Ready starts a session. Everything that its first picture needs is loaded and warm.
+// Ready starts a session. Everything that the first frame needs is loaded and warm.
 type Ready struct {
 	Engine string `json:"engine"`
 }
 
-// Set is the response to a wish or an image. With an error, nothing has changed.
+// Set is the response to a wish or an image. If it has an error, nothing has changed.
 type Set struct {
 	Number uint32   `json:"number"`
 	Error  *Failure `json:"error,omitempty"`
@@ -116,13 +117,13 @@ type Set struct {
 	Notice     string   `json:"notice,omitempty"`
 }
 
-// Refused is the response to a picture that is not edited.
+// Refused is the response to a frame that is not edited.
 type Refused struct {
 	Number uint32  `json:"number"`
 	Error  Failure `json:"error"`
 }
 
-// Failure is the reason why a request failed. Its message is for the user.
+// Failure is why a request failed. Its message is for the user.
 type Failure struct {
 	Code      job.Code `json:"code"`
 	Message   string   `json:"message"`
@@ -133,8 +134,8 @@ type Reader struct{ from *bufio.Reader }
 
 func NewReader(from io.Reader) *Reader { return &Reader{bufio.NewReaderSize(from, 64<<10)} }
 
-// Next reads a message. The payload uses the buffer, which may be nil, if that is large enough.
-// Next returns io.EOF between two messages.
+// Next reads a message. The payload uses the buffer, which may be nil, if the buffer is large
+// enough. Next returns io.EOF between two messages.
 func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
@@ -187,7 +188,7 @@ func AppendText(to []byte, value any) ([]byte, error) {
 	return append(begin(to, Text, len(text)), text...), nil
 }
 
-// Fits reports whether a picture of the size can be sent.
+// Fits reports whether a frame of the size can be sent.
 func Fits(size image.Point) bool {
 	return size.X >= 1 && size.Y >= 1 && size.X < 1<<16 && size.Y < 1<<16 && size.X*size.Y <= MaxPixels
 }
@@ -196,7 +197,7 @@ func planesBytes(size image.Point) (luma, chroma int) {
 	return size.X * size.Y, ((size.X + 1) / 2) * ((size.Y + 1) / 2)
 }
 
-// AppendPicture appends a message with a picture. The size must fit.
+// AppendPicture appends a message with a frame. The size must fit.
 func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
 	size := picture.Rect.Size()
 	luma, chroma := planesBytes(size)
