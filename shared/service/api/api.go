@@ -1,7 +1,7 @@
-// Package api serves the media service over HTTP. It converts requests to calls of the domain, and
-// the domain's results and faults to responses. The contract is docs/contract/media.md.
+// Package api serves the media service over HTTP. It converts requests to domain calls, and the
+// domain's results and faults to responses. The contract is docs/contract/media.md.
 //
-// Endpoints come in groups. A server has all groups; a function may have a single one.
+// Endpoints come in groups. A server has all groups; a function may have a single group.
 package api
 
 import (
@@ -27,8 +27,8 @@ import (
 // DefaultMaxUpload is the default of MaxUpload, in bytes (docs/contract/errors.md#too-large).
 const DefaultMaxUpload = 512 << 20
 
-// Config configures the endpoints. The comment of each embedded part names the groups of routes
-// that it configures. A program sets the parts of its groups.
+// Config configures the endpoints. The comment on each embedded part names the route groups that it
+// configures. A program sets the parts for its groups.
 type Config struct {
 	Catalog *catalog.Catalog
 	// KnowsModel reports whether any model has the name. Set it if the inference models may change
@@ -40,16 +40,16 @@ type Config struct {
 	// Idempotency runs each Idempotency-Key once; nil ignores the header.
 	Idempotency *idempotency.Service
 	Origins     httpserver.Origins
-	// Stopping ends the calls that wait for a job, because no worker will take it any more. nil
+	// Stopping ends the calls that wait for a job, because no worker will take the job anymore. nil
 	// means never.
 	Stopping context.Context
-	// Draining ends the event streams, before Stopping ends the other calls. Clients reconnect, to
-	// another server if there are several. nil means Stopping.
+	// Draining ends the event streams, before Stopping ends the other calls. Clients then reconnect,
+	// to another server if there are several. nil means Stopping.
 	Draining context.Context
 	Blobs    blob.Store
-	// Scratch is the folder for temporary files of FileRoutes and C2PARoutes.
+	// Scratch is the folder for the temporary files of FileRoutes and C2PARoutes.
 	Scratch string
-	// MaxUpload limits a file in a form, in bytes; 0 means DefaultMaxUpload.
+	// MaxUpload is the maximum size of a file in a form, in bytes; 0 means DefaultMaxUpload.
 	MaxUpload int64
 	// Ready returns why the service does not accept requests yet, for /healthz; nil means always
 	// ready. Clients see only the message of a fault.Unavailable.
@@ -70,14 +70,14 @@ type JobRoutes struct {
 	Jobs *job.Service
 	// Shares signs and checks links to results, for the groups Jobs and Content.
 	Shares job.Shares
-	// ImageWait limits how long a caller waits for an image. Then the job is cancelled. 0 means
+	// ImageWait is how long a caller waits for an image before the job is cancelled. 0 means
 	// DefaultImageWait.
 	ImageWait time.Duration
-	// VideoWait limits how long the deprecated routes wait for a video. Then the job continues. 0
+	// VideoWait is how long the deprecated routes wait for a video. After that, the job continues. 0
 	// means until the job's deadline.
 	VideoWait time.Duration
-	// AfterWait calls over in a new goroutine after the wait, unless stop is called first. nil
-	// means time.AfterFunc.
+	// AfterWait calls over in a new goroutine after the wait, unless stop was called first. nil means
+	// time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
 	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. A request for
 	// an image is rejected if it would have to wait for a starting worker. nil means that a worker
@@ -86,11 +86,11 @@ type JobRoutes struct {
 	// Downloads signs the URLs that the content route redirects to. If it is nil, the route sends
 	// the bytes itself.
 	Downloads DownloadSigner
-	// RedirectAbove is the number of requested bytes above which the content route redirects. 0
-	// always redirects.
+	// RedirectAbove is the number of requested bytes above which the content route redirects requests.
+	// 0 always redirects.
 	RedirectAbove int64
 	// EventsOnce ends the event stream after the job's current state, for transports that cannot
-	// stream. The client then polls.
+	// stream. Clients then poll.
 	EventsOnce bool
 	// WebhookTargets restricts the URLs of webhooks; the zero value allows the public internet.
 	WebhookTargets webhook.Targets
@@ -102,8 +102,8 @@ type FileRoutes struct {
 	// Intake limits uploads in progress. nil means no limit, for functions that receive each
 	// request as one event.
 	Intake *file.Intake
-	// Posters makes thumbnails of stored files on first request, in folders below Scratch. nil
-	// makes none; thumbnails made by workers are still served.
+	// Posters makes thumbnails of stored files on first request, in folders below Scratch. If it is
+	// nil, no thumbnails are made, but those made by workers are still served.
 	Posters Posters
 	// Signer signs the URLs of large uploads, for the group Files.
 	Signer Signer
@@ -115,8 +115,8 @@ type FileRoutes struct {
 type C2PARoutes struct {
 	// Verifier verifies files in folders below Scratch. nil turns verification off.
 	Verifier Verifier
-	// MaxVerified limits the verified file in bytes, and VerifyTime the time of such a request; 0
-	// means no limit.
+	// MaxVerified is the maximum size of a verified file in bytes; VerifyTime is the timeout for such
+	// a request. 0 means no limit.
 	MaxVerified int64
 	VerifyTime  time.Duration
 }
@@ -126,7 +126,7 @@ type AccountRoutes struct {
 	Minter  *credential.Minter
 	Keys    *credential.KeyService
 	Budgets BudgetService
-	// AuditLog stores the changes by administrators, for the group Audit.
+	// AuditLog stores administrators' changes, for the group Audit.
 	AuditLog AuditLog
 }
 
@@ -136,7 +136,7 @@ type SessionRoutes struct {
 	Sessions Sessions
 	// LiveVideo means that sessions accept video over WebRTC, for the group RealtimePage.
 	LiveVideo bool
-	// MediaURL is the base URL of the other groups for the group RealtimePage; empty means this
+	// MediaURL is the base URL of the other groups, for the group RealtimePage; empty means this
 	// server.
 	MediaURL string
 }
@@ -149,11 +149,11 @@ type WebhookRoutes struct {
 
 // InfoRoutes configures the groups Models, OpenAPI and Root.
 type InfoRoutes struct {
-	// InferenceURL is the base URL of the inference gateway for the OpenAPI document, which covers
-	// both services; empty means DefaultInferenceURL.
+	// InferenceURL is the inference gateway's base URL for the OpenAPI document, which covers both
+	// services; empty means DefaultInferenceURL.
 	InferenceURL string
 	// ConsoleURL is the URL of the console in the response to GET /, relative to it, such as
-	// "./console/"; empty without a console.
+	// "./console/"; it is empty without a console.
 	ConsoleURL string
 	// Engine describes the engine, for the group Models.
 	Engine EngineFacts
@@ -162,8 +162,8 @@ type InfoRoutes struct {
 type service struct {
 	Config
 	streams ratelimit.Open
-	// thumbnailTurns limits concurrent thumbnails, verifyTurns limits concurrent verifications, and
-	// listTurns limits lists that callers are still reading.
+	// thumbnailTurns limits how many thumbnails are made at once, verifyTurns limits how many files
+	// are verified at once, and listTurns limits how many lists callers are reading.
 	thumbnailTurns, verifyTurns, listTurns *ratelimit.Turns
 }
 
@@ -182,7 +182,7 @@ func AllGroups() []Group {
 		Realtime, RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 
-// New returns the handler of the groups. It must not name a group itself, so that a program links
+// New returns a handler for the groups. It must not name a group itself, so that a program links
 // only the groups that it uses.
 func New(c Config, groups ...Group) http.Handler {
 	if c.MaxUpload == 0 {

@@ -15,7 +15,7 @@ type AuditLog interface {
 	Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error)
 }
 
-// Audit is the group of an account's audit log, an extension of this service
+// Audit is the group of an account's audit log, an extension by this service
 // (docs/contract/auth.md#the-audit-log). No route changes or deletes an entry.
 func Audit(s *service) []route {
 	return within(credential.KeyRoutes, []route{
@@ -35,7 +35,7 @@ type auditEntryBody struct {
 	By      string       `json:"by"`
 	Action  audit.Action `json:"action"`
 	Subject string       `json:"subject"`
-	// Before is null for a new object, After for a deleted one.
+	// Before is null for a new object; After is null for a deleted one.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
 	// RequestID is null for the operator.

@@ -32,21 +32,21 @@ type bodyError struct{ err error }
 func (e *bodyError) Error() string { return fmt.Sprintf("read the body: %v", e.err) }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// body reads a request's body up to a limit. It keeps the error of reading, because its reader may
-// replace it.
+// body reads a request's body up to a limit. It keeps the read error, because its reader may
+// replace the error.
 type body struct {
 	source io.Reader
 	// left is the number of bytes that may still be read. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
-	// check verifies the sender again every checkEvery while bytes arrive, and when reading fails.
-	// It may be nil.
+	// check verifies the sender again, every checkEvery while bytes arrive and when reading fails. It
+	// may be nil.
 	check   func() error
 	checked time.Time
 	failure error
 }
 
-// Read fails with *bodyError, tooLarge or an error of check.
+// Read fails with *bodyError, tooLarge or an error from check.
 func (b *body) Read(p []byte) (int, error) {
 	if b.failure != nil {
 		return 0, b.failure

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Budgets is the group of an account's and its keys' budgets, an extension of this service
+// Budgets is the group of an account's and its keys' budgets, an extension by this service
 // (docs/contract/budgets.md#who-sets-them).
 func Budgets(s *service) []route {
 	return within(credential.KeyRoutes, []route{
@@ -29,9 +29,9 @@ func Budgets(s *service) []route {
 }
 
 type BudgetService interface {
-	// States returns the budgets of an account and of its keys, with their use.
+	// States returns the budgets of an account and of its keys, with their usage.
 	States(ctx context.Context, account string) ([]budget.State, error)
-	// Set creates or replaces a budget, and returns it with its use.
+	// Set creates or replaces a budget, and returns it with its usage.
 	Set(ctx context.Context, from audit.Origin, to budget.Setting) (budget.State, error)
 	// Delete deletes a budget.
 	//
@@ -86,7 +86,7 @@ type warningBody struct {
 	Type webhook.EventType `json:"type"`
 	// Timestamp is when the warning was due.
 	Timestamp *string `json:"timestamp"`
-	// Data is the budget at that time.
+	// Data is the budget at the time of the warning.
 	Data struct {
 		Account string `json:"account"`
 		// Percent is 80 or 100.
@@ -253,9 +253,9 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless the budget belongs to a key of the account with no more rights than the admin key
-// by. Only the operator may change the account's budget, and only another admin may change the
-// budget of by: otherwise holders could raise their own limits.
+// ownKey fails unless the budget belongs to a key of the account that has no more permissions than
+// the admin key by. Only the operator may change the account's budget, and only another admin key
+// may change by's own budget. Otherwise holders could raise their own limits.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:

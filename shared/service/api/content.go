@@ -68,8 +68,8 @@ type stored struct {
 	gone string
 }
 
-// asked returns the maximum number of bytes that a request asks for: the length of a range with an end,
-// 0 for HEAD, otherwise the size.
+// asked returns the maximum number of bytes that a request asks for. It is the length of a range
+// with an end, 0 for HEAD, otherwise the size.
 func asked(r *http.Request, size int64) int64 {
 	if r.Method == http.MethodHead {
 		return 0
@@ -134,7 +134,8 @@ func describeResult(header http.Header, j job.Job) {
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-// describeOutcome sets the header fields of the engine's report (docs/contract/jobs.md#engine-report).
+// describeOutcome sets the header fields for the engine's report
+// (docs/contract/jobs.md#engine-report).
 func describeOutcome(header http.Header, result *job.Result) {
 	if result.Engine != "" {
 		header.Set("X-Engine", headerText(result.Engine))
@@ -151,8 +152,8 @@ func describeOutcome(header http.Header, result *job.Result) {
 	}
 }
 
-// headerText encodes a text for a header field. It percent-encodes the percent sign and everything except
-// printable ASCII as UTF-8 (RFC 3986, section 2.1).
+// headerText encodes text for a header field. It percent-encodes the percent sign and everything
+// except printable ASCII as UTF-8 (RFC 3986, section 2.1).
 func headerText(text string) string {
 	var encoded strings.Builder
 	for _, b := range []byte(text) {
@@ -170,14 +171,15 @@ func dispositionOf(j job.Job, name string) string {
 	return disposition("inline", name, j.ID, extensionOf(j.Result.MIME))
 }
 
-// extensionOf returns the extension of files of a type, or "".
+// extensionOf returns the file extension for a type, or "".
 func extensionOf(mime string) string {
 	kind, _ := media.Find(mime)
 	return kind.Extension
 }
 
-// disposition returns a Content-Disposition with a file's name in ASCII (RFC 6266). A non-ASCII name is
-// also included unchanged. replacement is used if the name has no ASCII characters.
+// disposition returns a Content-Disposition with a file's name in ASCII (RFC 6266). A non-ASCII
+// name is also included in its original form. replacement is used if the name has no ASCII
+// characters.
 func disposition(how, name, replacement, extension string) string {
 	plain := strings.Trim(asciiName(name), "-")
 	if plain == "" {
@@ -196,7 +198,7 @@ func extendedValue(name string) string {
 	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
-// asciiName replaces characters other than ASCII letters, digits and "._-" by "-".
+// asciiName replaces characters other than ASCII letters, digits and "._-" with "-".
 func asciiName(name string) string {
 	plain := make([]byte, 0, len(name))
 	for _, r := range name {
@@ -298,7 +300,7 @@ func (w *contentWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// clear removes the header fields of the blob, except those in but.
+// clear removes the blob's header fields, except those in but.
 func (w *contentWriter) clear(but ...string) {
 	for _, field := range []string{
 		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",

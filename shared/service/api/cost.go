@@ -55,13 +55,13 @@ func newBillBody(j job.Job) *billBody {
 	return &billBody{json.Number(usage.Amount(billionths)), currency}
 }
 
-// estimated returns the estimated cost of an edit in a resolution ("" for the default), or nil if
+// estimated returns the estimated cost of an edit at a resolution ("" for the default), or nil if
 // unknown. length is the input's length, or 0 if unknown.
 func estimated(m *catalog.Model, resolution string, length time.Duration) *costBody {
 	return newCostBody(job.Job{Request: job.Request{Price: m.Price.At(resolution), Length: lengthOf(m, length)}})
 }
 
-// lengthOf returns the length of a model's result for the length of its input.
+// lengthOf returns the length of a model's result, given the length of its input.
 func lengthOf(m *catalog.Model, input time.Duration) time.Duration {
 	if m.Kind == catalog.TextToVideo {
 		return m.Duration

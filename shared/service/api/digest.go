@@ -12,8 +12,8 @@ const (
 	digestChunks = 3
 )
 
-// digestReader hashes the bytes in another goroutine while the caller writes them to disk. The caller must
-// call sum or stop at the end.
+// digestReader hashes the bytes in another goroutine while the caller writes them to disk. The
+// caller must finally call sum or stop.
 type digestReader struct {
 	source io.Reader
 	// left is the number of bytes that may still be read. Reading more fails with tooLarge.
@@ -48,7 +48,7 @@ func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReade
 	return d
 }
 
-// Read returns errors of the source unchanged, or tooLarge.
+// Read returns errors from the source unchanged, or tooLarge.
 func (d *digestReader) Read(p []byte) (int, error) {
 	if len(d.unread) == 0 && d.err == nil {
 		d.fill()

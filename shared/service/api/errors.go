@@ -20,8 +20,8 @@ const (
 	clientGone = 499
 )
 
-// challenge describes how to authenticate (RFC 9110, 11.6.1). For a standard scheme, browsers would
-// prompt for a password.
+// challenge describes how to authenticate (RFC 9110, 11.6.1). With a standard scheme, browsers
+// would prompt for a password.
 const challenge = `ApiKey realm="cutroom", header="x-api-key"`
 
 // statusOf returns the HTTP status of a fault's code. Only this function maps codes to statuses.
@@ -56,8 +56,8 @@ func statusOf(code fault.Code) int {
 // shortageRetry is the Retry-After while the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
-// fail responds with an error: 422 for problems of the request, a fault's own status, 503 if the machine
-// lacks a resource, and otherwise 500 without details.
+// fail responds with an error: 422 for problems with the request, a fault's own status, 503 if the
+// machine lacks a resource, and otherwise 500 without details.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid problems
 	var unread *bodyError
@@ -116,8 +116,8 @@ func (s *service) log(r *http.Request, err error) {
 		slog.Any("error", err))
 }
 
-// InternalError returns a handler that responds with 500 in the format of this package's errors, for
-// OnPanic of httpserver.Config.
+// InternalError returns a handler that responds with 500 in the format of this package's errors,
+// for httpserver.Config.OnPanic.
 func InternalError(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		origins.Allow(w.Header(), r, exposed)

@@ -10,7 +10,7 @@ import (
 )
 
 // estimate fills in the expected time of the job's edit, if known. clip is the length of the input
-// video, or 0 without one or if unknown.
+// video, or 0 if there is none or its length is unknown.
 //
 // Errors: problems if the edit is not expected to finish in time. They name the longest clip that would
 // finish (docs/contract/jobs.md#admission).
@@ -37,7 +37,7 @@ func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, cl
 	return problems{valueProblem(catalog.DataField, nil, message)}
 }
 
-// spoken formats a duration for people.
+// spoken formats a duration for human readers.
 func spoken(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%.0f s", d.Seconds())

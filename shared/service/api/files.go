@@ -41,7 +41,7 @@ func newFileBody(f file.File) fileBody {
 	return fileBody{f.ID, f.Filename, f.MIME, f.Size, f.MD5, timestamp(f.CreatedAt), timestamp(f.ExpiresAt)}
 }
 
-// pageBody is a page of files. NextCursor is null on the last one.
+// pageBody is a page of files. NextCursor is null on the last page.
 type pageBody struct {
 	Files      []fileBody `json:"files"`
 	NextCursor *string    `json:"next_cursor"`

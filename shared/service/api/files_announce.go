@@ -23,7 +23,7 @@ type Signer interface {
 	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
 }
 
-// announcedBody is the reference of a pending file and its upload request
+// announcedBody is the reference to a pending file and its upload request
 // (docs/contract/media.md#large-uploads).
 type announcedBody struct {
 	fileBody
@@ -69,8 +69,9 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// announce records a pending file. A retry with the same Idempotency-Key returns the first request's
-// original file. Its URL has a new signature, but it allows neither a later upload nor a second one.
+// announce records a pending file. A retry with the same Idempotency-Key returns the first
+// request's original file. The file's URL has a new signature, but the URL allows neither a later
+// upload nor a second one.
 //
 // Errors: as once and file.Service; fault.Conflict if the upload time has expired.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
@@ -111,7 +112,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	return f, nil
 }
 
-// base returns the URL at which the client sees this service, as far as the request shows it.
+// base returns the URL at which the client sees this service, as far as the request reveals it.
 func base(r *http.Request) string {
 	scheme := "http://"
 	// A proxy that terminates TLS sets X-Forwarded-Proto. A proxy that serves this service below a
@@ -126,7 +127,7 @@ func base(r *http.Request) string {
 	return scheme + r.Host + prefix
 }
 
-// isPrefix reports whether a text is a valid path prefix of a proxy.
+// isPrefix reports whether a text is a valid path prefix for a proxy.
 func isPrefix(text string) bool {
 	rest, found := strings.CutPrefix(text, "/")
 	for segment := range strings.SplitSeq(rest, "/") {
@@ -138,8 +139,8 @@ func isPrefix(text string) bool {
 const (
 	// mimePattern matches a media type without parameters (RFC 6838, 4.2).
 	mimePattern = "^[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}/[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}$"
-	// maxFilename limits a filename before it is cleaned, in code points. It exceeds the path limit
-	// of common systems.
+	// maxFilename is the maximum length of a filename before it is cleaned, in code points. It exceeds
+	// the path limits of common systems.
 	maxFilename = 4096
 )
 

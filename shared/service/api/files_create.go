@@ -70,9 +70,9 @@ func contentType(r *http.Request) (kind string, parameters map[string]string, er
 	return mime.ParseMediaType(declared)
 }
 
-// upload stores the file of a form, records it, and returns the response's body. On failure it deletes
-// the stored bytes, unless the file may have been recorded. A retry with the same Idempotency-Key gets
-// the first request's response, even if its file is gone.
+// upload stores the file from a form, records it, and returns the response's body. On failure it
+// deletes the stored bytes, unless the file may have been recorded. A retry with the same
+// Idempotency-Key gets the first request's response, even if its file is gone.
 //
 // Errors: problems; as once and file.Service.
 func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
@@ -150,12 +150,12 @@ func (s *service) readUpload(
 	return nil
 }
 
-// askedOf returns the content of an upload or announcement for its fingerprint.
+// askedOf returns the content of an upload or announcement, for its fingerprint.
 func askedOf(way string, f file.File) any {
 	return []any{way, f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
 }
 
-// madeFile returns a function that looks up the file of an earlier request.
+// madeFile returns a function that looks up the file created by an earlier request.
 func (s *service) madeFile(account string) idempotency.Made {
 	return func(ctx context.Context, id string) ([]byte, bool, error) {
 		f, err := s.Files.Get(ctx, account, id)
@@ -210,7 +210,7 @@ func readHead(content io.Reader) ([]byte, error) {
 // undeclared is the MIME type of unknown bytes.
 const undeclared = "application/octet-stream"
 
-// typeOf returns the type detected from the file's first bytes, or else the declared type
+// typeOf returns the type detected from the file's first bytes, otherwise the declared type
 // (docs/contract/media.md#file-reference).
 func typeOf(head []byte, declared string) string {
 	detected, known := sniff.Any(head)
@@ -227,7 +227,7 @@ func typeOf(head []byte, declared string) string {
 	return detected
 }
 
-// The limits of a lifetime, in seconds.
+// The limits for a lifetime, in seconds.
 const (
 	minLifetime = int64(file.MinLifetime / time.Second)
 	maxLifetime = int64(file.MaxLifetime / time.Second)

@@ -21,21 +21,21 @@ import (
 
 // Posters makes thumbnails of media files.
 //
-// Errors: *engine.Error with the code invalid_input for a file that cannot be decoded.
+// Errors: *engine.Error with code invalid_input for a file that cannot be decoded.
 type Posters interface {
-	// Posters returns a JPEG thumbnail of each file. It takes a video's from the first frames. It
-	// may write into the folder.
+	// Posters returns a JPEG thumbnail of each file. A video's thumbnail is taken from its first
+	// frames. Posters may write to the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
 const (
-	// turnWait limits how long a request waits for its turn to make a thumbnail or to verify a
-	// file. MaxTurn limits the turn itself, in addition to the time for the file's size. It is a
+	// turnWait is how long a request may wait for its turn to make a thumbnail or to verify a file.
+	// MaxTurn is the timeout for the turn itself, in addition to the time for the file's size. It is a
 	// third of turnWait, so that a few slow turns do not make the others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
-	// maxTurns limits concurrent thumbnails, and concurrent verifications. One account has at most
-	// one turn of each.
+	// maxTurns is the maximum number of concurrent thumbnails, and of concurrent verifications. One
+	// account has at most one turn of each.
 	maxTurns = 2
 	// thumbnailRetry is the Retry-After when too many thumbnails are being made.
 	thumbnailRetry = 2 * time.Second
@@ -72,8 +72,9 @@ func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool 
 // makeThumbnail makes a file's thumbnail and stores it. Accounts take turns. An empty thumbnail is
 // stored for a file that cannot have one, so that a broken file is read once.
 //
-// Errors: fault.NotFound if the file is gone, or this server makes no thumbnails; fault.Unavailable
-// if the wait for a turn times out or the machine is short of time or other resources.
+// Errors: fault.NotFound if the file is gone, or if this server makes no thumbnails;
+// fault.Unavailable if the wait for a turn times out or the machine is short of time or other
+// resources.
 func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error) {
 	if s.Posters == nil {
 		return nil, errNoThumbnail
@@ -82,7 +83,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 		return nil, cmp.Or(ctx.Err(), thumbnailLater(nil, "Other thumbnails are being made. Try again."))
 	}
 	defer s.thumbnailTurns.Release(f.Account)
-	// Another request may have just made it.
+	// Another request may have just made the thumbnail.
 	picture, err := file.Thumbnail(ctx, s.Blobs, f.Blob)
 	if !fault.Is(err, fault.NotFound) {
 		return picture, err
@@ -102,7 +103,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	case errors.As(err, &refused):
 		return nil, thumbnailLater(err, "The thumbnail cannot be made now. Try again.")
 	case within.Err() != nil:
-		// Slow files exceed the limit of processor time first, so the machine must be busy.
+		// A slow file would first exceed the CPU time limit, so the machine must be busy.
 		return nil, thumbnailLater(nil, "The thumbnail cannot be made now. Try again.")
 	case err != nil:
 		return nil, fmt.Errorf("make the thumbnail of %s: %w", f.ID, err)
@@ -143,8 +144,9 @@ func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []b
 	return posters[0], nil
 }
 
-// kindOf returns the type of a file's bytes. ok is true for an image or a video within the limits of inputs
-// (docs/contract/media.md#input-limits); a video may be longer, because only its beginning is read.
+// kindOf returns the type of a file's bytes. ok is true for an image or a video within the limits
+// of inputs (docs/contract/media.md#input-limits); a video may be longer than that, because only
+// its beginning is read.
 //
 // Errors: fault.NotFound.
 func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {

@@ -13,11 +13,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// maxValue limits the bytes kept of a value. It exceeds any field's limit. A longer value is truncated
-// before it is validated or shown.
+// maxValue is the maximum number of bytes kept of a value. It exceeds every field's limit. A longer
+// value is truncated before it is validated or shown.
 const maxValue = 64 << 10
 
-// Names of the fields that the domain defines. All other fields of a form are options of the model.
+// Names of the fields that the domain defines. All other fields of a form are the model's options.
 const (
 	promptField = catalog.PromptField
 	seedField   = "seed"
@@ -30,16 +30,16 @@ type sent struct {
 	name string
 	// text is the value of a field other than a file.
 	text string
-	// input is the file of a file field, or nil if it has a problem.
+	// input is the file in a file field, or nil if the file has a problem.
 	input    *job.Input
 	problems problems
 }
 
-// submission is the content of a request's form, by the field's primary name.
+// submission is the content of a request's form, by each field's primary name.
 type submission map[string]*sent
 
-// begin adds an entry for a field that the form sent under the name. For a repeated field it
-// records the problem, once, and returns nil.
+// begin adds an entry for a field that the form sent under the given name. For a repeated field, it
+// records a problem once and returns nil.
 func (sub submission) begin(field *catalog.Field, name string) *sent {
 	before := sub[field.Name]
 	if before == nil {
@@ -62,8 +62,8 @@ func (sub submission) carries(form *catalog.Form, name string) bool {
 	return ok && sub[field.Name] != nil
 }
 
-// isAbsent reports whether the value of a field other than a file counts as absent: it is empty, or a
-// prompt that consists of white space and was not truncated.
+// isAbsent reports whether the value of a field other than a file counts as absent: the text is
+// empty, or it is a prompt that consists of white space and was not truncated.
 func isAbsent(field *catalog.Field, text string) bool {
 	if field.Name != promptField || len(text) > maxValue-utf8.UTFMax {
 		return text == ""
@@ -89,8 +89,8 @@ func (o order) asked() any {
 	return []any{o.request.Prompt, o.request.Options, files, o.seed, o.webhook}
 }
 
-// interpret validates the submission against the form (docs/contract/media.md#forms). It returns all
-// problems in the order of the fields, followed by problems of the entire form.
+// interpret validates the submission against the form (docs/contract/media.md#forms). It returns
+// all problems in the order of the fields, followed by problems with the entire form.
 func interpret(form *catalog.Form, sub submission) (order, problems) {
 	o := order{request: job.Request{Options: map[string]any{}, Inputs: map[string]job.Input{}}}
 	var found problems
@@ -171,9 +171,9 @@ var integerForm = sync.OnceValue(func() *regexp.Regexp {
 
 // parse converts the value of a field other than a file to a string, an int64 or a bool.
 //
-// It accepts the same integers as pydantic: with surrounding white space, a sign, single underscores
-// between digits, and a fraction of zeros. docs/contract/media.md#forms lists the booleans. They are
-// case-insensitive, without white space.
+// It accepts the same integers as pydantic: with surrounding white space, a sign, single
+// underscores between digits, and a fraction of zeros. docs/contract/media.md#forms lists the
+// booleans. Booleans are case-insensitive and have no white space.
 func parse(field *catalog.Field, s *sent) (any, *problem) {
 	if !utf8.ValidString(s.text) {
 		wrong := valueProblem(s.name, nil, "The value is not valid UTF-8.")

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// DefaultImageWait is the default of ImageWait (docs/contract/jobs.md#synchronous-calls).
+// DefaultImageWait is the default for ImageWait (docs/contract/jobs.md#synchronous-calls).
 const DefaultImageWait = 60 * time.Second
 
 const cancelTime = 10 * time.Second
@@ -102,9 +102,9 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	return cold
 }
 
-// await waits until an accepted job has ended. If the caller disconnects, it cancels the job, unless the
-// caller can repeat the request and get the result. When the wait times out, it cancels an image. A video
-// continues, and the error is errWaitTimeout.
+// await waits until an accepted job has ended. If the caller disconnects, it cancels the job,
+// unless the caller can repeat the request and get the result. When the wait times out, it cancels
+// an image's job. A video's job continues, and the error is errWaitTimeout.
 func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -142,8 +142,8 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 	return j, err
 }
 
-// cancel ends a job for the reason and deletes its inputs. It returns the ended job, which may have
-// completed first.
+// cancel ends a job for the given reason and deletes its inputs. It returns the ended job, which
+// may have completed first.
 func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failure) (job.Job, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()
@@ -165,8 +165,8 @@ func (s *service) deleteInputs(ctx context.Context, j job.Job) {
 	}
 }
 
-// failureOf returns the error for a caller who waited for a failed job. An invalid input is a problem of the
-// request's file, or of the body if it has no file.
+// failureOf returns the error for a caller who waited for a failed job. An invalid input is a
+// problem with the request's file, or with the body if it has no file.
 func failureOf(j job.Job) error {
 	message := j.Failure.Message
 	switch j.Failure.Code {

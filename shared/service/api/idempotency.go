@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// idempotencyHeader makes a request repeatable (an extension of this service). replayedHeader marks the
-// response of an earlier request.
+// idempotencyHeader makes a request repeatable (an extension by this service). replayedHeader marks
+// an earlier request's response.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotent-Replayed"
@@ -50,21 +50,22 @@ type creation struct {
 	resource string
 	// made reports whether an earlier request created its resource, and returns its response.
 	made idempotency.Made
-	// create creates the resource. It returns the response for retries, or nil if the id is enough.
+	// create creates the resource. It returns the response for retries, or nil if the resource's id is
+	// enough.
 	create func(ctx context.Context) (answer []byte, err error)
 }
 
-// createTime is the time limit of a creation, including the wait for another request with the same
+// createTime is the timeout for a creation, including the wait for another request with the same
 // Idempotency-Key.
 const createTime = 30 * time.Second
 
-// once runs a creation only for the first of an account's requests with the same Idempotency-Key. It
-// returns nil if this request created the resource. Otherwise it returns the earlier request's record, and
-// marks the response as replayed. It continues if the client disconnects, because an abandoned creation
-// could not be cleaned up.
+// once runs a creation only for the first of an account's requests with the same Idempotency-Key.
+// It returns nil if this request created the resource. Otherwise it returns the earlier request's
+// record, and marks the response as replayed. The creation continues if the client disconnects,
+// because an abandoned one could not be cleaned up.
 //
-// Errors: as create; problems of the key; fault.Conflict if the key was used for a different request or is
-// in use.
+// Errors: as create; problems with the key; fault.Conflict if the key was used for a different
+// request or is in use.
 func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what creation) (*idempotency.Record, error) {
 	key, err := idempotencyKey(r)
 	if err != nil {
@@ -119,9 +120,9 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 	return nil, err
 }
 
-// onceSecret is like once, for a response with a secret, such as a token. create returns the response's
-// body. A retry gets the first request's secret. The stored response can be read only with the API key of
-// the request.
+// onceSecret is like once, for a response with a secret, such as a token. create returns the
+// response's body. A retry gets the first request's secret. The stored response can be read only
+// with the request's API key.
 func (s *service) onceSecret(
 	w http.ResponseWriter, r *http.Request, c call, asked any, create func(context.Context) (any, error),
 ) (answer []byte, err error) {
@@ -149,9 +150,10 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf returns the key of a claim. Client tokens and permanent keys have different holders, so each kind
-// has its own claims: a token can neither use up an Idempotency-Key of the account's servers nor read the
-// resource behind it. Tokens are short-lived, so all tokens of an account share their claims.
+// keyOf returns the key for a claim. Client tokens and permanent keys have different holders, so
+// each kind has its own claims: a token can neither use up an Idempotency-Key of the account's
+// servers nor read the resource behind it. Tokens are short-lived, so all tokens of an account
+// share their claims.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key
@@ -180,7 +182,7 @@ func (s *service) repeatable(r *http.Request) bool {
 	return s.Idempotency != nil && r.Header.Get(idempotencyHeader) != ""
 }
 
-// seal encrypts a response that contains a secret with the API key of the request, so that the stored
+// seal encrypts a response that contains a secret with the request's API key, so that the stored
 // record does not reveal the secret.
 func seal(r *http.Request, answer []byte) ([]byte, error) {
 	sealer, err := newSealer(r)

@@ -26,9 +26,9 @@ type inputs struct {
 	storedBlobs
 	account string
 	jobID   string
-	// clip is the length of the input video; 0 if unknown or without a video.
+	// clip is the length of the input video; 0 if there is no video or its length is unknown.
 	clip time.Duration
-	// size and rate, in frames per second, belong to the field "data"; 0 if unknown.
+	// size and rate, in frames per second, belong to the field "data". They are 0 if unknown.
 	size catalog.Size
 	rate float64
 }
@@ -134,8 +134,8 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 	return kind.Video
 }
 
-// check checks the file's metadata against the limits (docs/contract/media.md#input-limits). The problem
-// reports value as the field's input.
+// check checks the file's metadata against the limits (docs/contract/media.md#input-limits). A
+// problem reports value as the field's input.
 func (in *inputs) check(
 	ctx context.Context, field *catalog.Field, name string, value any, input *job.Input,
 ) (*problem, error) {

@@ -13,11 +13,13 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// cleanTime is the time limit for deleting the blobs of a failed request, whose own context may have ended.
+// cleanTime is the timeout for deleting the blobs of a failed request, whose own context may have
+// ended.
 const cleanTime = 10 * time.Second
 
-// beginUpload admits an upload of the caller, and returns the request's body, limited to maxBody. Reading
-// the body fails once the caller's key is revoked or its token expires. The caller must call endUpload.
+// beginUpload admits an upload from the caller and returns the request's body, limited to maxBody.
+// Reading the body fails once the caller's key is revoked or its token expires. The caller must
+// call endUpload.
 //
 // Errors: fault.Limited.
 func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.Upload, *body, error) {
@@ -55,8 +57,8 @@ func (s *service) endUpload(r *http.Request, upload *file.Upload) {
 // storedBlobs lists the blobs that a request has stored. discard deletes them unless kept is set.
 type storedBlobs struct {
 	service *service
-	// upload counts the bytes. unlessRepeated returns nil for a capacity error if the request
-	// retries an accepted one, which creates nothing.
+	// upload counts the bytes. unlessRepeated returns nil for a capacity error if the request retries
+	// an accepted one, because a retry creates nothing.
 	upload         *file.Upload
 	unlessRepeated func(full error) error
 	// full is a capacity error for which unlessRepeated returned nil. The blob was then read to its
@@ -67,10 +69,10 @@ type storedBlobs struct {
 	kept bool
 }
 
-// store writes a file of at most limit bytes to the named blob, which discard then deletes. It returns the
-// file's size in bytes and its MD5 in hex.
+// store writes a file of at most limit bytes to the named blob, which discard deletes later. It
+// returns the file's size in bytes and its MD5 in hex.
 //
-// Errors: tooLarge; errors of the content, unchanged.
+// Errors: tooLarge; errors from the content, unchanged.
 func (b *storedBlobs) store(
 	ctx context.Context, name string, content io.Reader, limit int64, tooLarge error,
 ) (size int64, md5 string, err error) {
@@ -93,7 +95,7 @@ func (b *storedBlobs) discard(ctx context.Context) {
 	defer cancel()
 	for _, name := range b.names {
 		if err := b.service.Blobs.Delete(ctx, name); err != nil {
-			// The sweeper, or the bucket's lifecycle rule, deletes it later.
+			// The sweeper or the bucket's lifecycle rule deletes the blob later.
 			b.service.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot delete an uploaded blob",
 				slog.String("request_id", httpserver.RequestID(ctx)), slog.String("blob", name), slog.Any("error", err))
 		}

@@ -32,11 +32,11 @@ func newAskedBody(r job.Request) askedBody {
 	return body
 }
 
-// maxListed limits the characters of a text in a list, so that a page of long prompts stays small
-// (docs/contract/media.md#list-of-jobs).
+// maxListed is the maximum number of characters of a text in a list, so that a page of long prompts
+// stays small (docs/contract/media.md#list-of-jobs).
 const maxListed = 500
 
-// excerpt returns a copy with shortened texts for a list.
+// excerpt returns a copy with shortened texts, for a list.
 func (b askedBody) excerpt() askedBody {
 	b.Prompt = listed(b.Prompt)
 	for name, value := range b.Options {

@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Jobs is the group for creating and reading jobs (docs/contract/media.md#jobs), and for two extensions:
-// the list of an account's jobs, and their cancellation. In a POST the path names a model; for other
-// methods it names a job.
+// Jobs is the group for creating and reading jobs (docs/contract/media.md#jobs), and for two
+// extensions: listing an account's jobs and cancelling them. In a POST, the path names a model; for
+// other methods, it names a job.
 func Jobs(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm,
@@ -132,7 +132,7 @@ func (s *service) submitOnce(
 	return accepted, err
 }
 
-// rejected reports whether the error of a creation proves that nothing was created.
+// rejected reports whether the error from a creation proves that nothing was created.
 func rejected(err error) bool {
 	if invalid := (problems)(nil); errors.As(err, &invalid) {
 		return true
@@ -175,7 +175,8 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	return nil
 }
 
-// followedBody returns a job with its outlook while it is pending, for clients that follow it.
+// followedBody returns a job, with its outlook while the job is pending, for clients that follow
+// the job.
 func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	body := s.jobBody(j)
 	if outlook, known := s.Jobs.Outlook(ctx, j); known {
@@ -223,8 +224,8 @@ func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 	return body
 }
 
-// jobBody is a job as its account sees it (docs/contract/media.md#job-record).
-// Times not yet reached are null; error is present if the job failed.
+// jobBody is a job as its account sees it (docs/contract/media.md#job-record). Times that were not
+// reached yet are null. error is present if the job failed.
 type jobBody struct {
 	ID          string     `json:"job_id"`
 	Status      job.Status `json:"status"`

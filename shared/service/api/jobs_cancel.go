@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// deleteJob serves DELETE /v1/jobs/{id of a job}, an extension of this service: it cancels a job
+// deleteJob serves DELETE /v1/jobs/{id of a job}, an extension by this service. It cancels a job
 // (docs/contract/jobs.md#cancellation) or, with purge=true, deletes an ended job
 // (docs/contract/jobs.md#deletion).
 func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) error {
@@ -34,7 +34,7 @@ func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// purgeQuery reads purge from the query. An empty value is absent.
+// purgeQuery reads purge from the query. An empty value counts as absent.
 func purgeQuery(raw string) (purge bool, found problems) {
 	text := readQuery(raw)["purge"]
 	if text == "" {
@@ -48,8 +48,8 @@ func purgeQuery(raw string) (purge bool, found problems) {
 	return value.(bool), nil
 }
 
-// cancelJob cancels a job. Cancelling it again succeeds, so that a client may retry a call whose response
-// was lost.
+// cancelJob cancels a job. Cancelling a job again succeeds, so a client may retry a call whose
+// response was lost.
 func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (err error) {
 	if !j.Status.Terminal() {
 		if j, err = s.cancel(r.Context(), j, job.CancelledFailure()); err != nil {

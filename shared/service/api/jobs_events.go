@@ -23,13 +23,13 @@ const (
 	// eventsKeepAlive is the interval of comments on an idle stream. It is shorter than the idle
 	// timeout of common proxies.
 	eventsKeepAlive = 15 * time.Second
-	// maxEventStreams limits the open streams of all accounts in one process.
+	// maxEventStreams is the maximum number of open streams of all accounts in one process.
 	maxEventStreams = 4096
 	// eventsRetryAfter is the Retry-After when too many streams are open.
 	eventsRetryAfter = 5 * time.Second
 )
 
-// Events is the group of job events, an extension of this service.
+// Events is the group of job events, an extension by this service.
 func Events(s *service) []route {
 	return within(credential.JobRoutes, []route{{
 		method: http.MethodGet, path: "/v1/jobs/{id}/events", access: keyOrToken, queryToken: true, unlimited: true,
@@ -38,9 +38,9 @@ func Events(s *service) []route {
 }
 
 // streamJob serves GET /v1/jobs/{id of a job}/events: server-sent events (HTML Living Standard,
-// "Server-sent events") with the current job, then after each change of its status or progress, and
-// every eventsKeepAlive while it is pending, until it ends. A client that reconnects misses
-// nothing, because every stream starts with the current state.
+// "Server-sent events") with the current job. More events follow after each change of its status or
+// progress, and every eventsKeepAlive while the job is pending, until it ends. A client that
+// reconnects misses nothing, because every stream starts with the current state.
 func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 		return nil
 	}
 	stream := &eventStream{w: w, controller: http.NewResponseController(w), show: func(j job.Job) jobBody { return s.followedBody(r.Context(), c, j) }}
-	// Continue the previous stream's numbers. They only show the order.
+	// Continue the previous stream's numbers. The numbers only show the order.
 	stream.last, _ = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 32)
 	stream.write(fmt.Sprintf("retry: %d\n\n", eventsReconnect))
 	if s.EventsOnce {
@@ -90,8 +90,8 @@ func (s *service) enterStream(who credential.Principal) (leave func(), err error
 	return leave, nil
 }
 
-// follow writes the events of a job until the job ends, the client disconnects, its
-// key is revoked, or the service stops.
+// follow writes the events of a job until the job ends, the client disconnects, the client's key is
+// revoked, or the service stops.
 func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()

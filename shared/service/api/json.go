@@ -17,10 +17,10 @@ import (
 
 const maxJSON = 256 << 10
 
-// maxJSONValues limits the values and member names of a JSON body.
+// maxJSONValues is the maximum number of values and member names in a JSON body.
 const maxJSONValues = 10_000
 
-// jsonObject is a JSON object of a request's body with undecoded values. A null member counts as
+// jsonObject is a JSON object from a request's body, with undecoded values. A null member counts as
 // absent (see member), and unknown members are ignored.
 type jsonObject map[string]json.RawMessage
 
@@ -73,8 +73,8 @@ func parseJSON(text []byte) (jsonObject, error) {
 	return object, nil
 }
 
-// invalidJSON is the problem of a body that is not JSON. Like pydantic's, its location has the
-// offset in the text.
+// invalidJSON returns the problem for a body that is not JSON. As in pydantic, its location
+// contains the offset in the text.
 func invalidJSON(reason string, offset int64) problem {
 	return problem{[]string{"body", strconv.FormatInt(offset, 10)}, "Invalid JSON: " + reason, "json_invalid", nil,
 		map[string]any{"error": reason}}
@@ -151,8 +151,8 @@ func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }
 
-// texts returns a member that is a list of up to most strings, or nil if it is absent. It does not validate
-// the items of a longer list, because each could add a problem to the response.
+// texts returns a member that is a list of up to most strings, or nil if it is absent. It does not
+// validate the items of a longer list, because each item could add a problem to the response.
 func (o jsonObject) texts(name string, most int) (texts []string, found problems) {
 	value := o.member(name)
 	if value == nil {
@@ -174,8 +174,9 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 	return texts, found
 }
 
-// integer returns a member that is an integer, or nil if it is absent. It accepts exponents and a fraction
-// of zeros, because JSON has only one kind of number. The limits must be below 2^53, where float64 is exact.
+// integer returns a member that is an integer, or nil if it is absent. It accepts exponents and a
+// fraction of zeros, because JSON has only one kind of number. The limits must be below 2^53,
+// because float64 is exact only there.
 func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -185,8 +186,8 @@ func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	number, err := strconv.ParseFloat(string(value), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		// The number overflowed to infinity with the correct sign. Report it as a string, because
-		// clients could not parse the number.
+		// The number overflowed to infinity with the correct sign. Report it as a string, because clients
+		// could not parse such a number.
 		shown = string(value)
 	case value[0] == '"':
 		return nil, problems{fieldProblem(name, "int_parsing", value,

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Keys is the group of an account's permanent keys, an extension of this service. Admin keys manage
-// only the keys of their account.
+// Keys is the group of an account's permanent keys, an extension by this service. Admin keys manage
+// only their account's keys.
 func Keys(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.inTurn(s.listKeys)},
@@ -34,7 +34,7 @@ type keyBody struct {
 	ExpiresAt *string `json:"expires_at"`
 	// RevokedAt is null until the key is revoked.
 	RevokedAt *string `json:"revoked_at"`
-	// Models and Routes are null if the key is not limited.
+	// Models and Routes are null if they are not limited.
 	Models []string                `json:"models"`
 	Routes []credential.RouteGroup `json:"routes"`
 }
@@ -127,7 +127,7 @@ func (o jsonObject) label() (label string, found problems) {
 	return label, found
 }
 
-// future reads a time in the future, or zero if it is absent.
+// future reads a time in the future. It returns zero if the member is absent.
 func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	text, there, found := o.text(name)
 	if found != nil || !there {
@@ -160,7 +160,7 @@ func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problem
 	return groups, found
 }
 
-// revokeKey serves DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so that a client may retry a
+// revokeKey serves DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so a client may retry a
 // call whose response was lost.
 func (s *service) revokeKey(w http.ResponseWriter, r *http.Request, c call) error {
 	if err := s.Keys.Revoke(r.Context(), c.who.Key, httpserver.RequestID(r.Context()), r.PathValue("key_id")); err != nil {

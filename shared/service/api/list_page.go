@@ -8,23 +8,23 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// The limits of a page's length (docs/contract/limits.md#lists).
+// The limits for a page's length (docs/contract/limits.md#lists).
 const (
 	minPage     = 1
 	maxPage     = 1000
 	defaultPage = 100
 )
 
-// inTurn wraps a handler of a list. A list stays in memory until the caller has read it, so accounts take
-// turns.
+// inTurn wraps a handler that returns a list. A list stays in memory until the caller has read it,
+// so accounts take turns.
 func (s *service) inTurn(handle handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, c call) error {
 		return s.listTurns.Answer(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })
 	}
 }
 
-// readPage reads the requested page of an account's list. found holds problems of the query. It fails if
-// the key for cursors cannot be read.
+// readPage reads the requested page of an account's list. found holds problems with the query.
+// readPage fails if the key for cursors cannot be read.
 func readPage(
 	r *http.Request, account string, cursors cursor.Codec,
 ) (limit int, after string, found problems, err error) {
@@ -39,8 +39,7 @@ func readPage(
 	return limit, sealed, found, err
 }
 
-// pageQuery reads the limit and the cursor of a query. An empty value counts as
-// absent.
+// pageQuery reads the limit and the cursor from a query. An empty value counts as absent.
 func pageQuery(raw string) (limit int, cursor string, found problems) {
 	values := readQuery(raw)
 	limit = defaultPage

@@ -39,7 +39,7 @@ type modelBody struct {
 	Aliases  []string     `json:"aliases"`
 	Kind     catalog.Kind `json:"kind"`
 	Realtime bool         `json:"realtime"`
-	// Ignores holds the fields without effect, by name.
+	// Ignores holds the fields that have no effect, by name.
 	Ignores map[string]reading.Ignored `json:"ignores"`
 	// SameAs lists the models that the engine treats like this one.
 	SameAs []string `json:"same_as"`
@@ -80,7 +80,7 @@ func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) err
 
 type lookBody struct {
 	Name string `json:"name"`
-	// Words select the look in English prompts, Names in other languages.
+	// Words select the look in English prompts; Names do so in other languages.
 	Words []string `json:"words"`
 	Names []string `json:"names"`
 	// Medium is true for looks that exclude each other.
@@ -101,14 +101,14 @@ type looksBody struct {
 	Original string       `json:"original,omitempty"`
 	Looks    []lookBody   `json:"looks"`
 	Changes  []changeBody `json:"changes"`
-	// Scenes lists the subjects of videos from text.
+	// Scenes lists the subjects for videos from text.
 	Scenes []string `json:"scenes"`
 }
 
-// looksAge is the Cache-Control of the list of looks, which is compiled into the program.
+// looksAge is the Cache-Control for the list of looks, which is compiled into the program.
 const looksAge = "public, max-age=3600"
 
-// listLooks serves GET /v1/looks, an extension of this service. The first request builds the list.
+// listLooks serves GET /v1/looks, an extension by this service. The first request builds the list.
 func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) error {
 	encoded := sync.OnceValues(func() ([]byte, error) {
 		body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}
@@ -165,8 +165,8 @@ type understoodBody struct {
 	Cost *costBody `json:"estimated_cost,omitempty"`
 }
 
-// understand serves POST /v1/understand, an extension of this service. It reports how the engine interprets
-// a prompt, fast enough to call while a user types.
+// understand serves POST /v1/understand, an extension by this service. It reports how the engine
+// interprets a prompt, fast enough to call while a user types.
 func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -210,5 +210,6 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 
 const maxSeconds = 86400
 
-// maxUnderstood limits the prompts of understand, in code points. Forms have the same limit.
+// maxUnderstood is the maximum length of a prompt for understand, in code points. Forms have the
+// same limit.
 const maxUnderstood = 4000

@@ -17,7 +17,7 @@ func Models(s *service) []route {
 	}
 }
 
-// resolvedBody holds the canonical ids of a name, of a list of names, or both.
+// resolvedBody holds the canonical ids for a name, for a list of names, or for both.
 type resolvedBody struct {
 	ModelID  string             `json:"model_id,omitempty"`
 	ModelIDs *map[string]string `json:"model_ids,omitempty"`
@@ -62,7 +62,7 @@ func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) 
 	return nil
 }
 
-// resolve returns the canonical id of a name.
+// resolve returns the canonical id for a name.
 //
 // Errors: fault.NotFound.
 func (s *service) resolve(name string) (string, error) {

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// maxParts limits the number of parts of a form, including unknown fields.
+	// maxParts is the maximum number of parts in a form, including unknown fields.
 	maxParts = 100
-	// maxPartHeader limits the bytes between the contents of two parts: the boundary and the header.
+	// maxPartHeader is the maximum number of bytes between the contents of two parts: the boundary and
+	// the header.
 	maxPartHeader = 16 << 10
 	// bodyBuffer is the size of reads from the connection, because the parser reads small pieces.
 	bodyBuffer = 256 << 10
@@ -28,7 +29,7 @@ var (
 	errTruncated = errors.New("the form ends before its last boundary")
 )
 
-// filePart is a file of a form that is still arriving.
+// filePart is a file from a form that is still arriving.
 type filePart struct {
 	field *catalog.Field
 	// name is the field's name as the client spelled it.
@@ -49,14 +50,14 @@ func (p *filePart) isEmpty() (bool, error) {
 	return false, err
 }
 
-// takeFile stores the content of a file part. It returns a problem for a mistake of the client; an error
-// ends the request. It need not read the content to its end.
+// takeFile stores the content of a file part. It returns a problem if the client made a mistake; an
+// error ends the request. It need not read all of the content.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
 // readMultipart reads a form part by part while it arrives. It streams files to take, and keeps the first
 // maxValue bytes of other fields.
 //
-// Errors: problems if the body is not a valid form; errors of take.
+// Errors: problems if the body is not a valid form; errors from take.
 func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
@@ -162,8 +163,8 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent is the content of a part. It records whether reading failed, to distinguish that from an
-// error of take.
+// partContent is the content of a part. It records whether reading failed, to distinguish such a
+// failure from an error in take.
 type partContent struct {
 	part   *multipart.Part
 	failed bool
@@ -177,10 +178,10 @@ func (p *partContent) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// partSource is the source of a multipart.Reader. It limits the bytes that the reader may consume between
-// the contents of two parts, because the reader's own limit is 10 MiB. It also detects a body that ends in
-// a header, which the reader would accept: at the end of the body it adds the line break that the last
-// boundary may lack, and then fails.
+// partSource is the source of a multipart.Reader. It limits the bytes that the reader may consume
+// between the contents of two parts, because the reader's own limit is 10 MiB. It also detects a
+// body that ends in a header, which the reader would accept. At the end of the body, it adds the
+// line break that the last boundary may lack, and then fails.
 type partSource struct {
 	source io.Reader
 	// left is the number of bytes that may still be read; negative means no limit.

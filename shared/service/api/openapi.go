@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/api/openapi"
 )
 
-// OpenAPI is the group of the OpenAPI document and its page. The document covers all groups.
+// OpenAPI is the group for the OpenAPI document and its page. The document covers all groups.
 func OpenAPI(s *service) []route {
 	// The first request builds the document, so that functions for other routes start quickly.
 	document := sync.OnceValues(s.openAPI)

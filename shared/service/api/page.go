@@ -24,7 +24,7 @@ type page struct{ text, policy string }
 // functions have pages.
 var pagePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{[a-z.]+\}\}`) })
 
-// newPage builds the page of a folder. In its page.html, {{theme.css}} is the style of all pages,
+// newPage builds a folder's page. In its page.html, {{theme.css}} is the style for all pages,
 // {{name.css}} and {{name.js}} are files of the folder, and {{data}} is data as JSON.
 //
 // Its Content-Security-Policy allows its scripts and styles by their hashes. directives adds more

@@ -9,10 +9,10 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// problem is one item of a validation error body (docs/contract/errors.md#validation-errors). It uses the
-// types and messages of pydantic 2, so that tools for pydantic understand them.
+// problem is one item in a validation error body (docs/contract/errors.md#validation-errors). It
+// uses the types and messages of pydantic 2, so that tools for pydantic understand them.
 type problem struct {
-	// Location is the path of the value: "body" and the name of the field.
+	// Location is the path to the value: "body" and the field's name.
 	Location []string `json:"loc"`
 	Message  string   `json:"msg"`
 	Type     string   `json:"type"`
@@ -21,7 +21,7 @@ type problem struct {
 	Context map[string]any `json:"ctx"`
 }
 
-// problems is the error of a request with invalid content.
+// problems is the error for a request with invalid content.
 type problems []problem
 
 // Error lists the problems by field and type, without values.
@@ -41,7 +41,7 @@ func fieldProblem(field, kind string, input any, message string, context map[str
 	return problem{[]string{"body", field}, message, kind, input, context}
 }
 
-// within prepends the names of outer fields to a problem.
+// within prepends the names of outer fields to a problem's location.
 func (p problem) within(names ...string) problem {
 	p.Location = slices.Concat(p.Location[:1], names, p.Location[1:])
 	return p

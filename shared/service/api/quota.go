@@ -16,7 +16,7 @@ type Sessions interface {
 	Active(ctx context.Context, account string) (int, error)
 }
 
-// Realtime is the group of the session quota (docs/contract/realtime.md#quota).
+// Realtime is the group for the session quota (docs/contract/realtime.md#quota).
 func Realtime(s *service) []route {
 	return within(credential.RealtimeRoutes, []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}})
 }

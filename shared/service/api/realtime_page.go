@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// RealtimePage is the group of the page for trying realtime sessions with a camera. Its policy allows
-// sessions only on the page's origin, so the session server must serve it. If that server has no media API,
-// MediaURL is the media API's URL.
+// RealtimePage is the group for the page where users try realtime sessions with a camera. Its
+// policy allows sessions only on the page's origin, so the session server must serve it. If that
+// server has no media API, MediaURL is the media API's URL.
 func RealtimePage(s *service) []route {
 	page := sync.OnceValues(s.newRealtimePage)
 	show := func(w http.ResponseWriter, _ *http.Request, _ call) error {

@@ -27,7 +27,7 @@ const (
 	keyOrToken
 )
 
-// route is one endpoint and the requirements of its requests. Other descriptions of the endpoints,
+// route is one endpoint and the requirements for its requests. Other descriptions of the endpoints,
 // such as the OpenAPI document, are derived from routes.
 type route struct {
 	// method is the HTTP method. GET routes also serve HEAD.
@@ -42,10 +42,10 @@ type route struct {
 	// that cannot set a header.
 	queryToken bool
 	// unlimited routes are exempt from the rates of tiers (docs/contract/limits.md#tiers). Public
-	// routes are too, because they have no account.
+	// routes are also exempt, because they have no account.
 	unlimited bool
-	// serves reports whether the route serves a model, for routes whose {id} is a model's id or
-	// alias; the call then submits a job to the model. It is nil if the path does not name a model.
+	// serves reports whether the route serves a model, for routes whose {id} is a model's id or alias.
+	// The call then submits a job to the model. It is nil if the path does not name a model.
 	serves func(*catalog.Model) bool
 	// waits is true if the call waits until the job ends.
 	waits bool
@@ -82,7 +82,7 @@ type call struct {
 	who credential.Principal
 	// model is the model in the path, or nil.
 	model *catalog.Model
-	// wait limits how long the call waits for its job. Then the job fails. 0 means that the job
+	// wait is how long the call waits for its job. After that, the job fails. 0 means that the job
 	// continues.
 	wait time.Duration
 }
@@ -90,8 +90,8 @@ type call struct {
 // handler responds to a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit runs the checks before a route's handler, in the order of docs/contract/errors.md#order-of-checks.
-// The check of the queue's capacity requires the model.
+// admit runs the checks before a route's handler, in the order of
+// docs/contract/errors.md#order-of-checks. The check for queue capacity requires the model.
 //
 // Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {

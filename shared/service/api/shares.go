@@ -11,7 +11,8 @@ import (
 // sharesPath is the prefix of shared results; a job's id follows.
 const sharesPath = "/v1/shares/"
 
-// maxShare limits the lifetime of a share, in seconds. The share ends earlier if its result is deleted.
+// maxShare is the maximum lifetime of a share, in seconds. The share ends earlier if its result is
+// deleted.
 const maxShare = 30 * 24 * 60 * 60
 
 type shareBody struct {
@@ -53,8 +54,8 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// showShared serves GET /v1/shares/{id of a job}: the result, for anyone with the link. The file is named
-// after the job's id, because a share must reveal neither the prompt nor the name of the source.
+// showShared serves GET /v1/shares/{id of a job}: the result, for anyone with the link. The file is
+// named after the job's id, because a share must reveal neither the prompt nor the source's name.
 func (s *service) showShared(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id, query := r.Context(), r.PathValue("job_id"), readQuery(r.URL.RawQuery)
 	header := w.Header()

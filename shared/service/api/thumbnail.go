@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// A job's thumbnails may appear shortly after its end is recorded. Within freshTime of that end,
-	// a reader waits for them up to thumbnailWait and checks every thumbnailPoll.
+	// A job's thumbnails may appear shortly after its end is recorded. Within freshTime of the end, a
+	// reader waits up to thumbnailWait for them and checks every thumbnailPoll.
 	freshTime     = 10 * time.Second
 	thumbnailWait = 3 * time.Second
 	thumbnailPoll = 100 * time.Millisecond
@@ -58,7 +58,7 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 	return nil
 }
 
-// readPicture returns the picture that a request asks for: its subject and its size.
+// readPicture returns the subject and the size of the picture that a request asks for.
 func readPicture(r *http.Request) (of, size string, err error) {
 	query := readQuery(r.URL.RawQuery)
 	of, size = cmp.Or(query["of"], "result"), cmp.Or(query["size"], "thumbnail")
@@ -97,7 +97,7 @@ func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, 
 	}
 }
 
-// hasTag reports whether the values of an If-None-Match contain the entity tag.
+// hasTag reports whether the If-None-Match values contain the entity tag.
 func hasTag(values []string, tag string) bool {
 	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		if part = strings.TrimPrefix(strings.TrimSpace(part), "W/"); part == tag || part == "*" {

@@ -18,8 +18,8 @@ func Tokens(s *service) []route {
 	return within(credential.TokenRoutes, []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}})
 }
 
-// maxSessionSeconds limits maxSessionDuration. It is longer than any session, and fits into the integers of
-// every client.
+// maxSessionSeconds is the maximum for maxSessionDuration. It is longer than any session and fits
+// into every client's integers.
 const maxSessionSeconds = 1<<31 - 1
 
 // createToken serves POST /v1/client/tokens (docs/contract/auth.md#client-tokens).
@@ -84,8 +84,8 @@ func (s *service) unknownModel(name string) string {
 	return ""
 }
 
-// list reads a member that restricts a token or a key to some values. wrong returns the problem of a
-// value, or "". It rejects an empty list, which is ambiguous.
+// list reads a member that restricts a token or a key to some values. wrong returns the problem
+// with a value, or "". list rejects an empty list, which is ambiguous.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
 	values, found := o.texts(name, most)
 	switch {
@@ -102,7 +102,7 @@ func (o jsonObject) list(name string, most int, wrong func(string) string) ([]st
 	return values, found
 }
 
-// maxSession reads constraints.realtime.maxSessionDuration. It returns 0 if it is absent.
+// maxSession reads constraints.realtime.maxSessionDuration. It returns 0 if the member is absent.
 func (o jsonObject) maxSession() (time.Duration, problems) {
 	constraints, found := o.object("constraints")
 	if found != nil {

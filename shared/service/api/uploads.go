@@ -56,8 +56,8 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	defer cancel()
 	if _, err := s.Files.Finalize(ctx, f, detected); err != nil {
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
-			// While the bytes arrived, the pending file expired, or another upload completed it
-			// and it was deleted; or the account's storage is full.
+			// Either the account's storage is full, or the pending file expired while the bytes arrived, or
+			// another upload completed it and it was deleted.
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
 		}
 		if fault.Is(err, fault.NotFound) {
@@ -101,8 +101,8 @@ func wrongSize(f file.File, size int64) problems {
 	return problems{bodyProblem(fmt.Sprintf("The body has %d bytes instead of the announced %d.", size, f.Size))}
 }
 
-// verifyingReader reads the bytes of a file. It fails at the end unless they match the announcement, so the
-// store never keeps wrong bytes as a complete file. It must be closed.
+// verifyingReader reads the bytes of a file. It fails at the end unless the bytes match the
+// announcement, so the store never keeps wrong bytes as a complete file. It must be closed.
 type verifyingReader struct {
 	digest *digestReader
 	file   file.File

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is the group of the signing secret and of the log of a job's delivery attempts, an extension of
-// this service. A job's form sets the webhook.
+// Webhooks is the group for the signing secret and for the log of a job's delivery attempts, an
+// extension by this service. A job's form sets the webhook.
 func Webhooks(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},
@@ -37,7 +37,7 @@ func jobForm(m *catalog.Model) *catalog.Form {
 	return &form
 }
 
-// checkWebhook records problems of a form's webhook URL, except for its length and encoding.
+// checkWebhook records problems with a form's webhook URL, except for its length and encoding.
 func (s *service) checkWebhook(sub submission) {
 	sent := sub[webhookField]
 	if sent == nil || !utf8.ValidString(sent.text) || utf8.RuneCountInString(sent.text) > webhook.MaxURL {
@@ -49,7 +49,7 @@ func (s *service) checkWebhook(sub submission) {
 	}
 }
 
-// webhookBody is the message to a receiver. Its bytes are the same in every attempt.
+// webhookBody is the message to a receiver. Its bytes are the same for every attempt.
 type webhookBody struct {
 	Type webhook.EventType `json:"type"`
 	// Timestamp is when the job ended.
@@ -58,7 +58,7 @@ type webhookBody struct {
 	Data jobBody `json:"data"`
 }
 
-// WebhookBody returns the message about an ended job, for webhook.Events.
+// WebhookBody returns the message about a job that has ended, for webhook.Events.
 func WebhookBody(j job.Job) ([]byte, error) {
 	shown := newJobBody(j, j.CompletedAt, job.DefaultResultAge)
 	return plainJSON(webhookBody{webhook.EventOf(j), timestamp(j.CompletedAt), shown})

@@ -18,15 +18,15 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// maxAnswer limits a response that is not streamed, in bytes. It is buffered completely, because
-// its header reports the tokens, which are known only at the end.
+// maxAnswer is the maximum size in bytes of a response that is not streamed. Such a response is
+// buffered completely, because its header reports the tokens, which are known only at the end.
 const maxAnswer = 16 << 20
 
-// maxEdits limits the edits of a response, because each takes many times the memory of an empty
-// choice.
+// maxEdits is the maximum number of edits to a response, because each edit takes many times the
+// memory of an empty choice.
 const maxEdits = 10_000
 
-// trustedAnswer is the largest buffer that is allocated for a declared length before the bytes
+// trustedAnswer is the size of the largest buffer allocated for a declared length before the bytes
 // arrive.
 const trustedAnswer = 1 << 20
 
@@ -90,13 +90,13 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 // readAnswer appends the body to a buffer. It acquires memory beyond trustedAnswer as bytes arrive,
 // so an upstream with many slow, large responses holds only the received bytes.
 //
-// Errors: *apierror.Error if no memory is available; errors of the body.
+// Errors: *apierror.Error if no memory is available; errors from the body.
 func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservation) ([]byte, error) {
 	if n := r.Length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more byte, to see EOF
 	}
-	// Some servers send spaces while they generate, so a silence limit is not enough. The
-	// response may take as long as the first byte may.
+	// Some servers send spaces while they generate, so a silence limit is not enough. The response
+	// gets the same time as the first byte.
 	end := time.Now().Add(c.firstByte())
 	for {
 		left := time.Until(end)
@@ -264,7 +264,7 @@ func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, rout
 	return edits
 }
 
-// appendMessage appends the edits of a message. Clients expect that the content may be null if
+// appendMessage appends the edits for a message. Clients expect that the content may be null if
 // there are tool calls.
 func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit {
 	var role, content, calls gjson.Result
@@ -299,10 +299,10 @@ func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit 
 	return edits
 }
 
-// The members of a usage that break down its two counts.
+// The members of a usage object that break down its two counts.
 const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
 
-// appendUsage appends the edits of a usage object. It completes the upstream's usage and corrects
+// appendUsage appends the edits for a usage object. It completes the upstream's usage and corrects
 // it to the metered numbers. It replaces a usage that is not an object or not plausible.
 func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route) []jsonedit.Edit {
 	if !used.IsObject() || counts.Estimated > 0 {
@@ -406,7 +406,7 @@ func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {
 	return append(out, '}')
 }
 
-// appendUsageChunk appends a chunk that has only a usage. id and created are JSON, or empty.
+// appendUsageChunk appends a chunk that contains only a usage. id and created are JSON, or empty.
 func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.Counts, route catalog.Route) []byte {
 	object := answerObject(route)
 	if route == catalog.Chat {

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// maxAttempts limits the upstreams of a row that one call tries. Connections that are refused
+	// maxAttempts is the maximum number of a row's upstreams that one call tries. Refused connections
 	// do not count, but maxTried limits them.
 	maxAttempts = 3
 	maxTried    = 16
-	// shortSilence is the longest wait for a first byte after which the call still tries another
+	// shortSilence is the longest wait for a first byte after which the call may still try another
 	// upstream.
 	shortSilence = 30 * time.Second
-	// firstByteStream and firstByteWhole limit the wait for the first byte if the catalog does not.
-	// A response that is not streamed is generated before its first byte.
+	// firstByteStream and firstByteWhole are the default timeouts for the first byte. A response that
+	// is not streamed is generated before its first byte.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
 	// affinityHeader groups calls that should use the same cache
 	// (docs/contract/gateway.md#affinity).
 	affinityHeader = "X-Session-Affinity"
-	// idleTime limits the silence between bytes if the catalog does not.
+	// idleTime is the default timeout between bytes.
 	idleTime = 2 * time.Minute
 )
 
@@ -41,7 +41,7 @@ type failure struct {
 	retryAfter time.Duration
 	// upstreamFault means that no connection could be made, so the request is not to blame.
 	upstreamFault bool
-	// quick means that the failure took no time and no work of the upstream.
+	// quick means that the failure cost the upstream no time or work.
 	quick bool
 	// unavailable means that the upstream serves no calls at the moment.
 	unavailable bool
@@ -175,7 +175,7 @@ func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	}
 }
 
-// result converts the failure for the health tracking of the upstream.
+// result converts the failure for the upstream's health tracking.
 func (f *failure) result() upstream.Result {
 	r := upstream.Result{AnyAccount: f.upstreamFault, RetryAfter: f.retryAfter}
 	switch {
@@ -259,8 +259,8 @@ func upstreamTimeout() *apierror.Error {
 	}
 }
 
-// unreachable returns the failure for an upstream that sent no response header. Another one may be
-// tried unless the wait used up the time of the call.
+// unreachable returns the failure for an upstream that sent no response header. Another upstream
+// may be tried unless the wait used up the call's time.
 func unreachable(err error) *failure {
 	if errors.Is(err, upstream.ErrSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}

@@ -31,7 +31,7 @@ type batchCall struct {
 	body []byte
 	// held is the number of bytes of body memory that the call uses. That memory's lock guards it.
 	held int64
-	// yield abandons the call when a live call needs its place or memory.
+	// yield abandons the call when a live call needs its slot or memory.
 	yield func()
 	used  []usage.Record
 }

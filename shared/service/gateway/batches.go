@@ -17,7 +17,7 @@ import (
 // maxBatchRequest is the maximum size of the body of POST /v1/batches, in bytes.
 const maxBatchRequest = 256 << 10
 
-// maxBatchValues limits the values and member names in that body.
+// maxBatchValues is the maximum number of values and member names in that body.
 const maxBatchValues = 10_000
 
 // batchBody is the response body for a batch (docs/contract/batches.md#batch-record).
@@ -194,7 +194,7 @@ func (g *Gateway) namedBatch(r *http.Request, who credential.Principal) (batch.B
 }
 
 // checkBatch rejects a batch whose model the caller may not use. A key may always see its own
-// batches, because each of their calls was checked against the key's limits.
+// batches, because each of the calls was checked against the key's limits.
 func checkBatch(who credential.Principal, b batch.Batch) error {
 	switch {
 	case b.Key == who.Key.ID:

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// MaxBody is the maximum size of a request body in bytes. A larger one gets a 413.
+	// MaxBody is the maximum size of a request body in bytes. A larger body gets a 413.
 	MaxBody = 32 << 20
-	// trustedLength is the largest buffer that is allocated for a declared length before the bytes
+	// trustedLength is the size of the largest buffer allocated for a declared length before the bytes
 	// arrive. A larger buffer is allocated only after a quarter of the bytes have arrived.
 	trustedLength = 64 << 10
-	// maxKeptRequest is the largest request buffer that is kept for reuse, in bytes. A stream holds
-	// its request until it ends, and a small request may have received a large buffer.
+	// maxKeptRequest is the size in bytes of the largest request buffer that is kept for reuse. A
+	// stream holds its request until it ends, and a small request may have received a large buffer.
 	maxKeptRequest = 8 << 10
 )
 

@@ -15,8 +15,8 @@ const (
 	// DefaultBodyMemory is the default of Config.BodyMemory, in bytes.
 	DefaultBodyMemory = 256 << 20
 	DefaultBodyWait   = 5 * time.Second
-	// freeBody is the number of bytes that each body may hold without being counted. Its connection
-	// takes about as much.
+	// freeBody is the number of bytes that each body may hold without being counted. The body's
+	// connection takes about as much.
 	freeBody = 16 << 10
 	// returnedPeak is the peak size, in bytes, above which freed memory is returned to the system
 	// when all bodies are released. By default Go would keep it for minutes.
@@ -24,8 +24,9 @@ const (
 )
 
 // bodyMemory is a memory budget for request bodies and large responses. An account may hold at most
-// half of it, and a quarter is only for accounts that hold at most a 32nd. Batch calls together may hold a quarter, which counts for no account. They never
-// wait, and are abandoned if a live call needs their memory.
+// half of it, and a quarter is only for accounts that hold at most a 32nd. Batch calls together may
+// hold a quarter, which counts toward no account. Batch calls never wait. They are abandoned if a
+// live call needs their memory.
 type bodyMemory struct {
 	total, perAccount, forBatches int64
 	wait                          time.Duration
@@ -73,7 +74,8 @@ type reservation struct {
 	until time.Time
 }
 
-// acquire reserves memory. A live call waits if too little is free. The error has a Retry-After.
+// acquire reserves memory. A live call waits if too little memory is free. The error has a
+// Retry-After.
 func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error {
 	b := r.memory
 	for {

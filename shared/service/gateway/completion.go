@@ -30,12 +30,12 @@ type completion struct {
 	request *request.Request
 	// translation converts the call to chat. It is nil if the upstreams serve the route natively.
 	translation translation
-	// kept is the memory of the translation, and repeated is its size for the request in bytes.
-	// sequence is the number of the stream's next event if its events are numbered.
+	// kept is the memory of the translation; repeated is its size for the request, in bytes. sequence
+	// is the number of the stream's next event if its events are numbered.
 	kept     reservation
 	repeated int64
 	sequence int64
-	// pool belongs to the requested model, and serving to the row that serves the call.
+	// pool belongs to the requested model; serving belongs to the row that serves the call.
 	pool, serving *upstream.Pool
 	choice        choice
 	// memory is the request's memory. tried lists the upstreams of the row that failed this call.
@@ -246,7 +246,8 @@ func (c *completion) observe(apiErr *apierror.Error) {
 // costHeader reports the cost of a call.
 const costHeader = "X-Cost"
 
-// setUsed sets the headers for the billed tokens and their cost (docs/contract/gateway.md#headers).
+// setUsed sets the headers that report the billed tokens and their cost
+// (docs/contract/gateway.md#headers).
 func (c *completion) setUsed(header http.Header) {
 	if n := billed(c.counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))

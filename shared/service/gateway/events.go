@@ -12,7 +12,7 @@ const (
 	eventBuffer = 4 << 10
 	// maxEvent is the maximum size of an event in bytes.
 	maxEvent = 4 << 20
-	// maxEmptyReads limits consecutive reads that return no bytes.
+	// maxEmptyReads is the maximum number of consecutive reads that return no bytes.
 	maxEmptyReads = 100
 )
 
@@ -55,8 +55,8 @@ func (r *eventReader) reset(source io.Reader) {
 	}
 }
 
-// next returns the next event. ok is false if the buffer has no complete event; then call fill. At
-// the end of the stream err is io.EOF or the source's error.
+// next returns the next event. ok is false if the buffer has no complete event; call fill then. At
+// the end of the stream, err is io.EOF or the source's error.
 func (r *eventReader) next() (e event, ok bool, err error) {
 	for {
 		for r.scanned < r.end {

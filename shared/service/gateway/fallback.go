@@ -17,8 +17,8 @@ const servedHeader = "X-Served-Model"
 // choice holds the rows that may serve a call.
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's body, which another row may need in another form. held is its memory in
-	// bytes.
+	// body is the caller's body, which another row may need in another form. held is the body's memory
+	// in bytes.
 	body *[]byte
 	held int64
 	// rest lists the remaining rows. shown means that the caller sees the name of the serving row.
@@ -26,8 +26,8 @@ type choice struct {
 	shown bool
 }
 
-// caller returns the checks for a request: for the row that the call has fallen back to, or for the
-// named model if row is nil.
+// caller returns the checks for a request. They apply to the row that the call has fallen back to,
+// or to the named model if row is nil.
 func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
 		Row: row, Find: c.choice.snapshot.Catalog.Inference,
@@ -36,7 +36,7 @@ func (c *completion) caller(row *catalog.Inference) request.Caller {
 	}
 }
 
-// refuses returns the reason that the caller may not use a model, or "".
+// refuses returns the reason why the caller may not use a model, or "".
 func (c *completion) refuses(slug string) string {
 	switch {
 	case !c.who.Key.Limits.AllowsModel(slug):

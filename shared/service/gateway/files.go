@@ -28,8 +28,8 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// Batches configures files and batches (docs/contract/batches.md). Fields are required unless they
-// say otherwise.
+// Batches configures files and batches (docs/contract/batches.md). Fields are required unless their
+// comment says otherwise.
 type Batches struct {
 	Service *batch.Service
 	Files   *file.Service
@@ -49,12 +49,13 @@ type Batches struct {
 }
 
 const (
-	// maxForm limits a form without its file, in bytes. maxFormParts limits its parts.
+	// maxForm is the maximum size of a form without its file, in bytes. maxFormParts is the maximum
+	// number of its parts.
 	maxForm      = 1 << 20
 	maxFormParts = 100
-	// maxFormValue limits the value of a field, in bytes.
+	// maxFormValue is the maximum size of a field's value, in bytes.
 	maxFormValue = 1 << 10
-	// afterwards limits cleanup for a request whose context may have ended.
+	// afterwards is the timeout for cleanup after a request whose context may have ended.
 	afterwards = 10 * time.Second
 )
 
@@ -63,7 +64,7 @@ const userData = "user_data"
 
 var purposes = []string{batch.InputPurpose, userData, "assistants", "vision", "fine-tune", "evals"}
 
-// FilesAndBatches registers the routes of files and batches if [Config.Batches] is set.
+// FilesAndBatches registers the routes for files and batches if [Config.Batches] is set.
 func FilesAndBatches(g *Gateway) {
 	if g.config.Batches == nil {
 		return
@@ -170,7 +171,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 	}
 	upload.Arrived()
 	form.file.Account, form.file.Key, form.file.Reserved = who.Account(), who.Key.ID, upload.Reservation()
-	// The bytes are stored, so create the file even if the caller leaves now.
+	// The bytes are stored, so create the file even if the caller disconnects now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), afterwards)
 	defer cancel()
 	created, err := b.Files.Create(ctx, form.file, who.Tier.StoredBytes)
@@ -414,7 +415,7 @@ const (
 	maxFilePage                    = 10_000
 	defaultBatchPage, maxBatchPage = 20, 100
 	filePage                       = 1000
-	// maxPageBytes limits the items of a page in bytes, except for the first one.
+	// maxPageBytes is the maximum size of a page's items in bytes. The first item may exceed it.
 	maxPageBytes = 1 << 20
 )
 

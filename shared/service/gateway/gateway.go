@@ -4,7 +4,6 @@
 // It checks and edits a request in place (package request), sends it to an upstream of the model
 // (package upstream), and forwards the response as it arrives. It meters the usage even if the
 // caller disconnects.
-// the caller leaves.
 package gateway
 
 import (
@@ -32,9 +31,9 @@ import (
 
 const DefaultKeepAlive = 10 * time.Second
 
-// Config configures the gateway. Fields are required unless they say otherwise.
+// Config configures the gateway. Fields are required unless their comment says otherwise.
 type Config struct {
-	// Catalog returns the current catalog. An upstream that stays in it keeps its state.
+	// Catalog returns the current catalog. An upstream that stays in the catalog keeps its state.
 	Catalog       func() *catalog.Catalog
 	Authenticator *credential.Authenticator
 	// Batches serves files and batches. If nil, their paths do not exist.
@@ -46,20 +45,20 @@ type Config struct {
 	Metrics  http.Handler
 	// Origins lists the origins that browsers may call from.
 	Origins httpserver.Origins
-	// KeepAlive is the time that a stream may be silent before its first chunk. Then a comment
-	// keeps the connection alive. 0 means DefaultKeepAlive.
+	// KeepAlive is how long a stream may be silent before its first chunk. After that, comments keep
+	// the connection alive. 0 means DefaultKeepAlive.
 	KeepAlive time.Duration
 	// Trailers means that the transport supports trailers, in which streams report their tokens.
 	Trailers bool
-	// Ready returns the reason that the gateway does not accept requests yet, for /healthz. nil
-	// means always ready. The message of a fault.Unavailable is public.
+	// Ready returns the reason why the gateway does not accept requests yet, for /healthz. nil means
+	// always ready. The message of a fault.Unavailable is public.
 	Ready func(context.Context) error
 	// Now measures durations; only differences matter. Date provides the day for recorded usage.
 	// nil means Now.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
-	// BodyMemory limits the memory for all request bodies and large responses, in bytes. An account
-	// may hold half of it. 0 means DefaultBodyMemory. BodyWait is the time that a request waits for
+	// BodyMemory is the maximum memory for all request bodies and large responses, in bytes. An
+	// account may hold half of it. 0 means DefaultBodyMemory. BodyWait is how long a request waits for
 	// memory before it is rejected with a Retry-After. 0 means DefaultBodyWait.
 	BodyMemory int64
 	BodyWait   time.Duration
@@ -181,7 +180,8 @@ func Models(g *Gateway) {
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
 // Drain fails all calls that wait for an upstream, now and later. Calls that have an upstream
-// continue. A server must call it first when it shuts down, because calls may wait for long.
+// continue. A server must call Drain first when it shuts down, because calls may wait for a long
+// time.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
 // Close closes idle connections and stops the embedded model server. Call it after all calls have
@@ -193,8 +193,8 @@ func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
 
 func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 
-// exposedHeaders lists the response headers that browsers show to pages in addition to the standard
-// ones.
+// exposedHeaders lists the response headers that browsers expose to pages in addition to the
+// standard ones.
 var exposedHeaders = strings.Join([]string{
 	"X-Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
@@ -251,8 +251,8 @@ func NotFound(w http.ResponseWriter) {
 	writeJSON(w, e.Status, e.JSON())
 }
 
-// authenticated checks the caller, the token's origin (docs/contract/auth.md#scope), and the
-// permitted routes of the key.
+// authenticated checks the caller, the token's origin (docs/contract/auth.md#scope), and the key's
+// permitted routes.
 func (g *Gateway) authenticated(
 	group credential.RouteGroup, handle func(http.ResponseWriter, *http.Request, credential.Principal) error,
 ) handler {
@@ -282,7 +282,7 @@ func (g *Gateway) authenticated(
 	}
 }
 
-// bearer returns the secret of an Authorization field (RFC 6750, section 2.1). The case of the
+// bearer returns the secret from an Authorization field (RFC 6750, section 2.1). The case of the
 // scheme is ignored.
 func bearer(field string) (secret string, ok bool) {
 	scheme, secret, ok := strings.Cut(field, " ")

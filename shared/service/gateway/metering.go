@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Meter records the usage of completions. A server may write a record after Record returns. A
-// process that may be frozen after its response must write before it returns.
+// Meter records the usage of completions. A server may write a record after Record returns. If a
+// process may be frozen after its response, Record must write before it returns.
 type Meter interface {
 	// Record records the usage of one completion and assigns it an id. It is called before the
 	// response ends, even if the caller has disconnected. The context outlives the caller and has

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// This file handles routes outside the contract that upstreams serve natively. Responses are edited
-// in place, as for chat.
+// This file handles routes that are outside the contract and that upstreams serve natively.
+// Responses are edited in place, as for chat.
 
 var errNoAnswer = errors.New("the response does not have the format of the route")
 
@@ -34,8 +34,8 @@ func content(route catalog.Route) string {
 	return "data"
 }
 
-// rewriteOther meters a response of these routes. It returns the edits that set the caller's model
-// name and the metered usage.
+// rewriteOther meters a response from these routes. It returns the edits that set the caller's
+// model name and the metered usage.
 func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	edits := make([]jsonedit.Edit, 0, 4)
 	var about, used gjson.Result
@@ -173,11 +173,11 @@ func isTyped(route catalog.Route) bool {
 	return route == catalog.Messages || route == catalog.Responses
 }
 
-// passTyped handles an event of a typed stream. done means that it was the last.
+// passTyped handles an event of a typed stream. done means that it was the last event.
 func (r *relay) passTyped(e event) (done bool, f *failure) {
 	c := r.completion
 	if string(e.data) == "[DONE]" {
-		// The final event must precede it.
+		// The final event must precede the end of the stream.
 		return false, failed(io.ErrUnexpectedEOF)
 	}
 	e.data = jsonedit.ValidUTF8(e.data)

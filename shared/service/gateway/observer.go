@@ -17,10 +17,10 @@ type Observer interface {
 type Completion struct {
 	// Route is "chat" or "completions".
 	Route string
-	// Model is the slug, or empty if the call was rejected before its model was known.
+	// Model is the slug, or empty if the call was rejected before the model was known.
 	Model  string
 	Stream bool
-	// Status is the response's status, or 499 if the caller disconnected before it.
+	// Status is the response's status, or 499 if the caller disconnected before the response.
 	Status int
 	// Code is the code of the error that ended the response or the stream, or empty.
 	Code string

@@ -14,7 +14,7 @@ import (
 )
 
 // count counts a completion as one request against the caller's tier and requires that tokens
-// remain. Its tokens are charged later (see charge). It sets the rate limit headers that client
+// remain. The tokens are charged later (see charge). It sets the rate limit headers that client
 // libraries read. Batch calls leave half of each rate to live calls.
 //
 // Errors: fault.Limited with RetryAfter.
@@ -78,7 +78,7 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	}
 	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
 	if err != nil {
-		// The response is complete and metered. Only the rate is too low.
+		// The response is complete and metered. Only the counted rate is too low.
 		g.config.Logger.LogAttrs(ctx, slog.LevelError, "cannot charge tokens to the rate limit",
 			slog.String("request_id", httpserver.RequestID(ctx)), slog.Any("error", err))
 		return

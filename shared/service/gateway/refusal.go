@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// maxRefusal limits the bytes read from an upstream's error response.
+	// maxRefusal is the maximum number of bytes read from an upstream's error response.
 	maxRefusal  = 64 << 10
 	refusalTime = 5 * time.Second
-	// maxMessage limits the bytes of the upstream's message that the caller sees.
+	// maxMessage is the maximum number of bytes of the upstream's message that the caller sees.
 	maxMessage = 4 << 10
 	// maxRetryAfter caps an upstream's Retry-After, because few limits last longer than an hour.
 	maxRetryAfter = time.Hour
@@ -89,7 +89,7 @@ func readRefusal(body upstream.Body) []byte {
 	return text
 }
 
-// isCallerError reports whether an upstream's status blames the caller.
+// isCallerError reports whether an upstream's status means that the caller is at fault.
 func isCallerError(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
@@ -141,7 +141,7 @@ func sanitized(text, secret string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// errorInAnswer returns the failure for a response with status 200 that contains an error.
+// errorInAnswer returns the failure for a status 200 response that contains an error.
 func errorInAnswer(object gjson.Result, secret string) *failure {
 	code := object.Get("error.code")
 	if !code.Exists() {

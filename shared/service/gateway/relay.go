@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxKeptBuffer is the largest buffer that is reused for another stream, in bytes.
+	// maxKeptBuffer is the size in bytes of the largest buffer that is reused for another stream.
 	maxKeptBuffer = 64 << 10
 	// eventCopies is the maximum number of copies of a large event in memory: as received, joined
 	// to one line, and as forwarded.
 	eventCopies = 3
-	// drainTime and drainReads limit reading after the end of an upstream's stream, which permits
-	// reuse of its connection.
+	// drainTime and drainReads limit reading after the end of an upstream's stream. Reading to the end
+	// permits reuse of the connection.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
 )
@@ -95,7 +95,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 	}
 }
 
-// notStreamed returns the failure for an upstream that responds with one JSON value instead of a
+// notStreamed returns the failure for an upstream that responded with one JSON value instead of a
 // stream, usually an error.
 func (c *completion) notStreamed(answer upstream.Reply, secret string) *failure {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
@@ -115,13 +115,13 @@ type relay struct {
 	completion *completion
 	secret     string
 	body       upstream.Body
-	// started means that a chunk has arrived, and finished that a choice has a finish reason.
+	// started means that a chunk has arrived; finished means that a choice has a finish reason.
 	started, finished bool
 	// passed means that a chunk was forwarded since the last wait.
 	passed bool
 	// id and created are from the first chunk. Chunks made by the gateway repeat them.
 	id, created string
-	// usage is the last chunk that has only a usage; it is sent at the end. usageSent means that
+	// usage is the last chunk that contains only a usage; it is sent at the end. usageSent means that
 	// the last forwarded chunk had a usage.
 	usage     []byte
 	usageSent bool
@@ -131,7 +131,7 @@ type relay struct {
 	prompted string
 }
 
-// pass handles one event. done means that it was the last.
+// pass handles one event. done means that it was the last event.
 func (r *relay) pass(e event) (done bool, f *failure) {
 	if isTyped(r.completion.request.Route) {
 		return r.passTyped(e)

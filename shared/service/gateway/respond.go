@@ -97,8 +97,8 @@ func bodyError(err error) *apierror.Error {
 	}
 }
 
-// writeJSON sends a JSON response. It declares the length, so a client that is still sending knows
-// when the response is complete (see httpserver).
+// writeJSON sends a JSON response. It declares the length, so that a client that is still sending
+// knows when the response is complete (see httpserver).
 func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	header := w.Header()
 	header["Content-Type"] = jsonType
@@ -127,7 +127,7 @@ func encode(value any) ([]byte, error) {
 }
 
 // inTurn wraps a handler whose response is built in memory and stays there until the caller has
-// read it. Accounts take turns, which limits that memory.
+// read it. Accounts take turns, which limits the memory in use.
 func (g *Gateway) inTurn(handle principalHandler) principalHandler {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		return g.answers.Answer(r.Context(), who.Account(), func() error { return handle(w, r, who) })

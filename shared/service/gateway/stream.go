@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// maxUnsent limits the bytes that are collected before a send while more input is available.
+// maxUnsent is the maximum number of bytes collected before a send while more input is available.
 const maxUnsent = 16 << 10
 
 var (
@@ -18,8 +18,8 @@ var (
 )
 
 // streamWriter sends a stream to the caller. It sends the header with the first chunk, so that an
-// earlier failure still gets its own status, or with the first keep-alive if the first chunk is
-// late.
+// earlier failure still gets its own status. If the first chunk is late, it sends the header with
+// the first keep-alive.
 //
 // Only one goroutine may use it. Its own timer is synchronized.
 type streamWriter struct {
@@ -42,7 +42,7 @@ func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bo
 }
 
 // startKeepAlive starts the keep-alives; calling it again has no effect. A keep-alive starts the
-// stream, so call it only when an upstream was found. A nil writer ignores it.
+// stream, so call it only once an upstream has been found. A nil writer ignores it.
 func (s *streamWriter) startKeepAlive() {
 	if s == nil {
 		return

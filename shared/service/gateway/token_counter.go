@@ -25,13 +25,13 @@ type tokenCounter struct {
 	maxTokens int64
 	// maxGenerated is the number of tokens that the completion may generate. It limits estimates.
 	maxGenerated int64
-	// reported is the upstream's last plausible report, and known means that one exists.
-	// implausible means that a report was impossible.
+	// reported is the upstream's last plausible report; known means that one exists. implausible means
+	// that a report was impossible.
 	reported           usage.Counts
 	known, implausible bool
 	// textSince means that text followed the report.
 	textSince bool
-	// text was generated but not counted yet. generated counts the earlier text.
+	// text holds generated text that was not counted yet. generated counts the earlier text.
 	text      []byte
 	generated estimate
 }
@@ -142,8 +142,8 @@ func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf parses a usage object. present means that it has token counts, and ok that they are valid
-// numbers. It ignores invalid details.
+// usageOf parses a usage object. present means that it has token counts; ok means that they are
+// valid numbers. It ignores invalid details.
 func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
 		return usage.Counts{}, false, false

@@ -17,7 +17,7 @@ import (
 // rejection explains why a connection gets no session (docs/contract/realtime.md#rejections).
 type rejection struct {
 	code websocket.StatusCode
-	// reason is sent in the close frame, message in the error before it.
+	// reason is sent in the close frame; message is sent in the error before it.
 	reason, message string
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 type ending struct {
-	// reason is sent in generation_ended, close in the close frame. A client that has left receives
-	// neither.
+	// reason is sent in generation_ended; close is sent in the close frame. A client that has left
+	// receives neither.
 	reason string
 	code   websocket.StatusCode
 	close  string
@@ -44,14 +44,14 @@ var (
 type connection struct {
 	admission admission
 	spending  *spending
-	// most limits the billed seconds; 0 means no limit.
+	// most is the maximum number of billed seconds; 0 means no limit.
 	most    atomic.Int64
 	server  *Server
 	socket  *socket
 	session *session.Session
 	editor  engine.LiveEditor
-	// edits and changes are the server's. If other hardware, which may be slow or hang, edits the
-	// frames, the session has its own.
+	// edits and changes are the server's. The session has its own if other hardware, which may be slow
+	// or hang, edits the frames.
 	edits, changes *ratelimit.Turns
 	// turn is edits or changes while edit holds a turn of one, otherwise nil.
 	turn *ratelimit.Turns
@@ -64,7 +64,7 @@ type connection struct {
 	cut  context.CancelFunc
 
 	began time.Time
-	// frames holds JPEGs of the WebSocket, video holds camera pictures.
+	// frames holds JPEGs from the WebSocket; video holds camera pictures.
 	frames   *newest[[]byte]
 	video    *newest[videoPicture]
 	spares   spares
@@ -142,7 +142,7 @@ func (c *connection) serve() {
 
 	var running sync.WaitGroup
 	running.Go(c.contained("receive", c.receive))
-	// Earlier messages of the client are handled only after this.
+	// Earlier messages from the client are handled only after this.
 	if c.say(startedMessage{"session_started", c.session.ID()}) {
 		running.Go(c.contained("control", c.control))
 		running.Go(c.contained("edit", c.edit))
@@ -176,7 +176,7 @@ func (c *connection) contained(name string, work func()) func() {
 	}
 }
 
-// leave sends the reason of the end and closes the connection.
+// leave sends the reason for the end and closes the connection.
 func (c *connection) leave(why *ending) {
 	if why == endedByClient {
 		_ = c.socket.CloseNow()

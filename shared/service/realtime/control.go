@@ -16,7 +16,7 @@ import (
 
 const enhanceTime = 10 * time.Second
 
-// changeTime limits the engine's preparation of a prompt.
+// changeTime is the timeout for the engine to prepare a prompt.
 const changeTime = 10 * time.Second
 
 // control handles the client's text messages one after another.
@@ -53,7 +53,7 @@ func (c *connection) obey(message clientMessage) {
 	}
 }
 
-// explain returns the client's text for an error, or "".
+// explain returns the error text for the client, or "".
 func (c *connection) explain(err error) string {
 	var wrong *fault.Error
 	switch {

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// maxArrivals limits connections that are being authenticated, and separately connections that are
-	// being rejected. arrivalsByCaller limits both per address. None of them has a valid key yet.
+	// maxArrivals is the maximum number of connections that are being authenticated, and also of
+	// connections that are being rejected. arrivalsByCaller is the maximum of both per address. None
+	// of these connections has a valid key yet.
 	maxArrivals, arrivalsByCaller = 256, 32
 	maxSessions                   = 1000
 )
@@ -24,7 +25,7 @@ func (s *Server) arrive(r *http.Request) (leave func(), ok bool) {
 	return sync.OnceFunc(leave), true
 }
 
-// strangers returns the limits of connections without a session in the same state.
+// strangers returns the limits for connections without a session in the given state.
 func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 	bounds := []ratelimit.OpenLimit{{Name: state, Most: maxArrivals}}
 	if caller := credential.Caller(r.Context()); caller != "" {
@@ -33,8 +34,9 @@ func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 	return bounds
 }
 
-// turnAway rejects a connection that has left the arrivals. Slow rejections have separate limits, so
-// that they do not block arrivals. If a limit is exceeded, the connection is closed without a message.
+// turnAway rejects a connection that no longer counts as an arrival. Slow rejections have separate
+// limits, so that they do not block arrivals. If a limit is exceeded, the connection is closed
+// without a message.
 func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no rejection) {
 	leave, ok := s.crowd.Enter(strangers("refused", r)...)
 	if !ok {

@@ -145,8 +145,8 @@ func (c *connection) editNewest() (send func(), err error) {
 	return func() { c.write(websocket.MessageBinary, encoded) }, nil
 }
 
-// complain sends an error for a frame that cannot be edited. Clients wait for each JPEG, so it reports all
-// of them, but camera frames only once a second.
+// complain sends an error for a frame that cannot be edited. Clients wait for each JPEG, so
+// complain reports all of them. It reports camera frames only once a second.
 func (c *connection) complain(err error) {
 	report := func() { c.say(errorMessage{"error", c.explain(err)}) }
 	if l := c.media(); l != nil {

@@ -14,13 +14,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxDecodes limits concurrent decodings of images. Each one runs a program that may use a few hundred
-// megabytes. An account decodes at most one image at a time (ratelimit.Turns), so that its slow images do
-// not delay other accounts.
+// maxDecodes is the maximum number of images decoded at once. Each decoding runs a program that may
+// use a few hundred megabytes. An account decodes at most one image at a time (ratelimit.Turns), so
+// that its slow images do not delay other accounts.
 const maxDecodes = 2
 
-// changeImage handles a message of type set_image. Either both the image and the prompt (if any) change, or
-// neither. It returns the engine's outcome for both.
+// changeImage handles a message of type set_image. Either both the image and the prompt (if any)
+// change, or neither. It returns the engine's outcome for both changes.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome, err error) {
@@ -43,7 +43,6 @@ func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome,
 	return c.setPrompt(asked)
 }
 
-// setImage sets the editor's image and returns the engine's outcome.
 func (c *connection) setImage(
 	ctx context.Context, image *engine.ReferenceImage,
 ) (outcome engine.Outcome, err error) {
@@ -89,7 +88,7 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engin
 	return c.decode(ctx, data, mime)
 }
 
-// decode waits for the account's turn and decodes an image.
+// decode waits for the account's turn and then decodes an image.
 //
 // Errors: fault.Invalid; fault.Unavailable.
 func (c *connection) decode(ctx context.Context, data []byte, mime string) (*engine.ReferenceImage, error) {
@@ -176,7 +175,7 @@ func checkImage(data []byte) (mime string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// A header may claim sides whose product overflows an integer.
+	// A header may claim a width and a height whose product overflows an integer.
 	if float64(info.Width)*float64(info.Height) > maxImagePixels {
 		return "", fault.New(fault.Invalid, "The image is larger than %d megapixels.", maxImagePixels/1_000_000)
 	}

@@ -126,10 +126,11 @@ func checkFrame(frame []byte) error {
 	return nil
 }
 
-// maxScans limits the scans of a JPEG. Encoders write about ten. A dozen bytes can encode an empty scan for
-// which a decoder must visit every block. A file of the allowed size could occupy a processor for minutes.
+// maxScans is the maximum number of scans in a JPEG. Encoders write about ten. A dozen bytes can
+// encode an empty scan for which a decoder must visit every block. A file of the allowed size could
+// occupy a processor for minutes.
 const maxScans = 100
 
-// scans returns an upper limit of the number of scans: the bytes that start a scan do not appear within a
-// scan (ITU-T T.81, B.1.1.5).
+// scans returns an upper limit for the number of scans. The bytes that start a scan do not appear
+// within a scan (ITU-T T.81, B.1.1.5).
 func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

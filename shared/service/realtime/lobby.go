@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// maxKept limits the kept messages of a waiting client. It is larger than the usual number of first
-// messages.
+// maxKept is the maximum number of messages kept for a waiting client. It is larger than the usual
+// number of first messages.
 const maxKept = 16
 
 var (
@@ -27,8 +27,8 @@ var (
 )
 
 // lobby is a client without a session. It waits in its account's queue
-// (docs/contract/realtime.md#the-queue), or may still ask to. The lobby keeps its messages for the session,
-// except for frames, which would be outdated.
+// (docs/contract/realtime.md#the-queue), or may still ask to wait. The lobby keeps its messages for
+// the session, except for frames, which would be outdated.
 type lobby struct {
 	server    *Server
 	socket    *socket
@@ -37,10 +37,10 @@ type lobby struct {
 	// life ends with the wait, with a rejection or errLeft as its cause. stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes, also in the session that follows.
+	// wire is the context of reads and writes, including those of the session that follows.
 	wire context.Context
 	cut  context.CancelFunc
-	// messages is filled by one goroutine, for the lobby and then for the session.
+	// One goroutine fills messages, for the lobby and then for the session.
 	messages chan received
 	// dropped is closed when no more messages are handled.
 	dropped chan struct{}
@@ -193,7 +193,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	return opened, err
 }
 
-// explain converts the error that ended the wait for the client.
+// explain converts the error that ended the wait into an error for the client.
 func (l *lobby) explain(err error) error {
 	switch {
 	case err == nil:

@@ -8,20 +8,22 @@ import (
 
 // Limits of a client's messages. A larger message ends the session with status 1009.
 const (
-	// maxFrame limits a frame in bytes, and maxFramePixels in pixels: 1920x1080 plus the rows that
-	// codecs add.
+	// maxFrame is the maximum size of a frame in bytes; maxFramePixels is the maximum in pixels:
+	// 1920x1080 plus the rows that codecs add.
 	maxFrame       = 2 << 20
 	maxFramePixels = 1920 * 1088
-	// maxFrameMemory limits the memory for decoding a frame, in bytes. The largest frame needs 40 MB
-	// if it is progressive and not subsampled.
+	// maxFrameMemory is the maximum memory for decoding a frame, in bytes. The largest frame needs 40
+	// MB if it is progressive and not subsampled.
 	maxFrameMemory = 48 << 20
-	// maxImage limits a reference image in bytes, and maxImagePixels in pixels.
+	// maxImage is the maximum size of a reference image in bytes; maxImagePixels is the maximum in
+	// pixels.
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
-	// maxText limits a text message in bytes. It allows an image in base64 and a prompt in which
-	// every character is escaped.
+	// maxText is the maximum size of a text message in bytes. It allows an image in base64 and a
+	// prompt in which every character is escaped.
 	maxText = maxImage/3*4 + 128<<10
-	// maxPrompt limits a prompt in code points (docs/contract/realtime.md#messages-of-the-client).
+	// maxPrompt is the maximum length of a prompt in code points
+	// (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000
 )
 

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// reportTime limits the time of a report, because the end of a session waits for it.
+// reportTime is the timeout for a report, because the end of a session waits for it.
 const reportTime = time.Second
 
 // meter reports the durations of sessions, every Times.Usage and at the end of each session.

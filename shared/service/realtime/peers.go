@@ -25,27 +25,29 @@ import (
 const (
 	// forwardedHeader marks a request from another instance, because requests are forwarded only once.
 	forwardedHeader = "X-Cutroom-Passed-On"
-	// maxForwarded limits the requests that are being forwarded, maxForwardedByCaller the requests of
-	// one address.
+	// maxForwarded is the maximum number of requests being forwarded; maxForwardedByCaller is the
+	// maximum per address.
 	maxForwarded, maxForwardedByCaller = 1000, 200
 	// peerDial and peerHeader limit how long an instance may take to accept a connection and to
 	// respond.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
-	// peerFresh is the cache time of an instance's address, maxKnown the maximum number of addresses.
+	// peerFresh is how long an instance's address is cached; maxKnown is the maximum number of
+	// addresses.
 	peerFresh, maxKnown = 5 * time.Second, 1000
 )
 
-// errNoPeer means that no instance has the room any more.
+// errNoPeer means that no instance has the room anymore.
 var errNoPeer = errors.New("realtime: no instance has the room")
 
-// peers finds the instances of rooms, and forwards requests to them. A room's name contains the epoch of
-// its instance. The store has the instance's address, so callers cannot choose an address.
+// peers finds the instances that run rooms, and forwards requests to them. A room's name contains
+// the epoch of its instance. The store has the instance's address, so callers cannot choose an
+// address.
 type peers struct {
 	sessions  *session.Instance
 	now       func() time.Time
 	logger    *slog.Logger
 	transport *http.Transport
-	// lookups limits reads of the store, because callers need no key to name a room.
+	// lookups limits the rate of store reads, because callers need no key to name a room.
 	lookups *rate.Limiter
 
 	mu    sync.Mutex
@@ -69,8 +71,8 @@ func newPeers(c Config) *peers {
 	}
 }
 
-// find returns the address of the room's instance. It is empty for this instance, and for a name
-// that is invalid.
+// find returns the address of the room's instance. The address is empty for this instance and for
+// an invalid name.
 //
 // Errors: errNoPeer; fault.Unavailable.
 func (p *peers) find(ctx context.Context, name string) (address string, err error) {
@@ -110,8 +112,8 @@ func (p *peers) find(ctx context.Context, name string) (address string, err erro
 	return found.address, nil
 }
 
-// forward sends a request to the instance of the room, and reports whether it has responded. It calls gone
-// to respond if no instance has the room.
+// forward sends a request to the instance of the room, and reports whether it has responded. If no
+// instance has the room, it calls gone to respond.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, name string, gone func()) bool {
 	if r.Header.Get(forwardedHeader) != "" || s.config.WebRTC.Rooms.Find(name) != nil {
 		return false
@@ -154,8 +156,8 @@ func cannotReach(w http.ResponseWriter) {
 	writeDetail(w, http.StatusServiceUnavailable, "The room is currently unreachable. Try again.")
 }
 
-// withoutQuery returns a request without its query, so that the library does not parse it: it may have
-// 20,000 parameters and an unverified token.
+// withoutQuery returns a request without its query, so that the library does not parse the query:
+// it may have 20,000 parameters and an unverified token.
 func withoutQuery(r *http.Request) *http.Request {
 	at := *r.URL
 	at.RawQuery = ""
@@ -163,8 +165,8 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy returns a handler that forwards a request (including upgrades) with the query to an address. It removes
-// the fields that the response has from set.
+// proxy returns a handler that forwards a request (including upgrades) with the query to an
+// address. It removes the response's fields from set.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{

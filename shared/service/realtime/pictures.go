@@ -11,8 +11,9 @@ import (
 const imageSide = 384
 
 type Pictures interface {
-	// Still returns the first picture of a file, with pixels as in engine.ReferenceImage and a longer side
-	// of at most side. The decoder is a separate, limited program, so the bytes cannot harm this process.
+	// Still returns the first frame of a file, with pixels as in engine.ReferenceImage and a longer
+	// side of at most side. The decoder is a separate, limited program, so the bytes cannot harm this
+	// process.
 	//
 	// Errors: fault.Invalid if it cannot be decoded; fault.Unavailable.
 	Still(ctx context.Context, data []byte, mime string, side int) (pixels []byte, size catalog.Size, err error)

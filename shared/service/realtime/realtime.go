@@ -50,7 +50,7 @@ type Blobs interface {
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// Usage collects the use of sessions, like a usage.Writer.
+// Usage collects the usage of sessions, like a usage.Writer.
 type Usage interface {
 	Record(ctx context.Context, record usage.Record) error
 }
@@ -70,7 +70,7 @@ type Config struct {
 	Blobs Blobs
 	// Usage receives the seconds of sessions. It must work until Run returns.
 	Usage Usage
-	// Budgets limits sessions; nil without budgets. It must work until Run returns.
+	// Budgets limits sessions; nil means no budgets. It must work until Run returns.
 	Budgets Budgets
 	Engine  engine.LiveEngine
 	// Pictures decodes reference images. If it is nil, they are rejected.
@@ -81,13 +81,14 @@ type Config struct {
 	WebRTC *WebRTC
 	// Origins lists the origins of pages that may open sessions.
 	Origins httpserver.Origins
-	// Edits limits concurrent edits of frames. 0 means the number of the scheduler's processors minus
-	// one (httpserver.SpareProcessor).
+	// Edits is the maximum number of frames edited at once. 0 means one less than the scheduler's
+	// processors (httpserver.SpareProcessor).
 	Edits int
-	// TextMemory limits the bytes of an account's unhandled text messages over 64 KiB. 0 means three
-	// messages of the maximum size. All accounts together may use three times as much.
+	// TextMemory is the maximum total size in bytes of an account's unhandled text messages over 64
+	// KiB. 0 means three messages of the maximum size. All accounts together may use three times as
+	// much.
 	TextMemory int64
-	// Times holds time limits of a connection. Zero fields are taken from DefaultTimes.
+	// Times holds the time limits for a connection. Zero fields are taken from DefaultTimes.
 	Times Times
 	// Now is the clock of credentials, budgets and idle clients. The duration of a session uses the
 	// monotonic clock.
@@ -96,9 +97,9 @@ type Config struct {
 }
 
 type Times struct {
-	// Ping is the interval of pings, Pong the time limit for the reply.
+	// Ping is the interval between pings; Pong is the time limit for the reply.
 	Ping, Pong time.Duration
-	// Idle limits the time without a message from the client.
+	// Idle is the maximum time without a message from the client.
 	Idle  time.Duration
 	Write time.Duration
 	// Close limits how long a client may take to read the last message, and then to answer the close.
@@ -111,8 +112,8 @@ type Times struct {
 	// Usage is the interval at which the usage of open sessions is reported. A crash loses the usage
 	// of at most this time.
 	Usage time.Duration
-	// Image limits reading and setting an image, Decode limits decoding it. A regular image of the
-	// maximum size takes about a second.
+	// Image is the timeout for reading and setting an image; Decode is the timeout for decoding it. A
+	// regular image of the maximum size takes about a second.
 	Image, Decode time.Duration
 	// Drain limits how long sessions may take to end when the server stops.
 	Drain time.Duration
@@ -146,19 +147,20 @@ func (t Times) withDefaults() Times {
 // the background work.
 type Server struct {
 	config Config
-	// edits limits concurrent edits of frames. Accounts take turns, whatever their number of sessions.
+	// edits limits how many frames are edited at once. Accounts take turns, regardless of how many
+	// sessions they have.
 	edits *ratelimit.Turns
-	// changes limits concurrent preparations of prompts and images to half the number of edits, so that
-	// a flood of prompts leaves processors for frames.
+	// changes limits how many prompts and images are prepared at once to half the number of edits, so
+	// that a flood of prompts leaves processors for frames.
 	changes *ratelimit.Turns
-	// decodes limits concurrent decodings of reference images. Accounts take turns.
+	// decodes limits how many reference images are decoded at once. Accounts take turns.
 	decodes *ratelimit.Turns
 	texts   *texts
 	meter   *meter
 
 	// crowd counts connections and sessions.
 	crowd ratelimit.Open
-	// peers forwards requests to the other instances. Forwarded requests end with forwarding.
+	// peers forwards requests to other instances. Forwarded requests end with forwarding.
 	peers         *peers
 	forwarding    context.Context
 	endForwarding context.CancelFunc
@@ -216,8 +218,8 @@ func (s *Server) begin() bool {
 // guest is a client that has a session or waits for one.
 type guest interface {
 	key() credential.Hash
-	// revoke ends the session or wait because the key was revoked, leaves because the server is
-	// stopping. hangUp closes the connection without a message.
+	// revoke ends the session or wait because the key was revoked; leaves ends it because the server
+	// is stopping. hangUp closes the connection without a message.
 	revoke()
 	leaves()
 	hangUp()

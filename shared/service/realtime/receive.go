@@ -11,11 +11,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pace limits the rate of a client's text messages.
+// pace limits how fast a client may send text messages.
 type pace struct {
-	// messages limits all messages. A client that exceeds it loses its session.
+	// messages applies to all messages. A client that exceeds this rate loses its session.
 	messages *rate.Limiter
-	// changes limits messages that change something. Excess messages are rejected.
+	// changes applies to messages that change something. Excess messages are rejected.
 	changes *rate.Limiter
 }
 

@@ -18,7 +18,7 @@ import (
 // Paths returns the server's paths. Prefixes end with a slash.
 func Paths() []string { return []string{Path, room.Path, watchPath} }
 
-// Pattern returns the pattern of a path, or "" if this server does not serve the path.
+// Pattern returns the pattern for a path, or "" if this server does not serve the path.
 func (s *Server) Pattern(path string) string {
 	switch {
 	case path == Path:

@@ -24,7 +24,7 @@ const spendAgain = time.Second
 type spending struct {
 	budgets  Budgets
 	admitted admission
-	// piece covers the seconds of the session between from and until.
+	// piece covers the session's seconds between from and until.
 	piece       *budget.Reservation
 	from, until int64
 }

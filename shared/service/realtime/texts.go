@@ -12,15 +12,15 @@ import (
 // larger.
 const smallText = 64 << 10
 
-// defaultTextMemory limits the bytes of an account's larger messages that are not handled yet: three of the
-// maximum size. Decoding adds a few bytes per byte.
+// defaultTextMemory is the maximum number of bytes of an account's larger unhandled messages: three
+// of the maximum size. Decoding adds a few bytes per byte.
 const defaultTextMemory = 3 * maxText
 
 // accountsOfTexts is the number of accounts that may use their full memory concurrently.
 const accountsOfTexts = 3
 
-// returnedPeak is the peak in bytes from which the memory of texts is returned to the system as soon as all
-// are released. By default this would take minutes.
+// returnedPeak is a peak in bytes. From this peak on, the memory is returned to the system as soon
+// as all texts are released. By default this would take minutes.
 const returnedPeak = 32 << 20
 
 // errTexts means that the memory for text messages is used up.
@@ -37,7 +37,7 @@ type texts struct {
 	accounts map[string]int64
 }
 
-// newTexts limits the bytes for each account; 0 means the default.
+// newTexts returns texts with a limit in bytes for each account; 0 means the default.
 func newTexts(perAccount int64) *texts {
 	return &texts{perAccount: cmp.Or(perAccount, defaultTextMemory), accounts: map[string]int64{}}
 }

@@ -29,7 +29,7 @@ type live struct {
 	room  *room.Room
 	codec *vp8.Codec
 	work  sync.WaitGroup
-	// complaints limits the errors for frames that cannot be edited.
+	// complaints limits how often errors about frames that cannot be edited are sent.
 	complaints rate.Sometimes
 	// started is true once an edited frame was sent.
 	started bool
@@ -135,7 +135,7 @@ func (c *connection) closeLive() {
 	}
 }
 
-// videoPicture is a camera picture with its frame.
+// videoPicture is a decoded camera picture and its encoded frame.
 type videoPicture struct {
 	*engine.Picture
 	frame room.Frame

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// apply applies an overlay to a document (OpenAPI Overlay 1.0.0). It supports only JSONPaths of names and
-// list indexes, which select a single value. A complete library would add a second YAML parser and
-// megabytes to every function. A missing target is an error.
+// apply applies an overlay to a document (OpenAPI Overlay 1.0.0). It supports only JSONPaths that
+// consist of names and list indexes and select a single value. A complete library would add a
+// second YAML parser and megabytes to every function. A missing target is an error.
 func apply(document, overlay object) (object, error) {
 	actions, _ := overlay.get("actions").([]any)
 	var result any = document
@@ -90,7 +90,7 @@ func change(value any, path []any, action object) (any, error) {
 	return nil, fmt.Errorf("the segment %v is neither a name nor an index", path[0])
 }
 
-// merge updates a value: objects are merged, lists joined, anything else is replaced.
+// merge updates a value: objects are merged, lists are joined, and anything else is replaced.
 func merge(value, update any) any {
 	switch update := update.(type) {
 	case object:

@@ -105,8 +105,8 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		}
 	}
 	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
-		// Generated clients always send a default. The service would reject it without the field that
-		// this one depends on.
+		// Generated clients always send a default. The service would reject the default without the field
+		// on which this one depends.
 		add("default", field.Default)
 	}
 	return s

@@ -1,6 +1,6 @@
-// Package openapi builds the OpenAPI document of both services. openapi.yaml is a valid document with
-// examples. An OpenAPI Overlay adapts it to a deployment: deploy.overlay.yaml for names and settings, and
-// generated actions for the paths of the catalog's models.
+// Package openapi builds the OpenAPI document of both services. openapi.yaml is a valid document
+// with examples. An OpenAPI Overlay adapts it to a deployment: deploy.overlay.yaml for names and
+// settings, and generated actions for the catalog models' paths.
 package openapi
 
 import (
@@ -20,10 +20,10 @@ var overlaySource string
 
 type Deploy struct {
 	Catalog *catalog.Catalog
-	// Routes lists the routes whose paths end in the name of a model.
+	// Routes lists the routes whose paths end in a model's name.
 	Routes       []ModelRoute
 	InferenceURL string
-	// MaxBody limits a request's body, in bytes.
+	// MaxBody is the maximum size of a request's body, in bytes.
 	MaxBody int64
 }
 
@@ -51,7 +51,7 @@ func Document(d Deploy) ([]byte, error) {
 	return json.Marshal(d.ordered(document, base))
 }
 
-// ordered returns the document with the paths of models at the positions of their examples.
+// ordered returns the document with the models' paths at the positions of their examples.
 func (d Deploy) ordered(document, base object) object {
 	paths := slices.Clone(document.object("paths"))
 	rank := func(path string) int {

@@ -38,7 +38,7 @@ type request struct {
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
-// content unmarshals a text from a string, null, an object with a text, or a list of parts.
+// content unmarshals text from a string, null, an object with text, or a list of parts.
 type content string
 
 func (c *content) UnmarshalJSON(text []byte) error {
@@ -154,8 +154,8 @@ func (s *Server) fill(r *reply, q *request) error {
 	return s.generate(r, text, limit, stop)
 }
 
-// called returns the tool to call, or nil. It is the tool in tool_choice, or else the first tool
-// until a tool has returned a result.
+// called returns the tool to call, or nil. The tool is the one in tool_choice; otherwise it is the
+// first tool, until a tool has returned a result.
 func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool
@@ -173,7 +173,7 @@ func (q *request) called(r *reply) (*tool, error) {
 	return &q.Tools[0], nil
 }
 
-// quoted returns the start of a text, on one line and in quotation marks.
+// quoted returns the start of a text on one line, in quotation marks.
 func quoted(text string) string {
 	const shown = 200
 	if text = strings.Join(strings.Fields(text), " "); len(text) > shown {
@@ -193,11 +193,11 @@ type reply struct {
 	completion, tool bool
 	asked            string
 	promptIDs        []int
-	// function is the function to call with the text as its arguments. If it is empty, the text is
-	// the content.
+	// function is the function to call with the text as its arguments. If function is empty, the text
+	// is the content.
 	function, callID string
-	// pieces are streamed one after another. Each is the text of one token, or of several if they
-	// share a character.
+	// pieces are streamed one after another. Each piece is the text of one token, or of several tokens
+	// that share a character.
 	pieces []string
 	ids    []int
 	// finish is the finish reason: "stop", "tool_calls" or "length".

@@ -1,4 +1,4 @@
-// Package demomodel is a small model server for first runs and tests, with the interface of OpenAI.
+// Package demomodel is a small model server for first runs and tests, with OpenAI's interface.
 //
 // It has no language model. It composes each reply from the request and says so. The same request
 // always gets the same reply. Tool arguments and structured output match their JSON Schema, limits
@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// Model is the name of the only model. Requests may use any other name, too.
+	// Model is the name of the only model. Requests may use any other name too.
 	Model         = "cutroom-echo"
 	ContextLength = 32768 // tokens of prompt and completion together
 	MaxOutput     = 4096  // tokens of a reply
 	maxBody       = 32 << 20
-	// maxRequestValues limits the values and names in a request. Each takes up to 200 bytes of
-	// memory.
+	// maxRequestValues is the maximum number of values and names in a request. Each takes up to 200
+	// bytes of memory.
 	maxRequestValues = 40_000
-	// maxChoices limits the replies of a call over all of its prompts.
+	// maxChoices is the maximum number of replies in a call, over all of its prompts.
 	maxChoices = 128
 )
 
@@ -61,8 +61,8 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	sendJSON(w, http.StatusOK, object{"object": "list", "data": []object{model}})
 }
 
-// handle decodes the body for a route. It sends the route's error or response; a nil response was
-// already sent.
+// handle decodes the body for a route. It sends the route's error or response. A nil response means
+// that the route has already responded.
 func handle[T any](route func(w http.ResponseWriter, q *T) (object, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q T

@@ -17,7 +17,7 @@ var unsupported = []string{
 // supports type, enum, const, properties, required and items. Without a schema, it returns an empty
 // object.
 //
-// Errors: the schema is invalid, or uses another keyword that restricts values.
+// Errors: the schema is invalid or uses another keyword that restricts values.
 func exampleOf(text json.RawMessage) (string, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return "{}", nil

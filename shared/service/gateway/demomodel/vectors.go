@@ -17,12 +17,12 @@ const (
 	dimensions    = 256 // default size of an embedding
 	maxDimensions = 4096
 	maxTexts      = 2048
-	// maxNumbers limits the texts times the dimensions of a call.
+	// maxNumbers is the maximum product of a call's texts and dimensions.
 	maxNumbers = maxTexts * dimensions
 )
 
-// vector counts the words of a text in hashed dimensions and normalizes the result to length 1.
-// Texts with common words have similar vectors.
+// vector counts a text's words in hashed dimensions and normalizes the result to length 1. Texts
+// with common words have similar vectors.
 func vector(text string, size int) []float32 {
 	v := make([]float32, size)
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {

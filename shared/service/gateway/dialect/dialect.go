@@ -78,13 +78,13 @@ type walk struct {
 	// call is the open or the last call. calls is their number.
 	call  openCall
 	calls int64
-	// before has the indexes of earlier calls, and ids their ids.
+	// before holds the indexes of earlier calls; ids holds their ids.
 	before map[int64]bool
 	ids    map[string]bool
-	// finish is the finish reason, and stop the stop sequence.
+	// finish is the finish reason; stop is the stop sequence.
 	finish, stop string
-	// wantsLogprobs means that the caller asked for the probabilities of tokens. logprobs holds
-	// those of the next text as elements of an array.
+	// wantsLogprobs means that the caller asked for token probabilities. logprobs holds those of the
+	// next text, as array elements.
 	wantsLogprobs bool
 	logprobs      []byte
 }
@@ -95,8 +95,8 @@ type openCall struct {
 	id    string
 }
 
-// maxCalls limits the function calls of a response. In both dialects each call takes hundreds of
-// times the bytes of an empty one.
+// maxCalls is the maximum number of function calls in a response. In both dialects each call takes
+// hundreds of times the bytes of an empty one.
 const maxCalls = 1000
 
 var errManyCalls = fmt.Errorf("the response calls more than %d functions", maxCalls)
@@ -150,7 +150,7 @@ func (w *walk) choice(choice gjson.Result) error {
 	return nil
 }
 
-// addLogprobs stores the probabilities of tokens until their text arrives.
+// addLogprobs stores token probabilities until their text arrives.
 func (w *walk) addLogprobs(tokens gjson.Result) {
 	if !tokens.IsArray() {
 		return
@@ -224,7 +224,7 @@ func (w *walk) callsOf(calls gjson.Result) error {
 }
 
 // isNew reports whether a call differs from the earlier ones. Some servers send all calls of a turn
-// with the same index. Then a new id with a name starts another call.
+// with the same index. In that case, a new id with a name starts another call.
 func (w *walk) isNew(index int64, call gjson.Result) bool {
 	if !w.before[index] {
 		return true

@@ -16,11 +16,11 @@ type Messages struct {
 	call  Call
 	stops []string
 	walk  walk
-	// out is the output. whole means a complete response instead of events.
+	// out is the output. whole means that the output is a complete response instead of events.
 	out   []byte
 	whole bool
-	// started means that the first event was written. block is the index of the open or the next
-	// block.
+	// started means that the first event was written. block is the index of the open block or of the
+	// next one.
 	started bool
 	block   int
 	kind    kind
@@ -79,8 +79,8 @@ func (m *Messages) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	return m.out, err
 }
 
-// begin appends the first event once. It has no usage, because the prompt's tokens are known only
-// at the end.
+// begin appends the first event once. The event has no usage, because the prompt's tokens are known
+// only at the end.
 func (m *Messages) begin() {
 	if m.started {
 		return
@@ -238,8 +238,8 @@ func (m *Messages) shut() {
 	m.out = append(append(m.out, input(m.arguments)...), '}')
 }
 
-// input returns the arguments of a call as an object. Arguments that are not an object become its
-// only member.
+// input returns a call's arguments as an object. Arguments that are not an object become its only
+// member.
 func input(arguments []byte) string {
 	text := gjson.Parse(`"` + string(arguments) + `"`).Str
 	if text == "" {

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// maxStops limits the stop sequences of a chat (docs/contract/limits.md).
+// maxStops is the maximum number of stop sequences in a chat (docs/contract/limits.md).
 const maxStops = 4
 
 func (m *Messages) Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error) {
@@ -47,7 +47,7 @@ type messagesWriter struct {
 	row *catalog.Inference
 }
 
-// field writes a top-level field other than the messages.
+// field writes a top-level field other than messages.
 func (w *messagesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "messages", "system":
@@ -107,11 +107,11 @@ func (w *messagesWriter) contextManagement(value gjson.Result) {
 	})
 }
 
-// The largest thinking budgets, in tokens, that become a low or medium effort.
+// The largest thinking budgets, in tokens, that count as low or medium effort.
 const lowBudget, mediumBudget = 4096, 16384
 
-// thinking writes whether the model reasons: as a template option if the row's templates have one,
-// otherwise as an effort.
+// thinking writes whether the model reasons. It writes a template option if the row's templates
+// have one, otherwise an effort.
 func (w *messagesWriter) thinking(value gjson.Result) {
 	budget := value.Get("budget_tokens")
 	w.members(value, "thinking", func(name string, _ gjson.Result) {

@@ -60,11 +60,11 @@ func (w *messagesWriter) toolChoice(value gjson.Result) {
 	}
 }
 
-// failedResult precedes the content of a failed result, because chat's tool messages have no error
-// flag.
+// failedResult is put before the content of a failed result, because chat's tool messages have no
+// error flag.
 const failedResult = "The tool failed:\n"
 
-// toolResult writes a tool message. It returns the number of pictures to write in the next message.
+// toolResult writes a tool message. It returns the number of images to write in the next message.
 func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures int) {
 	var id, content, failed gjson.Result
 	w.members(block, place, func(name string, value gjson.Result) {
@@ -104,7 +104,7 @@ func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures 
 	return pictures
 }
 
-// resultParts writes the text blocks of a result and counts its pictures.
+// resultParts writes a result's text blocks and counts its images.
 func (w *messagesWriter) resultParts(content gjson.Result, place, note string) (pictures int) {
 	w.list("content", func() {
 		if note != "" {
@@ -128,7 +128,7 @@ func (w *messagesWriter) resultParts(content gjson.Result, place, note string) (
 	return pictures
 }
 
-// pictures writes the pictures of a result after a text that identifies the call.
+// pictures writes a result's images after a text that identifies the call.
 func (w *messagesWriter) pictures(result gjson.Result, place string) {
 	content := result.Get("content")
 	if !content.IsArray() {

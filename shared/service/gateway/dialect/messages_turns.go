@@ -82,7 +82,7 @@ func (w *messagesWriter) message(i int, value gjson.Result) {
 }
 
 // user writes a message of blocks: first the tool results as separate messages, then the other
-// blocks. Pictures in results follow with the other blocks, because few servers accept them in a
+// blocks. Images in results follow with the other blocks, because few servers accept images in a
 // tool message.
 func (w *messagesWriter) user(content gjson.Result, place string) {
 	others, pictures := 0, 0

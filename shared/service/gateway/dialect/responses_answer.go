@@ -19,8 +19,8 @@ type Responses struct {
 	call Call
 	// sent has the request fields that the response repeats, as JSON.
 	sent map[string]string
-	// spaces maps names in the chat to the functions of namespaces. customs has the names of tools
-	// whose input is a text.
+	// spaces maps names in the chat to the functions of namespaces. customs contains the names of
+	// tools whose input is text.
 	spaces  map[string]function
 	customs map[string]bool
 	walk    walk
@@ -28,13 +28,13 @@ type Responses struct {
 	out     []byte
 	whole   bool
 	started bool
-	// sequence numbers the events, and output the items.
+	// sequence numbers the events; output numbers the items.
 	sequence, output int
 	// items holds the complete items. text is the open item's text as JSON without quotes. logprobs
-	// holds the probabilities of its tokens as elements of an array.
+	// holds its token probabilities as array elements.
 	items, text, logprobs []byte
 	kind                  kind
-	// custom means that the open item calls a tool whose input is a text.
+	// custom means that the open item calls a tool whose input is text.
 	custom       bool
 	callID, name string
 	// space is the namespace of the called function, or empty.
@@ -64,8 +64,8 @@ func (r *Responses) remember(name string, value gjson.Result) {
 	}
 }
 
-// Held returns the number of bytes buffered until the stream ends: the output so far, and the
-// repeated fields.
+// Held returns the number of bytes that are buffered until the stream ends: the output so far, and
+// the repeated fields.
 func (r *Responses) Held() int {
 	held := len(r.items) + len(r.text) + len(r.logprobs)
 	for _, value := range r.sent {
@@ -255,7 +255,7 @@ func (r *Responses) part(out []byte) []byte {
 	return append(out, `"}`...)
 }
 
-// place appends the position of an event's part.
+// place appends the position of the part that an event describes.
 func (r *Responses) place() {
 	r.out = append(append(append(r.out, `,"item_id":"`...), r.itemID()...), `","output_index":`...)
 	r.out = strconv.AppendInt(r.out, int64(r.output), 10)

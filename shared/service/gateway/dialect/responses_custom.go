@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Custom tools of Responses take a text instead of arguments. Model servers lack such tools, so in
-// a chat each is a function with one text parameter.
+// Custom tools in Responses take text instead of arguments. Model servers lack such tools, so each
+// becomes a chat function with one text parameter.
 
 const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
@@ -41,8 +41,8 @@ func (w *responsesWriter) custom(tool gjson.Result, place string) {
 	})
 }
 
-// freeText returns the text in the arguments of a custom tool call. Both are JSON without quotes.
-// Arguments of another form are returned unchanged.
+// freeText returns the text from the arguments of a custom tool call. The text and the arguments
+// are JSON without quotes. Arguments of another form are returned unchanged.
 func freeText(arguments []byte) string {
 	text := gjson.Parse(`"` + string(arguments) + `"`).Str
 	if object, ok := jsonedit.ParseObject([]byte(text)); ok {

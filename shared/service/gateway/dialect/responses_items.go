@@ -43,7 +43,7 @@ func (w *responsesWriter) input(input, instructions gjson.Result) {
 	w.finish()
 }
 
-// systemText returns the texts of a system message. ok is false if it has anything else.
+// systemText returns the texts of a system message. ok is false if it contains anything else.
 func systemText(item gjson.Result) (all []gjson.Result, ok bool) {
 	role, content := item.Get("role").Str, item.Get("content")
 	if role != "system" && role != "developer" {
@@ -222,7 +222,7 @@ func (w *responsesWriter) answered(content gjson.Result, place string) {
 	})
 }
 
-// thought collects the text of a reasoning item, or its summary if it has no text.
+// thought collects the text of a reasoning item, or its summary if the item has no text.
 func (w *responsesWriter) thought(item gjson.Result, place string) {
 	before := len(w.thoughts)
 	for _, name := range []string{"content", "summary"} {

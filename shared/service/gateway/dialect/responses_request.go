@@ -32,15 +32,15 @@ type responsesWriter struct {
 	said, thoughts []gjson.Result
 	calls          []gjson.Result
 	refusal        gjson.Result
-	// spaces maps names in the chat to the functions of namespaces. spelled is the number of bytes
-	// of namespaces that the functions repeat.
+	// spaces maps names in the chat to the functions of namespaces. spelled is the number of namespace
+	// bytes that the functions repeat.
 	spaces  map[string]function
 	spelled int
-	// customs has the names of tools whose input is a text. wantsLogprobs means that the caller
-	// asks for the probabilities of tokens.
+	// customs contains the names of tools whose input is text. wantsLogprobs means that the caller
+	// asks for token probabilities.
 	customs       map[string]bool
 	wantsLogprobs bool
-	// pictures lists the pictures of results, which follow in a user message.
+	// pictures lists the images in results, which follow in a user message.
 	pictures []picture
 }
 
@@ -48,8 +48,8 @@ type responsesWriter struct {
 func (w *responsesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "input", "instructions", "store", "background", "client_metadata", "max_tool_calls", "metadata":
-		// The response repeats metadata. Client metadata is for the client. A limit of built-in
-		// tools has no effect without such tools.
+		// The response repeats metadata. Client metadata is for the client. A limit for built-in tools
+		// has no effect without such tools.
 	case "model", "stream", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
 		"service_tier", "temperature", "top_p", "user":
 		w.raw(name, value.Raw)

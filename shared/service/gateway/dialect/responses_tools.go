@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxSpelled limits the bytes of repeated namespaces: in a chat, each function repeats the name and
-// the description of its namespace.
+// maxSpelled is the maximum number of bytes of repeated namespaces. In a chat, each function
+// repeats the name and the description of its namespace.
 const maxSpelled = 1 << 20
 
 type function struct{ space, name string }
@@ -49,8 +49,8 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	}
 }
 
-// function writes a function. If it is in a namespace, its name and description start with those of
-// the namespace.
+// function writes a function. If the function is in a namespace, its name and description start
+// with the namespace's.
 func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.Result) {
 	if w.spelled += len(space.Get("name").Str) + len(space.Get("description").Str); w.spelled > maxSpelled {
 		w.reject(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for this many functions.", place)
@@ -133,7 +133,7 @@ type picture struct {
 	place      string
 }
 
-// showPictures writes the pictures of results as a user message, because few servers accept them in
+// showPictures writes the images in results as a user message, because few servers accept images in
 // a tool message.
 func (w *responsesWriter) showPictures() {
 	if len(w.pictures) == 0 {

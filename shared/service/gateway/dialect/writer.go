@@ -11,7 +11,7 @@ import (
 type writer struct {
 	out     []byte
 	problem *apierror.Error
-	// comma means that the next member or element needs a comma before it.
+	// comma means that a comma must precede the next member or element.
 	comma bool
 }
 
@@ -115,7 +115,7 @@ func (w *writer) elements(array gjson.Result, place string, yield func(i int, va
 // inside returns a JSON string without its quotes.
 func inside(value gjson.Result) string { return value.Raw[1 : len(value.Raw)-1] }
 
-// below joins the path of an object with the name of a member.
+// below joins an object's path with a member's name.
 func below(place, name string) string {
 	if place == "" {
 		return name
@@ -165,7 +165,7 @@ func (w *writer) call(id, name, arguments string) {
 	})
 }
 
-// namedChoice writes the choice of a function. name is JSON.
+// namedChoice writes a tool choice that names a function. name is JSON.
 func (w *writer) namedChoice(name string) {
 	w.inner("tool_choice", func() {
 		w.raw("type", `"function"`)

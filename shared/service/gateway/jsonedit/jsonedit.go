@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// MaxDepth limits the nesting of arrays and objects. Model servers fail at about a thousand
-	// levels, and some of them crash.
+	// MaxDepth is the maximum nesting depth of arrays and objects. Model servers fail at about a
+	// thousand levels, and some of them crash.
 	MaxDepth = 128
 	// maxCopy is the size of the largest text that Reader copies, in bytes.
 	maxCopy = 64 << 10
@@ -70,8 +70,8 @@ func (e Edited) Bytes() []byte {
 	return out.Bytes()
 }
 
-// Reader returns a reader of the edited text. It copies a short text, because the buffer of a short
-// text may be reused while an abandoned call still writes it.
+// Reader returns a reader of the edited text. It copies a short text, because its buffer may be
+// reused while an abandoned call still writes the text.
 func (e Edited) Reader() io.Reader {
 	if len(e.text) <= maxCopy {
 		return bytes.NewReader(e.Bytes())
@@ -84,7 +84,7 @@ func (e Edited) Reader() io.Reader {
 	return io.MultiReader(append(pieces, bytes.NewReader(e.text[at:]))...)
 }
 
-// CopyTo writes the edited text to a writer that remembers its first error.
+// CopyTo writes the edited text to a writer, which must remember its first error.
 func (e Edited) CopyTo(w io.Writer) {
 	at := 0
 	for _, change := range e.edits {
@@ -136,7 +136,7 @@ func Quote(text string) []byte {
 // unsafeString converts bytes without copying them. They must not change while the string is used.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// ParseObject parses a text as one JSON object. ok is false for other texts and for those nested
+// ParseObject parses a text as one JSON object. ok is false for other texts and for texts nested
 // deeper than MaxDepth: gjson uses a stack frame per level, so megabytes of brackets would crash
 // the process. The Index of the result and its members counts from the start of the text.
 func ParseObject(text []byte) (object gjson.Result, ok bool) {
@@ -169,8 +169,8 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-// EndOfString returns the index of the quote that closes the string at start, or len(body) if none
-// does.
+// EndOfString returns the index of the quote that closes the string at start, or len(body) if the
+// string is not closed.
 func EndOfString(body []byte, start int) int {
 	for i := start + 1; ; i++ {
 		quote := bytes.IndexByte(body[i:], '"')

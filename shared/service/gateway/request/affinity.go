@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// maxBeginningText limits the hashed bytes of each text, and maxBeginning the sum for all texts.
-	// Calls with such a long common prefix share their cache.
+	// maxBeginningText is the maximum number of hashed bytes of each text; maxBeginning is the maximum
+	// for all texts. Calls with such a long common prefix share their cache.
 	maxBeginningText = 16 << 10
 	maxBeginning     = 64 << 10
-	// promptBeginning limits the hashed bytes of a text completion's prompt. Such a prompt has no
-	// turns, so only its start stays the same while it grows.
+	// promptBeginning is the maximum number of hashed bytes of a text completion's prompt. Such a
+	// prompt has no turns, so only its start stays the same while it grows.
 	promptBeginning = 2 << 10
 )
 
 // Affinity hashes the common part of a conversation's calls, so that they use the model server that
-// has it cached. That part is the key if the caller sends one, or else the body's prompt_cache_key,
-// or else the system prompt and everything before the model's first message. It returns 0 without
-// any of these (docs/contract/gateway.md#affinity).
+// has it cached. That part is the key if the caller sends one, otherwise the body's
+// prompt_cache_key, otherwise the system prompt and everything before the model's first message. It
+// returns 0 without any of these (docs/contract/gateway.md#affinity).
 //
 // The hash includes the account, so one account's calls do not affect another's. It is the same on
 // every instance.
@@ -37,7 +37,7 @@ func (r *Request) Affinity(account, key string) uint64 {
 		b.name("key")
 		b.name(key)
 	case r.cacheKey.end > r.cacheKey.start+len(`""`):
-		// It is hashed like the header, so that both can name the same key.
+		// The field is hashed like the header, so that both can name the same key.
 		b.name("key")
 		b.text(r.body[r.cacheKey.start:r.cacheKey.end])
 	default:
@@ -129,8 +129,9 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	return end, belongs
 }
 
-// texts adds all strings of the content at i and returns its end. It ignores cache marks, because
-// clients move them between turns. A string and a list of parts with the same text hash the same.
+// texts adds all strings of the content at i and returns the end of the content. It ignores cache
+// marks, because clients move them between turns. A string and a list of parts with the same text
+// hash the same.
 func (b *beginning) texts(body []byte, i int) (end int) {
 	switch body[i] {
 	case '"':

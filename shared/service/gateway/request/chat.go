@@ -105,7 +105,7 @@ func (s *scan) role(i int, value jsontext.Value, has *seen) {
 	}
 }
 
-// messagePath returns the path of a place in a message, such as messages[0].role. It returns ""
+// messagePath returns the path to a place in a message, such as messages[0].role. It returns ""
 // once a problem is known, because the path would not be reported.
 func (s *scan) messagePath(i int, rest string) string {
 	if s.knows(messagesField) {
@@ -114,7 +114,7 @@ func (s *scan) messagePath(i int, rest string) string {
 	return fmt.Sprintf("messages[%d]%s", i, rest)
 }
 
-// parts reads a content that is an array of typed objects. The upstream checks the types.
+// parts reads content that is an array of typed objects. The upstream checks the types.
 func (s *scan) parts(message int) error {
 	start, err := s.reader.open()
 	if err != nil {

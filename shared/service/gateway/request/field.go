@@ -23,8 +23,8 @@ const (
 	topPField
 	maxTokensField
 	maxCompletionTokensField
-	// rowTokensField is the row's name for the token limit if it is neither of the two. A caller
-	// must not bypass the limit with it.
+	// rowTokensField is the row's name for the token limit if the name is neither of the two. A caller
+	// must not bypass the limit with this field.
 	rowTokensField
 	toolsField
 	toolChoiceField
@@ -65,8 +65,8 @@ var fieldNames = [fieldCount]string{
 
 func (f field) String() string { return fieldNames[f] }
 
-// fieldOf returns the field that a name has on a route, or otherField if the route does not define
-// it.
+// fieldOf returns the field that a name means on a route, or otherField if the route does not
+// define it.
 func fieldOf(route catalog.Route, name []byte) field {
 	if route != catalog.Chat && route != catalog.Completions {
 		return dialectField(route, name)
@@ -164,8 +164,9 @@ func required(route catalog.Route) []field {
 	return []field{promptField}
 }
 
-// misplaced reports whether a name is another route's limit of generated tokens. Model servers that
-// convert one route to another read it there, too, and a caller must not bypass a limit with it.
+// misplaced reports whether a name is another route's limit for generated tokens. Model servers
+// that convert one route to another also read it there, and a caller must not bypass a limit with
+// it.
 func misplaced(route catalog.Route, name []byte) bool {
 	if route == catalog.Chat || route == catalog.Completions {
 		return false
@@ -217,7 +218,7 @@ func isUsual(route catalog.Route, name []byte) bool {
 }
 
 // looksLike returns the field that an unknown name means to a reader that ignores case. Some model
-// servers ignore it, and MAX_TOKENS must not bypass a limit.
+// servers ignore case, and MAX_TOKENS must not bypass a limit.
 func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true
 	for _, c := range name {
@@ -240,8 +241,8 @@ type sentField struct {
 	// sent means that the field is in the body, even as null.
 	sent       bool
 	key, value span
-	// ordinal is the number of members before it. previous is the end of the last of them. next is
-	// the start of the following member, or -1.
+	// ordinal is the number of members before it. previous is the end of the last member before it.
+	// next is the start of the following member, or -1.
 	ordinal, previous, next int
 }
 

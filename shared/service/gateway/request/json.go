@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// maxMembers limits the members of all objects of a request. The detection of duplicate names
-	// uses memory for each.
+	// maxMembers is the maximum number of members of all objects in a request. The detection of
+	// duplicate names uses memory for each member.
 	maxMembers = 1 << 18
-	// maxValues limits the commas in a request, and so its values. Parsing takes time for each
-	// value, even if the request is then rejected.
+	// maxValues is the maximum number of commas in a request, and so limits its values. Parsing takes
+	// time for each value, even if the request is then rejected.
 	maxValues = 1 << 20
-	// maxParam limits the bytes of a caller's names that an error repeats.
+	// maxParam is the maximum number of bytes of a caller's names that an error repeats.
 	maxParam = 256
-	// maxReaderBuffer is the size of the largest buffer that a reader keeps for the next body, in
-	// bytes.
+	// maxReaderBuffer is the size in bytes of the largest buffer that a reader keeps for the next
+	// body.
 	maxReaderBuffer = 16 << 10
 )
 
@@ -32,14 +32,14 @@ const (
 type span struct{ start, end int }
 
 // jsonReader reads a body once and checks that it is JSON as defined by RFC 7493: UTF-8 without
-// lone surrogates, and no duplicate names in an object. An ambiguous request could not be checked.
+// lone surrogates, and no duplicate names in an object. An ambiguous request cannot be checked.
 type jsonReader struct {
 	body    []byte
 	source  bytes.Buffer
 	decoder jsontext.Decoder
 	// skeleton is the part of a large body that the decoder reads.
 	skeleton skeleton
-	// large means that the names of the body may take much memory.
+	// large means that the names in the body may take much memory.
 	large      bool
 	name, text []byte
 }
@@ -94,7 +94,7 @@ func (r *jsonReader) free() {
 }
 
 // kind returns the kind of the next token: '{', '[', '"', '0', 't', 'f', 'n', '}' or ']'. It
-// returns 0 if no valid JSON follows. The next read then returns the error.
+// returns 0 if no valid JSON follows. In that case, the next read returns the error.
 func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
 
 func (r *jsonReader) value() (jsontext.Value, span, error) {
@@ -108,8 +108,8 @@ func (r *jsonReader) value() (jsontext.Value, span, error) {
 }
 
 // open reads the opening bracket of an object or array and returns its offset. The members or
-// elements follow until kind is the closing bracket. If no valid JSON follows, kind is 0 and the
-// next read returns the error.
+// elements follow until kind returns the closing bracket. If no valid JSON follows, kind is 0 and
+// the next read returns the error.
 func (r *jsonReader) open() (int, error) {
 	_, err := r.decoder.ReadToken()
 	return r.offset() - 1, r.located(err)
@@ -160,7 +160,7 @@ func (r *jsonReader) end() error {
 // checkNesting checks the depth and the numbers of members and values before the body is parsed.
 // The body need not be JSON.
 func checkNesting(body []byte) *apierror.Error {
-	// First count brackets, colons and commas, including those within strings. That is many times
+	// First count brackets, colons and commas, including those within strings. Counting is many times
 	// faster than parsing and usually sufficient.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
@@ -190,8 +190,8 @@ func checkNesting(body []byte) *apierror.Error {
 	return nil
 }
 
-// notJSON returns the error for a body that could not be parsed. It gives the offset. It repeats no
-// text of the body except a duplicate name.
+// notJSON returns the error for a body that could not be parsed. The error gives the offset. It
+// repeats no text from the body except a duplicate name.
 func notJSON(err error) *apierror.Error {
 	var syntax *jsontext.SyntacticError
 	switch {

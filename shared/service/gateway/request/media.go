@@ -5,7 +5,7 @@ import (
 )
 
 // isTextType reports whether a content part or an input item of this type has only text. An unknown
-// type may be a picture at a URL, whose length does not reveal its tokens.
+// type may be an image at a URL, whose length does not reveal its tokens.
 func isTextType(name []byte) bool {
 	switch string(name) {
 	case "text", "refusal", "thinking", "redacted_thinking", "reasoning", // of chats and Messages
@@ -76,7 +76,7 @@ func (s *scan) scanMedia() (span, error) {
 	return at, err
 }
 
-// partMember reads a member of a part or an item. It returns nil for a value that has parts.
+// partMember reads a member of a part or an item. It returns nil for a value that contains parts.
 func (s *scan) partMember(name []byte) (jsontext.Value, error) {
 	if kind := s.reader.kind(); holdsParts(name) && (kind == '[' || kind == '{') {
 		_, err := s.scanMedia()

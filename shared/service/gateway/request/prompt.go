@@ -97,12 +97,12 @@ func (s *scan) texts(f field, value jsontext.Value) {
 	s.prompts = max(s.prompts, n)
 }
 
-// maxInputs limits the texts that one call embeds, ranks or scores. The model only reads them,
-// which is cheap compared to a completion.
+// maxInputs is the maximum number of texts that one call embeds, ranks or scores. The model only
+// reads them, which is cheap compared to a completion.
 const maxInputs = 2048
 
-// tokenIDs returns the number of elements if all are token ids, which are non-negative integers:
-// the array contains only digits, commas and space.
+// tokenIDs returns the number of elements if all of them are token ids. Token ids are non-negative
+// integers, so the array contains only digits, commas and spaces.
 func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	inside := array[1 : len(array)-1]
 	for _, c := range inside {
@@ -158,7 +158,7 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 }
 
 // bound checks a request against the row's limits, because an expensive call delays all other
-// callers.
+// calls.
 func (s *scan) bound(m *catalog.Inference) {
 	for f := nField; f <= bestOfField; f++ {
 		if s.numbers[f] > m.MaxChoices {
@@ -174,12 +174,12 @@ func (s *scan) bound(m *catalog.Inference) {
 	}
 }
 
-// maxTokenBytes limits the bytes of text per token. The longest tokens of vocabularies, which are
-// runs of spaces, have half as many.
+// maxTokenBytes is the maximum number of bytes of text per token. The longest tokens in
+// vocabularies are runs of spaces and have half as many bytes.
 const maxTokenBytes = 256
 
 // fits reports whether the prompt may fit into the model's context. It underestimates the length,
-// so it never rejects a prompt that the model would accept. ids is the number of token ids of the
+// so it never rejects a prompt that the model would accept. ids is the number of token ids in the
 // longest prompt.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength

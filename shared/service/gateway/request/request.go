@@ -12,12 +12,13 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Caller has the models and the permissions that a request is checked against.
+// Caller holds the models and the permissions against which a request is checked.
 type Caller struct {
-	// Row is set for a call that has fallen back to this row. Then Find and Refuses are not called.
+	// Row is set for a call that has fallen back to this row. In that case, Find and Refuses are not
+	// called.
 	Row  *catalog.Inference
 	Find func(slug string) (*catalog.Inference, bool)
-	// Refuses returns the reason that the caller may not use the model, or "". It may be nil.
+	// Refuses returns the reason why the caller may not use the model, or "". It may be nil.
 	Refuses func(slug string) string
 	// MaxTokens is the tier's limit on the tokens of one completion. 0 means no limit.
 	MaxTokens int
@@ -32,18 +33,18 @@ type Request struct {
 	Named  bool
 	// Stream means that the response consists of Server-Sent Events.
 	Stream bool
-	// IncludeUsage means that the caller asked for the usage at the end of the stream. The upstream
-	// is always asked for it.
+	// IncludeUsage means that the caller asked for the usage at the end of the stream. The upstream is
+	// always asked for the usage.
 	IncludeUsage bool
 	// Completions is the maximum number of completions over all prompts.
 	Completions int
-	// MostTokens limits the tokens of each completion.
+	// MostTokens is the maximum number of tokens in each completion.
 	MostTokens int
 	// TextOnly means that the body contains only text for the model.
 	TextOnly bool
 
 	body []byte
-	// edits lists the edits by the rules, without the model's name.
+	// edits lists the edits that the rules require, without the model's name.
 	edits []jsonedit.Edit
 	// model, prompt and tools are spans of the body. promptIDs is the number of token ids in the
 	// prompt.
@@ -62,7 +63,7 @@ func unknown(param, format string, args ...any) *apierror.Error {
 // Parse checks a request by the rules of docs/contract/gateway.md and returns the first error. It
 // checks for invalid JSON (400), the model's existence (404), the caller's scope (403), and then
 // the fields in the order of the contract (400). The request retains body, which must not change. A
-// request that is only too long for the model is returned with its error, because another model may
+// request whose only fault is its length is returned with its error, because another model may
 // accept it.
 //
 // A null field counts as absent and is not forwarded. Duplicate names in an object are rejected. So
@@ -96,7 +97,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	name := m.MaxTokensField
 	if name != maxTokensField.String() && name != maxCompletionTokensField.String() || s.unusual && !m.AnyField {
-		// Other fields have a meaning only now that the model is known.
+		// Other fields have a meaning only once the model is known.
 		s.begin(route, body)
 		s.row = m
 		if err := s.body(); err != nil {

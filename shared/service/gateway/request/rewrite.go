@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Body returns the request for the upstream: the caller's bytes with the edits by the rules and the
+// Body returns the request for the upstream: the caller's bytes with the rules' edits and the
 // upstream's name for the model.
 func (r *Request) Body(upstreamModel string) jsonedit.Edited {
 	name, _ := jsontext.AppendQuote(nil, upstreamModel)
@@ -70,7 +70,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 }
 
 // limitTokens forwards one of the fields that limit tokens, clamped and with the upstream's name
-// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or else the
+// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, otherwise the
 // model's.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
@@ -104,7 +104,7 @@ func outputLimit(m *catalog.Inference, tierCap int) int {
 	return m.MaxOutputLength
 }
 
-// clamp limits the number of a field and returns the result.
+// clamp limits the number in a field and returns the result.
 func (w *rewriting) clamp(f field, limit int) int {
 	n := w.scan.numbers[f]
 	if w.scan.members[f].present() && (n > limit || w.scan.respelled[f]) {
@@ -114,7 +114,7 @@ func (w *rewriting) clamp(f field, limit int) int {
 }
 
 // respond applies the rules for a natively served response: the token limit, and no storage, which
-// some servers enable by default. It returns the limit, or else the model's.
+// some servers enable by default. It returns the limit, otherwise the model's.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {

@@ -14,10 +14,12 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxModels is the most models in the models field (docs/contract/limits.md#gateway-limits).
+// maxModels is the maximum number of models in the models field
+// (docs/contract/limits.md#gateway-limits).
 const maxModels = 8
 
-// maxStops is the most stop sequences in a chat (docs/contract/limits.md#gateway-limits).
+// maxStops is the maximum number of stop sequences in a chat
+// (docs/contract/limits.md#gateway-limits).
 const maxStops = 4
 
 var errNotObject = errors.New("the body is not an object")
@@ -25,8 +27,8 @@ var errNotObject = errors.New("the body is not an object")
 type scan struct {
 	route  catalog.Route
 	reader *jsonReader
-	// row is the model's row once it is known. It decides the meaning of other fields, and unusual
-	// means that a field needs that decision.
+	// row is the model's row once it is known. It decides the meaning of other fields. unusual means
+	// that a field needs that decision.
 	row     *catalog.Inference
 	unusual bool
 	members [fieldCount]sentField
@@ -43,8 +45,8 @@ type scan struct {
 	// model servers reject.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
-	// tokenIDs is the number of token ids in all prompts, and longestIDs the number in the longest.
-	// prompts is the number of prompts.
+	// tokenIDs is the number of token ids in all prompts; longestIDs is the number in the longest
+	// prompt. prompts is the number of prompts.
 	tokenIDs, longestIDs, prompts int
 	// asText means that response_format requests plain text.
 	asText bool
@@ -257,7 +259,7 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	case temperatureField:
 		s.number(f, value, 0, 2)
 	case topPField:
-		// The contract sets no range, which the upstream checks. Infinity is not a number.
+		// The contract sets no range; the upstream checks it. Infinity is not a number.
 		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
 	case frequencyPenaltyField, presencePenaltyField:
 		s.number(f, value, -2, 2)

@@ -15,25 +15,25 @@ const (
 	// largeBody is the minimum length of a body for which this is done.
 	longText  = 1 << 10
 	largeBody = 8 << 10
-	// maxSkeleton limits the remaining bytes, which are a copy. If more would remain, the complete
-	// body is parsed.
+	// maxSkeleton is the maximum number of remaining bytes, which are a copy. If more would remain,
+	// the complete body is parsed.
 	maxSkeleton = 256 << 10
 )
 
 // skeleton is a body without the content of its long strings. A scan of eight bytes per step has
-// checked those, several times faster than the parser would.
+// checked those strings, several times faster than the parser would.
 type skeleton struct {
 	bytes []byte
 	cuts  []cut
 }
 
 type cut struct {
-	// at is the offset in the skeleton after the cut. removed is the number of bytes cut out up to
-	// there.
+	// at is the offset in the skeleton after the cut. removed is the number of bytes cut out before
+	// it.
 	at, removed int
 }
 
-// cutOut builds the skeleton of a body without strings of at least long bytes. It returns false if
+// cutOut builds the skeleton of a body, without strings of at least long bytes. It returns false if
 // nothing can be cut out or too much would remain. It keeps strings that may be names of members.
 func (s *skeleton) cutOut(body []byte, long int) bool {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
@@ -87,7 +87,7 @@ func (s *skeleton) reset() {
 }
 
 // isValue reports whether the preceding bytes prove that a string is not a member's name. After a
-// comma it may be one.
+// comma it may be a name.
 func isValue(before []byte) bool {
 	for i := len(before) - 1; i >= 0; i-- {
 		switch c := before[i]; c {

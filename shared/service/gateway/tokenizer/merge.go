@@ -8,7 +8,8 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 		yield(id)
 		return
 	}
-	// A part is stored at the index of its start. The last part, at the end, is empty.
+	// A part is stored at the index of its start. The last part is at the end of the text and is
+	// empty.
 	parts := make([]part, len(piece)+1)
 	for i := range parts {
 		parts[i] = part{next: i + 1, previous: i - 1, pair: none}
@@ -46,15 +47,15 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	}
 }
 
-// part is a part of a piece: the starts of the next and the previous part, and the id of the token
-// that it forms with the next one, or none.
+// part is a part of a piece. It holds the starts of the next and the previous part, and the id of
+// the token that it forms with the next one, or none.
 type part struct {
 	next, previous int
 	pair           uint32
 }
 
 // pair is a candidate for joining. It consists of the token's id and 32 bits of the first part's
-// offset. Among equal ids the first pair is the lowest.
+// offset. Among pairs with equal ids, the first one is the lowest.
 type pair uint64
 
 // pairs is a binary heap with the lowest pair first. Unlike container/heap it does not allocate for

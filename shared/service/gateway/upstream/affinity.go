@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// boundedLoad limits the average load of an upstream, relative to its fair load by weight.
-	// Above it, calls with affinity to the upstream go to the next one.
+	// boundedLoad is the maximum average load of an upstream, relative to its fair load by weight.
+	// Above this load, calls with affinity to the upstream go to the next one.
 	boundedLoad = 1.3
 	// evenLoad is the relative load above which an upstream's weight falls, with the power yielding.
 	// The calls that then go elsewhere are the same ones each time, so they find their cache there.
@@ -20,8 +20,8 @@ const (
 	loadTime = 2 * time.Minute
 )
 
-// burst limits an upstream's concurrent calls, given the expected number: it permits the usual
-// random variation.
+// burst returns the limit for an upstream's concurrent calls, given the expected number. It permits
+// the usual random variation.
 func burst(expected float64) float64 { return boundedLoad*expected + 2*math.Sqrt(expected) + 1 }
 
 // average is a moving average with an exponential decay.
@@ -30,7 +30,7 @@ type average struct {
 	noted time.Time
 }
 
-// at returns the average now, if the number has not changed since the last note.
+// at returns the current average, if the number has not changed since the last note.
 func (a *average) at(now time.Time, number int) float64 {
 	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
@@ -53,10 +53,10 @@ func seedOf(address, model string) uint64 {
 }
 
 // nearest returns the candidate that an affinity prefers, using rendezvous hashing with weights and
-// bounded loads: every upstream draws a number from the affinity, and the largest one wins. If an
-// upstream disappears, only its calls move. An upstream with more than its fair load draws lower
-// numbers, so some of its calls move. One with far more draws none, because most calls may have the
-// same beginning.
+// bounded loads. Every upstream draws a number from the affinity, and the largest number wins. If
+// an upstream disappears, only its calls move. An upstream with more than its fair load draws lower
+// numbers, so some of its calls move. An upstream with far more draws no number, because most calls
+// may have the same beginning.
 func nearest(candidates []candidate, affinity uint64) member {
 	weights, calls, usual := 0.0, 1.0, 0.0
 	for _, c := range candidates {
@@ -82,7 +82,7 @@ func nearest(candidates []candidate, affinity uint64) member {
 	return best
 }
 
-// draw returns an upstream's number. The weight determines the chance that it is the largest.
+// draw returns an upstream's number. The weight determines how likely it is to be the largest.
 func draw(affinity, seed uint64, weight float64) float64 {
 	// This is the finalizer of MurmurHash3. Every bit of the input affects all bits.
 	h := affinity ^ seed

@@ -5,8 +5,7 @@ import "time"
 const (
 	// tripAfter is the number of consecutive failures that open a breaker.
 	tripAfter = 5
-	// minOpen is the time that a breaker stays open at first. Every failed probe doubles it, up to
-	// maxOpen.
+	// minOpen is how long a breaker stays open at first. Every failed probe doubles it, up to maxOpen.
 	minOpen = 5 * time.Second
 	maxOpen = time.Minute
 )
@@ -33,13 +32,13 @@ func (b *breaker) concerns(account string) bool {
 	return b.open && (b.account == anyAccount || b.account == account)
 }
 
-// wouldAdmit reports whether a call of the account may start now.
+// wouldAdmit reports whether a call from the account may start now.
 func (b *breaker) wouldAdmit(now time.Time, account string) bool {
 	return !b.concerns(account) || !b.probing && !now.Before(b.until)
 }
 
-// admit starts a call that wouldAdmit permitted. It reports whether the call is a probe, which must
-// be passed to succeed, fail or abandon at the end.
+// admit starts a call that wouldAdmit permitted. It reports whether the call is a probe. The result
+// must be passed to succeed, fail or abandon at the end.
 func (b *breaker) admit(account string) (probe bool) {
 	if b.concerns(account) {
 		b.probing = true

@@ -19,14 +19,15 @@ const embeddedURL = "http://embedded/v1"
 var errEmbedded = errors.New("the embedded model server failed")
 
 // embedded calls the handler of the embedded model server, with streaming and cancellation as over
-// HTTP. It does not use http.Server, which would add 0.3 MB to every function of the gateway.
+// HTTP. It does not use http.Server, which would add 0.3 MB to each of the gateway's functions.
 type embedded struct {
 	handler http.Handler
 	logger  *slog.Logger
 	// life is cancelled by close, which ends all calls.
 	life context.Context
 	end  context.CancelFunc
-	// mu is held while a call starts, so that close either waits for the call or prevents it.
+	// mu is held while a call starts, so that close either waits for the call or prevents it from
+	// starting.
 	mu    sync.Mutex
 	calls sync.WaitGroup
 }
@@ -41,10 +42,11 @@ func newEmbedded(handler http.Handler, logger *slog.Logger) *embedded {
 // response. The call ends when the request's context ends, even while the response body is read,
 // and when the body is closed.
 //
-// Errors: errors of the request's body; the cause of the context; errEmbedded if the handler
-// panicked; http.ErrServerClosed after close.
+// Errors: errors from the request's body; the context's cause; errEmbedded if the handler panicked;
+// http.ErrServerClosed after close.
 func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
-	// The handler may run longer than the call, but the request's body may not be used after it.
+	// The handler may run longer than the call, but the request's body must not be used after the
+	// call.
 	body, err := io.ReadAll(r.Body)
 	r.Body.Close()
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxTrailer limits the trailer of a response, in bytes.
+// maxTrailer is the maximum size of a response's trailer, in bytes.
 const maxTrailer = 4 << 10
 
-// h1Body is the body of a response. When it has been read to its end, its connection can be reused.
+// h1Body is the body of a response. Once it has been read to its end, its connection can be reused.
 type h1Body struct {
 	conn *h1Conn
 	// chunks reads a chunked body. Otherwise left is the number of unread bytes, or -1 if the body
@@ -22,11 +22,11 @@ type h1Body struct {
 	whole, closed bool
 }
 
-// frame decides, after the head was read, how the end of the body is found.
+// frame determines how the end of the body is found. Call it after the head was read.
 func (b *h1Body) frame(r *Reply, chunked bool) {
 	switch {
 	case r.Status == 204 || r.Status == 304:
-		// These have no body, whatever they declare. A body sent anyway must not be read as the
+		// These responses have no body, whatever they declare. A body sent anyway must not be read as the
 		// next response.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:

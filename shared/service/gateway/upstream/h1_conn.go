@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// maxInterim limits the interim (1xx) responses before the final one.
+	// maxInterim is the maximum number of interim (1xx) responses before the final one.
 	maxInterim = 8
-	// sentTime limits the wait for a request that is still being written after its response is
+	// sentTime is the maximum wait for a request that is still being written after its response is
 	// complete.
 	sentTime = 10 * time.Millisecond
 )
@@ -48,9 +48,9 @@ type h1Conn struct {
 	// used is the end of the last call, or zero for a new connection.
 	used time.Time
 
-	// State of the current call. answered: the first byte of the response has arrived. head: the
-	// number of bytes of the head that may still be read, or -1 after the head. until: the deadline
-	// for the first byte. silence: the limit for each later read. end: the deadline of the call.
+	// State of the current call. answered: the first byte of the response has arrived. head: how many
+	// bytes of the head may still be read, or -1 after the head. until: the deadline for the first
+	// byte. silence: the limit for each later read. end: the deadline of the call.
 	answered   bool
 	head       int
 	until, end time.Time
@@ -157,7 +157,7 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	}
 	sent := make(chan bool, 1)
 	c.sent = sent
-	// A write error does not matter. Only the response does, or its absence.
+	// A write error does not matter: only the response, or its absence, does.
 	go func() { sent <- c.send(target, request) == nil }()
 	return c.receive()
 }
@@ -172,7 +172,7 @@ func (c *h1Conn) awaitSent() {
 }
 
 // isSent reports whether the request was written completely. It waits briefly for the writer, but
-// not for a server that has responded without reading everything.
+// not for a server that responded without reading everything.
 func (c *h1Conn) isSent() bool {
 	if c.sent == nil {
 		return true
@@ -321,7 +321,7 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 		}
 		r.Length = int64(n)
 	case isField(name, "Transfer-Encoding"):
-		// HTTP/1.0 does not have chunked encoding, so the end of the response would be a guess.
+		// HTTP/1.0 has no chunked encoding, so the end of the response could only be guessed.
 		if *chunked || old || !strings.EqualFold(value, "chunked") {
 			return errNoHTTP
 		}

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// maxWrittenFirst is the size of the largest request, in bytes, that is written completely before
-// its response is read. It fits into the buffers of a connection, so writing it does not wait for
-// the server.
+// maxWrittenFirst is the size in bytes of the largest request that is written completely before its
+// response is read. Such a request fits into a connection's buffers, so writing it does not wait
+// for the server.
 const maxWrittenFirst = 32 << 10
 
 // h1Transport makes calls over plain HTTP/1.1, each on its caller's goroutine. http.Transport uses
-// two goroutines per connection. The handover to them and back takes longer than the rest of the
+// two goroutines per connection. Handing over to them and back takes longer than the rest of the
 // gateway's work.
 type h1Transport struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)

@@ -15,9 +15,9 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Config configures the pools. Fields are required unless they say otherwise.
+// Config configures the pools. Fields are required unless their comment says otherwise.
 type Config struct {
-	// Catalog returns the current catalog. An upstream that stays in it keeps its state.
+	// Catalog returns the current catalog. An upstream that stays in the catalog keeps its state.
 	Catalog func() *catalog.Catalog
 	Secrets Secrets
 	// Embedded is the model server for the base URL "embedded:", or nil.
@@ -31,7 +31,7 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Pools has the upstreams of every model of the current catalog.
+// Pools contains the upstreams of every model in the current catalog.
 type Pools struct {
 	config Config
 	dialer dialer
@@ -56,7 +56,7 @@ type Pool struct {
 	Model *catalog.Inference
 	// Slug is the id of the model as JSON.
 	Slug []byte
-	// fixed lists upstreams with addresses, and named upstreams behind DNS names.
+	// fixed lists upstreams with addresses; named lists upstreams behind DNS names.
 	fixed  []member
 	named  []*replicas
 	queue  *queue
@@ -183,7 +183,7 @@ func (p *Pool) members(now time.Time) []member {
 	return all
 }
 
-// Ready waits until unresolved names of upstreams are looked up, or the context ends.
+// Ready waits until the unresolved names of upstreams have been looked up, or the context ends.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, r := range p.named {
 		r.ready(ctx, p.now())
@@ -259,7 +259,7 @@ func (s *Snapshot) retire(next *Snapshot) {
 // Unavailable means that no upstream of a pool can be called now.
 type Unavailable struct {
 	// Full means that the upstreams have reached their call limits. Stopping means that Drain ended
-	// the call's wait. Otherwise the upstreams failed too often recently.
+	// the call's wait. If both are false, the upstreams have failed too often recently.
 	Full, Stopping bool
 	// Wait is the delay before a retry.
 	Wait time.Duration
@@ -275,7 +275,7 @@ func (e *Unavailable) Error() string {
 	return "upstream: all upstreams are paused after failures"
 }
 
-// Call describes a call for the choice of an upstream.
+// Call describes a call for which an upstream is chosen.
 type Call struct {
 	Account string
 	// Affinity groups calls that should use the same upstream (request.Affinity). 0 means none.
@@ -292,9 +292,9 @@ type Call struct {
 
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
-// Take chooses an upstream for a call among the untried ones that may be called now, by affinity or
-// at random by weight. Upstreams that asked for a pause are the last choice. If all are full, the
-// call waits in the model's queue, if any, and Waited grows.
+// Take chooses an upstream for a call by affinity, or at random by weight. It chooses among the
+// untried upstreams that may be called now. Upstreams that asked for a pause are the last choice.
+// If all are full, the call waits in the model's queue, if any, and Waited grows.
 func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	if call.Yield != nil && p.queue.waiting.Load() > 0 {
 		return Slot{}, &Unavailable{Full: true, Wait: time.Second}
@@ -306,7 +306,7 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 }
 
 // Pause waits for the time that busy upstreams asked for. It reports whether the call may try
-// again, which is false if the model has no queue.
+// again. The result is false if the model has no queue.
 func (p *Pool) Pause(ctx context.Context, call *Call, d time.Duration) bool {
 	return p.queue.places.Load() > 0 && call.Yield == nil && p.queue.pause(ctx, call, d)
 }

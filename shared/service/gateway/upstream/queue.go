@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// queueTick is the interval at which a queue checks for a free upstream, in addition to the ends of
-// calls. An upstream may have recovered or be new.
+// queueTick is the interval at which a queue checks for a free upstream. It also checks when a call
+// ends. An upstream may have recovered or be new.
 const queueTick = 100 * time.Millisecond
 
 // queue holds the calls of a model that wait for an upstream. Accounts take turns, so no account
@@ -21,7 +21,7 @@ type queue struct {
 	refresh func()
 	// draining is closed when waiting must end.
 	draining <-chan struct{}
-	// places limits the waiting calls. It is 0 for a model without a queue.
+	// places is the maximum number of waiting calls. It is 0 for a model without a queue.
 	places atomic.Int64
 	// waiting is the number of waiting calls.
 	waiting atomic.Int64
@@ -29,8 +29,8 @@ type queue struct {
 	mu   sync.Mutex
 	wait time.Duration
 	pool *Pool
-	// accounts has the waiting calls of each account in order. turns lists the accounts with
-	// waiting calls, the next one first.
+	// accounts holds each account's waiting calls in order. turns lists the accounts with waiting
+	// calls, the next one first.
 	accounts map[string][]*waiter
 	turns    []string
 	tick     *time.Timer
@@ -54,7 +54,7 @@ func (q *queue) set(pool *Pool, settings catalog.Queue) {
 	q.places.Store(int64(settings.Calls))
 }
 
-// take takes an upstream. If all are full and the queue has a free place, it waits for one.
+// take takes an upstream. If all of them are full and the queue has a free place, it waits for one.
 func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	// Count the call now, so that upstreams that become free are handed out.
 	q.waiting.Add(1)
@@ -100,7 +100,7 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return g.slot, g.why
 }
 
-// pause waits in one of the queue's places, at most as long as the call may wait. It reports
+// pause waits in one of the queue's places, for at most as long as the call may wait. It reports
 // whether time remains for a retry.
 func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 	q.waiting.Add(1)
@@ -146,7 +146,7 @@ func (q *queue) place(account string) bool {
 	return true
 }
 
-// enter appends a call to the calls of its account.
+// enter appends a call to its account's calls.
 func (q *queue) enter(call Call) *waiter {
 	w := &waiter{call: call, given: make(chan grant, 1)}
 	if q.accounts == nil {
@@ -223,6 +223,6 @@ func (q *queue) handOut() {
 
 type QueueState struct {
 	Model string
-	// Waiting is the number of waiting calls, and Places is their limit.
+	// Waiting is the number of waiting calls; Places is the maximum.
 	Waiting, Places int
 }

@@ -29,9 +29,9 @@ const (
 	// oldAnswer is the age of an answer after which calls wait for a new one, because a function
 	// may have been frozen for hours.
 	oldAnswer = 2 * time.Minute
-	// maxReplicas limits the addresses that are used for one name.
+	// maxReplicas is the maximum number of addresses used for one name.
 	maxReplicas = 256
-	// lookupsAtOnce limits concurrent lookups of the names in an SRV answer.
+	// lookupsAtOnce is the maximum number of concurrent lookups of the names in an SRV answer.
 	lookupsAtOnce = 16
 )
 
@@ -41,8 +41,8 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// replicas holds the upstreams behind a DNS name. They change with its answers. A call keeps its
-// upstream, and a failed lookup changes nothing.
+// replicas holds the upstreams behind a DNS name. They change with the DNS answers. A call keeps
+// its upstream, and a failed lookup changes nothing.
 type replicas struct {
 	pools *Pools
 	// identity is common to all replicas.
@@ -52,7 +52,7 @@ type replicas struct {
 	// weight and limit apply to each replica.
 	weight, limit int
 	members       []member
-	// answered is the time of the last answer, and due the time of the next lookup.
+	// answered is the time of the last answer; due is the time of the next lookup.
 	answered, due time.Time
 	// looking is closed when the running lookup has ended. It is nil if none is running.
 	looking chan struct{}
@@ -66,7 +66,7 @@ type lookups struct {
 	running sync.WaitGroup
 }
 
-// begin reports whether a lookup may start. Call running.Done when it has ended.
+// begin reports whether a lookup may start. Call running.Done when the lookup has ended.
 func (l *lookups) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +112,8 @@ func (r *replicas) refresh(now time.Time) {
 	}()
 }
 
-// ready waits for an answer that is not too old, or until the context ends. If lookups fail, it
-// does not wait, and the last answer is used.
+// ready waits until there is a recent answer or the context ends. If lookups fail, it does not
+// wait, and the last answer is used.
 func (r *replicas) ready(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	r.refresh(now)
@@ -216,8 +216,7 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 }
 
 // callable reports whether an address of a name may be called. A name server must not direct calls
-// to services that are only for this machine, to a cloud's metadata service, or to groups of
-// machines.
+// to services reserved for this machine, to a cloud's metadata service, or to groups of machines.
 func callable(address netip.Addr, host string) bool {
 	if address.IsLoopback() {
 		return host == "localhost" || strings.HasSuffix(host, ".localhost")
@@ -247,7 +246,7 @@ func (r *replicas) answer(places []place, err error) {
 	r.replace(places)
 }
 
-// replace makes the places the members. A member that stays keeps its state.
+// replace makes the places the members. A member that remains keeps its state.
 func (r *replicas) replace(places []place) {
 	before := r.members
 	r.members = make([]member, 0, len(places))
@@ -303,8 +302,8 @@ func (r *replicas) update(weight, limit int) {
 	r.members, r.weight, r.limit = members, weight, limit
 }
 
-// health returns the combined state of all replicas. One state per address would create an
-// unlimited number of label values in metrics.
+// health returns the combined state of all replicas. A state per address would create an unlimited
+// number of label values in metrics.
 func (r *replicas) health() Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()

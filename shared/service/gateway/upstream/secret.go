@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// secretTTL is the time for which an upstream's key is cached, after which a changed key takes
-// effect. A fetch may take secretTimeout. Callers that have an old key wait only staleSecretWait
-// for it.
+// secretTTL is how long an upstream's key is cached. After that, a changed key takes effect. A
+// fetch may take secretTimeout. Callers that have an old key wait for a fetch only for
+// staleSecretWait.
 const (
 	secretTTL       = 5 * time.Minute
 	secretTimeout   = 10 * time.Second
@@ -27,7 +27,8 @@ type Secrets interface {
 // LocalSecrets reads keys from environment variables and files.
 type LocalSecrets struct{}
 
-// Secret returns the variable of "env:NAME", or the trimmed content of "file:PATH".
+// Secret returns the value of the variable for "env:NAME", or the trimmed content of the file for
+// "file:PATH".
 func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) {
 	kind, name, _ := strings.Cut(reference, ":")
 	var secret string
@@ -63,7 +64,8 @@ type cachedSecret struct {
 }
 
 // get returns the key, or "" if the upstream needs none. It returns an old key if fetching fails or
-// is slow. A fetch outlives the call that started it. Each call waits at most its own time.
+// is slow. A fetch outlives the call that started it. Each call waits no longer than its own
+// context.
 func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	if s.reference == "" {
 		return "", nil

@@ -26,8 +26,8 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
 		"Content-Type": jsonType, "User-Agent": userAgent,
-		// A nil value is not sent, but permits the transport to repeat the request on a new
-		// connection if a kept one was closed.
+		// A nil value is not sent, but it lets the transport repeat the request on a new connection if a
+		// kept one was closed.
 		"X-Idempotency-Key": nil,
 	}
 	if r.Stream {
@@ -82,8 +82,8 @@ type stdBody struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// silence limits each read. It is 0 until Allow is called, while the time for the first byte
-	// runs. until is the end of the call.
+	// silence is the timeout for each read. It is 0 until Allow is called, while the timeout for the
+	// first byte applies. until is the end of the call.
 	silence time.Duration
 	until   time.Time
 }

@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// MaxJoin limits a decompressed join request, in bytes. It contains a session description.
+	// MaxJoin is the maximum size of a decompressed join request, in bytes. It contains a session
+	// description.
 	MaxJoin = 128 << 10
-	// MaxResume limits a join request that only resumes, in bytes. Clients send 150 bytes.
+	// MaxResume is the maximum size of a join request that only resumes, in bytes. Clients send 150
+	// bytes.
 	MaxResume = 4 << 10
 )
 
@@ -38,8 +40,8 @@ type Join struct {
 	Request *JoinRequest
 }
 
-// ReadJoin reads the request that opens a room's signalling. most limits its join request in bytes, before
-// and after decompression.
+// ReadJoin reads the request that opens a room's signalling. most is the maximum size of its join
+// request in bytes, before and after decompression.
 //
 // Errors: fault.Invalid.
 func ReadJoin(r *http.Request, version Version, most int) (join Join, err error) {
@@ -61,8 +63,8 @@ func ReadJoin(r *http.Request, version Version, most int) (join Join, err error)
 	return join, nil
 }
 
-// TokenOf returns the token of a request, from the query or the Authorization header. Browsers cannot set
-// header fields of a WebSocket.
+// TokenOf returns the token from a request, from the query or the Authorization header. Browsers
+// cannot set header fields of a WebSocket.
 func TokenOf(r *http.Request) string {
 	if token := httpserver.Parameter(r, "access_token"); token != "" {
 		return token
@@ -82,7 +84,7 @@ func unwrap(text string, most int) (*JoinRequest, error) {
 		return nil, fault.New(fault.Invalid, "join_request has more than %d bytes.", most)
 	}
 	malformed := fault.New(fault.Invalid, "join_request is malformed or, when expanded, has more than %d bytes.", most)
-	// Not all clients add padding.
+	// Some clients add no padding.
 	wrapped, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil {
 		return nil, malformed

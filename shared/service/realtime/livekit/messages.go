@@ -197,7 +197,7 @@ func (m *TrackInfo) fields(w *wire) {
 
 type ParticipantState int32
 
-// StateJoined is before the media flow, StateActive after.
+// StateJoined applies before media flows; StateActive applies afterwards.
 const (
 	StateJoined ParticipantState = 1
 	StateActive ParticipantState = 2
@@ -235,7 +235,7 @@ func (m *ServerInfo) fields(w *wire) {
 	visitNumber(w, 3, &m.Protocol)
 }
 
-// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are in seconds.
+// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are seconds.
 type JoinResponse struct {
 	Room                      *Room
 	Participant               *ParticipantInfo
@@ -324,7 +324,7 @@ const (
 
 type LeaveAction int32
 
-// ActionDisconnect is final. After ActionReconnect the client joins again.
+// ActionDisconnect is final. After ActionReconnect, the client joins again.
 const (
 	ActionDisconnect LeaveAction = 0
 	ActionReconnect  LeaveAction = 2

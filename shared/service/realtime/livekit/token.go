@@ -19,7 +19,7 @@ type Grant struct {
 	Expires time.Time
 }
 
-// Tokens creates and reads the tokens of rooms. They are JWTs with LiveKit's claims, but opaque to clients.
+// Tokens creates and reads room tokens. They are JWTs with LiveKit's claims, but opaque to clients.
 type Tokens struct {
 	secret []byte
 	now    func() time.Time
@@ -27,7 +27,7 @@ type Tokens struct {
 
 func NewTokens(secret []byte, now func() time.Time) *Tokens { return &Tokens{secret, now} }
 
-// maxToken limits a token in bytes. Make returns about 450 bytes.
+// maxToken is the maximum size of a token in bytes. Make returns about 450 bytes.
 const maxToken = 1 << 10
 
 // issuer distinguishes these tokens from others with the same secret.

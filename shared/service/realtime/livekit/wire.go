@@ -42,8 +42,7 @@ func Unmarshal(content []byte, m Message) error {
 type wire struct {
 	// out is the encoding if number is 0.
 	out []byte
-	// number and kind describe the field to read. Its content is in value if it is a number,
-	// otherwise in content.
+	// number and kind describe the field to read. value holds a number; content holds anything else.
 	number  protowire.Number
 	kind    protowire.Type
 	value   uint64
@@ -89,7 +88,7 @@ func (w *wire) reads(number protowire.Number, kind protowire.Type) bool {
 	return w.number == number && w.kind == kind
 }
 
-// fits reports whether a list may have another element.
+// fits reports whether a list may get another element.
 func (w *wire) fits(has, most int) bool {
 	if has >= most {
 		w.err = ErrMessage
@@ -199,7 +198,7 @@ func visitTexts(w *wire, number protowire.Number, most int, field *[]string) {
 	}
 }
 
-// visitMessage visits a nested message. A repeated one is merged with the first.
+// visitMessage visits a nested message. A repeated message is merged with the first.
 func visitMessage[T any, M pointer[T]](w *wire, number protowire.Number, field **T) {
 	switch {
 	case w.writes() && *field != nil:

@@ -9,15 +9,17 @@ import (
 )
 
 const (
-	// maxGap limits the number of consecutive missing packets. If more are missing, the stream is
+	// maxGap is the maximum number of consecutive missing packets. If more are missing, the stream is
 	// restarted.
 	maxGap = 512
-	// maxEncoded limits a frame in bytes, maxHeld in packets, including missing packets.
+	// maxEncoded is the maximum size of a frame in bytes; maxHeld is the maximum in packets, including
+	// missing ones.
 	maxEncoded, maxHeld = 1 << 20, 2048
-	// reorderTime is the delay before a missing packet is requested, because it may just be late.
+	// reorderTime is the delay before a missing packet is requested, because the packet may just be
+	// late.
 	reorderTime = 4 * time.Millisecond
-	// lostTime limits the wait for a packet. A key frame arrives sooner than a packet that needs many
-	// requests.
+	// lostTime is the maximum wait for a packet. A key frame arrives sooner than a packet that needs
+	// many requests.
 	lostTime = 400 * time.Millisecond
 )
 
@@ -26,7 +28,7 @@ const (
 // latency.
 type assembler struct {
 	begun bool
-	// next is the number of the next frame's first packet, newest the number of the latest packet.
+	// next is the number of the next frame's first packet; newest is the number of the latest packet.
 	next, newest uint16
 	have         map[uint16]part
 	missing      map[uint16]absence
@@ -44,7 +46,7 @@ type assembler struct {
 type part struct {
 	data      []byte
 	timestamp uint32
-	// first and last mark the first and the last packet of a frame.
+	// first and last mark a frame's first and last packet.
 	first, last bool
 }
 
@@ -95,7 +97,7 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	return a.frames()
 }
 
-// partOf returns the part in a packet. It returns false if the packet is not VP8.
+// partOf returns the frame part in a packet. It returns false if the packet is not VP8.
 func partOf(p *rtp.Packet) (part, bool) {
 	if len(p.Payload) == 0 { // padding to probe the network
 		return part{}, true
@@ -201,8 +203,8 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 	return numbers, false, nil
 }
 
-// repeatAfter returns the delay before a packet is requested again after the given number of requests. The
-// round trip is usually shorter than the first delay.
+// repeatAfter returns the delay before the next request for a packet, after the given number of
+// requests. The round trip is usually shorter than the first delay.
 func repeatAfter(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
 
 // skip abandons packets that have been missing for too long, and continues after them.

@@ -8,14 +8,14 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// colorURI is the header extension for a picture's colour space. By default browsers assume BT.601 but send
-// pictures of a canvas as BT.709, so colours would be wrong.
+// colorURI is the header extension for a frame's colour space. By default browsers assume BT.601
+// but send frames from a canvas as BT.709, so colours would be wrong.
 const colorURI = "http://www.webrtc.org/experiments/rtp-hdrext/color-space"
 
 // colorSize is the extension's length in bytes without HDR metadata, which VP8 does not have.
 const colorSize = 4
 
-// color is the colour space of the client's pictures and of the edited ones. nil means unspecified.
+// color is the colour space of the client's frames and of the edited ones. nil means unspecified.
 type color struct {
 	atomic.Pointer[[colorSize]byte]
 }

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// fairListener limits the connections of one address. It closes connections beyond maxFromAddress.
+// fairListener limits the connections from one address. It closes connections beyond
+// maxFromAddress.
 type fairListener struct {
 	net.Listener
 
@@ -33,7 +34,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 	}
 }
 
-// count changes the count of a network's connections and returns it.
+// count changes the number of a network's connections and returns it.
 func (l *fairListener) count(from netip.Prefix, more int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +66,7 @@ type fairConn struct {
 	leave func()
 }
 
-// Close may be called again.
+// Close may be called more than once.
 func (c *fairConn) Close() error {
 	c.leave()
 	return c.Conn.Close()

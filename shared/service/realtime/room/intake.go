@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// maxStreams limits the streams of packets and reports from a peer. A camera in three sizes and a
-	// microphone have 14 streams, and earlier streams remain.
+	// maxStreams is the maximum number of packet and report streams from a peer. A camera in three
+	// sizes and a microphone have 14 streams, and earlier streams remain.
 	maxStreams = 256
 	maxUnread  = 128 << 10
-	// maxChannels limits a client's data channels. LiveKit's clients open three.
+	// maxChannels is the maximum number of a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
-	// maxCandidates limits the addresses from which a client may initially connect. One more is
+	// maxCandidates is the number of addresses from which a client may initially connect. One more is
 	// allowed each second.
 	maxCandidates = 64
-	// feedbackRate limits the packets per second that a client's reports may cover, and feedbackBurst
-	// the packets in a burst. The server sends a few hundred packets per second.
+	// feedbackRate is how many packets per second a client's reports may cover; feedbackBurst is how
+	// many they may cover in a burst. The server sends a few hundred packets per second.
 	feedbackRate, feedbackBurst = 20_000, 8192
 )
 
@@ -68,7 +68,7 @@ type stream struct {
 	closed atomic.Bool
 }
 
-// Close may be called again.
+// Close may be called more than once.
 func (s *stream) Close() error {
 	if !s.closed.Swap(true) {
 		s.of.streams.Add(-1)
@@ -107,19 +107,19 @@ func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPR
 	})
 }
 
-// The kinds of reports that cover or request packets (RFC 4585, section 6.2.1, and
+// The report kinds that cover or request packets (RFC 4585, section 6.2.1, and
 // draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
 const (
 	aboutTransport       = 205
 	asksAgain, tellsTime = 1, 15
 )
 
-// The server reads reports of senders and receivers, names, farewells, and feedback about the
-// transport and about pictures (RFC 3550, section 12.1, and RFC 4585).
+// The server reads sender and receiver reports, source descriptions, goodbyes, and feedback about
+// the transport and the payload (RFC 3550, section 12.1, and RFC 4585).
 const firstKind, otherKind, aboutPictures = 200, 204, 206
 
-// known removes reports of unknown kinds and incomplete reports of times. The library allocates 30 bytes or
-// more for each announced element before it has seen the element.
+// known removes reports of unknown kinds and incomplete time reports. The library allocates 30
+// bytes or more for each announced element before it has seen the element.
 func known(reports []byte) []byte {
 	kept := reports[:0]
 	for len(reports) >= 4 {
@@ -137,7 +137,7 @@ func known(reports []byte) []byte {
 	return kept
 }
 
-// hasTimes reports whether a report of times has at least one byte for each announced time
+// hasTimes reports whether a time report has at least one byte for each announced time
 // (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
 func hasTimes(report []byte) bool {
 	const head, run, vectorOfBits, vectorOfPairs = 20, 0, 2, 3
@@ -167,8 +167,8 @@ func hasTimes(report []byte) bool {
 	return times <= len(report)
 }
 
-// coveredPackets returns the number of packets that reports cover or request. It reads only their heads,
-// because reading entire reports takes time.
+// coveredPackets returns the number of packets that reports cover or request. It reads only their
+// headers, because reading entire reports takes time.
 func coveredPackets(reports []byte) (packets int) {
 	for len(reports) >= 4 {
 		packets++

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// maxSections limits the sections of an offer. maxSectionLines and maxLines limit the attribute
-	// lines per section and in total. Browsers send up to 1,000 lines.
+	// maxSections is the maximum number of sections in an offer. maxSectionLines and maxLines are the
+	// maximum numbers of attribute lines per section and in total. Browsers send up to 1,000 lines.
 	maxSections, maxSectionLines, maxLines = 64, 512, 4096
-	// maxFormats limits the codecs and retransmission formats of a section. For each one, the library
-	// reads all lines of the section.
+	// maxFormats is the maximum number of codecs and retransmission formats in a section. For each
+	// format, the library reads all lines of the section.
 	maxFormats = 96
-	// leastElement is the minimum average size of a line or of a section's codec, in bytes. Clients
+	// leastElement is the minimum average size, in bytes, of a line or of a section's codec. Clients
 	// send about 25 bytes.
 	leastElement = 8
 )
@@ -60,9 +60,9 @@ func readOffer(text string) (string, error) {
 	return string(out), err
 }
 
-// isCompact reports whether the number of elements is plausible for the size of a description. The library
-// needs 100 bytes of memory or more for each element. Clients send only one time without repetitions (RFC
-// 8866, sections 5.9 to 5.11).
+// isCompact reports whether the number of elements is plausible for a description of this size. The
+// library needs 100 bytes of memory or more for each element. Clients send only one time without
+// repetitions (RFC 8866, sections 5.9 to 5.11).
 func isCompact(text string) bool {
 	elements, times := 0, 0
 	for line := range strings.Lines(text) {
@@ -98,8 +98,8 @@ func isUsual(offer *sdp.SessionDescription) bool {
 	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines
 }
 
-// closeEmpty makes sections of an answer inactive if the server has no track for them. Otherwise the library
-// would announce a track, and clients would look for it.
+// closeEmpty makes sections in an answer inactive if the server has no track for them. Otherwise
+// the library would announce a track, and clients would look for it.
 func closeEmpty(text string) (string, error) {
 	var answer sdp.SessionDescription
 	if err := answer.UnmarshalString(text); err != nil {

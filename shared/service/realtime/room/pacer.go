@@ -16,8 +16,8 @@ const (
 	// delay.
 	paceBurst = 12 << 10
 	paceEvery = 5 * time.Millisecond
-	// paceMost limits the waiting bytes. New packets beyond it are dropped, because packets that wait
-	// longer than a second are too late anyway.
+	// paceMost is the maximum number of waiting bytes. New packets beyond this limit are dropped,
+	// because packets that wait longer than a second are too late anyway.
 	paceMost = 1 << 20
 )
 
@@ -27,7 +27,7 @@ type pacer struct {
 	mu sync.Mutex
 	// writer sends packets of any stream.
 	writer interceptor.RTPWriter
-	// rate is in bytes per second; budget is the number of bytes that may be sent now.
+	// rate is in bytes per second. budget is the number of bytes that may be sent now.
 	rate, budget float64
 	refilled     time.Time
 	waiting      []pacedPacket
@@ -81,7 +81,7 @@ func (p *pacer) Write(header *rtp.Header, payload []byte, attributes interceptor
 		p.budget -= float64(size)
 		return p.writer.Write(header, payload, attributes)
 	}
-	// The caller reuses both.
+	// The caller reuses the header and the payload.
 	copied := header.Clone()
 	p.waiting = append(p.waiting, pacedPacket{&copied, append([]byte(nil), payload...), attributes})
 	p.bytes += size

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// resumeTime limits how long a participant may be without signalling.
+	// resumeTime is how long a participant may be without signalling.
 	resumeTime = 20 * time.Second
 	sayTime    = 5 * time.Second
-	// leaveTime limits how long a client may take to read the leave message.
+	// leaveTime is how long a client may take to read the leave message.
 	leaveTime = 2 * time.Second
 	maxTracks = 32
 )
@@ -39,7 +39,8 @@ type participant struct {
 	socket *websocket.Conn
 	// away ends a participant that does not reconnect.
 	away *time.Timer
-	// The client offers own, the server offers other. In version 1 they are the same connection.
+	// The client makes the offers for own; the server makes those for other. In version 1 they are the
+	// same connection.
 	own, other *peer
 	// hasVideo and hasSound are true once the server's tracks are part of a connection.
 	hasVideo, hasSound bool
@@ -50,7 +51,8 @@ type participant struct {
 	left    bool
 }
 
-// newParticipant returns a participant with its connections that has not entered the room yet.
+// newParticipant returns a participant with its connections. The participant has not entered the
+// room yet.
 func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*participant, error) {
 	p := &participant{
 		room: r, sid: "PA_" + r.server.config.NewID(), identity: g.Identity, publishes: g.Publish, version: version,
@@ -131,7 +133,7 @@ func (p *participant) attach(socket *websocket.Conn) bool {
 	return true
 }
 
-// detach records that the socket is lost. The participant ends unless it reconnects.
+// detach records that the socket was lost. The participant ends unless it reconnects.
 func (p *participant) detach(socket *websocket.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +159,7 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveActi
 		p.away.Stop()
 	}
 	p.mu.Unlock()
-	// Exit first, so that the client can rejoin.
+	// Exit the room first, so that the client can rejoin.
 	p.room.exit(p)
 	if socket != nil {
 		cut := time.AfterFunc(leaveTime, func() { _ = socket.CloseNow() })
@@ -298,7 +300,7 @@ func (p *participant) addSound() {
 	}
 }
 
-// fails ends the participant after an error of the library. The client may join again.
+// fails ends the participant after an error from the library. The client may join again.
 func (p *participant) fails(err error) {
 	if err == nil {
 		return

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// disconnectedTime is the silence after which a peer counts as disconnected. After that, it may
-	// reconnect within failedTime.
+	// disconnectedTime is how long a peer may be silent before it counts as disconnected. After that,
+	// it may reconnect within failedTime.
 	disconnectedTime, failedTime = 5 * time.Second, 20 * time.Second
 	// aliveTime is the interval of keep-alives of a silent peer.
 	aliveTime = 2 * time.Second
-	// gatherTime limits the wait for the server's addresses, which a closed peer never gets.
+	// gatherTime is the maximum wait for the server's addresses. A closed peer never gets them.
 	gatherTime = 2 * time.Second
-	// maxData limits the buffered bytes of data channels. Clients open channels but send nothing that
-	// the server needs.
+	// maxData is the maximum number of bytes buffered for data channels. Clients open channels but
+	// send nothing that the server needs.
 	maxData = 64 << 10
 )
 
@@ -117,8 +117,9 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(err, webrtc.ConfigureSimulcastExtensionHeaders(m))
 }
 
-// registerInterceptors registers the interceptors. Sent packets pass through the last one first, received
-// packets through the first one. The assembler requests a client's lost packets.
+// registerInterceptors registers the interceptors. Sent packets pass through the last one first;
+// received packets pass through the first one first. The assembler requests a client's lost
+// packets.
 func (p *Ports) registerInterceptors(
 	registry *interceptor.Registry, bounds *intake, limit *bandwidth, colors *colored,
 ) error {

@@ -16,20 +16,21 @@ import (
 
 const (
 	maxMediaConnections = 4096
-	// maxFromAddress limits connections from one address, which many clients may share. Each client has
-	// one or two connections.
+	// maxFromAddress is the maximum number of connections from one address, which many clients may
+	// share. Each client has one or two connections.
 	maxFromAddress = 256
-	// strangerTime limits how long a connection without a participant may stay open.
+	// strangerTime is how long a connection without a participant may stay open.
 	strangerTime = 10 * time.Second
-	// udpBuffer is the size of the socket buffers in each direction for all sessions, in bytes.
+	// udpBuffer is the size of the socket buffers in bytes, in each direction and for all sessions.
 	udpBuffer = 4 << 20
-	// tcpBuffer limits the bytes that wait for a slow client.
+	// tcpBuffer is the maximum number of bytes that wait for a slow client.
 	tcpBuffer = 1 << 20
-	// anyPortTries limits the attempts to listen on a port that the system chooses.
+	// anyPortTries is the maximum number of attempts to listen on a port that the system chooses.
 	anyPortTries = 20
 )
 
-// Ports holds the UDP and the TCP port for the media of all sessions. Both have the same number.
+// Ports holds the UDP and the TCP port for the media of all sessions. Both ports have the same
+// number.
 type Ports struct {
 	// public lists the addresses that are announced to clients instead of the machine's, if any.
 	public []netip.Addr
@@ -95,7 +96,7 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 			}
 			return err
 		}
-		// The system may allow less.
+		// The system may allow smaller buffers.
 		_, _ = socket.SetReadBuffer(udpBuffer), socket.SetWriteBuffer(udpBuffer)
 		var conn net.PacketConn = socket
 		if wrap != nil {
@@ -107,9 +108,10 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	return nil
 }
 
-// addressesOf returns a listener's addresses: its own, or the machine's. It omits link-local addresses,
-// because clients cannot name the link. With public addresses, it also omits addresses that packets to them
-// do not reach, because two addresses announced as one would be confused.
+// addressesOf returns a listener's addresses: its own, or the machine's. It omits link-local
+// addresses, because clients cannot name the link. With public addresses, it also omits addresses
+// that are not the source of packets to the public ones, because two addresses announced as one
+// would be confused.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {

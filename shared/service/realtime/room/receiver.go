@@ -36,7 +36,7 @@ type receiver struct {
 	colored bool
 
 	mu sync.Mutex
-	// needsKey is true until a key frame arrives. asked is when one was requested.
+	// needsKey is true until a key frame arrives. asked is when it was requested.
 	needsKey bool
 	asked    time.Time
 }
@@ -99,7 +99,7 @@ func (v *receiver) run() {
 func (v *receiver) requestMissing() {
 	numbers, lost, whole := v.assembler.ask(time.Now())
 	if len(numbers) > 0 {
-		// It fails if the peer has ended, which also ends the track.
+		// The write fails if the peer has ended, which also ends the track.
 		_ = v.peer.WriteRTCP([]rtcp.Packet{&rtcp.TransportLayerNack{
 			MediaSSRC: uint32(v.track.SSRC()), Nacks: rtcp.NackPairsFromSequenceNumbers(numbers),
 		}})

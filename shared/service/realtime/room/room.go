@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// maxFrames limits the frames that wait for the session. Decoding them all takes less time than
-	// playing them.
+	// maxFrames is the maximum number of frames that wait for the session. Decoding them all takes
+	// less time than playing them.
 	maxFrames = 32
-	// maxViewers limits the viewers of a session, without its client.
+	// maxViewers is the maximum number of viewers of a session. Its client does not count.
 	maxViewers = 20
-	// packetSize is the size of a packet with its headers, in bytes. No network fragments it.
+	// packetSize is the size of a packet with its headers, in bytes. No network fragments packets of
+	// this size.
 	packetSize = 1180
-	// cameraStream names the stream of picture and sound, so that browsers synchronize them.
+	// cameraStream names the stream of video and sound, so that browsers synchronize them.
 	cameraStream = "camera"
 )
 
@@ -27,7 +28,7 @@ type Config struct {
 	// Owner becomes part of the room's name, so that other servers find its instance. It consists of
 	// letters and digits, or is empty.
 	Owner string
-	// Account owns the session. Only its keys and tokens may watch the session.
+	// Account is the session's owner. Only the account's keys and tokens may watch the session.
 	Account string
 	Session string
 	// FrameTiming is true if the client appends times to its frames and expects them back.
@@ -41,7 +42,7 @@ type Frame struct {
 	// Trailer is the data that the client appended, to append to the edited frame.
 	Trailer []byte
 	Key     bool
-	// Timestamp is when the picture was taken, in units of 1/90000 s.
+	// Timestamp is when the frame was captured, in units of 1/90000 s.
 	Timestamp uint32
 	// Arrived is when the frame's last packet arrived.
 	Arrived time.Time
@@ -52,7 +53,7 @@ type Room struct {
 	config Config
 	server *Server
 	name   string
-	// sid identifies the room, host the server's participant.
+	// sid identifies the room; host identifies the server's participant.
 	sid, host    string
 	began        time.Time
 	video, audio *webrtc.TrackLocalStaticRTP
@@ -106,10 +107,10 @@ func (r *Room) Account() string { return r.config.Account }
 
 func (r *Room) Session() string { return r.config.Session }
 
-// Frames returns the client's frames. The channel is closed with the room.
+// Frames returns the client's frames. Closing the room closes the channel.
 func (r *Room) Frames() <-chan Frame { return r.frames }
 
-// AskKey requests a key frame. Frames before it are dropped.
+// AskKey requests a key frame. Frames before the key frame are dropped.
 func (r *Room) AskKey() {
 	r.mu.Lock()
 	source := r.source
@@ -132,8 +133,8 @@ func (r *Room) KeyWanted() bool {
 	return true
 }
 
-// Bitrate returns the bitrate for sent video in bit/s: the bitrate of the client's network, or the lowest of
-// the viewers if the client has left.
+// Bitrate returns the bitrate for sent video in bit/s: the bitrate of the client's network, or the
+// lowest of the viewers' networks if the client has left.
 func (r *Room) Bitrate() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,13 +162,13 @@ func (r *Room) Send(data []byte, of Frame) {
 	}
 	for _, packet := range r.packets.Packetize(data, 0) {
 		packet.Timestamp = of.Timestamp
-		// It fails for participants who are leaving.
+		// The write fails for participants who are leaving.
 		_ = r.video.WriteRTP(packet)
 	}
 	r.sound.follow(time.Since(of.Arrived))
 }
 
-// take takes a frame of the camera. It returns false if the buffer is full.
+// take takes a frame from the camera. It returns false if the buffer is full.
 func (r *Room) take(from *receiver, frame Frame) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

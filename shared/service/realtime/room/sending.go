@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// minBitrate, firstBitrate and maxBitrate limit the video for a peer, in bit/s.
+	// minBitrate, firstBitrate and maxBitrate are the minimum, initial and maximum bitrates of the
+	// video for a peer, in bit/s.
 	minBitrate, firstBitrate, maxBitrate = 150_000, 1_500_000, 2_500_000
-	// minEstimate is the lowest estimate of the bandwidth. With less traffic the estimator could not
-	// measure.
+	// minEstimate is the lowest bandwidth estimate. With less traffic the estimator could not measure.
 	minEstimate = 100_000
 )
 
@@ -51,9 +51,9 @@ func (b *bandwidth) BindLocalStream(info *interceptor.StreamInfo, w interceptor.
 	return b.Interceptor.BindLocalStream(info, w)
 }
 
-// BindRTCPReader removes the padding in the last chunk of a report with lost packets. The library would
-// count the padding as lost packets: with a loss of one in fifty it counted half, and reduced the bitrate
-// further and further.
+// BindRTCPReader removes the padding from the last chunk of a report with lost packets. The library
+// would count the padding as lost packets: with a loss of one in fifty it counted half, and reduced
+// the bitrate further and further.
 func (b *bandwidth) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return b.Interceptor.BindRTCPReader(interceptor.RTCPReaderFunc(
 		func(in []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -71,7 +71,6 @@ func (b *bandwidth) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RT
 		}))
 }
 
-// trim removes the padding in a report's last chunk.
 func trim(report *rtcp.TransportLayerCC) {
 	left := int(report.PacketStatusCount)
 	for _, part := range report.PacketChunks {
@@ -95,7 +94,8 @@ func (b *bandwidth) bitrate() int {
 // playoutURI is the header extension with which a sender requests a playout delay.
 const playoutURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
-// playoutMost is the maximum requested delay, in units of 10 ms. By default browsers delay pictures longer.
+// playoutMost is the maximum requested delay, in units of 10 ms. By default browsers delay frames
+// longer.
 const playoutMost = 10
 
 type playout struct{ interceptor.NoOp }

@@ -16,7 +16,7 @@ import (
 
 const Path = "/v1/rooms/"
 
-// tokenTime is the time in which a token can be used to join.
+// tokenTime is how long a token can be used to join.
 const tokenTime = 5 * time.Minute
 
 type ServerConfig struct {
@@ -149,8 +149,8 @@ func readPath(path string) (name string, version livekit.Version, asks, known bo
 	return name, version, asks, known
 }
 
-// Gone serves a GET below Path for a room that no server has any more. It makes a resuming client join
-// again. No server can verify the token, so Gone reads a join request only up to MaxResume.
+// Gone serves a GET below Path for a room that no server has anymore. It makes a resuming client
+// join again. No server can verify the token, so Gone reads a join request only up to MaxResume.
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")

@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// maxSignal limits a client's message, in bytes. It may contain a session description.
+	// maxSignal is the maximum size of a client's message, in bytes. It may contain a session
+	// description.
 	maxSignal = 256 << 10
-	// pingInterval is the interval of the clients' pings, pingTimeout their time limit for the reply,
-	// and silence the time after which a silent client is disconnected.
+	// pingInterval is the interval between the clients' pings, pingTimeout is their time limit for the
+	// reply, and silence is the time after which a silent client is disconnected.
 	pingInterval, pingTimeout, silence = 5 * time.Second, 15 * time.Second, 45 * time.Second
 )
 
@@ -52,7 +53,7 @@ func (p *participant) joined() *livekit.JoinResponse {
 		ServerVersion:     likeVersion, ServerInfo: serverInfo(), IceServers: r.relays(),
 		SubscriberPrimary: p.version == livekit.Version0,
 		PingTimeout:       int32(pingTimeout / time.Second), PingInterval: int32(pingInterval / time.Second),
-		// Clients send the first video codec of the list, ignoring their preference.
+		// Clients use the first video codec in the list, ignoring their preference.
 		EnabledPublishCodecs: []*livekit.Codec{
 			{Mime: webrtc.MimeTypeVP8}, {Mime: webrtc.MimeTypeOpus}, {Mime: webrtc.MimeTypeRTX},
 		},
@@ -76,7 +77,7 @@ func (p *participant) resumed(join *livekit.JoinRequest) {
 
 // listen handles a client's messages until the socket ends. left reports whether the client has left.
 func (p *participant) listen(socket *websocket.Conn) (left bool) {
-	// A joining client sends some dozens of messages, two of them with 20 kB.
+	// A joining client sends a few dozen messages, two of them of 20 kB.
 	signals := rate.NewLimiter(50, 300)
 	for {
 		content, err := read(socket)

@@ -8,12 +8,13 @@ import (
 )
 
 const (
-	// maxSound limits the waiting packets of sound. Each packet contains 20 ms.
+	// maxSound is the maximum number of waiting sound packets. Each packet contains 20 ms.
 	maxSound = 100
 	maxDelay = time.Second
 )
 
-// sound forwards a client's sound with the delay of the edited pictures, so that both stay synchronized.
+// sound forwards a client's sound with the delay of the edited frames, so that both stay
+// synchronized.
 type sound struct {
 	room    *Room
 	waiting chan heardPacket
@@ -52,7 +53,7 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 	}
 }
 
-// follow sets the delay of the last picture.
+// follow sets the delay to that of the last frame.
 func (s *sound) follow(delay time.Duration) {
 	select {
 	case s.delays <- delay:
@@ -70,7 +71,7 @@ func (s *sound) play() {
 		case <-s.done:
 			return
 		case last := <-s.delays:
-			// A single late picture changes the delay little.
+			// A single late frame changes the delay little.
 			delay += (min(last, maxDelay) - delay) / 16
 		case next := <-s.waiting:
 			timer.Reset(time.Until(next.at.Add(delay)))
@@ -93,7 +94,7 @@ func (s *sound) send(heard heardPacket) {
 	packet.Timestamp, packet.SequenceNumber = s.times.place(packet.Timestamp, packet.SequenceNumber, heard.at)
 	// The client's header extensions are only for the server.
 	packet.Header.Extension, packet.Header.Extensions = false, nil
-	// It fails for participants who are leaving.
+	// The write fails for participants who are leaving.
 	_ = s.room.audio.WriteRTP(packet)
 }
 

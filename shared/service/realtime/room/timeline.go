@@ -26,7 +26,7 @@ func (t *timeline) turn(timestamp uint32, number uint16, now time.Time) {
 	t.begun = true
 }
 
-// place returns a packet's timestamp and number in the stream.
+// place returns the packet's timestamp and number in the stream.
 func (t *timeline) place(timestamp uint32, number uint16, now time.Time) (uint32, uint16) {
 	t.last, t.lastNumber, t.at = timestamp+t.shift, number+t.numbers, now
 	return t.last, t.lastNumber

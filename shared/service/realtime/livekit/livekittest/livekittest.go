@@ -23,14 +23,14 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// lostTime limits how long a client waits for a packet of a frame.
+// lostTime is how long a client waits for a packet of a frame.
 const lostTime = time.Second / 2
 
 type Config struct {
-	// URL is the room's URL, Token the token for it.
+	// URL is the room's URL; Token is the token for the room.
 	URL, Token string
 	Version    livekit.Version
-	// Networks lists the networks of the client's addresses, by default UDP.
+	// Networks lists the networks for the client's addresses, by default UDP.
 	Networks []webrtc.NetworkType
 	// Camera returns the next frame to publish, a key frame if requested. A client without a camera
 	// only watches.
@@ -41,7 +41,8 @@ type Config struct {
 	Change func(offer string) string
 }
 
-// Client is a participant of a room. Its channels receive messages and pictures. Unread elements are dropped.
+// Client is a participant of a room. Its channels receive messages and frames, and drop elements
+// that are not read.
 type Client struct {
 	testing.TB
 	Config
@@ -49,15 +50,14 @@ type Client struct {
 	// The client offers Own, the server offers Other. In version 1 they are the same connection.
 	Own, Other *webrtc.PeerConnection
 	Joined     *livekit.JoinResponse
-	// Seen receives the frames of the server's video, Heard the packets of its sound.
+	// Seen receives the frames of the server's video; Heard receives the packets of its sound.
 	Seen, Heard chan []byte
 	Leaves      chan *livekit.LeaveRequest
 	Updates     chan *livekit.ParticipantUpdate
-	// Resumed receives an element each time the client resumes, Answered one for each accepted
-	// answer.
+	// Resumed receives an element each time the client resumes; Answered receives one for each
+	// accepted answer.
 	Resumed, Answered chan struct{}
-	// Sent counts the frames of the camera.
-	Sent atomic.Int64
+	Sent              atomic.Int64
 	// Packets sends packets unchanged. It is nil until the client publishes.
 	Packets atomic.Pointer[interceptor.RTPWriter]
 
@@ -70,8 +70,8 @@ type Client struct {
 	filming   sync.WaitGroup
 }
 
-// Join joins a room. If there is a camera, it publishes camera and sound. The client is closed at the end of
-// the test.
+// Join joins a room. If there is a camera, the client publishes the camera and sound. The client is
+// closed at the end of the test.
 func Join(t testing.TB, c Config) *Client {
 	t.Helper()
 	one := New(t, c)
@@ -113,7 +113,7 @@ func New(t testing.TB, config Config) *Client {
 	return c
 }
 
-// Close ends the client without notice. It may be called more than once.
+// Close disconnects the client without notice. It may be called more than once.
 func (c *Client) Close() {
 	c.stop()
 	if c.socket != nil {
@@ -178,7 +178,7 @@ func (c *Client) must(err error) {
 	}
 }
 
-// peer returns a connection that sends received pictures to Seen.
+// peer returns a connection that sends received frames to Seen.
 func (c *Client) peer() *webrtc.PeerConnection {
 	c.Helper()
 	var settings webrtc.SettingEngine
@@ -208,8 +208,8 @@ func (c *Client) peer() *webrtc.PeerConnection {
 	return pc
 }
 
-// registerCodecs registers VP8 and Opus. Retransmissions use the original stream, because the library requests
-// packets again that arrived in a separate stream.
+// registerCodecs registers VP8 and Opus. Retransmissions use the original stream, because the
+// library requests a packet again if it arrived in a separate stream.
 func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(
 		m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: 96, RTPCodecCapability: webrtc.RTPCodecCapability{
@@ -289,7 +289,7 @@ func (c *Client) Offer(id uint32, restart bool) *livekit.SessionDescription {
 	return &livekit.SessionDescription{Type: "offer", Sdp: text, Id: id}
 }
 
-// Dial opens the signalling, with additions to the query.
+// Dial opens the signalling, with the given additions to the query.
 func (c *Client) Dial(query string) {
 	c.Helper()
 	if err := c.TryDial(query); err != nil {
