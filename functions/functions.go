@@ -70,7 +70,7 @@ func All() []Function {
 		},
 		{Name: "wake", Variables: workers},
 		{Name: "scale", Variables: workers},
-		// Its event contains everything.
+		// The function's event contains everything.
 		{Name: "smoke"},
 	}
 }

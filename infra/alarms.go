@@ -14,7 +14,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// alarm describes an alarm that goes off if the metric exceeds a limit for some minutes.
+// alarm describes an alarm that fires if the metric exceeds a limit for some minutes.
 type alarm struct {
 	name, means string
 	metric      awscloudwatch.IMetric
@@ -69,7 +69,7 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudw
 }
 
 // publishAlarms lets the stage's alarms publish to the topic. A topic with its own policy, such as
-// a requirement of TLS, loses the default statement that lets the entire account publish.
+// one that requires TLS, loses the default statement that lets the entire account publish.
 func (s *stack) publishAlarms(topic awssns.Topic) awsiam.PolicyStatement {
 	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid:        jsii.String("AllowAlarms"),

@@ -12,8 +12,8 @@ import (
 	mediaapi "cutroom/shared/service/api"
 )
 
-// Metrics that filters make from logs. Each costs only for hours with matching lines, so an idle
-// month costs nothing.
+// Metrics that filters make from logs. AWS bills them only for hours with matching lines, so an
+// idle month costs nothing.
 const (
 	mediaErrors5xx = "MediaErrors"
 	coldRefusals   = "ColdRefusals"
@@ -32,9 +32,8 @@ func (s *stack) mediaAlarms() []alarm {
 		s.count(log, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
 		own := s.counted(mediaErrors5xx)
 		return append(s.balancerAlarms("media", b), alarm{name: errors, means: fail, above: 5, periods: 1,
-			// No log has the balancer's own error responses, such as for a crashed task. The
-			// responses of its targets would include image edits that are rejected while a worker
-			// starts.
+			// No log has the balancer's own error responses, such as those for a crashed task. Its
+			// targets' responses would include image edits that are rejected while a worker starts.
 			metric: sum("errors of the media service", map[string]awscloudwatch.IMetric{"own": own, "balancer": b.errors()}),
 		}, alarm{name: latency, means: "The median response time of the media service is above 5 s.",
 			metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
@@ -71,7 +70,7 @@ func (s *stack) realtimeAlarms() []alarm {
 }
 
 // balancerAlarms returns alarms for tasks that do not respond. A service with one task has no task
-// for some minutes after it loses it.
+// for some minutes after it loses the task.
 func (s *stack) balancerAlarms(name string, b balancing) []alarm {
 	return []alarm{{
 		name: name + "-unhealthy", means: "Tasks of the " + name + " service are unhealthy, or none is running.",
@@ -92,12 +91,12 @@ type balancing struct {
 	target   elb.ApplicationTargetGroup
 }
 
-// errors counts the error responses of the balancer itself.
+// errors counts the error responses from the balancer itself.
 func (b balancing) errors() awscloudwatch.IMetric {
 	return b.balancer.Metrics().HttpCodeElb(elb.HttpCodeElb_ELB_5XX_COUNT, metricOptions("Sum"))
 }
 
-// count makes a metric of the log lines that match a pattern.
+// count makes a metric from the log lines that match a pattern.
 func (s *stack) count(log awslogs.LogGroup, id, metric, pattern string) {
 	awslogs.NewMetricFilter(s.Stack, jsii.String(id+"Filter"), &awslogs.MetricFilterProps{
 		LogGroup: log, FilterPattern: awslogs.FilterPattern_Literal(jsii.String(pattern)),

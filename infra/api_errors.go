@@ -11,7 +11,7 @@ import (
 // errorShape returns the JSON body of an error in the shape that an API uses.
 type errorShape func(e gatewayError) string
 
-// gatewayError is an error response of API Gateway itself.
+// gatewayError is an error response from API Gateway itself.
 type gatewayError struct {
 	response awsapigateway.ResponseType
 	// status is empty if each cause has its own status.
@@ -43,8 +43,8 @@ const (
 	inferenceTooLarge = "The body is too large to be sent through this address, which takes about 6 MB."
 )
 
-// gatewayErrors returns all error responses of API Gateway itself. The two defaults cover errors of
-// authorizers and API keys, which the APIs do not use.
+// gatewayErrors returns all error responses from API Gateway itself. The two defaults cover errors
+// from authorizers and API keys, which the APIs do not use.
 func gatewayErrors(tooLarge string) []gatewayError {
 	const notFound, unavailable = "Not Found", "The service could not answer. Try again."
 	return []gatewayError{
@@ -65,10 +65,10 @@ func gatewayErrors(tooLarge string) []gatewayError {
 	}
 }
 
-// addGatewayResponses gives API Gateway's own errors the shape of the API's, with the headers that
-// browsers need to read them. API Gateway adds the request id itself as x-amzn-RequestId: a header
-// here can only be a constant or a part of the request, and AWS may reject a deployment with
-// anything else.
+// addGatewayResponses gives API Gateway's own errors the same shape as the API's errors, with the
+// headers that browsers need to read them. API Gateway adds the request id itself as
+// x-amzn-RequestId: a header here can only be a constant or a part of the request, and AWS may
+// reject a deployment with anything else.
 func (s *stack) addGatewayResponses(rest awsapigateway.RestApi, a api) {
 	// These responses reveal nothing about an account, and API Gateway cannot choose between
 	// origins: with several, any page may read them.

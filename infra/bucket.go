@@ -10,11 +10,11 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// newBucket creates the bucket of all blobs: private, encrypted, accessible over TLS only.
+// newBucket creates the bucket for all blobs: private, encrypted, accessible over TLS only.
 //
 // The notification is set on the CloudFormation resource, because CDK would add a function for it.
-// It names the function arrived, whose role names the bucket. To avoid the cycle, the bucket's name
-// is computed (bucketName) instead of a reference.
+// The notification names the function arrived, and that function's role names the bucket. To avoid
+// the cycle, the bucket's name is computed (bucketName) and not a reference.
 func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	bucket := awss3.NewBucket(s.Stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BucketName:        s.bucketName(),
@@ -58,7 +58,7 @@ func (s *stack) notifyArrivals(bucket awss3.Bucket, arrived awslambda.Function) 
 			}},
 		}},
 	})
-	// S3 tests the notification when it is set, so the permission must exist before.
+	// S3 tests the notification when it is set, so the permission must exist before that.
 	bucket.Node().AddDependency(
 		awslambda.NewCfnPermission(s.Stack, jsii.String("ArrivedPermission"), &awslambda.CfnPermissionProps{
 			Action: jsii.String("lambda:InvokeFunction"), FunctionName: arrived.FunctionArn(),
@@ -68,7 +68,7 @@ func (s *stack) notifyArrivals(bucket awss3.Bucket, arrived awslambda.Function) 
 }
 
 // bucketCORS lets browsers upload directly to the bucket with signed URLs
-// (docs/contract/media.md#large-uploads), and follow the redirects of the content route.
+// (docs/contract/media.md#large-uploads) and follow the content route's redirects.
 func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 	return &[]*awss3.CorsRule{
 		{

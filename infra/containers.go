@@ -42,15 +42,15 @@ func (s *stack) newContainers() *containers {
 
 type container struct {
 	name string
-	// program is the name of its folder in cmd.
+	// program is the name of the program's folder in cmd.
 	program string
 	// image is an existing image; empty builds one from this repository.
 	image string
-	// cpu is in 1/1024 of a processor, memory in MiB, disk in GiB.
+	// cpu is in 1/1024 of a processor, memory is in MiB, and disk is in GiB.
 	cpu, memory, disk int
 	environment       []string
 	may               []permission
-	// port is its port, or 0.
+	// port is the container's port, or 0.
 	port int
 	// live opens the port of live video to the internet.
 	live bool

@@ -27,7 +27,7 @@ type function struct {
 	// memory is in MB. The processor time grows with it.
 	memory  int
 	timeout int
-	// may lists the additional permissions of its role; writing its log is always allowed.
+	// may lists additional permissions for its role; writing its log is always allowed.
 	may []permission
 	// private puts the function into the network of the options, if one is set.
 	private bool

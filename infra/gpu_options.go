@@ -15,7 +15,7 @@ type gpu struct {
 	Zones zones
 	// Instances lists instance types in order of preference.
 	Instances []string
-	// Spot uses spot instances in addition to OnDemand on-demand instances.
+	// Spot adds spot instances to the OnDemand on-demand instances.
 	Spot     bool
 	OnDemand int
 	// Min and Max limit the number of tasks. Each task has its own GPU.

@@ -92,13 +92,13 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 	}
 	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
 		Image: image, GpuCount: jsii.Number(1),
-		// GPUs limit the number of tasks of an instance. Weights pass through memory when they are
+		// GPUs limit the number of tasks on an instance. Weights pass through memory when they are
 		// loaded, and the engine may use the entire memory of the instance.
 		MemoryReservationMiB: jsii.Number(8192),
 		Environment:          s.located(variables),
 		HealthCheck:          engineHealth(),
 		StartTimeout:         seconds(engineStart), StopTimeout: seconds(stopTime),
-		// A crash costs the run but not the task: the worker waits until the server is back.
+		// A crash loses the run but not the task: the worker waits until the server is back.
 		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
@@ -173,7 +173,7 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 		models = s.GPU.Models
 		arguments["MODELS"] = jsii.String(models)
 	}
-	// Only files of the image, so that other changes do not rebuild it.
+	// Include only the image's files, so that other changes do not rebuild it.
 	exclude := []string{"*", "!gpu/Dockerfile", "!gpu/requirements.txt", "!gpu/pyproject.toml",
 		"!gpu/cutroom_engine/*.py", "!" + models}
 	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{

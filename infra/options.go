@@ -89,7 +89,7 @@ type containerOptions struct {
 	Zones            zones
 }
 
-// addressOptions describe the domains and the public APIs, and their callers.
+// addressOptions describe the domains, the public APIs and their callers.
 type addressOptions struct {
 	Origins []string
 	// WebhookAllow lists hosts and address blocks outside the public internet that webhooks may
@@ -99,7 +99,7 @@ type addressOptions struct {
 	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
 	// CloudFront accepts only certificates in us-east-1.
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
-	// RequestsPerSecond and Burst limit each entire API.
+	// RequestsPerSecond and Burst are rate limits for each entire API.
 	RequestsPerSecond, Burst int
 	// APILogRole creates the role with which API Gateway writes logs. The role is a setting of the
 	// entire account and region.

@@ -34,7 +34,7 @@ func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
 	if d.set() {
 		return jsii.String("https://" + d.Name)
 	}
-	// The URL of the stage ends with a slash, which would be doubled by clients that append a path.
+	// The stage's URL ends with a slash, which clients that append a path would double.
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
 		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(),
 		jsii.String("/" + stageName),

@@ -36,7 +36,7 @@ func (s *stack) onTable(name string, actions ...string) permission {
 	return permission{actions: actions, resources: []*string{s.tables[name].TableArn()}}
 }
 
-// onIndexes allows queries of the indexes of a table.
+// onIndexes allows queries on a table's indexes.
 func (s *stack) onIndexes(name string) permission {
 	return permission{
 		actions: []string{"dynamodb:Query"}, resources: []*string{jsii.String(*s.tables[name].TableArn() + "/index/*")},
@@ -44,7 +44,7 @@ func (s *stack) onIndexes(name string) permission {
 	}
 }
 
-// onBlobs allows actions on the blobs with a prefix such as "jobs/".
+// onBlobs allows actions on blobs with a prefix such as "jobs/".
 func (s *stack) onBlobs(prefix string, actions ...string) permission {
 	for i, action := range actions {
 		actions[i] = "s3:" + action

@@ -23,7 +23,7 @@ const (
 
 type smokeTask struct {
 	definition awsecs.TaskDefinition
-	// container is the name of the worker's container, logGroup its log group.
+	// container is the name of the worker's container, and logGroup is its log group.
 	container, logGroup string
 	subnets             *awsec2.SubnetSelection
 	group               awsec2.ISecurityGroup

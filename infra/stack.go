@@ -35,7 +35,7 @@ type stack struct {
 	// gatewayURL is the URL of the inference gateway, or nil until its API has been created.
 	gatewayURL *string
 	cluster    *containers
-	// balancers holds the container services' balancers by name, and logs their log groups by name.
+	// balancers holds the container services' balancers by name. logs holds log groups by name.
 	balancers map[string]balancing
 	logs      map[string]awslogs.LogGroup
 }

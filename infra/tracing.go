@@ -18,7 +18,7 @@ func (s *stack) functionTracing() awslambda.Tracing {
 	return awslambda.Tracing_DISABLED
 }
 
-// whyAnyTrace is the reason for the wildcard in the permissions of X-Ray.
+// whyAnyTrace is the reason for the wildcard in X-Ray permissions.
 const whyAnyTrace = "X-Ray's actions for sending traces do not support resource-level permissions."
 
 // sendTraces is for containers, which send their spans to X-Ray's OTLP endpoint.
@@ -55,7 +55,7 @@ const (
 	longestRule = 32
 )
 
-// newSamplingRules limits the cost of traces.
+// newSamplingRules creates the sampling rules that limit the cost of traces.
 func (s *stack) newSamplingRules() {
 	if !s.Tracing {
 		return

@@ -1,5 +1,5 @@
 // Function arrived completes files whose bytes have arrived through a signed URL. The bucket starts
-// it for objects of such URLs.
+// it for the uploaded objects.
 package main
 
 import (

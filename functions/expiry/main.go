@@ -1,6 +1,6 @@
 // Function expiry removes the bytes and the thumbnails of files without a record: expired, deleted,
-// or announced and never sent. The stream of the files' table starts it. No job needs the bytes,
-// because an accepted job has its own copies.
+// or announced and never sent. The files table's stream starts it. No job needs the bytes, because
+// an accepted job has its own copies.
 package main
 
 import (

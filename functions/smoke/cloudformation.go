@@ -39,7 +39,7 @@ type properties struct {
 	SecurityGroups []string
 	// PublicAddress is "true" or "false", because CloudFormation sends only strings.
 	PublicAddress string
-	// LogGroup is the container's log group, to find the reason of a failure.
+	// LogGroup is the container's log group, to find the reason for a failure.
 	LogGroup string
 }
 
@@ -96,7 +96,7 @@ func (a answer) encode() ([]byte, error) {
 	}
 }
 
-// send puts a response to CloudFormation's URL.
+// send uploads a response to CloudFormation's URL.
 func (a answer) send(ctx context.Context, client *http.Client, url string) error {
 	body, err := a.encode()
 	if err != nil {
@@ -118,7 +118,8 @@ func (a answer) send(ctx context.Context, client *http.Client, url string) error
 	}
 }
 
-// put puts a body to a signed URL. It sends no content type, because the signature includes none.
+// put uploads a body to a signed URL with PUT. It sends no content type, because the signature
+// includes none.
 func put(ctx context.Context, client *http.Client, url string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, bytes.NewReader(body))
 	if err != nil {

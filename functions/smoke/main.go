@@ -1,6 +1,6 @@
-// Function smoke tests a task of the workers before a deployment gives it to their service. At
-// first no worker runs, so otherwise the deployment of a broken image would succeed and fail with
-// the first job.
+// Function smoke tests a worker task before a deployment gives it to the workers' service. At first
+// no worker runs, so the deployment of a broken image would otherwise succeed, and the first job
+// would fail.
 //
 // CloudFormation starts it as a custom resource whenever the task definition among its properties
 // changes. It runs one task that checks the workers' requirements (cmd/worker, -smoke), and

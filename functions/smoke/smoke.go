@@ -30,7 +30,7 @@ type tasks interface {
 	Stop(ctx context.Context, task ecs.Task, arn, why string) error
 }
 
-// handler handles a request of CloudFormation. Lambda ignores its result.
+// handler handles a request from CloudFormation. Lambda ignores its result.
 type handler = func(context.Context, event) (any, error)
 
 type smoke struct {
@@ -51,7 +51,7 @@ func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	return nil, answerTo(e, failure).send(ctx, s.client, e.ResponseURL)
 }
 
-// serve tests the task of a request. A rollback returns to a task that was tested before, and must
+// serve tests the task in a request. A rollback returns to a task that was tested before, and must
 // always succeed.
 func (s *smoke) serve(ctx context.Context, e event) error {
 	switch e.RequestType {

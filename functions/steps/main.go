@@ -1,7 +1,7 @@
 // Function steps processes batches: each run makes requests of one batch for some minutes, and
 // starts other runs while batches wait. The function batches starts it for new and cancelled
-// batches. A schedule starts it for the others: batches that wait for a time, and batches of runs
-// that died. It ignores its event.
+// batches. A schedule starts it for all others: batches that wait for a time, and batches whose run
+// died. It ignores its event.
 package main
 
 import (

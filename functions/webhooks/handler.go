@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// event holds records of a stream, of jobs or of usage, or messages of the queue.
+// event holds records from a stream (jobs or usage) or messages from the queue.
 type event struct {
 	Records []struct {
 		Stream *events.DynamoDBStreamRecord `json:"dynamodb"`

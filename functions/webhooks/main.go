@@ -1,6 +1,6 @@
-// Function webhooks sends the webhooks of jobs when they end, and of budgets when they warn. The
-// stream of the jobs' table starts it for ended jobs, the usage table's stream for warnings, and a
-// queue for each later attempt when it is due.
+// Function webhooks sends the webhooks for ended jobs and budget warnings. The jobs table's stream
+// starts it for ended jobs, the usage table's stream starts it for warnings, and a queue starts it
+// for each later attempt when that is due.
 package main
 
 import (

@@ -29,7 +29,7 @@ import (
 
 type deploy struct {
 	stage, mediaURL, inferenceURL, realtimeURL string
-	// stateMachine is an ARN, videoQueue a URL.
+	// stateMachine is an ARN, and videoQueue is a URL.
 	stateMachine, videoQueue string
 }
 

@@ -14,10 +14,10 @@ import (
 type check struct {
 	name  string
 	limit time.Duration
-	// runbook is a section of docs/runbook.md, and log the log group to read if the check fails,
-	// with STAGE for the stage. The log group may be empty.
+	// runbook is a section of docs/runbook.md. log is the log group to read if the check fails,
+	// with STAGE for the stage; it may be empty.
 	runbook, log string
-	// needs is the reason why a local AWS cannot do it; empty if it can.
+	// needs is why a local AWS cannot run the check, or empty if it can.
 	needs string
 	run   func(context.Context, *visit) (detail string, err error)
 }

@@ -108,8 +108,8 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 	return detail, nil
 }
 
-// whileCold checks that an image edit is rejected while no worker runs, and loses a worker. Only
-// now is this possible: a running worker would receive the job immediately.
+// whileCold checks that an image edit is rejected while no worker runs, and then loses a worker.
+// Both are possible only now: a running worker would receive the job immediately.
 func (v *visit) whileCold(ctx context.Context) error {
 	got, err := v.editImage(ctx)
 	if err != nil {

@@ -31,7 +31,7 @@ type cloud interface {
 	forget(ctx context.Context, key credential.Key) error
 	// accept accepts a job as the service does, with the deadline of j.
 	accept(ctx context.Context, j domain.Job) error
-	// lose receives a job and starts a run of it, like a worker that then dies. It returns false if
+	// lose receives a job and starts a run, like a worker that then dies. It returns false if
 	// another worker received the job first.
 	lose(ctx context.Context, id string) (bool, error)
 }
@@ -45,8 +45,8 @@ type visit struct {
 	// no model has.
 	video, image, live *catalog.Model
 	out                io.Writer
-	// poll is the pause between two reads. wakeTime is the maximum time from a job to the request
-	// for a worker.
+	// poll is the pause between two reads. wakeTime is the maximum time from a job's submission to
+	// the request for a worker.
 	poll, wakeTime time.Duration
 	own, other     account
 	// made lists the ids of keys that the checks created.
@@ -54,7 +54,7 @@ type visit struct {
 	count map[string]int
 	// cold is the number of workers before the first job, or -1 if unknown.
 	cold int
-	// done is a completed job, and lost a job whose first worker was lost. Both may be empty.
+	// done is a completed job. lost is a job whose first worker was lost. Both may be empty.
 	done, lost string
 }
 

@@ -22,7 +22,7 @@ const (
 // functions link this package, and a decoder adds 50 KB to each.
 func CheckPreview(preview []byte) error { return check("preview", preview, MaxPreview, PreviewSide) }
 
-// CheckPoster is CheckPreview for a poster.
+// CheckPoster is like CheckPreview, for a poster.
 func CheckPoster(poster []byte) error { return check("poster", poster, MaxPoster, PosterSide) }
 
 func check(what string, picture []byte, most, side int) error {

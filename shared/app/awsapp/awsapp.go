@@ -41,7 +41,8 @@ type Parts struct {
 	Keys    *dynamo.Keys
 	// Tracer traces requests; nil traces none.
 	Tracer trace.Tracer
-	// broken is the error, other than of settings, that prevents the assembly of the program.
+	// broken is the error, other than an invalid setting, that prevents the assembly of the
+	// program.
 	broken error
 }
 
@@ -106,8 +107,7 @@ func (p *Parts) ReadJobs() {
 		Random: rand.Reader})
 }
 
-// defaultWorkers is the number of jobs of a lane that all workers together run concurrently, if
-// CUTROOM_WORKERS is not set.
+// defaultWorkers is the default for CUTROOM_WORKERS.
 const defaultWorkers = 4
 
 // ManageBudgets lets the program list and set budgets and the receivers of their warnings.

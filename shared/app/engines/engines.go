@@ -32,8 +32,8 @@ type Choice struct {
 	Name string
 	// Servers lists the URLs of the engine's servers, nil for a built-in engine.
 	Servers []string
-	// OpenAI is true if the servers have the OpenAI interface. The first is for videos, the last
-	// for images.
+	// OpenAI is true if the servers have the OpenAI interface. The first is for videos, and the
+	// last is for images.
 	OpenAI bool
 	// ComfyUI is true for ComfyUI servers.
 	ComfyUI bool

@@ -1,6 +1,6 @@
 // Package fleetapp assembles the fleet of a deployment's workers from settings. It is separate from
-// awsapp because only the functions that start and stop workers call ECS. The ECS client costs
-// every function that links it 2 ms of its start, and 2 MB.
+// awsapp because only the functions that start and stop workers call ECS. The ECS client adds 2 ms
+// to the start of every function that links it, and 2 MB to its size.
 package fleetapp
 
 import (

@@ -32,18 +32,18 @@ import (
 type Parts struct {
 	*setting.Environment
 	Gateway gateway.Config
-	// AWS configures the AWS clients; Records is the client of the tables.
+	// AWS configures the AWS clients; Records is the client for the tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
 	Keys    *credential.Authenticator
 	Logger  *slog.Logger
 }
 
-// New returns the parts of a function of the gateway. The environment keeps the error of invalid
-// settings. It fails outside a function.
+// New returns the parts of a gateway function. The environment keeps the error for invalid
+// settings. New fails outside a function.
 func New() (*Parts, error) {
-	// net/http logs unexpected responses of a server, which may contain a completion.
-	// Nothing else uses this log.
+	// net/http logs unexpected responses from a server, which may contain a completion. Nothing
+	// else uses this log.
 	log.SetOutput(io.Discard)
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {

@@ -22,7 +22,7 @@ type Environment struct {
 	err    error
 }
 
-// NewEnvironment returns an Environment of the variables that getenv returns.
+// NewEnvironment returns an Environment with the variables that getenv returns.
 func NewEnvironment(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv, people: inYAML()}
 }
@@ -105,7 +105,7 @@ func (e *Environment) Size(name string) int64 {
 	return int64(size)
 }
 
-// Catalog returns the models of CUTROOM_FAMILY and CUTROOM_CATALOG.
+// Catalog returns the models for CUTROOM_FAMILY and CUTROOM_CATALOG.
 func (e *Environment) Catalog() *catalog.Catalog {
 	family := cmp.Or(e.getenv("CUTROOM_FAMILY"), catalog.DefaultFamily)
 	known, err := e.files().readCatalog(family, e.getenv("CUTROOM_CATALOG"))
@@ -115,7 +115,7 @@ func (e *Environment) Catalog() *catalog.Catalog {
 	return known
 }
 
-// Tiers returns the table of tiers of CUTROOM_TIERS.
+// Tiers returns the tiers in CUTROOM_TIERS.
 func (e *Environment) Tiers() credential.Tiers {
 	tiers, err := e.files().readTiers(e.getenv("CUTROOM_TIERS"))
 	if err != nil {
@@ -124,8 +124,8 @@ func (e *Environment) Tiers() credential.Tiers {
 	return tiers
 }
 
-// Origins returns the origins of CUTROOM_CORS_ORIGINS, which browsers may call from. It returns
-// nil, which allows any, if the variable is not set.
+// Origins returns the origins from which browsers may call (CUTROOM_CORS_ORIGINS). It returns nil,
+// which allows any, if the variable is not set.
 func (e *Environment) Origins() []string {
 	value := e.getenv("CUTROOM_CORS_ORIGINS")
 	if value == "" {

@@ -22,7 +22,7 @@ func Catalog(family, file string) (*catalog.Catalog, error) {
 	return inYAML().readCatalog(family, file)
 }
 
-// format parses files of a format.
+// format parses files in one format.
 type format struct {
 	tiers   func(source []byte) (credential.Tiers, error)
 	catalog func(source []byte, family string) (*catalog.Catalog, error)
@@ -68,7 +68,7 @@ func (f *format) readCatalog(family, file string) (*catalog.Catalog, error) {
 	return known, nil
 }
 
-// Origins returns the origins that browsers may call from (CUTROOM_CORS_ORIGINS) in the form that
+// Origins returns the origins from which browsers may call (CUTROOM_CORS_ORIGINS), in the form that
 // browsers send.
 func Origins(origins []string) ([]string, error) {
 	canonical := make([]string, len(origins))

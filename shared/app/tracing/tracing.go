@@ -22,7 +22,7 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// New returns the traces that the environment selects. With CUTROOM_TRACING=xray spans go to
+// New returns the traces that the environment selects. With CUTROOM_TRACING=xray, spans go to
 // X-Ray's OTLP endpoint, without a collector; otherwise otlp.FromEnvironment decides. service is
 // the program's name. The caller closes the traces. New fails for invalid settings.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
@@ -41,8 +41,8 @@ func New(ctx context.Context, getenv func(string) string, clients aws.Config, se
 	return otlp.New(exporter, service, logger), nil
 }
 
-// FromEnvironment is New for a program without AWS clients. It reads their configuration only if
-// traces go to X-Ray.
+// FromEnvironment is like New, for a program without AWS clients. It reads their configuration only
+// if traces go to X-Ray.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	var clients aws.Config

@@ -21,7 +21,7 @@ import (
 const (
 	Off = "off"
 	// Auto opens the transport at autoAddress, for clients on this machine, if that works without
-	// any preparation.
+	// preparation.
 	Auto        = "auto"
 	autoAddress = "127.0.0.1:8082"
 )

@@ -40,7 +40,7 @@ type process struct {
 	maxFile int64
 	// background lowers its priority below interactive work.
 	background bool
-	// reserve lets the start fail if the system could not provide the memory that the program may
+	// reserve makes the start fail if the system could not provide the memory that the program may
 	// use.
 	reserve bool
 }

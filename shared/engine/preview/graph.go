@@ -19,7 +19,7 @@ import (
 // pictures are planar RGB, at first in the result's size, or luma and chroma.
 type graph struct {
 	folder string
-	// prefix is the prefix of the names of this graph's files in the folder.
+	// prefix is the prefix of this graph's file names in the folder.
 	prefix string
 	size   catalog.Size
 	// luma is true while pictures are 8-bit luma and half-size chroma. Their frames name the

@@ -49,8 +49,8 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
 }
 
-// wave is warp for a soft warp of luma and chroma. Its maps, of pixels of the whole size, are
-// drawn at half of it.
+// wave is like warp, for a soft warp of luma and chroma. Its maps count pixels at full size, but
+// are drawn at half size.
 func (g *graph) wave(link string, op look.Warp, seed uint32) (string, error) {
 	still := func(s *look.Sheet) {
 		for i := range s.Values {
@@ -96,7 +96,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	return g.drift(drawn, motion)
 }
 
-// drift moves a drawn picture that wraps around: parts of a tiled picture are cut out, which copies
+// drift moves a drawn picture that wraps around. It cuts parts out of a tiled picture, which copies
 // nothing.
 func (g *graph) drift(drawn string, motion look.Motion) string {
 	drawn = g.filter(g.drawn(), drawn)
@@ -125,7 +125,7 @@ func (g *graph) drawn() string {
 	return "format=gbrp"
 }
 
-// shortest ends the output with the picture if a drawn picture's frames never end.
+// shortest ends the output with the picture's frames if a drawn picture's frames never end.
 func (g *graph) shortest(motion look.Motion) string {
 	if g.fps > 0 && motion != (look.Motion{}) {
 		return "1"

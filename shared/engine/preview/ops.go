@@ -91,7 +91,7 @@ func partOf(full catalog.Size, by int) catalog.Size {
 	return catalog.Size{Width: evened(full.Width / by), Height: evened(full.Height / by)}
 }
 
-// finer returns the size for an operation that needs more than the current one. If a change of
+// finer returns the size for an operation that needs more than the current size. If a change of
 // colours makes borders between patches at a third of the size, they need at most half.
 func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 	half := partOf(full, 2)
@@ -202,7 +202,8 @@ func bilateral(radius, within float64, planes int) string {
 	return fmt.Sprintf("bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=%d", radius, within, planes)
 }
 
-// chromaRange is how different two colours may be and still become one in a patch, as [look.Smooth] says.
+// chromaRange is the maximum difference between two colours that become one in a patch, as
+// [look.Smooth] specifies.
 const chromaRange = 0.1
 
 // flatten makes patches of luma. Chroma, which has few pixels and soft borders, needs no
@@ -217,8 +218,8 @@ func (g *graph) flatten(op look.Flatten) string {
 	return luma + "," + bilateral(g.length(op.Radius)/2, chromaRange, 6)
 }
 
-// grade changes colours with a table in 16 bits. The filter is several times faster with them than
-// with 8, which outweighs the conversions. zscale converts in a quarter of the time of scale.
+// grade changes colours with a table in 16 bits. The filter is several times faster with 16 bits
+// than with 8, which outweighs the conversions. zscale converts in a quarter of the time of scale.
 func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 	if g.gray && !g.luma && !lut.Nearest {
 		g.gray = false
@@ -246,7 +247,7 @@ func (g *graph) toned(link string, lut *look.LUT) string {
 		r, green, b := lut.At(v, v, v)
 		return 255 * [3]float64{r, green, b}[channel]
 	}
-	// The expression is a tree. One branch is evaluated.
+	// The expression is a tree. Only one branch is evaluated.
 	var curve func(channel, from, to int) string
 	curve = func(channel, from, to int) string {
 		if to == from+1 {
@@ -400,7 +401,7 @@ func blurFactor(pixels float64) int {
 	return 1
 }
 
-// shrink and full scale to a part of the result's size and back.
+// shrink and full scale to a fraction of the result's size and back.
 func (g *graph) shrink(factor int) string {
 	return fmt.Sprintf("scale=%d:%d:flags=area", max(1, g.size.Width/factor), max(1, g.size.Height/factor))
 }

@@ -4,7 +4,7 @@
 // It is a preview, not a model. It does not recognize objects: it changes colours, edges and textures.
 // A prompt is looked up in a lexicon of looks (package look). A reference image contributes its
 // colours; try-on recolours the clothes below a face; a video from text is a painted landscape or
-// abstraction chosen by words. A GPU engine, behind the same interface, understands the prompt, adds
+// abstraction chosen by words. A GPU engine with the same interface understands the prompt, adds
 // and replaces things, keeps people recognizable, and follows motion.
 //
 // The engine reports which parts of a request it follows (package reading). Other parts change nothing:
@@ -14,10 +14,9 @@
 // same build of FFmpeg on the same kind of processor. Each edit is one pass of FFmpeg; if colours must be
 // known first, a few small frames are decoded before it.
 //
-// The option self_anchor chooses where the colours are measured that a
-// reference image's are fitted to: in the first frame (if it is true or
-// absent), or in key frames of the whole clip. enhance_prompt has no effect
-// here: this package has no language model.
+// The option self_anchor chooses which of the clip's colours a reference image's colours are
+// matched to: those in the first frame (if it is true or absent), or in key frames of the whole
+// clip. enhance_prompt has no effect here: this package has no language model.
 package preview
 
 import (
@@ -104,7 +103,7 @@ type edit struct {
 	shown    previews
 }
 
-// analyzed is the share of the progress that belongs to the analysis.
+// analyzed is the fraction of the progress that belongs to the analysis.
 const analyzed = 0.04
 
 func (e *edit) report(stage string, fraction float64) {

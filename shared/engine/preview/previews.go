@@ -23,8 +23,8 @@ const (
 // previews holds the state of a run's previews. One picture for each second of the result goes to a
 // second output, from frames that the graph has already made, so they need no extra pass.
 type previews struct {
-	// written is the time when the last sent preview was written, and sent when it was sent; both are
-	// zero before the first.
+	// written is when the last sent preview was written. sent is when it was sent. Both are zero
+	// before the first preview.
 	written, sent time.Time
 }
 

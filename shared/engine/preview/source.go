@@ -12,7 +12,7 @@ import (
 
 // source prepares the input's picture for the operations: upright, at the
 // result's size and frame rate, opaque, in sRGB colours. FFmpeg itself rotates
-// pictures that ask for it.
+// pictures that request it.
 func (e *edit) source(link string, input engine.Input) string {
 	return e.colors(e.upright(link, input))
 }
@@ -47,8 +47,8 @@ func (e *edit) opaque(link string) string {
 	return e.filter("overlay=format=gbrp:shortest=1,format=gbrp", ground, link)
 }
 
-// matrixOf returns the matrix of pictures that are used as decoded and not scaled, as in most videos.
-// It is empty for others.
+// matrixOf returns the matrix for pictures that are used as decoded and not scaled, as in most
+// videos. For others it returns "".
 func matrixOf(info media.Info) string {
 	if info.PixelFormat != "yuv420p" || info.HDR() || info.FullRange {
 		return ""

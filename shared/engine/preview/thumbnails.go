@@ -74,7 +74,7 @@ func (e *edit) thumbnails() engine.Thumbnails {
 		made.Input = read(inputThumbnail)
 	}
 	if blank && e.spec.Kind != catalog.Image {
-		// The thumbnails are made from the files, which need more of a clip.
+		// The thumbnails are then made from the files, because they need more of a clip.
 		return engine.Thumbnails{}
 	}
 	if e.spec.Kind != catalog.Image {

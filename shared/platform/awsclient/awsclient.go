@@ -1,4 +1,4 @@
-// Package awsclient contains the retry policy and timeouts for AWS clients with short calls.
+// Package awsclient contains the retry policy and timeouts for AWS clients that make short calls.
 // calls.tsv in the testdata of awstest lists these calls.
 package awsclient
 
@@ -42,9 +42,9 @@ func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
-// HTTPClient returns the transport of one client: the one in the configuration, for example with
-// the certificates of AWS_CA_BUNDLE, or else one that limits each attempt to wait plus AttemptTime.
-// wait is the expected duration of a call, such as a long poll.
+// HTTPClient returns one client's transport: the transport in the configuration, for example with
+// the certificates from AWS_CA_BUNDLE, or else one that limits each attempt to wait plus
+// AttemptTime. wait is the expected duration of a call, such as a long poll.
 func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	if config.HTTPClient != nil {
 		return config.HTTPClient

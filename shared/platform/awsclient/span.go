@@ -50,8 +50,8 @@ func (s spans) HandleInitialize(
 	return out, metadata, err
 }
 
-// reasonOf returns the code of an AWS error, which is from a fixed list, or "no_answer" if AWS was
-// not reached.
+// reasonOf returns the code of an AWS error, from a fixed list, or "no_answer" if AWS was not
+// reached.
 func reasonOf(err error) string {
 	var told smithy.APIError
 	if errors.As(err, &told) {

@@ -1,7 +1,8 @@
 // Package boottime is a clock that cannot be set: the time since this machine started. All
 // processes of the machine read the same value. The clock keeps running while a process is stopped
 // or the machine sleeps, and it never jumps. It restarts at zero when the machine boots;
-// [Clock.Boot] identifies the boot. A virtual machine's clock stops while its host has paused it.
+// [Clock.Boot] identifies the boot. A virtual machine's clock stops while the host pauses the
+// machine.
 package boottime
 
 import (

@@ -47,9 +47,8 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore reports whether a text, which need not be JSON, has more than most values. The first
-// value of an array or object follows a bracket, others follow a comma, and field values follow a
-// colon.
+// hasMore reports whether a text, which may not be JSON, has more than most values. The first value
+// of an array or object follows a bracket, others follow a comma, and field values follow a colon.
 func hasMore(text []byte, most int) bool {
 	count := 1
 	for _, sign := range []string{",", ":", "[", "{"} {

@@ -1,6 +1,5 @@
 // Package c2pa writes and verifies Content Credentials, the signed record of a picture's or a
-// video's origin (C2PA, c2pa.org), with the library libc2pa_c of the Content Authenticity
-// Initiative.
+// video's origin (C2PA, c2pa.org), with the Content Authenticity Initiative's library libc2pa_c.
 //
 // That library parses untrusted files. So every call starts a helper: this program in a
 // [sandbox.Sandbox], which loads the library, receives open files, and exits. The signing key stays
@@ -80,7 +79,7 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 	return l, nil
 }
 
-// beside returns the path of a library next to this program, or only its name, by which the system
+// beside returns the path of a library next to this program, or only its name, so that the system
 // finds it.
 func beside(executable func() (string, error)) string {
 	program, err := executable()
@@ -99,7 +98,7 @@ func beside(executable func() (string, error)) string {
 
 func (l *Library) String() string { return l.found.Version }
 
-// Within returns the library with another limit for a helper's address space in bytes, for machines
+// Within returns the library with another limit on a helper's address space in bytes, for machines
 // with less memory.
 func (l *Library) Within(spare int64) *Library {
 	bounded := *l
@@ -167,7 +166,7 @@ type Signing struct {
 
 // Signer signs. Its key never leaves the process.
 type Signer interface {
-	// Algorithm returns C2PA's name of the algorithm, such as "es256".
+	// Algorithm returns C2PA's name for the algorithm, such as "es256".
 	Algorithm() string
 	// Chain returns the certificates in PEM, the signer's first.
 	Chain() string

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// spareSpace is the default of [Library.Within], in bytes.
+	// spareSpace is the default for [Library.Within], in bytes.
 	spareSpace = 2 << 30
 	// processorTime is a helper's maximum CPU time. Hashing 2 GB three times takes about 15 s.
 	processorTime = 2 * time.Minute

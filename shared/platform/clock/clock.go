@@ -1,6 +1,6 @@
-// Package clock keeps the time of day by elapsed time, and follows the machine's clock cautiously.
-// People and networks may set that clock, briefly or permanently, and a wrong time in records stays
-// wrong.
+// Package clock derives the time of day from elapsed time, and follows the machine's clock
+// cautiously. People and networks may set that clock, briefly or permanently, and a wrong time in
+// records stays wrong.
 //
 // A clock continues from its last time. It logs a step of the machine's clock immediately, but
 // follows it only after Hold. It never follows a step of more than Absurd. For Quiet after a step,
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// Hold is the time that a step of the machine's clock must last before it is followed.
+	// Hold is how long a step of the machine's clock must last before it is followed.
 	Hold = 10 * time.Minute
 	// Quiet is the time after a step during which nothing should be deleted.
 	Quiet = 10 * time.Minute
@@ -27,8 +27,8 @@ const (
 	drift = time.Second
 	// longAway is the longest time off after which a machine's clock is trusted immediately.
 	longAway = 24 * time.Hour
-	// lookEvery is the interval between checks for steps, keepEvery between writes of the time for
-	// the next start.
+	// lookEvery is the interval between checks for steps. keepEvery is the interval between writes
+	// of the time for the next start.
 	lookEvery, keepEvery = time.Second, time.Minute
 )
 
@@ -50,11 +50,11 @@ type Clock struct {
 	file *os.File
 
 	mu sync.Mutex
-	// base is the time when the elapsed time was start.
+	// base is the time at which the elapsed time was start.
 	base  time.Time
 	start time.Duration
-	// step is how far the machine's clock is ahead, or 0. stepped is the time when a step was last
-	// noticed or followed.
+	// step is how far the machine's clock is ahead, or 0. stepped is when a step was last noticed
+	// or followed.
 	step       time.Duration
 	stepped    time.Duration
 	quiet      bool
@@ -120,8 +120,8 @@ func (k *Clock) Now() time.Time {
 	return k.at(k.Elapsed())
 }
 
-// read reads both clocks at the same moment. It reads again if the process was delayed between the
-// two reads.
+// read reads both clocks at the same moment. It repeats the reads if the process was delayed
+// between them.
 func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 	const tries, apart = 10, 100 * time.Millisecond
 	for range tries {

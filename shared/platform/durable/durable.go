@@ -1,4 +1,5 @@
-// Package durable writes files that after a crash have the old or the new content, never a mixture.
+// Package durable writes files that have either the old or the new content after a crash, never a
+// mixture.
 package durable
 
 import (

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// continueGrace is the time in which a client that waits for "100 Continue", but got a response,
-// may start to send anyway.
+// continueGrace is how long a client that waits for "100 Continue" but got a response may still
+// start to send.
 const continueGrace = time.Second
 
 // unknownGrace is the maximum grace for a request whose account is not known yet.
 const unknownGrace = 5 * time.Second
 
-// smallRestTime is the time that the server waits for the small rest of a request before it
-// responds.
+// smallRestTime is how long the server waits for the small rest of a request before it responds.
 const smallRestTime = 100 * time.Millisecond
 
 // steadyRate is the average speed at which a large body must arrive, in bytes per second: 1 Mbit/s.
@@ -28,9 +27,9 @@ const steadyRate = 128 << 10
 const BodyStalledMessage = "The request's body stopped arriving."
 
 // body is a request body whose sender must keep a minimum speed and a maximum time. The sender
-// starts with spare time, pace.Grace. Waiting for bytes reduces it, and every byte adds the time
-// that it takes at the minimum speed, up to the initial value. So a sender may pause or be slow at
-// times, but one that only sends a byte now and then is soon cut off.
+// starts with spare time, pace.Grace. Waiting for bytes reduces the spare time. Every byte adds the
+// time that it takes at the minimum speed, up to the initial value. So a sender may pause or be
+// slow at times, but a sender of a byte now and then is soon cut off.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
@@ -39,8 +38,8 @@ type body struct {
 	grace time.Duration
 	// due is when the spare time ends; end is when the maximum time ends.
 	due, end time.Time
-	// returned is the time when the last read returned. Time that the handler takes between reads
-	// does not count.
+	// returned is when the last read returned. Time that the handler takes between reads does not
+	// count.
 	returned time.Time
 	// until is the deadline for all reads, unless it is zero.
 	until time.Time
@@ -63,7 +62,7 @@ type pace struct {
 
 func (c Config) pace() pace { return pace{c.Slowest, min(c.Grace, c.Stall), c.Longest} }
 
-// allowed returns the maximum time for a body of the length. -1 is an unknown length.
+// allowed returns the maximum time for a body of the given length. -1 means unknown.
 func (p pace) allowed(length int64) time.Duration {
 	return max(p.longest, time.Duration(length/steadyRate)*time.Second)
 }

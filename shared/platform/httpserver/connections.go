@@ -20,8 +20,8 @@ const (
 
 // connections limits the open connections of a server. At a limit, a new connection replaces one
 // without a known account. If there is none, the new connection is closed. The replaced connection
-// is from the site and the address with the most connections: its longest idle one, or if none is
-// idle, its oldest.
+// is from the site and the address with the most connections: the longest idle connection, or if
+// none is idle, the oldest.
 type connections struct {
 	mu   sync.Mutex
 	most int

@@ -9,8 +9,8 @@ import (
 // empty list or "*" allows any.
 type Origins []string
 
-// preflightAge is the time in seconds for which a browser may cache a preflight response, which is
-// the maximum of all browsers.
+// preflightAge is how many seconds a browser may cache a preflight response: the largest maximum of
+// any browser.
 const preflightAge = "7200"
 
 // Allows reports whether pages of the origin may call.

@@ -45,7 +45,7 @@ type framing struct {
 	line []byte
 	// left is the number of missing bytes in a body or a chunk.
 	left uint64
-	// The properties of the header read so far.
+	// Properties of the header read so far.
 	isOld, hasLength, isChunked bool
 	fields                      int
 	length                      uint64

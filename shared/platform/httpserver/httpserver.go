@@ -18,11 +18,11 @@ import (
 
 const (
 	headerTime = 10 * time.Second
-	// idleTime is the time that an idle connection is kept open for its next request.
+	// idleTime is how long an idle connection is kept open for its next request.
 	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// partingTime is the time in which handlers that are cut off may still respond, cutTime the
-	// time in which they must then return.
+	// partingTime is how long handlers that are cut off may still respond. cutTime is how long they
+	// may then take to return.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )
@@ -58,8 +58,8 @@ type Config struct {
 	// Longest is the maximum time in which a request's body must arrive: 1 hour by default, or
 	// longer if the body needs longer at 1 Mbit/s.
 	Longest time.Duration
-	// DrainBytes and DrainTime limit reading the rest of a request after an early response: 1 GiB
-	// and 30 s by default.
+	// DrainBytes and DrainTime limit how much of a request is read after an early response, and for
+	// how long: 1 GiB and 30 s by default.
 	DrainBytes int64
 	DrainTime  time.Duration
 }

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// lingerBytes and lingerTime limit reading a connection after a faulty request, so that its
-	// client gets the response before the connection closes.
+	// lingerBytes and lingerTime limit how much is read after a faulty request, and for how long,
+	// so that the client gets the response before the connection closes.
 	lingerBytes = 256 << 10
 	lingerTime  = 250 * time.Millisecond
-	// maxRefusal limits net/http's own responses, in bytes.
+	// maxRefusal is the maximum size of net/http's own responses, in bytes.
 	maxRefusal = 1 << 10
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 )
 
-// errAborted is the error of an invocation whose handler aborted its response. API Gateway turns it
-// into 502.
+// errAborted is the error for an invocation whose handler aborted its response. API Gateway turns
+// it into 502.
 var errAborted = errors.New("the handler aborted its response")
 
 func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse,

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamBuffer is the number of bytes of a response that are collected before they are sent: the
-// amount that the runtime's client sends at a time.
+// streamBuffer is the number of bytes of a response that are collected before they are sent: as
+// many as the runtime's client sends at a time.
 const streamBuffer = 32 << 10
 
 // errClosed is returned by a handler's writes after the invocation has ended.
@@ -80,7 +80,7 @@ type streamWriter struct {
 	bodiless bool
 	pipe     *io.PipeWriter
 	buffer   *bufio.Writer
-	// failure is the reason why the response was aborted, or nil.
+	// failure is why the response was aborted, or nil.
 	failure error
 }
 

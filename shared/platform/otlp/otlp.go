@@ -23,7 +23,7 @@ const (
 	// queueSize is the maximum number of ended spans that wait to be sent, about 4 MB. More are
 	// dropped, for example when the collector is down.
 	queueSize = 2048
-	// batchSize is the number of spans sent together, batchEvery the time that a span waits for
+	// batchSize is the number of spans sent together. batchEvery is how long a span waits for
 	// others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
@@ -60,8 +60,8 @@ type Traces struct {
 // reads the other variables of the exporter, the sampler and the resource from the process's
 // environment. service is the name of the program unless OTEL_SERVICE_NAME sets another.
 //
-// The caller must close it after the last span has ended. An unreachable collector is not an error
-// and delays nothing. An invalid endpoint is an error.
+// The caller must close it after the last span has ended. An unreachable collector causes no error
+// and no delay. An invalid endpoint is an error.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (Traces, error) {
 	endpoint := ""

@@ -76,7 +76,7 @@ type Plan struct {
 	// Background lowers the priority below interactive programs, such as the server, if processors
 	// are scarce.
 	Background bool
-	// Reserve lets the start fail if the system could not provide all of Memory.
+	// Reserve makes the start fail if the system could not provide all of Memory.
 	Reserve bool
 }
 
@@ -118,7 +118,7 @@ func (f *Sandbox) ask(ctx context.Context, layers Layers) (able launcher.Ability
 	return able, ctx.Err()
 }
 
-// Lacks returns a line for each missing layer, with the consequence.
+// Lacks returns a line for each missing layer, with its consequence.
 func (f *Sandbox) Lacks() []string {
 	if runtime.GOOS != "linux" {
 		return []string{"this system has only limits: a compromised decoder can do everything that the server's user can"}
@@ -167,8 +167,7 @@ func (f *Sandbox) String() string {
 	return parts
 }
 
-// Without returns a sandbox without some layers, for tests that verify which layer prevents
-// something.
+// Without returns a sandbox without some layers, for tests of which layer prevents an action.
 func (f *Sandbox) Without(out Layers) *Sandbox {
 	less := *f
 	less.layers = Layers{

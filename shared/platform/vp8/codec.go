@@ -33,7 +33,7 @@ type Codec struct {
 // Decode decodes the stream's next frame into the picture, resizing it and reusing its memory.
 // shown is false for frames that only prepare later ones, and leave the picture unchanged.
 //
-// Frames must be in order and without gaps. After a gap, a decoder shows wrong pictures until the
+// Frames must be in order and without gaps. After a gap, a decoder shows wrong frames until the
 // next key frame. After an error, only key frames are accepted, and others return ErrKeyFrame.
 //
 // Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed, ErrClosed;
@@ -77,8 +77,8 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	return true, nil
 }
 
-// Encode encodes the next 4:2:0 picture of the stream. A picture of another size than the last
-// becomes a key frame.
+// Encode encodes the stream's next 4:2:0 frame. A frame with a different size than the last becomes
+// a key frame.
 //
 // Errors: ErrTooLarge; ErrLost, after which the next frame is a key frame; ErrFailed, ErrClosed.
 func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) (Frame, error) {
@@ -114,7 +114,7 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 	return Frame{Data: data, Key: len(data) > 0 && data[0]&1 == 0}, nil
 }
 
-// The limits of the encoder's bitrate, in kbit/s.
+// The limits on the encoder's bitrate, in kbit/s.
 const leastBitrate, mostBitrate = 10, 100_000
 
 // Close ends the helper, even while a call waits for it. It may be called again.

@@ -89,7 +89,7 @@ func packageOf(read func(string) ([]byte, error)) string {
 	return "libvpx"
 }
 
-// The helper may fail a few times in a row, and then once in a while.
+// A helper may fail a few times in a row, and then once in a while.
 const (
 	restartsAtOnce = 5
 	restartEvery   = 10 * time.Second

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// spareSpace is a helper's address space for frames, in bytes. A stream of the largest pictures
+	// spareSpace is a helper's address space for frames, in bytes. A stream of the largest frames
 	// uses a quarter of it.
 	spareSpace = 512 << 20
 	// processorTime is a helper's maximum CPU time: several hours of live video. After that, a new
@@ -115,7 +115,7 @@ func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error
 	close(h.ended)
 }
 
-// ask sends a request and waits for its response, at most for the time of a frame.
+// ask sends a request and waits for the response, for at most the time of a frame.
 func (h *process) ask(ctx context.Context, order helper.Request) (told helper.Answer, err error) {
 	limit := h.frameTime
 	if order.Do == helper.DoNothing {

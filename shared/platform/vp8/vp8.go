@@ -29,7 +29,7 @@ const MaxPixels = helper.MaxPixels
 // MaxFrame is the maximum size of a compressed frame to decode, in bytes.
 const MaxFrame = helper.MaxFrame
 
-// DefaultFrameTime is the default of FrameTime. A frame takes milliseconds, but the machine may be
+// DefaultFrameTime is the default FrameTime. A frame takes milliseconds, but the machine may be
 // busy.
 const DefaultFrameTime = 5 * time.Second
 
@@ -38,10 +38,10 @@ var (
 	ErrBroken = errors.New("vp8: the frame cannot be decoded")
 	// ErrTooLarge means that a picture has more than MaxPixels, or a frame more than MaxFrame bytes.
 	ErrTooLarge = errors.New("vp8: the frame is too large")
-	// ErrKeyFrame means that the frame depends on others that the decoder does not have. Ask the
+	// ErrKeyFrame means that the frame depends on frames that the decoder does not have. Ask the
 	// sender for a key frame.
 	ErrKeyFrame = errors.New("vp8: a key frame is needed")
-	// ErrLost means that the helper exited while it worked on the frame, or was ended after the
+	// ErrLost means that the helper exited while it worked on the frame, or was killed after the
 	// library's FrameTime. The next call starts another helper: ask the sender for a key frame. The
 	// next encoded frame is a key frame.
 	ErrLost = errors.New("vp8: the codec stopped and must restart")
@@ -58,10 +58,11 @@ func NeedsKeyFrame(err error) bool {
 }
 
 type Frame struct {
-	// Data is the compressed frame, owned by the caller. It is empty if the encoder dropped the picture.
+	// Data is the compressed frame, owned by the caller. It is empty if the encoder dropped the
+	// frame.
 	Data []byte
 	Key  bool
 }
 
-// Encoding has the parameters of a picture's encoding.
+// Encoding has the parameters for encoding a frame.
 type Encoding = libvpx.Encoding

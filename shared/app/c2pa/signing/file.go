@@ -18,8 +18,8 @@ import (
 // same time.
 //
 // A second file, with -signers in its name, has the certificates of this identity and of earlier
-// ones. With it the service still recognizes its signatures after a user replaced the identity by
-// moving the first file away. It has no key.
+// ones. With that file the service still recognizes its signatures after a user replaced the
+// identity by moving the first file away. It contains no key.
 type File string
 
 func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {

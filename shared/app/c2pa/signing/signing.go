@@ -56,7 +56,7 @@ type Config struct {
 	Sandbox *sandbox.Sandbox
 	// Version is the program's version, "" if unknown.
 	Version string
-	// Now returns the time for checks of certificates.
+	// Now returns the time for certificate checks.
 	Now func() time.Time
 }
 
@@ -109,11 +109,11 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 // Store keeps a generated identity in PEM.
 type Store interface {
 	// LoadOrMake returns the stored identity. The first call stores the result of make. Concurrent
-	// calls of several programs return the same identity.
+	// calls from several programs return the same identity.
 	LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
 
-// expiring is the time before the expiry of a certificate from which on the program warns.
+// expiring is how long before a certificate's expiry the program starts to warn.
 const expiring = 30 * 24 * time.Hour
 
 type Parts struct {

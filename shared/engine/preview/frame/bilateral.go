@@ -3,10 +3,10 @@ package frame
 import "math"
 
 // bilateral smooths a plane and keeps its edges, in a time that does not depend on the radius. It
-// passes forwards and backwards, across and down. Each pass pulls a pixel towards the one before it
-// by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for Edge-Aware Image
-// and Video Processing", 2011: the recursive filter). The fractions of a pixel add up to one, so no
-// division is needed. It keeps its scratch memory and is not safe for concurrent use.
+// passes forwards and backwards, across and down. Each pass pulls a pixel towards the previous
+// pixel by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for Edge-Aware
+// Image and Video Processing", 2011: the recursive filter). The fractions of a pixel add up to one,
+// so no division is needed. It keeps its scratch memory and is not safe for concurrent use.
 type bilateral struct {
 	// evened is the plane with evenedBits below the level.
 	evened []int32
@@ -22,7 +22,7 @@ const (
 	pullBits   = 14
 )
 
-// smooth filters with a standard deviation over the picture in pixels, and one over levels as a
+// smooth filters with two standard deviations: in pixels over the picture, and over levels as a
 // fraction of their range.
 func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels float64) {
 	if b.radius != radius || b.levels != levels {

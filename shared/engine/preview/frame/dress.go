@@ -38,8 +38,8 @@ type wearing struct {
 	next          time.Duration
 }
 
-// step edits the picture in the workspace. It changes nothing until a face is found, and then uses
-// the last face.
+// step edits the picture in the workspace. It changes nothing until a face is found. After that it
+// uses the last found face.
 func (c *wearing) step(w *workspace, at time.Duration) {
 	if at >= c.next {
 		c.next = at + lookEvery
@@ -52,7 +52,7 @@ func (c *wearing) step(w *workspace, at time.Duration) {
 	c.wear(w)
 }
 
-// noFace is the notice until a face is found.
+// noFace is the notice while no face has been found.
 const noFace = "No face shows from the front, so that nothing is worn. Look at the camera, with the clothes in view."
 
 // find searches for the face, and for the clothes' colours below it.

@@ -1,8 +1,8 @@
-// Package frame edits live pictures on the CPU, one at a time: the preview
-// engine of realtime sessions.
+// Package frame edits live frames on the CPU, one at a time: the preview engine for realtime
+// sessions.
 //
 // It draws the same looks as package preview does for finished videos, in Go and at 640x360, fast
-// enough for live pictures on one core. Like package preview, it changes colours, edges and textures,
+// enough for live frames on one core. Like package preview, it changes colours, edges and textures,
 // and does not recognize objects.
 package frame
 
@@ -22,7 +22,7 @@ import (
 // Box is the size into which edited frames fit. Its sides are swapped for upright pictures.
 var Box = catalog.Size{Width: 640, Height: 360}
 
-// maxPixels is the maximum number of pixels of a frame.
+// maxPixels is the maximum number of pixels in a frame.
 const maxPixels = 1920 * 1088
 
 // Engine creates editors. It is safe for concurrent use.
@@ -52,7 +52,7 @@ type editor struct {
 	edited engine.Picture
 
 	mu sync.Mutex
-	// asked is the latest request. made is the plan for frames, which matches it when it is
+	// asked is the latest request. made is the plan for frames. It matches the request once it is
 	// compiled.
 	asked request
 	made  *plan
@@ -76,7 +76,7 @@ type plan struct {
 	settle func(w *workspace) step
 }
 
-// SetPrompt sets the prompt. It prepares the look, while frames continue to be edited.
+// SetPrompt sets the prompt. It prepares the look while the editing of frames continues.
 func (e *editor) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
 	return e.ask(func(r *request) { r.prompt = prompt }), nil
 }
@@ -114,8 +114,8 @@ func (e *editor) read(asked request) reading.Reading {
 }
 
 // current returns the plan for frames of a size. New requests do not delay it, because ask prepares
-// their plan. If the size is new, current prepares one plan. If the request changes meanwhile, only
-// this frame uses the plan.
+// their plan. If the size is new, current prepares one plan. If the request changes during that
+// time, only this frame uses the plan.
 func (e *editor) current(size catalog.Size) *plan {
 	made, asked := e.state()
 	if made != nil && made.program.size == size {
@@ -173,7 +173,7 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 
 // Edit returns the edited picture, as [engine.LiveEditor] specifies.
 //
-// Errors: fault.Invalid if it is empty or too large; the context's.
+// Errors: fault.Invalid if the frame is empty or too large; the context's.
 func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
 	have := catalog.Size{Width: picture.Rect.Dx(), Height: picture.Rect.Dy()}
 	switch {

@@ -45,7 +45,7 @@ func (p *program) bloom(op look.Bloom) step {
 // quarter, and so on. The blur hides the loss.
 const glowFrom = 3
 
-// fringe shifts red to the left and blue to the right. The border pixels repeat.
+// fringe shifts red to the left and blue to the right. Border pixels are repeated.
 func fringe(w *workspace, shift int) {
 	width := w.picture.size.Width
 	shift = min(shift, width-1)
@@ -119,7 +119,7 @@ func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	}
 }
 
-// shades returns the first operations that darken like static layers. Coloured or not, they are
+// shades returns the leading operations that darken like static layers, coloured or not. They are
 // combined into one sheet.
 func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
 	still := func(l look.Layer) bool { return l.Mode == look.Multiply && l.Motion == look.Motion{} }
@@ -211,8 +211,8 @@ func added(sums uint64) uint64 {
 }
 
 // warp moves points by maps whose levels are pixels; see look.WarpZero. At the borders the last
-// pixels repeat. The maps are drawn for the program's size, which is the picture's size or twice
-// that, because brushes would draw different strokes on a smaller one.
+// pixels are repeated. The maps are drawn for the program's size, which is the picture's size or
+// twice that, because brushes would draw different strokes on a smaller one.
 func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	across, down := op.Draw(p.size.Width, p.size.Height, seed)
 	drawn := across

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// overlay is a gray layer on the planes of an edited picture in these colours. There it costs half
-// as much as changing red, green and blue equally.
+// overlay is a gray layer on an edited picture's planes in these colours. There it takes half as
+// long as changing red, green and blue equally.
 type overlay func(w *workspace, at time.Duration, by *colors)
 
 // overlays reports whether an operation can be an overlay. A moving layer cannot, because half its
@@ -35,7 +35,7 @@ func (p *program) overlay(op look.Layer, seed uint32) overlay {
 	if op.Mode == look.Add {
 		return p.added(s, op.Motion)
 	}
-	// The remaining fraction of the distance to black or to white.
+	// This is the remaining fraction of the distance to black or to white.
 	shares := s.planes[0]
 	if op.Mode == look.Screen {
 		for i, v := range shares {
@@ -60,7 +60,7 @@ func (p *program) overlay(op look.Layer, seed uint32) overlay {
 
 // added changes only luma.
 func (p *program) added(s sheet, motion look.Motion) overlay {
-	// The range of video has fewer levels.
+	// Video range has fewer levels.
 	narrow := sync.OnceValue(func() []uint8 {
 		levels := make([]uint8, len(s.planes[0]))
 		for i, v := range s.planes[0] {

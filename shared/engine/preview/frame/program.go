@@ -20,8 +20,8 @@ type program struct {
 	over []overlay
 }
 
-// step is one operation on the picture in the workspace. At is the time since
-// the session's first frame.
+// step is one operation on the picture in the workspace. at is the time since the session's first
+// frame.
 type step func(w *workspace, at time.Duration)
 
 // workspace is an editor's memory: the picture and the buffers of the operations. Frames reuse it.
@@ -153,7 +153,7 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 }
 
 // tones returns the change of colours at the start of the operations, or nil if there is none or it
-// is not worth its cost at this size.
+// is too expensive at this size.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {
 		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
@@ -164,9 +164,9 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 }
 
 // regraded returns the steps of the first operations, layers and clarity, that work on luma and
-// chroma before a change of colours converts to red, green and blue. With half the planes, this
-// saves more than the conversion costs. If the change creates borders, half-size chroma would be
-// visible in them.
+// chroma before a change of colours converts to red, green and blue. Chroma at half size saves more
+// time than the conversion takes. If the change creates borders, half-size chroma would be visible
+// in them.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {

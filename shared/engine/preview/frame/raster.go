@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// raster is a picture in planes of red, green and blue, each a byte a pixel.
+// raster is a picture in planes of red, green and blue, each with a byte per pixel.
 type raster struct {
 	size   catalog.Size
 	planes [3][]uint8

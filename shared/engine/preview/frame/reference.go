@@ -11,13 +11,13 @@ import (
 // sampleSide is the longer side of measured pictures, in pixels.
 const sampleSide = 160
 
-// reference is a stored reference image: three bytes a pixel.
+// reference is a stored reference image with three bytes per pixel.
 type reference struct {
 	size   catalog.Size
 	pixels []byte
 }
 
-// newReference puts an image on white, like finished edits. It returns nil for nil.
+// newReference puts an image on white, as finished edits do. It returns nil for nil.
 func newReference(sent *engine.ReferenceImage) *reference {
 	if sent == nil {
 		return nil

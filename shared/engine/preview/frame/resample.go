@@ -7,8 +7,9 @@ import (
 )
 
 // resampler scales planes from one size to another. It uses a triangle filter over the pixels
-// around each position, which widens when the picture shrinks so that no pixel is skipped. It is
-// made for a pair of sizes and keeps its scratch memory, so it is not safe for concurrent use.
+// around each position. The filter is wider if the picture shrinks, so that no pixel is skipped. A
+// resampler is made for a pair of sizes and keeps its scratch memory, so it is not safe for
+// concurrent use.
 type resampler struct {
 	width, height int
 	fromWidth     int

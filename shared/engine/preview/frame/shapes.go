@@ -242,7 +242,7 @@ func (p *program) clarity(op look.Clarity) shaping {
 
 // sharpener increases the difference to a blurred plane.
 type sharpener struct {
-	// sharp and wide are the weights of the plane and of the blurred plane, as fractions of
+	// sharp and wide are the weights of the plane and the blurred plane, as fractions of
 	// 1<<sharpBits.
 	sharp, wide uint64
 	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum is
@@ -303,7 +303,7 @@ func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small c
 	}
 }
 
-// sharpened is clarity of red, green and blue.
+// sharpened is clarity for red, green and blue.
 func (p *program) sharpened(op look.Clarity) step {
 	do := p.clarity(op)
 	return func(w *workspace, _ time.Duration) {

@@ -89,7 +89,7 @@ func (t *table) apply(r raster) {
 		base := place >> placeBits
 		p0, p1 := points[uint16(base)], points[uint16(base+step[greatest&channelMask])]
 		p2, p3 := points[uint16(base+all-step[least&channelMask])], points[uint16(base+all)]
-		// The lanes may borrow from each other on the way: their sums are whole again.
+		// The lanes may borrow from each other on the way, but their sums are correct again.
 		red[i], green[i], blue[i] = levels(p0<<fractionBits + half +
 			(p1-p0)*uint64(high) + (p2-p1)*uint64(middle) + (p3-p2)*uint64(low))
 	}

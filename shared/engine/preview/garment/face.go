@@ -29,7 +29,7 @@ var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 
 const (
 	// FaceSide is the longer side of the pictures that are searched for faces, in pixels. A face in
-	// them has at least minFace.
+	// them has at least minFace pixels.
 	FaceSide = 400
 	minFace  = 22
 	// minQuality is the lowest score that counts as a face. Frontal faces score 20 and more, other
@@ -73,7 +73,7 @@ func FindFace(pixels []byte, size catalog.Size) (face Face, found bool, err erro
 	return face, largest > 0, nil
 }
 
-// Torso returns how likely the upper part of the clothes is at a position, 0 to 1: below the chin,
+// Torso returns how likely a position shows the upper part of the clothes, 0 to 1: below the chin,
 // as wide as the shoulders. The position is in fractions of the picture's width.
 func (f Face) Torso(x, y float64) float64 {
 	u, v := math.Abs(x-f.X)/f.Size, (y-f.Y)/f.Size

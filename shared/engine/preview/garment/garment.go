@@ -69,8 +69,8 @@ type Shot struct {
 	Face   Face
 }
 
-// Find learns the clothes' colours from shots of one size. They are frequent below the face, and
-// rare in the face, in the hair and next to the body.
+// Find learns the clothes' colours from shots of one size. These colours are frequent below the
+// face, but rare in the face, in the hair and next to the body.
 func Find(shots []Shot, size catalog.Size) Clothes {
 	var inside, outside histogram
 	visit(shots, size, func(f Face, x, y float64, pixel []byte) {
@@ -87,7 +87,7 @@ func Find(shots []Shot, size catalog.Size) Clothes {
 	})
 	likely := func(r, g, b float64) float64 {
 		in, out := inside.density(r, g, b), outside.density(r, g, b)
-		// Colours that occur nowhere are as likely as not.
+		// Colours that occur nowhere get the probability one half.
 		const unseen = 0.004
 		p := (in + unseen) / (in + out + 2*unseen)
 		t := max(0, min(1, (p-0.45)/0.2))
@@ -129,7 +129,7 @@ func visit(shots []Shot, size catalog.Size, do func(f Face, x, y float64, pixel 
 	}
 }
 
-// Shade returns the table of the clothes' light and dark, grey around one half.
+// Shade returns the table for the clothes' light and shade: grey around one half.
 func (c Clothes) Shade() *look.LUT {
 	return look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
 		v := 0.5 + 0.85*(0.2126*r+0.7152*g+0.0722*b-c.luma)
@@ -223,7 +223,8 @@ func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 		garment.Max.X-garment.Dx()*3/10, garment.Max.Y-garment.Dy()*2/10)
 }
 
-// tile covers a picture with a part of another, mirrored at its borders so that no seam shows.
+// tile covers a picture with a part of another picture, mirrored at its borders so that no seam
+// shows.
 func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.Size, seed uint32) *image.RGBA {
 	picture := image.NewRGBA(image.Rect(0, 0, size.Width, size.Height))
 	placed := noise.NewSource(uint64(seed), 72)

@@ -59,7 +59,7 @@ func (b *brush) draw(s, laid *Sheet) strokes {
 	laid.rows(func(row int) {
 		for i := range laid.Width {
 			sum := spots.Values[row*laid.Width+i]
-			// Both ways side by side: each step waits for the one before it.
+			// Go both ways side by side, because each step waits for the previous one.
 			x, y := float64(i)+0.5, float64(row)+0.5
 			ahead, behind := [2]float64{x, y}, [2]float64{x, y}
 			for range steps {
@@ -88,7 +88,7 @@ func (b *brush) ridges(depth float64) Texture {
 	}
 }
 
-// drag returns how far the strokes pull the colours along, for a Warp: the part across or down.
+// drag returns how far the strokes pull the colours along, across or down, for a Warp.
 func (b *brush) drag(down bool) Texture {
 	axis := 0
 	if down {

@@ -21,7 +21,7 @@ type pieces struct {
 	diagram
 	unit float64
 	seed uint64
-	// across is the number of pixels in a row, near holds [diagram.nearest] of each.
+	// across is the number of pixels in a row, and near holds [diagram.nearest] of each.
 	across int
 	near   [][4]float32
 }
@@ -158,7 +158,7 @@ func (c *cells) caustics(amount float64) Texture {
 		d := c.on(s)
 		// Threads are soft, and wide: a twentieth of a unit and more.
 		threads := s.smooth(1.0/360, func(x, y float64) float64 {
-			// Bent threads; the bends fit together at the borders.
+			// The threads are bent; the bends fit together at the borders.
 			turnX, turnY := x/d.width*2*math.Pi, y/d.height*2*math.Pi
 			u := x + 0.05*math.Sin(turnY*3+math.Sin(turnX*2))
 			v := y + 0.05*math.Sin(turnX*4+math.Sin(turnY))

@@ -22,7 +22,7 @@ type Layer struct {
 	Soft bool
 }
 
-// Mode is the way in which a texture is combined with the picture. All values are 0 to 1.
+// Mode is how a texture is combined with the picture. All values are 0 to 1.
 type Mode int
 
 const (
@@ -36,8 +36,7 @@ const (
 
 // Motion moves a texture. The zero Motion keeps it still.
 type Motion struct {
-	// Hold is the time in seconds that the texture stays before it jumps elsewhere. 0 means
-	// forever.
+	// Hold is how many seconds the texture stays before it jumps elsewhere. 0 means forever.
 	Hold float64
 	// Right and Down are speeds in units per second. A texture wraps around at the borders.
 	Right, Down float64
@@ -47,7 +46,7 @@ type Motion struct {
 type Texture func(*Sheet)
 
 type Sheet struct {
-	// Width and Height are in pixels, Unit is the number of pixels in a unit.
+	// Width and Height are in pixels, and Unit is the number of pixels in a unit.
 	Width, Height int
 	Unit          float64
 	Seed          uint64
@@ -55,7 +54,7 @@ type Sheet struct {
 	Values []float32
 }
 
-// JumpMargin is the difference in size between a jumping layer's sheet and the picture, in units.
+// JumpMargin is how much larger a jumping layer's sheet is than the picture, in units.
 const JumpMargin = 0.25
 
 // JumpAcross and JumpDown determine where in its sheet the picture's part of a jumping layer begins: after
@@ -72,7 +71,7 @@ func Pixels(length float64, width, height int) int {
 	return max(1, int(math.Round(length*float64(min(width, height)))))
 }
 
-// newSheet makes a sheet for a picture of the size in pixels.
+// newSheet makes a sheet for a picture of the given size in pixels.
 func newSheet(width, height int, seed uint32, motion Motion) *Sheet {
 	unit := float64(min(width, height))
 	if motion.Hold > 0 {
@@ -164,7 +163,8 @@ func (s *Sheet) fill(value func(x, y float64) float64) {
 	})
 }
 
-// fillRows is fill with a function of x for each row, for textures that are faster row by row.
+// fillRows is like fill, with a function of x for each row, for textures that are faster row by
+// row.
 func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	s.rows(func(row int) {
 		value := of((float64(row) + 0.5) / s.Unit)

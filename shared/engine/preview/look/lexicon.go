@@ -7,7 +7,7 @@ type entry struct {
 	// generic lists words that ask for the look if the prompt names no other.
 	generic []string
 	// medium is true if the look is a medium, such as paint. Moods, such as weather, are applied
-	// before it.
+	// before the medium.
 	medium bool
 	ops    func() []Op
 }

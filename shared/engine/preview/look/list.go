@@ -5,7 +5,7 @@ import "slices"
 // Entry is a look in the list for people.
 type Entry struct {
 	Name string
-	// Words lists English phrases for the look, Names those in other languages.
+	// Words lists English phrases for the look. Names lists phrases in other languages.
 	Words, Names []string
 	// Medium is true if the look is a medium, such as paint. A prompt has at most one medium and a
 	// few other looks.

@@ -26,8 +26,8 @@ type Op interface{ isOp() }
 type Smooth struct {
 	// Radius is the standard deviation over the picture, in units.
 	Radius float64
-	// Range is the largest difference of two points that still mix, as a fraction of the range from
-	// black to white (also a standard deviation).
+	// Range is the largest difference at which two points still mix, as a fraction of the range
+	// from black to white (also a standard deviation).
 	Range float64
 }
 
@@ -45,7 +45,7 @@ type Pixelate struct {
 
 // Clarity strengthens the difference to the surroundings.
 type Clarity struct {
-	// Radius is half the side of the square of the surroundings, in units.
+	// Radius is half the side of the square that counts as surroundings, in units.
 	Radius float64
 	// Amount is the fraction of the difference that is added.
 	Amount float64
@@ -57,8 +57,7 @@ type Grade struct{ LUT *LUT }
 // Lines draws places that are darker than their surroundings.
 //
 // With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To there is no
-// ink, and if it is at most From the ink is full. There the picture is multiplied by the ink's
-// colour.
+// ink. If r is at most From the ink is full: the picture is multiplied by the ink's colour.
 type Lines struct {
 	// Width is half the side of the square over which luma is blurred, in
 	// units: about the width of a line.
@@ -71,7 +70,7 @@ type Lines struct {
 	Fill *LUT
 }
 
-// LinesBias keeps the noise of dark areas from becoming lines; see [Lines].
+// LinesBias prevents noise in dark areas from becoming lines; see [Lines].
 const LinesBias = 0.12
 
 // Bloom lets bright places shine over their surroundings: light above Threshold is blurred and screened
@@ -85,8 +84,8 @@ type Bloom struct {
 	Amount float64
 }
 
-// Fringe shifts the red channel to the left and the blue one to the right, as
-// bad lenses and tapes do.
+// Fringe shifts the red channel to the left and the blue channel to the right, as bad lenses and
+// tapes do.
 type Fringe struct {
 	// Shift is in units.
 	Shift float64

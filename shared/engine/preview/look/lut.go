@@ -56,7 +56,7 @@ func LUTOf(change func(r, g, b float64) (float64, float64, float64)) *LUT {
 	return lut
 }
 
-// clip limits a channel to 0 to 1, and replaces NaN (the root of a negative light) by 0.
+// clip limits a channel to 0 to 1, and replaces NaN (the root of negative light) with 0.
 func clip(v float64) float32 {
 	if !(v > 0) {
 		return 0
@@ -64,8 +64,8 @@ func clip(v float64) float32 {
 	return float32(min(v, 1))
 }
 
-// At returns the colour for a colour, each channel 0 to 1, interpolated between
-// the eight points around it unless Nearest.
+// At returns the table's colour for a colour, each channel 0 to 1. Unless Nearest is set, it
+// interpolates between the eight surrounding points.
 func (l *LUT) At(r, g, b float64) (float64, float64, float64) {
 	top := float64(l.size - 1)
 	r, g, b = float64(clip(r))*top, float64(clip(g))*top, float64(clip(b))*top

@@ -111,7 +111,7 @@ func pencilSketch() []Op {
 	}
 }
 
-// steep draws lightness between from and to out over low to high.
+// steep stretches lightness between from and to over the range from low to high.
 func steep(from, to, low, high float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		c.L = low + (high-low)*smoothstep(from, to, c.L)

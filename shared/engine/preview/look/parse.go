@@ -16,7 +16,8 @@ type request struct {
 	modifiers []modifier
 	// ignored lists the parts of the prompt that are not followed.
 	ignored []string
-	// empty is true if the prompt has no word, declined if it only asks to keep things unchanged.
+	// empty is true if the prompt contains no words. declined is true if it only asks to keep
+	// things unchanged.
 	empty, declined bool
 }
 
@@ -82,7 +83,7 @@ func (asked request) look(seed uint32) Look {
 	return look
 }
 
-// begin puts a change of colours before the look's first own one, so that both become one table.
+// begin puts a change of colours before the look's own first change, so that both become one table.
 // Earlier operations work on shapes, which a small change of colours does not affect. If there is
 // no table nearby, begin puts it after smoothing, which may leave a smaller picture.
 func begin(start *LUT, ops []Op) []Op {
@@ -133,7 +134,7 @@ func (asked *request) add(e *entry) bool {
 	return true
 }
 
-// modify adds a modifier, unless there are enough, which it reports.
+// modify adds a modifier unless there are enough, and reports whether it did.
 func (asked *request) modify(m *modifier) bool {
 	if slices.ContainsFunc(asked.modifiers, func(known modifier) bool { return known.phrases[0] == m.phrases[0] }) {
 		return true

@@ -44,12 +44,12 @@ const (
 type part struct {
 	class       class
 	first, last token
-	// means is the meaning of a named phrase; zero for words that the caller knows.
+	// means is the meaning of a named phrase, or zero for words that the caller knows.
 	means meaning
 	// alone is true if the phrase may name a thing in the picture.
 	alone bool
-	// whole is true if it refers to the entire picture, scope if it applies an adjacent colour to
-	// the entire picture.
+	// whole is true if the part refers to the entire picture. scope is true if it applies an
+	// adjacent colour to the entire picture.
 	whole, scope bool
 }
 
@@ -228,7 +228,7 @@ func blocked(instruction []part) []part {
 }
 
 // follow adds the wishes in an instruction and returns the ignored parts. It stores a generic look
-// for the end.
+// in generic for later.
 func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })

@@ -127,8 +127,8 @@ func grid(amount, every float64) Texture {
 	}
 }
 
-// code is columns of signs that fall, with a bright head and a fading tail, for
-// Screen layers. It has no seam.
+// code is columns of falling signs, with a bright head and a fading tail, for Screen layers. It has
+// no seam.
 func code(amount float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// minTypo is the number of code points from which a word is recognized with one wrong letter,
-	// minTypos with two.
+	// minTypo is the minimum length in code points of words that are recognized with one wrong
+	// letter, and minTypos with two.
 	minTypo  = 5
 	minTypos = 8
 	// maxMended is the maximum number of prompt words that are compared with the vocabulary.
 	maxMended = 100
 )
 
-// mend replaces misspelled words with words of the vocabulary. It does not change words with
-// another meaning, in the vocabulary or in English, and assumes that the first letter is right.
+// mend replaces misspelled words with words from the vocabulary. It does not change words that have
+// another meaning in the vocabulary or in English. It assumes that the first letter is right.
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
@@ -31,8 +31,8 @@ func (v *vocabulary) mend(tokens []token) {
 	}
 }
 
-// nearest returns the word of the vocabulary of which a text may be a misspelling. found is false
-// if words of two looks are equally near.
+// nearest returns the vocabulary's word of which a text may be a misspelling. found is false if
+// words of two looks are equally near.
 func (v *vocabulary) nearest(text string) (word string, found bool) {
 	first, _ := utf8.DecodeRuneInString(text)
 	typed := []rune(text)

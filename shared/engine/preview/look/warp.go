@@ -9,12 +9,13 @@ import (
 // pixels.
 type Warp struct {
 	// Across and Down give the source point: 1/2 is the point itself, 0 and 1 are Reach to the left or
-	// above and to the right or below. Nil is 1/2.
+	// above and to the right or below. nil means 1/2.
 	Across, Down Texture
 	// Reach is in units.
 	Reach  float64
 	Motion Motion
-	// Soft means that near places have near source points, so that a step of a whole pixel shows.
+	// Soft means that neighbouring places have neighbouring source points, so that a step of a
+	// whole pixel is visible.
 	Soft bool
 }
 

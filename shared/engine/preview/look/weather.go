@@ -5,7 +5,7 @@ import "math"
 // These are the textures of weather, water and sky, for Screen layers. Moving textures wrap around
 // at the borders.
 
-// snow is flakes of about the size in units, count of them in a square unit.
+// snow is flakes of about the given size in units, count of them per square unit.
 func snow(amount, size float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(40 + count))
@@ -20,7 +20,7 @@ func snow(amount, size float64, count int) Texture {
 	}
 }
 
-// rain is streaks of a length in units.
+// rain is streaks of the given length in units.
 func rain(amount, length float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(41 + count))
@@ -36,7 +36,7 @@ func rain(amount, length float64, count int) Texture {
 	}
 }
 
-// petals are leaves and blossoms in the air: pointed ellipses, turned at will.
+// petals are leaves and blossoms in the air: randomly rotated pointed ellipses.
 func petals(amount, size float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(42 + count))
@@ -104,14 +104,14 @@ func embers(amount float64, count int) Texture {
 	}
 }
 
-// mist is a bank of fog that lies low. It has no seam at the sides.
+// mist is a low bank of fog. It has no seam at the sides.
 func mist(amount float64) Texture {
 	return func(s *Sheet) {
 		bank := s.field(47)
 		width, height := s.aspect()
 		// A quarter of the finest wave, which is a thirtieth of the whole height.
 		density := s.smooth(1.0/216, func(x, y float64) float64 {
-			// The field repeats every 256: both ends of a row show one place.
+			// The field repeats every 256 units, so both ends of a row show the same place.
 			turn := x / width * 2 * math.Pi
 			sin, cos := math.Sincos(turn)
 			return bank.Fractal(20+0.5*cos+y*0.3, 20+0.5*sin+y*3.4, 5)

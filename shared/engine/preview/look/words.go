@@ -14,7 +14,7 @@ type token struct {
 	text string
 	// from and to are its position in the prompt, in bytes.
 	from, to int
-	// clause is the number of clauses before it. Punctuation ends a clause.
+	// clause is the number of clauses before the word. Punctuation ends a clause.
 	clause int
 }
 
@@ -66,7 +66,7 @@ func words(text string) []string {
 	return list
 }
 
-// normal returns a word without spelling variants: capitals, accents, apostrophes and plural
+// normal returns a word without spelling variants: capital letters, accents, apostrophes and plural
 // endings, and in Arabic the article, vowel signs and letter forms.
 func normal(word string) string {
 	word = norm.NFC.String(strings.Map(func(r rune) rune {
@@ -107,7 +107,7 @@ func set(list string) map[string]bool {
 	return members
 }
 
-// startsWith reports whether tokens start with a phrase's.
+// startsWith reports whether tokens start with a phrase's tokens.
 func startsWith(tokens, phrase []string) bool {
 	return len(phrase) > 0 && len(phrase) <= len(tokens) && slices.Equal(tokens[:len(phrase)], phrase)
 }

@@ -9,12 +9,12 @@ import (
 // air is the light of a landscape: its sky from the horizon up, and the matching colours.
 type air struct {
 	sky []stop
-	// glow is the light around the sun, haze the colour of distance, cloud the clouds' lit side and
-	// shade their other one.
+	// glow is the light around the sun, haze the colour of distance, cloud the clouds' lit side,
+	// and shade their dark side.
 	glow, haze, cloud, shade rgb
 	// ink is the colour of near things against the light.
 	ink rgb
-	// night is true if there are stars, overcast if the sun is behind clouds.
+	// night is true if there are stars. overcast is true if the sun is behind clouds.
 	night, overcast bool
 }
 

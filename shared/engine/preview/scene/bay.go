@@ -12,17 +12,17 @@ const shore = 0.58
 type coast struct {
 	waves, clouds *noise.Field
 	day           air
-	// sunAt is the sun's place, start the boat's, as parts of the width.
+	// sunAt is the sun's position and start the boat's, as fractions of the width.
 	sunAt, start, phase float64
 	sea                 rgb
 	// slopes are the colours of the hills, the farthest first.
 	slopes [3]rgb
-	// The flag adds a person who watches.
+	// somebody adds a person who watches.
 	somebody bool
 }
 
-// Bay is the sea in front of layered hills, with a sailing boat that crosses, gulls, and water that
-// mirrors everything. The flag adds a person on a jetty.
+// Bay is the sea in front of layered hills, with a passing sailing boat, gulls, and water that
+// mirrors everything. somebody adds a person on a jetty.
 func Bay(seed uint32, light string, somebody bool) Scene {
 	source := noise.NewSource(uint64(seed), 1)
 	c := coast{

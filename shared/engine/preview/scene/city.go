@@ -13,7 +13,7 @@ const (
 	depths = 3
 )
 
-// tower is one of a row; its seed draws its windows and its sign.
+// tower is a tower in a row; its seed determines its windows and its sign.
 type tower struct {
 	left, right, top float64
 	seed             uint64
@@ -97,8 +97,8 @@ func (s *street) sky(t, x, y float64) rgb {
 	return c.plus(s.low.times(0.22 * smooth(-0.2, 0.6, s.haze.Fractal(x*1.6+t*0.03, y*3, 3)) * (1 - up)))
 }
 
-// front returns the colour of a tower's front, some of whose windows are lit. k is how
-// near it is, 0 to 1.
+// front returns the colour of a tower's front with some lit windows. k is how near the tower is, 0
+// to 1.
 func (s *street) front(b tower, t, k, x, y float64) rgb {
 	c := s.day.ink.mix(s.low, 0.34*(1-k)).mix(s.low, 0.25*smooth(ground-0.3, ground, y)*(1-0.6*k))
 	size := 0.011 + 0.009*k

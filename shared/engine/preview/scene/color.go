@@ -15,13 +15,13 @@ func (c rgb) times(k float64) rgb { return rgb{c.r * k, c.g * k, c.b * k} }
 
 func (c rgb) plus(other rgb) rgb { return rgb{c.r + other.r, c.g + other.g, c.b + other.b} }
 
-// stop is a colour at a place of a gradient.
+// stop is a colour at a position in a gradient.
 type stop struct {
 	at    float64
 	color rgb
 }
 
-// gradient returns the colour at a place of stops that are in order.
+// gradient returns the colour at a position between stops that are in order.
 func gradient(stops []stop, at float64) rgb {
 	if at <= stops[0].at {
 		return stops[0].color

@@ -26,8 +26,7 @@ type massif struct {
 	forest       [64]fir
 }
 
-// mountains are ranges behind each other with fog in the valleys, snow above,
-// and firs in front.
+// mountains are ranges behind each other, with fog in the valleys, snow above, and firs in front.
 func mountains(seed uint32, light string, snowy bool) Scene {
 	source := noise.NewSource(uint64(seed), 21)
 	m := massif{
@@ -82,7 +81,7 @@ func (m *massif) treetops(t, aspect float64) profile {
 		for _, fir := range m.forest {
 			d := math.Abs(x+eye-fir.x*aspect*1.12) / (fir.width * fir.height)
 			if d < 1 {
-				// Branches: the outline steps out and in on its way down.
+				// The outline steps out and in on its way down, like branches.
 				y := 1.0 - fir.height*(1-d)
 				top = min(top, y+0.006*math.Sin(y*420)*d)
 			}

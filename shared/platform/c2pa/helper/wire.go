@@ -11,8 +11,8 @@ type Found struct {
 	Problem string
 }
 
-// Order is a helper's task, the first line that it reads. Its files are the descriptors from 3 up:
-// the file to read or sign, the file to write, the ingredients.
+// Order is a helper's task, the first line that the helper reads. The files are the descriptors
+// from 3 up: the file to read or sign, the file to write, the ingredients.
 type Order struct {
 	Sign            bool
 	Settings, MIME  string

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/platform/dynamic"
 )
 
-// ErrNone means that a file has no Content Credentials, ErrElsewhere that it only links to remote
-// ones.
+// ErrNone means that a file has no Content Credentials. ErrElsewhere means that it only links to
+// remote ones.
 var (
 	ErrNone      = errors.New("libc2pa: the file has no Content Credentials")
 	ErrElsewhere = errors.New("libc2pa: the file's Content Credentials are on a server")
@@ -192,7 +192,7 @@ type Signing struct {
 	MIME               string
 	From, To           *os.File
 	Ingredients        []Ingredient
-	// Algorithm is the library's number of the algorithm. Chain contains the certificates in PEM,
+	// Algorithm is the library's number for the algorithm. Chain contains the certificates in PEM,
 	// the signer's first. Sign returns the signature of bytes.
 	Algorithm int32
 	Chain     string

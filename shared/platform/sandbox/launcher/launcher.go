@@ -2,10 +2,10 @@
 // applies the layers of the sandbox to itself and becomes another program. Package sandbox starts
 // it.
 //
-// The package imports only a few packages of the standard library. Go initializes packages with
-// satisfied imports in the order of their paths, so this package precedes all whose paths begin
-// with a host, such as github.com. Their initialization takes more CPU time than the launcher's
-// work, and every start of ffmpeg would pay for it, at the server's priority.
+// The package imports only a few standard packages. Go initializes packages with satisfied imports
+// in the order of their paths, so this package precedes all packages whose paths begin with a host,
+// such as github.com. Their initialization takes more CPU time than the launcher's work, and every
+// start of ffmpeg would pay for it, at the server's priority.
 package launcher
 
 import (
@@ -47,13 +47,13 @@ type Order struct {
 	// include/uapi/linux/filter.h): the code in the highest 16 bits, then jt and jf, and k in the
 	// lowest 32.
 	Filter []uint64
-	// Landlock restricts the files, User changes the user. Root means that the server runs as root,
+	// Landlock restricts the files. User changes the user. Root means that the server runs as root,
 	// whose capabilities are dropped.
 	Landlock, User, Root bool
 
-	// Memory and MaxFile are in bytes, Seconds is CPU time.
+	// Memory and MaxFile are in bytes. Seconds is CPU time.
 	Memory, MaxFile, Seconds int64
-	// Reserve lets the launch fail if the system could not provide the memory now. Background
+	// Reserve makes the launch fail if the system could not provide the memory now. Background
 	// lowers the program's priority.
 	Reserve, Background bool
 	// Status is the descriptor on which the launcher reports that it becomes the program.
@@ -112,7 +112,7 @@ func ParseAbility(written string) (a Ability, err error) {
 	return a, errors.Join(errs[:]...)
 }
 
-// cut slices a text around the first separator.
+// cut splits a text around the first separator.
 func cut(text string, separator byte) (before, after string, found bool) {
 	for i := range len(text) {
 		if text[i] == separator {

@@ -83,14 +83,14 @@ func (d *Decoder) Close() {
 }
 
 type Encoding struct {
-	// At is the time on the stream's clock at which the picture is shown. It must increase.
+	// At is when the frame is shown, on the stream's clock. It must increase.
 	At time.Duration
-	// Bitrate is the bitrate of the stream, in kbit/s. It may change with every picture.
+	// Bitrate is the bitrate of the stream, in kbit/s. It may change with every frame.
 	Bitrate int
 	Key     bool
 }
 
-// Encoder encodes one stream of live video: every picture immediately, at a constant bitrate, and
+// Encoder encodes one stream of live video: every frame immediately, at a constant bitrate, with
 // key frames only on request.
 type Encoder struct {
 	library *Library

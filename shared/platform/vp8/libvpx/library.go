@@ -24,8 +24,8 @@ func names() []string {
 	return []string{"libvpx.so.12", "libvpx.so.11", "libvpx.so.10", "libvpx.so.9", "libvpx.so.8", "libvpx.so.7"}
 }
 
-// The used fields of libvpx's structures, as offsets on 64-bit systems, and the sizes of the
-// structures with a margin.
+// The fields of libvpx's structures that are used, as offsets on 64-bit systems, and the sizes of
+// the structures with a margin.
 const (
 	sizeOfContext, sizeOfConfig, sizeOfImage = 256, 2048, 512
 

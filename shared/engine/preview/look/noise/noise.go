@@ -40,8 +40,8 @@ func (s *Source) Between(low, high float64) float64 { return low + (high-low)*s.
 
 func (s *Source) Intn(n int) int { return int(s.Uint64() % uint64(n)) }
 
-// Normal draws from a bell curve around 0 of standard deviation 1 (the sum of twelve even draws: cheap, and
-// without the rare extremes that would show as specks).
+// Normal draws from a bell curve around 0 with standard deviation 1. It sums twelve uniform draws,
+// which is cheap and avoids the rare extremes that would show as specks.
 func (s *Source) Normal() float64 {
 	a, b, c := s.Uint64(), s.Uint64(), s.Uint64()
 	sum := 0.0
@@ -56,7 +56,7 @@ func (s *Source) Normal() float64 {
 const fieldSize = 256
 
 // Field is smooth noise over the plane: values from -1 to 1 at whole
-// coordinates and a smooth surface in between. It repeats every 256 units.
+// coordinates, and a smooth surface between them. It repeats every 256 units.
 type Field struct {
 	values [fieldSize * fieldSize]float32
 }
@@ -82,8 +82,8 @@ func (f *Field) At(x, y float64) float64 {
 	return a + (c-a)*v
 }
 
-// Line is a field along a line: of one y, over all x. To make one takes as long as 256 values of
-// the field, and each value takes a third of the time then.
+// Line is a field along a line: one y, all x. Making a Line takes as long as 256 values of the
+// field. Each value then takes a third of the time.
 type Line struct {
 	values [fieldSize]float64
 }
@@ -129,11 +129,11 @@ func (f *Field) FractalLine(y float64, octaves int) func(x float64) float64 {
 	}
 }
 
-// offsetX and offsetY keep the lattices of the octaves of a fractal from lining up.
+// offsetX and offsetY prevent the lattices of a fractal's octaves from lining up.
 const offsetX, offsetY = 17.3, 31.7
 
-// Fractal sums octaves of the field, each of twice the frequency and half the
-// height of the one before. Values stay between -1 and 1.
+// Fractal sums octaves of the field, each with twice the frequency and half the height of the
+// previous one. Values stay between -1 and 1.
 func (f *Field) Fractal(x, y float64, octaves int) float64 {
 	sum, height, total := 0.0, 1.0, 0.0
 	for range octaves {
