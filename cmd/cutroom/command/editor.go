@@ -191,6 +191,9 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	done.Status, done.Model, done.Seed = job.Status, job.Model, job.Seed
 	done.Engine, done.Understood, done.Notice = job.Engine, job.Understood, job.Notice
 	done.Planned, done.Cost, done.Bill = job.Planned, job.Cost, job.Bill
+	if done.Planned == nil && job.Result != nil && job.Result.Width > 0 {
+		done.Planned = &client.Planned{Width: job.Result.Width, Height: job.Result.Height}
+	}
 	if job.Status == client.Failed {
 		return done, &JobError{job}
 	}
@@ -204,7 +207,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 // report prints on stderr the result's size, which parts of the prompt the engine followed, and its notice.
 func (e *editor) report(done result) {
 	if done.Planned != nil {
-		e.invocation.note("the result has %s", done.Planned)
+		e.invocation.note("the result is %s", done.Planned)
 	}
 	if len(done.Understood) > 0 {
 		e.invocation.note("the %s engine followed: %s", done.Engine, strings.Join(done.Understood, ", "))

@@ -39,7 +39,7 @@ const (
 	ReferenceGarment = "cloth of the reference image"
 
 	// how explains how to get other edits.
-	how = "That needs a generative model, which the server's setting CUTROOM_ENGINE connects."
+	how = "Anything else needs a generative model, which the server's setting CUTROOM_ENGINE connects."
 	// unchanged starts the notices of unchanged results.
 	unchanged = "Nothing was changed: "
 	asAsked   = "Nothing was changed, as the prompt asks."
@@ -67,13 +67,13 @@ func ofLook(asked Request) Reading {
 	case read.Declined:
 		r.Notice = asAsked
 	case r.ByReference:
-		r.Notice = "Of the reference image the preview engine takes the colors, not what it shows. " + how
+		r.Notice = "The preview engine takes only the colors of the reference image. " + how
 	case followed && left:
-		r.Notice = fmt.Sprintf("%s changed nothing: the preview engine changes the look of the whole picture. To add or "+
-			"change a thing needs a generative model, which the server's setting CUTROOM_ENGINE connects.", quoted(read.Ignored))
+		r.Notice = fmt.Sprintf("%s changed nothing: the preview engine changes the look of the whole picture. %s",
+			quoted(read.Ignored), how)
 	case followed:
 	case left:
-		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. It can change the look of the whole picture, as by "+
+		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. It changes the look of the whole picture: try "+
 			"“watercolor” or “winter night”. %s", unchanged, quoted(read.Ignored), how)
 	case read.Empty:
 		r.Notice = unchanged + "the prompt is empty."
@@ -99,8 +99,7 @@ func ofScene(asked Request) Reading {
 		"nebula, or flowing colors."
 	switch {
 	case len(painted.Understood) == 0:
-		r.Notice = can + " The prompt names none of them. A video of anything else needs a generative model, which " +
-			"the server's setting CUTROOM_ENGINE connects."
+		r.Notice = can + " The prompt names none of them. " + how
 	case len(read.Ignored) > 0:
 		r.Notice = fmt.Sprintf("%s It does not show %s. %s", can, quoted(read.Ignored), how)
 	}
@@ -119,13 +118,12 @@ func ofGarment(asked Request) Reading {
 		r.Notice = fmt.Sprintf("The preview engine recolors the upper part of the clothes; it does not follow %s. %s",
 			quoted(read.Ignored), how)
 	case len(r.Understood) > 0:
-		r.Notice = "The preview engine recolors the upper part of the clothes and keeps their cut. To wear another garment " +
-			"needs a generative model, which the server's setting CUTROOM_ENGINE connects."
+		r.Notice = "The preview engine recolors the upper part of the clothes and keeps their cut. " + how
 	case read.Declined:
 		r.Notice = asAsked
 	case len(r.Ignored) > 0:
 		r.Notice = fmt.Sprintf("%sthe preview engine knows no color or cloth in %s. It recolors the upper part of the "+
-			"clothes; name a color or pattern, such as “red plaid”, or send a reference image. %s", unchanged, quoted(read.Ignored), how)
+			"clothes: name a color or pattern, such as “red plaid”, or send a reference image. %s", unchanged, quoted(read.Ignored), how)
 	default:
 		r.Notice = unchanged + "there is neither a reference image nor a color or cloth in the prompt."
 	}
