@@ -25,7 +25,7 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// savedSettings lists the files of the data folder that a backup includes. Without these secrets
+// savedSettings lists the files in the data folder that a backup includes. Without these secrets,
 // all links and cursors would become invalid.
 var savedSettings = []string{"secret", "metrics-key", "dev-key", signerName, signersName}
 
@@ -194,7 +194,7 @@ func (c *restoreCommand) place(ctx context.Context, snapshot io.Reader) error {
 	return sqlite.Place(ctx, c.database(), snapshot)
 }
 
-// setting writes a settings file of the backup to the data folder.
+// setting writes a settings file from the backup to the data folder.
 func (c *restoreCommand) setting(_ context.Context, name string, content io.Reader) error {
 	for _, known := range savedSettings {
 		if name == known {
@@ -206,8 +206,8 @@ func (c *restoreCommand) setting(_ context.Context, name string, content io.Read
 
 const restoringName = "restoring"
 
-// restoringFile returns the path of a file that exists while a restore is incomplete. It holds the
-// id of the backup.
+// restoringFile returns the path of a file that exists while a restore is incomplete. It contains
+// the backup's id.
 func restoringFile(data string) string { return filepath.Join(data, restoringName) }
 
 func checkNotRestoring(data string) error {
@@ -294,7 +294,7 @@ func within(folder, path string) (bool, error) {
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../"), nil
 }
 
-// resolved returns the absolute path with the symbolic links of its existing part resolved.
+// resolved returns the absolute path, with the symbolic links in its existing part resolved.
 func resolved(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -72,7 +72,7 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	return s.buildMedia(c, p)
 }
 
-// scratchName is the name of the engines' working folder in the data folder.
+// scratchName is the name of the engines' working folder, which is in the data folder.
 const scratchName = "scratch"
 
 // parts holds values that the stages share.
@@ -175,7 +175,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return err
 	}
-	// With a reserve the server can start and delete files even on a full disk.
+	// With a reserve, the server can start and delete files even if the disk is full.
 	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
 	s.reserve.ReleaseIfFull()
 	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
@@ -191,7 +191,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.storage, err = openStorage(ctx, c.dataFlag, options); err != nil {
 		return err
 	}
-	// On the first start the blob folder exists only now.
+	// On the first start, the blob folder exists only from now on.
 	if err := s.lock.lockEntries(c.Data); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if err := s.lock.lockFolderItself(p.scratch); err != nil {
 		return fmt.Errorf("the folder %s is in use by another server: %w", p.scratch, err)
 	}
-	// In a container no other folder may be writable.
+	// In a container, no other folder may be writable.
 	p.tools.Folder = p.scratch
 	return emptyScratch(p.scratch)
 }

@@ -19,7 +19,7 @@ type callers struct {
 	proxies []netip.Prefix
 }
 
-// newCallers parses the setting, a list of addresses and address blocks.
+// newCallers parses the setting, which is a list of addresses and address blocks.
 func newCallers(proxies []string) (callers, error) {
 	var c callers
 	for _, proxy := range proxies {
@@ -41,7 +41,7 @@ func newCallers(proxies []string) (callers, error) {
 func (c callers) named(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := credential.WithCaller(r.Context(), httpserver.Caller(r, c.proxies))
-		// The server reads the pattern of the matched route from the original request.
+		// The server reads the matched route's pattern from the original request.
 		named := r.WithContext(ctx)
 		defer func() { r.Pattern = named.Pattern }()
 		handler.ServeHTTP(w, named)

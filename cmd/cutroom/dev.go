@@ -45,7 +45,7 @@ type devCommand struct {
 	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days to keep files that were set aside because they have no record (${env})."`
 	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Lowest level that is logged: debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
 
-	// readAlong reports that a person reads the log.
+	// readAlong means that a person reads the log.
 	readAlong bool
 }
 
@@ -125,8 +125,8 @@ func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engines.Parse(c.Engine).Slots())
 }
 
-// spare returns the number of extra slots of a lane for accounts that use no slot of it. There are
-// two, so that two accounts cannot block the others. With engine servers there are none.
+// spare returns a lane's number of extra slots, which are for accounts that use none of its slots.
+// There are two, so that two accounts cannot block the others. With engine servers, there are none.
 func (c *devCommand) spare() int {
 	if engines.Parse(c.Engine).BuiltIn() {
 		return 2

@@ -18,7 +18,7 @@ import (
 const devAccount = "dev"
 
 // ensureDevKey returns a working development key: the key from the setting, the key in the data
-// folder or a new key. It replaces a key in the data folder that was revoked.
+// folder or a new key. It replaces a revoked key in the data folder.
 func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, now time.Time) (string, error) {
 	if c.DevKey != "" {
 		works, err := ensureKey(ctx, store, c.DevKey, now)
@@ -52,8 +52,8 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 }
 
 const (
-	// If other machines can reach the server, the random part of a development key must have this
-	// many characters, and this many different ones. A shorter key can be guessed.
+	// If other machines can reach the server, the random part of a development key must have at least
+	// this many characters, and this many different ones. A shorter key can be guessed.
 	fewestCharacters, fewestKinds = 20, 10
 )
 
@@ -84,7 +84,7 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 		return false, err
 	}
 	key.Admin = true
-	// Look up the key first, because a full disk cannot be written to.
+	// Look up the key first, because writing fails on a full disk.
 	known, err := store.FindKey(ctx, key.Hash)
 	if fault.Is(err, fault.NotFound) {
 		if err := store.CreateKey(ctx, audit.Operator(key.CreatedAt), key); !fault.Is(err, fault.Conflict) {

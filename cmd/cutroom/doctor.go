@@ -20,7 +20,7 @@ func (doctorCommand) Help() string {
 		"a check fails."
 }
 
-// States of a finding. A warning concerns something that only some users need.
+// States of a finding. A warning is about something that only some users need.
 const (
 	fine    = "ok"
 	warning = "warn"

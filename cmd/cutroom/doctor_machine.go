@@ -109,8 +109,8 @@ func checkSigning(ctx context.Context, e examination) []finding {
 }
 
 // makeTrialFolder makes a folder for trials, which the caller must remove. It prefers the server's
-// working folder, because in a container no other folder may be writable. Before the first start it
-// uses the data folder, and if that does not exist, the system's temporary folder.
+// working folder, because in a container no other folder may be writable. Before the first start,
+// it uses the data folder. If that does not exist, it uses the system's temporary folder.
 func makeTrialFolder(data string) (string, error) {
 	const name = "cutroom-doctor-"
 	// Absolute, because the tested programs run in other folders.
@@ -127,8 +127,8 @@ func makeTrialFolder(data string) (string, error) {
 }
 
 const (
-	// Below littleSpace bytes a large upload and its result soon fill the disk. Below noSpace bytes
-	// almost nothing can be stored.
+	// With less than littleSpace bytes free, a large upload and its result soon fill the disk. With
+	// less than noSpace bytes free, almost nothing can be stored.
 	littleSpace, noSpace = 5 << 30, 256 << 20
 )
 
@@ -137,7 +137,7 @@ func checkData(_ context.Context, e examination) []finding {
 	folder := e.settings.Data
 	detail := folder + " is writable"
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		// The server will make the folder, so the parent is checked.
+		// The server will create the folder, so check its parent.
 		detail = folder + " will be created"
 		for errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder) {
 			folder = filepath.Dir(folder)

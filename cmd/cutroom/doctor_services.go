@@ -22,7 +22,7 @@ import (
 // answered is the part of a response that identifies a server.
 type answered struct {
 	status int
-	// at is the server's time, zero if the response has no Date.
+	// at is the server's time. It is zero if the response has no Date.
 	at time.Time
 }
 
@@ -47,8 +47,8 @@ func probe(ctx context.Context, address string) (answered, error) {
 	return answered{response.StatusCode, at}, nil
 }
 
-// checkEngine checks that the engine responds, and also the engine for live video if it is another
-// one.
+// checkEngine checks that the engine responds. It also checks the engine for live video if that is
+// another one.
 func checkEngine(ctx context.Context, e examination) []finding {
 	choice := engines.Parse(e.settings.Engine)
 	var findings []finding
@@ -165,7 +165,7 @@ func checkUpstream(ctx context.Context, model, address, secret string) finding {
 
 // checkAWS checks that this user has AWS credentials and a region.
 func checkAWS(ctx context.Context, _ examination) []finding {
-	// Outside AWS a request to the metadata service would only time out.
+	// Outside AWS, a request to the metadata service would only time out.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	settings, err := deployer(ctx)
@@ -175,11 +175,11 @@ func checkAWS(ctx context.Context, _ examination) []finding {
 	return []finding{{Check: "aws", State: fine, Detail: "credentials were found, and the region is " + settings.Region}}
 }
 
-// maxSkew limits the difference of the clocks, because client tokens and signed URLs may be valid
-// for only a minute.
+// maxSkew is the maximum difference between the clocks, because client tokens and signed URLs may
+// be valid for only a minute.
 const maxSkew = 30 * time.Second
 
-// checkServer checks that the server that the other commands use responds and accepts the key.
+// checkServer checks that the server used by the other commands responds and accepts the key.
 func checkServer(ctx context.Context, e examination) []finding {
 	server, err := e.invocation.Server()
 	if err != nil {
@@ -235,7 +235,7 @@ func checkKey(ctx context.Context, invocation *command.Invocation, server comman
 	return finding{"key", failing, err.Error(), ""}
 }
 
-// checkProfiles checks that other users cannot read the keys of profiles.
+// checkProfiles checks that other users cannot read the keys in profiles.
 func checkProfiles(_ context.Context, e examination) []finding {
 	path, err := e.invocation.ProfilesFile()
 	if err != nil {

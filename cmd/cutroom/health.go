@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// healthCommand is the health check of a container that has no other program for it. It has dev's
+// healthCommand is the health check for a container that has no other program for it. It has dev's
 // flags for the server's addresses.
 type healthCommand struct {
 	Addr          string `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API (${env})."`

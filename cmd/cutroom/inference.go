@@ -29,17 +29,18 @@ import (
 // catalogEvery is the interval at which the catalog's file is checked for changes.
 const catalogEvery = 2 * time.Second
 
-// heapBallast is about the minimum of garbage, in bytes, that accumulates before the garbage
-// collector runs. The collector runs when the heap has doubled, and a gateway's heap is so small
-// that it doubles every few hundred requests. A higher GOGC would let a large heap grow too much.
+// heapBallast is approximately the minimum amount of garbage, in bytes, that accumulates before the
+// garbage collector runs. The collector runs when the heap has doubled, and a gateway's heap is so
+// small that it doubles every few hundred requests. A higher GOGC would let a large heap grow too
+// much.
 const heapBallast = 16 << 20
 
-// longestBody limits how long the body of a completion request may take to arrive. Large bodies get
+// longestBody is how long the body of a completion request may take to arrive. Large bodies get
 // more time (see httpserver.Config). The body stays in memory until the response is sent.
 const longestBody = 2 * time.Minute
 
-// minInferenceMemory is the minimum of CUTROOM_INFERENCE_MEMORY. With less, an account could not
-// send the largest request.
+// minInferenceMemory is the minimum value of CUTROOM_INFERENCE_MEMORY. With less, an account could
+// not send the largest request.
 const minInferenceMemory = 4 * gateway.MaxBody
 
 type inferenceFlags struct {
@@ -60,8 +61,8 @@ type inference struct {
 	// file is the watched catalog file; its path is "" for the built-in catalog.
 	file   catalog.File
 	logger *slog.Logger
-	// ballast enlarges the heap with pages that are never touched, so they use address space but no
-	// memory.
+	// ballast enlarges the heap with pages that are never touched, so that they use address space but
+	// no memory.
 	ballast []byte
 }
 
@@ -154,7 +155,7 @@ func (i *inference) close() {
 func (f catalogFlags) liveCatalog() (*catalog.Live, catalog.File, error) {
 	file := catalog.File{Path: f.Catalog, Family: f.Family}
 	if f.Catalog != "" {
-		// Read the file first, so that a later change is noticed. Load reports the error.
+		// Read the file first, so that a later change is noticed. Load reports any error.
 		file.Source, _ = os.ReadFile(f.Catalog)
 	}
 	known, err := f.catalog()

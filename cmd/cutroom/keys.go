@@ -32,8 +32,8 @@ import (
 	"cutroom/shared/platform/boottime"
 )
 
-// keysCommand manages the keys in the data folder, even while a server uses it. With a stage it
-// manages the keys of a deployment in AWS. Servers notice a change within credential.CacheAge.
+// keysCommand manages the keys in the data folder, even while a server uses it. With a stage, it
+// manages a deployment's keys in AWS. Servers notice a change within credential.CacheAge.
 type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Create a key and print it once."`
 	List   keysList   `cmd:"" aliases:"ls" help:"List keys."`
@@ -56,7 +56,7 @@ type keysCreate struct {
 }
 
 // limits returns the limits that the flags set. It does not look up the models, because a
-// deployment may have other models than this machine.
+// deployment may have different models from this machine.
 func (c *keysCreate) limits() (credential.Limits, error) {
 	limits := credential.Limits{Models: c.Models}
 	if len(c.Models) > credential.MaxKeyModels {
@@ -82,7 +82,7 @@ func (c *keysCreate) limits() (credential.Limits, error) {
 	return limits, nil
 }
 
-// checkLabel returns an error if a label breaks the limits of the API. It may be empty.
+// checkLabel returns an error if a label exceeds the API's limits. The label may be empty.
 func checkLabel(label string) error {
 	if utf8.RuneCountInString(label) > credential.MaxLabel || strings.ContainsFunc(label, unicode.IsControl) {
 		return fmt.Errorf("label: invalid %.50q; want at most %d characters, without control characters", label,
@@ -91,7 +91,7 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// routeGroups lists the groups of routes that a key can be limited to.
+// routeGroups lists the route groups to which a key can be limited.
 func routeGroups() string {
 	var names []string
 	for _, group := range credential.RouteGroups() {
@@ -162,7 +162,7 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Invocation) error {
 	})
 }
 
-// draw returns a new key without storing it.
+// draw returns a new random key without storing it.
 func (c *keysCreate) draw(now time.Time) (secret string, key credential.Key, err error) {
 	limits, err := c.limits()
 	if err != nil {
@@ -245,7 +245,7 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Invocation) error {
 	})
 }
 
-// keysFlags selects the store of the keys.
+// keysFlags selects the key store.
 type keysFlags struct {
 	dataFlag
 	Stage string `help:"Stage of an AWS deployment whose keys to manage; by default the keys of the data folder."`
@@ -276,12 +276,12 @@ type managed struct {
 	budgets budget.Store
 }
 
-// withStore calls use with the store of keys, and closes it afterwards.
+// withStore calls use with the key store and closes the store afterwards.
 func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) error) error {
 	return f.withRecords(ctx, func(r managed) error { return use(r.keys) })
 }
 
-// withRecords calls use with the records that operators manage, and closes them afterwards.
+// withRecords calls use with the records that operators manage and closes the records afterwards.
 func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) error {
 	machine, err := boottime.Open()
 	if err != nil {
@@ -306,7 +306,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 	if _, err := os.Stat(f.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	// A new database would seem to belong to the existing files.
+	// A new database would appear to belong to the existing files.
 	if err := checkNotLost(ctx, f.dataFlag); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

@@ -20,10 +20,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// maxExportedKey limits the length of a line that keys import reads, in bytes.
+// maxExportedKey is the maximum length of a line that keys import reads, in bytes.
 const maxExportedKey = 1 << 20
 
-// maxExportedModel limits the length of a model name, in bytes.
+// maxExportedModel is the maximum length of a model name, in bytes.
 const maxExportedModel = 128
 
 // exportedKey is a key as keys export prints it: one JSON object per line. It contains the
@@ -84,7 +84,7 @@ func (keysImport) Help() string {
 		"keys unchanged, so you can repeat the command."
 }
 
-// Run checks all keys of the file and then adds them.
+// Run checks all keys in the file and then adds them.
 func (c *keysImport) Run(ctx context.Context, out *command.Invocation) error {
 	keys, err := c.read()
 	if err != nil {
@@ -129,7 +129,7 @@ func same(there, key credential.Key) error {
 	return nil
 }
 
-// read reads and checks the keys of the file.
+// read reads and checks the keys in the file.
 func (c *keysImport) read() ([]credential.Key, error) {
 	tiers, err := c.table()
 	if err != nil {
@@ -202,7 +202,7 @@ func parseExportedKey(line []byte) (key credential.Key, err error) {
 }
 
 // checkModelNames checks the model names of an exported key. It does not look them up, because the
-// server may have other models than this machine.
+// server may have different models from this machine.
 func checkModelNames(names []string) error {
 	if len(names) > credential.MaxKeyModels {
 		return fmt.Errorf("models: must name at most %d models", credential.MaxKeyModels)

@@ -15,9 +15,9 @@ import (
 // releases it when the process exits, even after a crash.
 type folderLock struct {
 	file *os.File
-	// folders lists further locked folders: the data folder itself, because people delete lock
-	// files that look left over, and the folders of the database, the blobs and the engines, which
-	// may be elsewhere. Folders on file systems without locks are omitted.
+	// folders lists further locked folders: the data folder itself, because people delete lock files
+	// that look like leftovers, and the folders of the database, the blobs and the engines, which may
+	// be elsewhere. Folders on file systems without locks are left out.
 	folders []*os.File
 }
 
@@ -56,7 +56,7 @@ func lockFolder(path string) (*folderLock, error) {
 }
 
 // lockEntries locks the folders of the database and the blobs, if they exist, because links in two
-// data folders may lead to the same place.
+// data folders may point to the same place.
 func (l *folderLock) lockEntries(path string) error {
 	for _, name := range []string{"cutroom.db", "blobs"} {
 		target, err := filepath.EvalSymlinks(filepath.Join(path, name))
@@ -80,8 +80,8 @@ func (l *folderLock) lockEntries(path string) error {
 	return nil
 }
 
-// lockFolderItself locks the folder if the file system can. It does nothing if this lock already
-// includes the folder. It returns unix.EWOULDBLOCK if another process holds the lock.
+// lockFolderItself locks the folder if the file system supports locks. It does nothing if this lock
+// already includes the folder. It returns unix.EWOULDBLOCK if another process holds the lock.
 func (l *folderLock) lockFolderItself(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

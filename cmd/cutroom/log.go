@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// newLogger returns a logger that writes to stderr: all attributes for programs, and fewer for
-// people on a terminal.
+// newLogger returns a logger that writes to stderr. It writes all attributes for programs, and
+// fewer for people at a terminal.
 func newLogger(out *command.Invocation, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if out.ShowsErr() {

@@ -38,8 +38,8 @@ type commandLine struct {
 }
 
 func main() {
-	// Only net/http writes to this log: unsolicited bytes of a server, which may contain a user's
-	// completion.
+	// Only net/http writes to this log. It writes unsolicited bytes from a server, which may contain a
+	// user's completion.
 	log.SetOutput(io.Discard)
 	ctx, stop := signals.Context()
 	invocation := &command.Invocation{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// built is the version that the linker sets when the program is built without the repository, as
+// built is the version that the linker sets when the program is built outside the repository, as
 // for images.
 var built string
 
@@ -98,7 +98,7 @@ func run(ctx context.Context, arguments []string, invocation *command.Invocation
 	case arguments[0] == "version":
 		arguments[0] = "--version"
 	}
-	// Set before parsing, so that parsing errors are JSON too.
+	// Set JSON before parsing, so that parsing errors are also JSON.
 	invocation.JSON = slices.Contains(arguments, "--json")
 	parsed, err := parser.Parse(arguments)
 	if helped {

@@ -9,8 +9,8 @@ import (
 )
 
 // giveToOwner gives root's files in the data folder to the folder's owner, because a server that
-// runs as another user could not open them. If everythingBelow is true it covers the entire folder,
-// otherwise only the server's own files, such as the database.
+// runs as another user could not open them. If everythingBelow is true, it covers the entire
+// folder; otherwise it covers only the server's own files, such as the database.
 //
 // It does nothing if the user is not root or the folder belongs to root.
 func giveToOwner(folder string, everythingBelow bool) error {
@@ -54,7 +54,7 @@ func giveToOwner(folder string, everythingBelow bool) error {
 }
 
 // giveTo gives one entry to the owner if it belongs to root. It skips a file with several hard
-// links, because it may be root's file from elsewhere.
+// links, because it may be a link to root's file elsewhere.
 func giveTo(root *os.Root, path string, owner *syscall.Stat_t) error {
 	info, err := root.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ import (
 type sessions struct {
 	server   *realtime.Server
 	instance *session.Instance
-	// records is the store of sessions, for counting them.
+	// records is the session store, for counting sessions.
 	records *sqlite.Sessions
 	webrtc  *webrtc.Transport
 }
@@ -66,8 +66,8 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	return &sessions{server, instance, counted, parts.webrtc}, nil
 }
 
-// beside serves sessions on their paths and passes all other requests, unclean paths included, to
-// the handler.
+// beside serves sessions on their paths and passes all other requests, including those with unclean
+// paths, to the handler.
 func (s *sessions) beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := s.server.Pattern(r.URL.Path)
@@ -80,11 +80,11 @@ func (s *sessions) beside(handler http.Handler) http.Handler {
 	})
 }
 
-// firstLease limits how long a starting server waits for its session lease.
+// firstLease is how long a starting server waits for its session lease.
 const firstLease = 5 * time.Second
 
-// await waits until sessions can be opened or the first lease attempt has failed, at most
-// firstLease. Without this wait a client's first readiness check would fail.
+// await waits at most firstLease until sessions can be opened or the first lease attempt has
+// failed. Without this wait, a client's first readiness check would fail.
 func (s *sessions) await(ctx context.Context) {
 	select {
 	case <-s.instance.Tried():

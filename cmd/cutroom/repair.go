@@ -56,7 +56,7 @@ type repair struct {
 	now    func() time.Time
 }
 
-// checkTimeOfRepair is long enough for any database, because a person waits for the repair.
+// checkTimeOfRepair is long enough for any database, because a person is waiting for the repair.
 func checkTimeOfRepair(int64) time.Duration { return time.Hour }
 
 func (r *repair) run(ctx context.Context) (err error) {
@@ -82,7 +82,7 @@ func (r *repair) run(ctx context.Context) (err error) {
 	return errors.Join(err, s.close())
 }
 
-// database repairs the database so that a server starts with it.
+// database repairs the database so that a server can start with it.
 func (r *repair) database(ctx context.Context) error {
 	database := r.data.database()
 	_, err := checkStorage(ctx, r.data, checkTimeOfRepair)
@@ -159,7 +159,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		"cutroom doctor --repair --adopt ACCOUNT adds them to an account; --drop deletes them now."})
 }
 
-// keyOfAdopter returns the id of a key of the adopting account, or "".
+// keyOfAdopter returns the id of one of the adopting account's keys, or "".
 func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil

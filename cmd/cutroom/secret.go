@@ -22,19 +22,19 @@ func ensureSecret(c *devCommand) ([]byte, error) {
 
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
-// signerName is the file with the signing identity in the data folder. signersName holds its
+// signerName is the data folder's file with the signing identity. signersName is the file with its
 // current and earlier certificates (see signing.File).
 const signerName, signersName = "c2pa.pem", "c2pa-signers.pem"
 
-// ensureMetricsKey returns the key that reads /metrics.
+// ensureMetricsKey returns the key for reading /metrics.
 func ensureMetricsKey(c *devCommand) (string, error) {
 	return kept(c.MetricsKey, metricsKeyFile(c.Data))
 }
 
 func metricsKeyFile(data string) string { return filepath.Join(data, "metrics-key") }
 
-// kept returns the secret from the setting, from the file, or a new secret that it writes to the
-// file.
+// kept returns the secret from the setting or from the file. If there is none, it returns a new
+// secret and writes it to the file.
 func kept(set, path string) (string, error) {
 	if set != "" {
 		return set, nil

@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// lease limits how long a hanging worker keeps a job.
+	// lease is how long a hanging worker keeps a job.
 	lease = 30 * time.Second
-	// progressEvery is the interval at which progress is recorded; a write is cheap here.
+	// progressEvery is the interval at which progress is recorded. A write is cheap here.
 	progressEvery = 200 * time.Millisecond
 	// previewEvery is the interval at which a preview of a run is stored.
 	previewEvery = 2 * time.Second
 	// checkEvery is the interval at which a run checks whether its job was cancelled.
 	checkEvery = time.Second
-	// shutdownTime limits how long running requests may take after a shutdown begins.
+	// shutdownTime is how long running requests may take after a shutdown begins.
 	shutdownTime = 10 * time.Second
 	// reserved is the size, in bytes, of the file that is deleted when the disk is full. It exceeds
 	// what the database and its write-ahead log need for any delete.
@@ -83,9 +83,9 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	return s, nil
 }
 
-// recover cleans up after a crash. This process holds the folder's lock, so every lease belongs to
-// a dead worker, every unsettled claim to a dead request, and every reservation to a dead upload.
-// checkBlobs and the sweepers do the work that grows with the stored data, while the server serves.
+// recover cleans up after a crash. This process holds the folder's lock, so every lease, unsettled
+// claim and reservation belongs to a worker, request or upload that no longer exists. checkBlobs
+// and the sweepers do the work that grows with the stored data while the server is running.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.records.Queue().RecoverLeases(ctx); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.records.IdempotencyKeys().Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
-	// On a full disk the reservations expire anyway.
+	// On a full disk, the reservations expire on schedule anyway.
 	if err := s.records.Files().ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *server) recover(ctx context.Context) error {
 	return s.putBackKnown(ctx, s.logger)
 }
 
-// run serves until the context ends, then stops in order: it accepts no new requests, rejects
+// run serves until the context ends and then stops in order: it accepts no new requests, rejects
 // requests that wait for a model server, hands jobs back, and finishes running requests.
 func (s *server) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -21,7 +21,7 @@ import (
 type storage struct {
 	records *sqlite.DB
 	blobs   *diskblob.Store
-	// marker notes next to the blobs which records must exist at the next start.
+	// marker records, next to the blobs, which records must exist at the next start.
 	marker *diskblob.Marker
 }
 
@@ -35,9 +35,9 @@ func openStorage(ctx context.Context, f dataFlag, options sqlite.Options) (s sto
 	return openBoth(ctx, f, options)
 }
 
-// checkAtStart returns how long a database is checked before the server serves. The pages of a
-// database of more than 32 MiB are not checked, because that would delay the start. Each backup
-// checks its copy.
+// checkAtStart returns how long a database may be checked before the server starts serving. The
+// pages of a database of more than 32 MiB are not checked, because that would delay the start. Each
+// backup checks its copy.
 func checkAtStart(bytes int64) time.Duration {
 	if bytes > 32<<20 {
 		return 0
@@ -108,9 +108,9 @@ func (r *refusal) Error() string {
 func (r *refusal) Unwrap() error { return r.cause }
 
 // checkStorage checks, without changing anything, that the database is sound and not older than the
-// blobs. With a missing or older database, users' files would have no record. within limits the
-// duration of the full check, given the database's size. whole reports whether the check finished
-// in that time.
+// blobs. With a missing or older database, users' files would have no record. within returns the
+// time limit for the full check, given the database's size. whole reports whether the check
+// finished in that time.
 //
 // Errors: *refusal, in a *command.DamageError if the database is damaged; file system errors.
 func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {
@@ -151,7 +151,7 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 
 // checkNotLost returns an error if the database is missing although blobs exist.
 //
-// Errors: *refusal; that a restore is incomplete; file system errors.
+// Errors: *refusal; an error if a restore is incomplete; file system errors.
 func checkNotLost(ctx context.Context, f dataFlag) error {
 	if err := checkNotRestoring(f.Data); err != nil {
 		return err
@@ -220,8 +220,8 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	return s.records.Files().KnownBlob(ctx, name)
 }
 
-// setAsideUnknown sets aside blobs without a record and returns their number. If one kind fails, it
-// continues with the others.
+// setAsideUnknown sets aside blobs without a record and returns their number. If one kind of blob
+// fails, it continues with the others.
 func (s storage) setAsideUnknown(ctx context.Context, sweepers ...unknownSweeper) (blobs int, err error) {
 	for _, sweeper := range sweepers {
 		n, failed := sweeper.SweepUnknown(ctx)
@@ -278,7 +278,7 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-s.keepUnknown))
 }
 
-// health returns a checker that records, blobs and the engines' working folder are writable.
+// health returns a checker of whether records, blobs and the engines' working folder are writable.
 func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Check: s.records.Probe},

@@ -13,13 +13,13 @@ import (
 )
 
 // announcement contains everything that another program needs to use the server that it started. It
-// has the path of the key's file instead of the key, because output ends up in logs.
+// contains the path of the key file instead of the key, because output ends up in logs.
 type announcement struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
 	// KeyFile is "" if the key comes from a setting.
 	KeyFile string `json:"key_file,omitempty"`
-	// MetricsKeyFile holds the key of /metrics; "" if the key comes from a setting.
+	// MetricsKeyFile holds the key for /metrics; it is "" if the key comes from a setting.
 	MetricsKeyFile string `json:"metrics_key_file,omitempty"`
 	Data           string `json:"data"`
 }
@@ -46,12 +46,12 @@ func (c *devCommand) announce(out *command.Invocation, server *server) error {
 type keyWords struct {
 	// place is the key, or where to find it, for the table.
 	place string
-	// shell is the text for the key within double quotes of a shell command.
+	// shell is the text for the key within double quotes in a shell command.
 	shell string
 }
 
-// wordsForKey returns the key itself for a terminal, and otherwise the name of its file, because
-// other output ends up in logs.
+// wordsForKey returns the key itself for a terminal, otherwise the name of its file, because other
+// output ends up in logs.
 func (c *devCommand) wordsForKey(key string, isPerson bool) (keyWords, error) {
 	switch {
 	case isPerson:

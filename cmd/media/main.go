@@ -8,9 +8,9 @@
 // required. CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS, CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD,
 // CUTROOM_UPLOADS, CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS,
 // CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or
-// OTEL_EXPORTER_OTLP_ENDPOINT for traces are optional.
-// With -health it only checks the health of the service at CUTROOM_ADDR and exits with 0 or 1, as
-// the health check of a container that has no other program for it.
+// OTEL_EXPORTER_OTLP_ENDPOINT for traces are optional. With -health it only checks the health of
+// the service at CUTROOM_ADDR and exits with 0 or 1, as the health check for a container that has
+// no other program for it.
 package main
 
 import (
@@ -35,8 +35,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// shutdownTime is the time for running requests after a stop: enough for an upload of several hundred
-// megabytes.
+// shutdownTime is how long running requests may take after a stop: enough for an upload of several
+// hundred megabytes.
 const shutdownTime = 100 * time.Second
 
 const defaultAddress = ":8080"
@@ -70,7 +70,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer traces.Close()
 	parts := awsapp.New(setting.NewEnvironment(os.Getenv), awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
-	// Workers run elsewhere and continue, and so do the calls that wait for them.
+	// Workers run elsewhere and continue, as do the calls that wait for them.
 	parts.Config.Draining = ctx
 	address := cmp.Or(parts.Optional("CUTROOM_ADDR"), defaultAddress)
 	surface, err := newSurface(parts)

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// verifyTime limits a request that verifies a file, so that a shutdown waits for it.
+	// verifyTime is the timeout for a request that verifies a file. It is short enough that a shutdown
+	// waits for the request.
 	verifyTime = shutdownTime - 10*time.Second
-	// readerMemory limits the reader of a file: half of the task's memory.
+	// readerMemory is the maximum memory for a file's reader, in bytes: half of the task's memory.
 	readerMemory = 1 << 30
 )
 

@@ -1,5 +1,5 @@
 // Command realtime serves realtime sessions (/v1/stream) as a separate program. Instances that
-// share a store of records count the sessions of an account together.
+// share a record store count an account's sessions together.
 //
 // It keeps records in DynamoDB and reads images from S3, as configured by a deployment. With
 // CUTROOM_DATA it uses the data folder of a server on the same machine instead. CUTROOM_LIVE_ENGINE
@@ -9,7 +9,7 @@
 // CUTROOM_PUBLIC_URL, the URL of the media API, it serves the page /realtime for trying sessions.
 //
 // With -health it only checks the health of the program at CUTROOM_ADDR and exits with 0 or 1, as
-// the health check of a container that has no other program for it.
+// the health check for a container that has no other program for it.
 package main
 
 import (
@@ -41,7 +41,7 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// shutdownTime limits how long running requests may take after the sessions have ended.
+// shutdownTime is how long running requests may take after the sessions have ended.
 const shutdownTime = 5 * time.Second
 
 const defaultAddress = ":8080"
@@ -126,8 +126,8 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	return serve(ctx, surface, server, writer, budgets)
 }
 
-// handler serves sessions, /healthz, which fails while no session can be opened, and the page for
-// trying sessions unless it is nil.
+// handler serves sessions, the page for trying sessions unless page is nil, and /healthz, which
+// fails while no session can be opened.
 func handler(server *realtime.Server, sessions *session.Instance, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if page != nil {
@@ -144,8 +144,8 @@ func handler(server *realtime.Server, sessions *session.Instance, page http.Hand
 	return mux
 }
 
-// serve serves until the context ends, then stops in order: it accepts no new sessions, closes the
-// open ones with a message, and writes their usage.
+// serve serves until the context ends and then stops in order: it accepts no new sessions, closes
+// the open ones with a message, and writes their usage.
 func serve(ctx context.Context, surface httpserver.Surface, server *realtime.Server, writer *usage.Writer,
 	budgets *budget.Manager) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// peerAddress returns the address for other instances from CUTROOM_PEER_ADDR, an IP address and a
-// port. The default IP is the machine's own, and the default port the listener's. If the setting is
-// empty, it returns "".
+// peerAddress returns the address for other instances from CUTROOM_PEER_ADDR, which consists of an
+// IP address and a port. The default IP is the machine's own; the default port is the listener's.
+// If the setting is empty, it returns "".
 func peerAddress(setting string, listener net.Listener) (string, error) {
 	if setting == "" {
 		return "", nil

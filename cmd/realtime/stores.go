@@ -60,7 +60,7 @@ func openStores(ctx context.Context, env *setting.Environment, clock *boottime.C
 }
 
 // loadAWS configures the AWS clients. A task on Fargate gets its credentials repeatedly from the
-// agent, and none from its environment.
+// agent, not from its environment.
 func loadAWS(ctx context.Context) (aws.Config, error) {
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {

@@ -15,26 +15,26 @@ import (
 
 const (
 	defaultAddress = ":8080"
-	// shutdownTime limits how long running requests may take after a shutdown begins.
+	// shutdownTime is how long running requests may take after a shutdown begins.
 	shutdownTime = 5 * time.Second
 	// engineCheckEvery is the interval at which the engine is checked.
 	engineCheckEvery = 15 * time.Second
-	// engineGone limits how long an engine may reject runs before the worker is unhealthy. It is
-	// longer than a crashed engine needs to restart and load its weights. Meanwhile the worker
-	// leaves jobs to other workers.
+	// engineGone is how long an engine may reject runs before the worker is unhealthy. This is longer
+	// than a crashed engine needs to restart and load its weights. Meanwhile the worker leaves jobs to
+	// other workers.
 	engineGone = 5 * time.Minute
 )
 
 // health serves /healthz for the container's health check, and /metrics.
 //
 // The worker is unhealthy if its engine has rejected runs for engineGone, or if a job has not ended
-// in time. Neither stops the worker: the ECS service restarts the container.
+// in time. The worker does not stop itself: the ECS service restarts the container.
 type health struct {
 	server *httpserver.Server
 	served chan error
 	logger *slog.Logger
 	// engine returns an error while the engine accepts no runs. It is nil for an engine that always
-	// accepts them.
+	// accepts runs.
 	engine func(context.Context) error
 	stuck  atomic.Pointer[func() bool]
 	// seen is the last time at which the engine accepted runs, in Unix nanoseconds.
@@ -75,7 +75,7 @@ func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(text)) // fails if the client has gone
 }
 
-// watch checks the engine until the context ends, and lets /healthz call stuck.
+// watch checks the engine until the context ends, and makes /healthz call stuck.
 func (h *health) watch(ctx context.Context, stuck func() bool) {
 	h.stuck.Store(&stuck)
 	ticker := time.NewTicker(engineCheckEvery)

@@ -1,11 +1,11 @@
 // Command worker edits queued jobs in a container. It takes jobs from the SQS queues, fetches their
 // inputs from the bucket, runs the engine, stores the results and reports to the jobs' executions.
-// On a stop signal it immediately hands back its jobs, and other workers continue them.
+// On a stop signal, it immediately hands back its jobs, and other workers continue them.
 //
 // Its settings are environment variables. CUTROOM_JOBS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
 // CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_ENGINE names the engine:
 // preview, the default; the URLs of engine servers that share the disk; or openai:URL or
-// comfyui:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is the number of concurrent jobs of a lane
+// comfyui:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is the number of concurrent jobs in a lane
 // (by default half of the processors, or one for each engine server), CUTROOM_SCRATCH the folder
 // for temporary files (by default below the system's), CUTROOM_ADDR the address of /healthz and
 // /metrics (:8080), and CUTROOM_METRICS_KEY the key that reads /metrics; without it the metrics are
@@ -14,8 +14,8 @@
 // ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
 //
 // With -health it only checks the health of the worker at CUTROOM_ADDR and exits with 0 or 1, as
-// the health check of a container that has no other program for it. With -smoke it takes no job: it
-// checks that it could work, and exits with 0 or 1.
+// the health check for a container that has no other program for it. With -smoke, it takes no job:
+// it checks that it could work, and exits with 0 or 1.
 package main
 
 import (

@@ -30,9 +30,8 @@ import (
 )
 
 const (
-	// smokeTime limits how long a check is repeated that may succeed later: it takes seconds until
-	// every service knows the role of a new deployment, and minutes until an engine server has
-	// started.
+	// smokeTime is how long a check that may succeed later is repeated. It takes seconds until every
+	// service knows a new deployment's role, and minutes until an engine server has started.
 	smokeTime = 3 * time.Minute
 	// smokeEvery is the interval between two attempts.
 	smokeEvery = 2 * time.Second
@@ -104,8 +103,8 @@ func (c smokeCheck) hold(ctx context.Context) error {
 	}
 }
 
-// mayHoldLater reports whether a failed check may succeed later. A failure of the engine is final,
-// and so is an AWS error other than a missing permission.
+// mayHoldLater reports whether a failed check may succeed later. An engine failure is final, and so
+// is an AWS error other than a missing permission.
 func mayHoldLater(err error) bool {
 	var refused smithy.APIError
 	if errors.As(err, &refused) {
@@ -116,7 +115,7 @@ func mayHoldLater(err error) bool {
 }
 
 // smokeEngine makes a short video if the engine is built in. It only asks an engine server whether
-// it accepts runs, because a run would load models.
+// the server accepts runs, because a run would load models.
 func smokeEngine(ctx context.Context, s settings, edits editing, folder string) error {
 	if !engines.Parse(s.engine).BuiltIn() {
 		if look := engine.HealthOf(edits.engine); look != nil {
@@ -138,7 +137,7 @@ func smokeEngine(ctx context.Context, s settings, edits editing, folder string) 
 	return nil
 }
 
-// smokeStores returns the checks of the AWS services that a worker uses.
+// smokeStores returns the checks for the AWS services that a worker uses.
 func smokeStores(clients aws.Config, s settings) []smokeCheck {
 	name := job.InputBlob("smoke-"+rand.Text(), "data")
 	records, blobs := dynamo.NewClient(clients), s3blob.New(clients, s.bucket)

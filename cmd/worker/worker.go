@@ -39,17 +39,17 @@ import (
 )
 
 const (
-	// lease limits how long a dead worker keeps a job (ARCHITECTURE.md#the-life-of-a-job: within a
+	// lease is how long a dead worker keeps a job (ARCHITECTURE.md#the-life-of-a-job: within a
 	// minute).
 	lease = 45 * time.Second
-	// progressEvery is the interval at which progress is recorded; each record is a paid write.
+	// progressEvery is the interval at which progress is recorded. Each record is a paid write.
 	progressEvery = 5 * time.Second
-	// previewEvery is the interval at which a preview of a run is stored. Each is a paid write. A
-	// shorter run pays for none.
+	// previewEvery is the interval at which a preview of a run is stored. Each preview is a paid
+	// write. A run that is shorter stores none.
 	previewEvery = 10 * time.Second
-	// checkEvery limits how long an engine continues after its job was cancelled. Recording
-	// progress checks too, so a separate check costs a write only while an engine reports no
-	// progress: $0.0075 for 1,000 minutes.
+	// checkEvery is how long an engine may continue after its job was cancelled. Recording progress is
+	// also a check, so a separate check costs a write only while an engine reports no progress:
+	// $0.0075 for 1,000 minutes.
 	checkEvery = 5 * time.Second
 	// guardEvery is the interval at which the task's protection is renewed.
 	guardEvery = 50 * time.Second
@@ -84,7 +84,7 @@ func readSettings(env *setting.Environment) (settings, error) {
 	return s, env.Err()
 }
 
-// lanes returns the number of concurrent jobs of each lane.
+// lanes returns the number of concurrent jobs in each lane.
 func (s settings) lanes() map[job.Lane]int {
 	return map[job.Lane]int{job.VideoLane: s.slots, job.ImageLane: s.slots}
 }
@@ -242,7 +242,7 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard returns the protection of the worker's task from scale-in while it is busy, or nil
+// newGuard returns a guard that protects the worker's task from scale-in while it is busy, or nil
 // outside ECS.
 func newGuard(agentURI string) (worker.Guard, error) {
 	if agentURI == "" {
@@ -264,8 +264,8 @@ func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 	return enhancer, err
 }
 
-// newSigner returns the signer of results, or nil. The service's own identity is in Secrets Manager
-// and shared by all workers.
+// newSigner returns the signer for results, or nil. The service's own identity is in Secrets
+// Manager, and all workers share it.
 func newSigner(
 	ctx context.Context, s settings, edits editing, scratch string, clients aws.Config, logger *slog.Logger,
 ) (worker.Signer, error) {
@@ -282,13 +282,13 @@ func newSigner(
 		err = dynamo.NewSigners(dynamo.NewClient(clients), s.table).Add(ctx, certificates)
 	}
 	if err != nil {
-		// Results are signed anyway.
+		// Results are still signed.
 		logger.Warn("cannot publish the certificates; verifiers will not recognize the signatures", "error", err)
 	}
 	return signer, nil
 }
 
-// built is the version that the linker sets when the program is built without the repository, as
+// built is the version that the linker sets when the program is built outside the repository, as
 // for images.
 var built string
 

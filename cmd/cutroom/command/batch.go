@@ -18,7 +18,7 @@ import (
 const skipped = "skipped"
 
 // batch edits several inputs concurrently and prints the outcome of each. It continues after a
-// failure unless all other inputs would fail too.
+// failure unless all other inputs would also fail.
 //
 // Errors: [*BatchError]; the error that ended it early.
 func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, atOnce int) error {

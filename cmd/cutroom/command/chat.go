@@ -18,7 +18,7 @@ type Chat struct {
 	Temperature *float64 `placeholder:"T" help:"Sampling temperature, 0 to 2."`
 }
 
-// maxPrompt limits a prompt from stdin, in bytes. No model accepts more.
+// maxPrompt is the maximum size of a prompt from stdin, in bytes. No model accepts more.
 const maxPrompt = 16 << 20
 
 func (c *Chat) Run(ctx context.Context, s *Invocation) error {
@@ -74,8 +74,8 @@ func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, 
 	return chat, errors.New("the gateway has no chat model: add one to the catalog")
 }
 
-// answer prints a reply as it arrives and returns it with the token counts. If the stream breaks,
-// it returns the part that arrived.
+// answer prints a reply as it arrives and returns it with the token counts. If the stream breaks
+// off, it returns the part that arrived.
 func (s *Invocation) answer(ctx context.Context, service *client.Client,
 	chat client.Chat) (string, client.ChatUsage, error) {
 	var said strings.Builder

@@ -25,7 +25,7 @@ func (c *Chat) converse(ctx context.Context, s *Invocation) error {
 		if err != nil {
 			return err
 		}
-		// In a chat Ctrl-C stops a reply. It ends the program only while a line is read.
+		// In a chat, Ctrl-C stops a reply. It ends the program only while a line is being read.
 		signal.Reset(os.Interrupt)
 		interrupts := make(chan os.Signal, 1)
 		signal.Notify(interrupts, os.Interrupt)
@@ -61,7 +61,7 @@ type talk struct {
 	interrupts <-chan os.Signal
 }
 
-// turn carries out a line. It returns an error only if every later turn would fail too.
+// turn carries out a line. It returns an error only if every later turn would also fail.
 func (t *talk) turn(ctx context.Context, line string) error {
 	command, argument, _ := strings.Cut(line, " ")
 	switch {
@@ -152,7 +152,7 @@ type lineReader struct {
 }
 
 // read returns the next line. Several lines that are pasted together count as one. The terminal is
-// in raw mode until read returns. If the context ends first, the last read of the terminal stays
+// in raw mode until read returns. If the context ends first, the last read from the terminal stays
 // blocked until the program ends.
 //
 // Errors: io.EOF for Ctrl-C and Ctrl-D; the context's error.

@@ -24,9 +24,8 @@ func (c *Completion) Run(ctx *kong.Context) error {
 	return (&kongcompletion.Completion{Shell: c.Shell, Code: true}).Run(ctx)
 }
 
-// Complete responds to a completion request of a shell, and reports whether there was one. Model
-// names come from the local catalog, because a request to a server for each completion would be
-// slow.
+// Complete responds to a shell's completion request, and reports whether there was one. Model names
+// come from the local catalog, because a request to a server for each completion would be slow.
 func (s *Invocation) Complete(parser *kong.Kong) bool {
 	if s.Getenv("COMP_LINE") == "" {
 		return false

@@ -63,8 +63,8 @@ func (c *Edit) Run(ctx context.Context, s *Invocation) error {
 	return c.run(ctx, s, "")
 }
 
-// run edits with the named model, or with the latest model of the kind. If the kind is "" too, it
-// depends on the input.
+// run edits with the named model, or with the latest model of the kind. If the kind is also "", the
+// input decides.
 func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error {
 	fields, err := c.fields(c.Prompt)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error 
 
 // videoKinds and imageKinds list the file extensions that count as media in an input folder.
 var (
-	// Without .ts, because in a folder it is more often source code than a video.
+	// .ts is missing, because in a folder it is more often source code than a video.
 	videoKinds = []string{".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi", ".ogv", ".flv", ".gif"}
 	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp", ".avif", ".bmp", ".tif", ".tiff", ".heic", ".heif"}
 )
@@ -168,7 +168,7 @@ func sameFolder(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(first, second)
 }
 
-// source returns an input from its path or the id of a stored file.
+// source returns an input, given its path or the id of a stored file.
 func source(input string) (client.Source, error) {
 	file, err := client.File(input)
 	if err != nil && isFileID(input) {

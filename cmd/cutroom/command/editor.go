@@ -35,7 +35,7 @@ type result struct {
 	Notice     string   `json:"notice,omitempty"`
 	// Planned is nil if unknown.
 	Planned *client.Planned `json:"planned,omitempty"`
-	// Cost is an estimate, nil if unknown. Bill is the actual cost of a completed edit.
+	// Cost is an estimate, or nil if unknown. Bill is the actual cost of a completed edit.
 	Cost *client.Cost `json:"estimated_cost,omitempty"`
 	Bill *client.Cost `json:"cost,omitempty"`
 }
@@ -112,11 +112,11 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 }
 
 // modelForm matches canonical ids (docs/contract/media.md#models). They become part of file names,
-// so an id from a server must not lead to another folder.
+// so an id from a server must not point to another folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
 // beside returns the default path of a result. It is in the input's folder and has the name that
-// the service would use. If the prompt is empty, that name would equal the input's.
+// the service would use. With an empty prompt, that name would equal the input's.
 func beside(input string, edit client.Edit) string {
 	folder, prompt := "", edit.Fields["prompt"]
 	if input != "" && !isFileID(input) {
@@ -204,7 +204,8 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	return done, nil
 }
 
-// report prints on stderr the result's size, which parts of the prompt the engine followed, and its notice.
+// report prints to stderr the result's size, the parts of the prompt that the engine followed, and
+// the engine's notice.
 func (e *editor) report(done result) {
 	if done.Planned != nil {
 		e.invocation.note("the result is %s", done.Planned)
@@ -217,7 +218,7 @@ func (e *editor) report(done result) {
 	}
 }
 
-// reportCost prints the total cost of edits on stderr, if known.
+// reportCost prints the total cost of edits to stderr, if known.
 func (e *editor) reportCost(results []result) {
 	sum, currency := 0.0, ""
 	for _, done := range results {

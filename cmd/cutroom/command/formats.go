@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/client"
 )
 
-// converted has ffmpeg's arguments for the formats that the service does not return. The service
+// converted holds ffmpeg's arguments for the formats that the service does not return. The service
 // returns PNG images and MP4 videos.
 var converted = map[string][]string{
 	".jpg":  {"-q:v", "2", "-c:v", "mjpeg", "-f", "image2pipe"},
@@ -57,7 +57,7 @@ func convert(ctx context.Context, id, output string, arguments []string, fetch f
 	defer os.Remove(original)
 	made := client.Partial(output, id) + strings.ToLower(filepath.Ext(output))
 	defer os.Remove(made)
-	// Only the formats of the service are allowed: a playlist could name local files.
+	// Only the service's formats are allowed, because a playlist could name local files.
 	first, err := head(original)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package command has the commands for users of the two services. Each command is a struct whose
-// fields are its arguments and flags, and whose Run method runs it.
+// Package command contains the commands for users of the two services. Each command is a struct
+// whose fields are its arguments and flags, and whose Run method runs it.
 //
 // Only results go to stdout. Everything else goes to stderr.
 package command
@@ -59,12 +59,12 @@ type Server struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
 	Key          string `json:"-"`
-	// KeyFrom names the source of the key, or is "".
+	// KeyFrom names the key's source. It may be "".
 	KeyFrom string `json:"key_from"`
 }
 
-// Server returns the services to use, from the environment, the profile or this machine, in this
-// order.
+// Server returns the services to use. It looks at the environment, the profile and this machine, in
+// this order.
 //
 // A key is sent only to its own servers: a profile's key to the profile's servers, and the key of
 // `cutroom dev` to this machine.
@@ -161,7 +161,7 @@ func (s *Invocation) with(ctx context.Context, use func(context.Context, *client
 	return use(ctx, c)
 }
 
-// note prints a message for people on stderr.
+// note prints a message for human readers to stderr.
 func (s *Invocation) note(format string, values ...any) {
 	if !s.JSON {
 		fmt.Fprintln(s.Err, "cutroom:", printable(fmt.Sprintf(format, values...)))

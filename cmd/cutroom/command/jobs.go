@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Jobs has the commands for jobs. The default command lists them.
+// Jobs contains the commands for jobs. The default command lists them.
 type Jobs struct {
 	List     JobsList     `cmd:"" aliases:"ls" default:"withargs" help:"List jobs, newest first."`
 	Show     JobsGet      `cmd:"" aliases:"get" help:"Show a job's request and outcome."`
@@ -92,7 +92,7 @@ func (s *Invocation) listJobs(jobs []client.Job) error {
 // costColumn is the index of the cost in a table of jobs.
 const costColumn = 4
 
-// maxCell limits the characters of a name or prompt in a table.
+// maxCell is the maximum number of characters of a name or prompt in a table.
 const maxCell = 40
 
 func cells(job client.Job, now time.Time) []string {
@@ -132,7 +132,7 @@ func age(at *time.Time, now time.Time) string {
 	}
 }
 
-// shortened returns the beginning of a text for a table.
+// shortened returns the beginning of a text, for a table.
 func shortened(text string) string {
 	if characters := []rune(text); len(characters) > maxCell {
 		return string(characters[:maxCell-1]) + "…"
@@ -294,7 +294,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 	})
 }
 
-// watch waits for the job. With --json it prints each change on a line.
+// watch waits for the job. With --json, it prints each change on its own line.
 func (c *JobsWatch) watch(ctx context.Context, e *editor, tracker *tracker) (client.Job, error) {
 	var printed error
 	last := ""
@@ -374,7 +374,7 @@ func downloadName(shown client.Job) string {
 	return named(shown.ID, shown.Inputs["data"].Name, shown.Prompt) + extension
 }
 
-// named builds a result's name from its source and prompt. If both are empty it returns otherwise.
+// named builds a result's name from its source and prompt. If both are empty, it returns otherwise.
 func named(otherwise, source, prompt string) string {
 	request := job.Request{Prompt: prompt, Inputs: map[string]job.Input{"data": {Name: source}}}
 	return job.Job{ID: otherwise, Request: request}.ResultName()

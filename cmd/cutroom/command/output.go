@@ -26,8 +26,8 @@ func printJSON(out io.Writer, value any) error {
 	return err
 }
 
-// escaped escapes terminal control characters in JSON. encoding/json escapes only characters below
-// the space.
+// escaped escapes terminal control characters in JSON. encoding/json escapes only the control
+// characters below the space.
 func escaped(text string) string {
 	if strings.IndexFunc(text, acts) < 0 {
 		return text
@@ -44,7 +44,7 @@ func escaped(text string) string {
 }
 
 // acts reports whether a character acts on a terminal: control characters, line and paragraph
-// separators, and characters that change the text direction, which could disguise a text.
+// separators, and characters that change the text direction and so could disguise a text.
 func acts(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
@@ -98,7 +98,7 @@ func (s *Invocation) printPath(path string) error {
 	return err
 }
 
-// local formats a time in the local zone, nil as "-".
+// local formats a time in the local time zone. It formats nil as "-".
 func local(t *time.Time) string {
 	if t == nil {
 		return "-"

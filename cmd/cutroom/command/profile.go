@@ -24,7 +24,8 @@ type profile struct {
 const localURL = "http://127.0.0.1:8080"
 
 // server returns the URLs of a profile's services, without the key. A single URL is used for both
-// services, as behind a reverse proxy. The default URL of `cutroom dev` stands for its two ports.
+// services, as they may be behind a reverse proxy. The default URL of `cutroom dev` stands for its
+// two ports.
 func (p profile) server() Server {
 	url := strings.TrimRight(first(p.URL, localURL), "/")
 	gateway := url
@@ -40,7 +41,7 @@ type profiles struct {
 
 func (s *Invocation) profileName() string { return first(s.Profile, defaultProfile) }
 
-// ProfilesFile returns the path of the profiles' file (XDG Base Directory Specification).
+// ProfilesFile returns the path of the profiles file (XDG Base Directory Specification).
 func (s *Invocation) ProfilesFile() (string, error) {
 	folder := s.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(folder) { // the specification says to ignore others

@@ -57,7 +57,7 @@ type tracker struct {
 	name    string
 	phase   string
 	bar     *mpb.Bar
-	// place describes the job's position in the queue.
+	// place describes the job's place in the queue.
 	place atomic.Pointer[string]
 }
 
@@ -122,7 +122,7 @@ func (t *tracker) complete() {
 	}
 }
 
-// end ends the tracker. After a failed edit the last bar stays, unless other edits continue.
+// end ends the tracker. After a failed edit, the last bar remains unless other edits continue.
 func (t *tracker) end(err error) {
 	if t.bar != nil && err != nil {
 		t.bar.Abort(!t.display.keep)

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/client"
 )
 
-// Exit codes (docs/cli.md, "Exit codes").
+// The exit codes (docs/cli.md, "Exit codes").
 const (
 	ok = iota
 	failed
@@ -208,7 +208,7 @@ func (s *Invocation) Report(err error) int {
 	return code
 }
 
-// explain words an error for users of this program.
+// explain phrases an error for users of this program.
 func explain(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -222,7 +222,7 @@ func explain(err error) string {
 	}
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {
-		// The surrounding text names the setting or option of the file.
+		// The surrounding text names the setting or option that contains the file's name.
 		return strings.Replace(err.Error(), trouble.Error(), explainPath(trouble), 1)
 	}
 	return err.Error()

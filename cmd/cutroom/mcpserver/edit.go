@@ -146,7 +146,7 @@ func fields(texts map[string]string, seed *int64) map[string]string {
 // fileID matches ids of stored files (docs/contract/media.md#file-reference).
 var fileID = regexp.MustCompile(`^file_[0-9A-Za-z]{1,64}$`)
 
-// source returns a file of the folder or a stored file, and its type.
+// source returns a file from the folder or a stored file, and its type.
 func (t tools) source(ctx context.Context, c *call, input string) (client.Source, media.Type, error) {
 	if !fileID.MatchString(input) {
 		return t.Folder.source(input)

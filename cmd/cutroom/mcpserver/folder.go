@@ -16,9 +16,9 @@ import (
 
 // Folder is the only folder whose files the tools read and write.
 //
-// It rejects paths that lead out of it and paths through a symbolic link, which may have been made
-// for another purpose. A change between the check and the use cannot lead out of the folder,
-// because the operating system resolves paths inside it.
+// It rejects paths that lead out of the folder and paths through a symbolic link, which may have
+// been made for another purpose. A change between the check and the use cannot lead out of the
+// folder, because the operating system resolves paths inside it.
 type Folder struct {
 	root *os.Root
 	// paths holds the absolute paths of the folder: as given, and with symbolic links resolved.
@@ -77,7 +77,7 @@ func (f *Folder) name(path string) (string, error) {
 	return name, nil
 }
 
-// source returns a media file of the folder, and its type.
+// source returns a media file from the folder, and its type.
 //
 // Errors: [*OutsideError]; disk errors; an error if the file is not media.
 func (f *Folder) source(path string) (client.Source, media.Type, error) {
@@ -97,7 +97,7 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 		if err != nil {
 			return nil, plain(path, err)
 		}
-		// The announced length is fixed, so a file that grows during the upload is truncated.
+		// The announced length is fixed, so a file that grows during the upload is cut off.
 		return struct {
 			io.Reader
 			io.Closer
@@ -110,8 +110,8 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 	return source, kind, nil
 }
 
-// typeOf detects a source's type from its content. Only media is sent: a text that an agent read
-// must not make it upload a file with secrets.
+// typeOf detects a source's type from its content. Only media is sent, because a text that an agent
+// read must not make it upload a file with secrets.
 func typeOf(source client.Source) (media.Type, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -129,7 +129,7 @@ func typeOf(source client.Source) (media.Type, error) {
 	return media.Type{}, fmt.Errorf("is not a video or picture that the service reads (%s)", strings.Join(names, ", "))
 }
 
-// plain returns an error of the folder with the path as the agent wrote it.
+// plain returns an error from the folder, with the path as the agent wrote it.
 func plain(path string, err error) error {
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {
@@ -173,7 +173,7 @@ func (d *draft) keep(name string, overwrite bool) error {
 	}
 	err := root.Link(d.name, name)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		// Some file systems have no links. There an empty file reserves the name.
+		// Some file systems have no links. On those, an empty file reserves the name.
 		var held *os.File
 		if held, err = root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
 			if err = held.Close(); err == nil {

@@ -51,12 +51,13 @@ type fetchOutput struct {
 }
 
 const (
-	// usualWait and longestWait limit a wait for a job, in seconds. Many agents abandon a call
-	// after a minute. A job ends within ten minutes.
+	// usualWait and longestWait are the default and the maximum wait for a job, in seconds. Many
+	// agents abandon a call after a minute. A job ends within ten minutes.
 	usualWait, longestWait = 45, 600
-	// usualJobs and mostJobs limit a list, because it fills an agent's context.
+	// usualJobs and mostJobs are the default and the maximum length of a list, because a list fills an
+	// agent's context.
 	usualJobs, mostJobs = 20, 100
-	// largestShown limits a picture that is returned itself, in bytes.
+	// largestShown is the maximum size in bytes of an image that is returned in the result.
 	largestShown = 3 << 20
 )
 

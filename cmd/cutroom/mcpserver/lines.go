@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// maxLine limits the length of a message, in bytes.
+	// maxLine is the maximum length of a message, in bytes.
 	maxLine = 16 << 20
-	// maxValues limits the values and names of a message, because the SDK takes up to 1 KB of
-	// memory for each.
+	// maxValues is the maximum number of values and names in a message, because the SDK uses up to 1
+	// KB of memory for each.
 	maxValues = 10_000
 )
 
 // lines reads an agent's messages, one per line, and passes on the valid ones. It drops any other
-// line and responds with an error, because version 1.8.0 of the SDK would end the session.
+// line and responds with an error. On such a line, version 1.8.0 of the SDK would end the session.
 type lines struct {
 	in  *bufio.Reader
 	out io.Writer
@@ -64,7 +64,7 @@ var errLongLine = errors.New("the message is too long")
 
 // line returns the next line without surrounding white space. The last line may lack a line end.
 //
-// Errors: errLongLine, after which the next line can be read; io.EOF; errors of the reader.
+// Errors: errLongLine, after which the next line can be read; io.EOF; errors from the reader.
 func (l *lines) line() ([]byte, error) {
 	var line []byte
 	long := false
@@ -115,7 +115,7 @@ func refusal(line []byte, err error) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 }
 
-// shared is a writer for concurrent writers, each of which writes entire messages.
+// shared is a writer for concurrent use. Each Write must contain entire messages.
 type shared struct {
 	mu sync.Mutex
 	to io.Writer

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// shortestKey is the minimum length of a masked text, in bytes, because a shorter text may be part
-// of a word. The service's keys are longer.
+// shortestKey is the minimum length of masked text, in bytes, because shorter text may be part of a
+// word. The service's keys are longer.
 const shortestKey = 8
 
-// Mask removes keys from text for agents and logs, because a server or a proxy may repeat a key in
-// a message.
+// Mask removes keys from text for agents and logs. A server or a proxy may repeat a key in a
+// message.
 type Mask struct {
 	mu   sync.Mutex
 	keys [][]byte

@@ -44,7 +44,7 @@ type deleteJobOutput struct {
 // Parts of a job that can be viewed.
 const ofResult, ofInput = "result", "input"
 
-// longestShare limits the lifetime of a link, in seconds. Results are kept for a day.
+// longestShare is the maximum lifetime of a link, in seconds. Results are kept for a day.
 const longestShare = 86400
 
 func (t tools) addOutcomes(server *mcp.Server) {

@@ -15,10 +15,10 @@ type progress struct {
 	reported bool
 }
 
-// steps limits the reports per call if the total is known.
+// steps is the maximum number of reports per call if the total is known.
 const steps = 50
 
-// report reports the finished part of a total; a total of 0 is unknown. Progress never decreases,
+// report reports how much of a total is done. A total of 0 means unknown. Progress never decreases,
 // and small changes are skipped.
 func (p *progress) report(ctx context.Context, done, total float64, message string) {
 	token := p.request.Params.GetProgressToken()
@@ -31,7 +31,7 @@ func (p *progress) report(ctx context.Context, done, total float64, message stri
 		return
 	}
 	p.last, p.reported = done, true
-	// Ignore the error: the next read notices that the client has gone.
+	// Ignore the error: the next read notices that the client is gone.
 	_ = p.request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 		ProgressToken: token, Progress: done, Total: total, Message: message,
 	})

@@ -1,7 +1,7 @@
 // Package mcpserver serves agents with the Model Context Protocol: its tools edit media, follow
 // jobs, fetch results and ask language models with the user's key.
 //
-// It distrusts an agent's requests, because a page or picture that the agent read may have caused
+// It distrusts an agent's requests, because a page or image that the agent read may have caused
 // them. Tools read and write only media files in one folder, and their results contain no key.
 package mcpserver
 
@@ -18,8 +18,8 @@ import (
 )
 
 type Config struct {
-	// Connect returns a client of the services, which the tool closes. It is called for every tool
-	// call, so a changed key takes effect.
+	// Connect returns a client for the services. The tool closes the client. Connect is called for
+	// every tool call, so a changed key takes effect.
 	Connect func() (*client.Client, error)
 	// Latest returns the name of a kind's default model.
 	Latest func(catalog.Kind) (string, error)
@@ -37,7 +37,7 @@ const instructions = "Cutroom edits videos and pictures, makes videos from text,
 	"user asks for them. Report an edit as done only after get_job shows that the job is completed, and " +
 	"pass on the record's notes about how the engine understood the prompt."
 
-// Serve serves an agent through in and out until in or the context ends, and then cancels the calls
+// Serve serves an agent through in and out until in or the context ends. Then it cancels the calls
 // in flight. It responds to an invalid line with an error, and the session continues.
 func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	calls, hangUp := context.WithCancel(ctx)
@@ -83,7 +83,7 @@ type call struct {
 	shown []mcp.Content
 }
 
-// add adds a tool to a server. The agent receives errors of handle with advice.
+// add adds a tool to a server. The agent receives handle's errors with advice.
 func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 	handle func(context.Context, *call, In) (Out, error)) {
 	mcp.AddTool(server, tool, func(ctx context.Context, request *mcp.CallToolRequest,
@@ -139,8 +139,8 @@ func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	}
 }
 
-// reads and makes describe a tool's side effects to the agent's program, which may ask the user
-// first.
+// reads and makes describe a tool's side effects to the agent's program, which may first ask the
+// user.
 func reads(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
 }

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// Below returns a store of the blobs below the prefix and a slash, such as a folder of a bucket. Its names
-// are relative.
+// Below returns a store of the blobs below prefix + "/", such as those in one folder of a bucket.
+// Its names are relative to the prefix.
 func Below(store Store, prefix string) Store {
 	if prefix == "" {
 		return store

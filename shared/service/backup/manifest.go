@@ -49,7 +49,8 @@ const format = 1
 
 const manifestName = "manifest.json"
 
-// largestManifest and longestLine limit a manifest and a line of an index, in bytes.
+// largestManifest and longestLine are the maximum sizes of a manifest and of a line in an index, in
+// bytes.
 const largestManifest, longestLine = 1 << 20, 4 << 10
 
 type Manifest struct {
@@ -63,12 +64,12 @@ type Manifest struct {
 	Index    Content `json:"index"`
 	// Settings holds other files of the data folder by name, such as the secret that signs URLs.
 	Settings map[string]Content `json:"settings"`
-	// Blobs and Bytes count the index's blobs.
+	// Blobs and Bytes are the number and the total size of the blobs in the index.
 	Blobs int   `json:"blobs"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Content describes bytes in the backup. Size is in bytes, SHA256 in hex.
+// Content describes bytes in the backup. Size is in bytes; SHA256 is in hex.
 type Content struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
@@ -94,13 +95,13 @@ func (c Content) check() error {
 
 var (
 	ErrNone = errors.New("the store has no backup")
-	// ErrDamaged means that a part of a backup is missing or has wrong bytes.
+	// ErrDamaged means that part of a backup is missing or has wrong bytes.
 	ErrDamaged = errors.New("the backup is damaged")
 )
 
 // Read reads the manifest of the newest backup in a store.
 //
-// Errors: ErrNone; ErrDamaged; a newer version of the program made the backup.
+// Errors: ErrNone; ErrDamaged; an error if a newer version of the program made the backup.
 func Read(ctx context.Context, store Opener) (Manifest, error) {
 	var m Manifest
 	r, err := store.Open(ctx, manifestName, 0, -1)

@@ -61,7 +61,7 @@ func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored
 	return done, pass(ctx, store, "database/"+m.ID, m.Database, to.Records)
 }
 
-// Verify reads the entire backup. It returns ErrDamaged if a part is missing or damaged.
+// Verify reads the entire backup. It returns ErrDamaged if any part is missing or damaged.
 func Verify(ctx context.Context, store Opener, m Manifest) error {
 	discard := func(_ context.Context, r io.Reader) error {
 		_, err := io.Copy(io.Discard, contextReader{ctx, r})

@@ -27,7 +27,7 @@ type Blobs interface {
 }
 
 type Source struct {
-	// Snapshot writes the records as of one moment to the new file at the path.
+	// Snapshot writes a consistent snapshot of the records to a new file at the path.
 	Snapshot func(ctx context.Context, path string) error
 	Blobs    Blobs
 	// Settings maps names to paths of files in the data folder. Missing files are skipped.
@@ -41,8 +41,8 @@ type Saver struct {
 	// is killed (see WorkPattern).
 	Work    string
 	Version string
-	// Reread verifies the bytes of earlier backups, so that bytes that a disk has lost are saved
-	// again. Otherwise only sizes are compared.
+	// Reread verifies the bytes of earlier backups, so that bytes lost by a disk are saved again.
+	// Otherwise only sizes are compared.
 	Reread bool
 	Now    func() time.Time
 	// NewID returns a unique id of letters and digits.
@@ -58,7 +58,7 @@ var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 // reference newer bytes.
 const spared = 24 * time.Hour
 
-// claimName is the blob that marks a store, lockName the file in a locked folder.
+// claimName is the blob that marks a store; lockName is the file that locks a folder.
 const claimName, lockName = "cutroom-backup", "lock"
 
 type Report struct {
@@ -66,7 +66,8 @@ type Report struct {
 	// NewBlobs and NewBytes count the data that the store lacked.
 	NewBlobs int
 	NewBytes int64
-	// Deleted counts the deleted contents of earlier backups, Damaged the contents with wrong bytes.
+	// Deleted counts the deleted contents of earlier backups; Damaged counts the contents with wrong
+	// bytes.
 	Deleted, Damaged int
 }
 
@@ -75,7 +76,7 @@ type saving struct {
 	report Report
 	// last is the id of the replaced backup, or empty.
 	last string
-	// known holds the blobs of the last and of this backup, seen only the blobs of this one.
+	// known holds the blobs of the last backup and of this one; seen holds only those of this one.
 	known, seen map[string]indexed
 	// kept holds the sizes of the store's contents by name.
 	kept map[string]int64

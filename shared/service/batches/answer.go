@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// watchEvery is the interval at which a batch in progress is checked for its end. Every
-	// keysEvery-th check also checks its key.
+	// watchEvery is the interval at which a batch in progress is checked for whether it must end.
+	// Every keysEvery-th check also checks its key.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is the time that running calls may take after the end of the batch if the intervals do
-	// not set another. shortGrace applies if other accounts wait for turns.
+	// grace is how long running calls may take after the end of the batch, unless the intervals set
+	// another time. shortGrace applies if other accounts wait for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
-	// maxFailures limits the attempts at a call that fails at the model server.
+	// maxFailures is the maximum number of attempts at a call that fails at the model server.
 	maxFailures = 3
 	// fullPause is the pause of a batch whose account's storage is full.
 	fullPause = 5 * time.Second
 )
 
-// The reasons that a batch makes no more calls.
+// The reasons why a batch makes no more calls.
 var (
 	errExpired   = errors.New("batches: the batch has expired")
 	errCancelled = errors.New("batches: the batch was cancelled")
@@ -48,12 +48,12 @@ type answering struct {
 	who      atomic.Pointer[credential.Principal]
 	recorder *recorder
 	pace     *pace
-	// underWay has one element per running or waiting call.
+	// underWay contains one element per running or waiting call.
 	underWay chan struct{}
 }
 
-// answer makes the remaining calls of a batch until the context staying ends. It calls handOver
-// after PauseAfter without a response.
+// answer makes the remaining calls of a batch until the context staying ends. It calls handOver if
+// there is no response for PauseAfter.
 func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {
@@ -184,8 +184,8 @@ func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	return causeOfCut(taking)
 }
 
-// feed finds the calls in the input and makes each in its own goroutine. It returns after all have
-// ended.
+// feed finds the calls in the input and makes each call in its own goroutine. It returns after all
+// calls have ended.
 func (a *answering) feed(doing, taking context.Context, results chan<- result) (err error) {
 	in, err := a.openInput(doing, a.batch)
 	if err != nil {
@@ -234,8 +234,8 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) (
 	}
 }
 
-// call makes one call and repeats it while it is rejected temporarily. It returns false if the call
-// was cancelled and continues later. The line is not in memory while the call waits.
+// call makes one call and repeats it while it is temporarily rejected. It returns false if the call
+// was cancelled and will be made later. The line is not in memory while the call waits.
 func (a *answering) call(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	for failures := 0; ; {
 		made, ok, err = a.tryCall(doing, taking, at)
@@ -296,7 +296,7 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 	return made, ok, err
 }
 
-// watch stops new calls when the batch expires, is cancelled, or its key is revoked.
+// watch stops new calls when the batch expires or is cancelled, or when its key is revoked.
 func (a *answering) watch(taking context.Context, stop, handOver context.CancelCauseFunc) {
 	ticker := time.NewTicker(a.config.Watch)
 	defer ticker.Stop()

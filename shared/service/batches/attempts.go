@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// maxAttempts limits the consecutive crashes of the process while it works on a batch that
-	// makes no progress. Then the batch fails, so that it cannot keep the server from starting.
+	// maxAttempts is the maximum number of consecutive crashes of the process while it works on a
+	// batch without progress. After that, the batch fails, so that it cannot keep the server from
+	// starting.
 	maxAttempts = 5
-	// suspectAfter is the number of crashes after which a batch runs separately from other
-	// suspects, so that it does not crash them, too. suspectFor is the duration of such a run.
+	// suspectAfter is the number of crashes after which a batch runs separately from other suspects,
+	// so that it does not crash them too. suspectFor is the duration of such a run.
 	suspectAfter = 2
 	suspectFor   = time.Minute
-	// recordTime limits writing a record at shutdown.
+	// recordTime is the timeout for writing a record at shutdown.
 	recordTime = 10 * time.Second
 )
 
-// attemptsAt returns the number of crashes during a batch in its current state.
+// attemptsAt returns the number of crashes while working on a batch in its current state.
 func attemptsAt(b batch.Batch) batch.Attempts {
 	at := batch.Attempts{Status: b.Status, Results: b.Answered + b.Failed}
 	if b.Attempts.Status == at.Status && b.Attempts.Results == at.Results {

@@ -152,7 +152,7 @@ func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks
 	f.MD5 = hex.EncodeToString(hash.Sum(nil))
 	// The results were paid for, so write them even if the storage is full.
 	if _, err = r.config.Files.Create(ctx, f, 0); err != nil {
-		// The record may exist. The next attempt checks that.
+		// The record may exist. The next attempt checks whether it does.
 		return fmt.Errorf("record the results: %w", err)
 	}
 	return nil

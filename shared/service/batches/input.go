@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// maxEnvelope limits a line without the call's body, in bytes.
+	// maxEnvelope is the maximum size of a line without the call's body, in bytes.
 	maxEnvelope = 16 << 10
 	maxLine     = gateway.MaxBody + maxEnvelope
-	// maxCustomID limits the id of a call, in characters.
+	// maxCustomID is the maximum length of a call's id, in characters.
 	maxCustomID = 512
 )
 
@@ -31,9 +31,9 @@ var errLineTooLong = errors.New("batches: the line is too long")
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// place is the position of a line in an input.
+// place is a line's position in an input.
 type place struct {
-	// line is the line number. call is the number of the call, which does not count empty lines.
+	// line is the line number. call is the number of the call; empty lines do not count.
 	line, call   int
 	offset, size int64
 }
@@ -125,8 +125,8 @@ func trimmed(text []byte, at place) []byte {
 	return bytes.TrimSpace(text)
 }
 
-// withFound calls use with the last found line, which use must not retain. It does not read a short
-// line again.
+// withFound calls use with the last found line, which use must not retain. If the line is short,
+// withFound does not read it again.
 func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *input, use func(line []byte)) error {
 	if in.short == nil {
 		return r.withLine(ctx, m, b, in.at, use)
@@ -199,7 +199,7 @@ func membersOf(line gjson.Result) (m members, repeated string) {
 type checker struct {
 	endpoint string
 	model    string
-	// seen has hashes of the calls' ids, because ids may be long.
+	// seen holds hashes of the calls' ids, because ids may be long.
 	seen map[[16]byte]struct{}
 }
 

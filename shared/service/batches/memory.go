@@ -7,17 +7,18 @@ import (
 )
 
 const (
-	// callMemory limits the long lines of running calls of all batches. checkMemory limits the
-	// lines being validated, which must not wait for slow calls. Both are in bytes. A single line
-	// is always permitted. An account may use half, or one line.
+	// callMemory is the maximum memory for the long lines of all batches' running calls. checkMemory
+	// is the maximum for the lines being validated, which must not wait for slow calls. Both are in
+	// bytes. A single line is always permitted. An account may use half of the memory, or one line.
 	callMemory, checkMemory = 64 << 20, 32 << 20
-	// shortLine is the size of the longest uncounted line. One per concurrent call takes at most as
-	// much memory as the long lines. It is also the read size of an input.
+	// shortLine is the size of the longest uncounted line. One such line per concurrent call takes at
+	// most as much memory as the long lines. shortLine is also the read size for an input.
 	shortLine = 64 << 10
 )
 
-// memory limits the long lines of all batches. A line waits if too little memory is free. The next
-// line belongs to the account that holds the least, and among equals it is the first to arrive.
+// memory limits the memory for the long lines of all batches. A line waits if too little memory is
+// free. The next line belongs to the account that holds the least memory. Among equals, the first
+// to arrive is next.
 type memory struct {
 	total int64
 
@@ -79,8 +80,8 @@ func (m *memory) end(account string, bytes int64) {
 	m.handOut()
 }
 
-// handOut admits lines in turn until one does not fit. That line blocks shorter ones, because it
-// would otherwise wait forever. The lock must be held.
+// handOut admits lines in turn until one does not fit. That line blocks shorter ones; otherwise it
+// might wait forever. The lock must be held.
 func (m *memory) handOut() {
 	for {
 		next := -1

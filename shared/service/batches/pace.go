@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// leastPause and mostPause limit the pause of a batch after a temporary rejection.
+	// leastPause and mostPause are the shortest and the longest pause of a batch after a temporary
+	// rejection.
 	leastPause, mostPause = time.Second, 30 * time.Second
 )
 
@@ -23,7 +24,7 @@ type pace struct {
 	inFlight, answered int
 	// until is the end of the pause.
 	until time.Time
-	// refusedSince is the time since which every call was rejected, or zero.
+	// refusedSince is the time since which every call has been rejected, or zero.
 	refusedSince time.Time
 	// changed is closed and replaced when a call ends.
 	changed chan struct{}
@@ -83,8 +84,8 @@ func (p *pace) took() {
 	p.ended()
 }
 
-// refused ends a temporarily rejected call. The next one starts after a running call has ended, or
-// after the given time if none is running.
+// refused ends a temporarily rejected call. The next call starts after a running call has ended, or
+// after the given time if no call is running.
 func (p *pace) refused(retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +100,8 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns the time for which every call was rejected. It returns 0 while a running call
-// may still succeed.
+// refusedFor returns how long every call has been rejected. It returns 0 while a running call may
+// still succeed.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

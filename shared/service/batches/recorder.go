@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// keepEvery is the interval at which collected results are stored if the intervals do not set
+	// keepEvery is the interval at which collected results are stored, unless the intervals set
 	// another.
 	keepEvery = 2 * time.Second
-	// keepBytes and keepLines limit the collected results.
+	// keepBytes and keepLines are the maximum size and number of the collected results.
 	keepBytes, keepLines = 1 << 20, 1000
-	// lastKeep limits the last attempt to store results at shutdown.
+	// lastKeep is the timeout for the last attempt to store results at shutdown.
 	lastKeep = 10 * time.Second
 )
 
 type result struct {
 	number   int
 	customID string
-	// refusal is the reason that the call has no response. answer may still have its usage. It is
-	// nil if the call was not made.
+	// refusal is the reason why the call has no response. answer may still contain its usage; answer
+	// is nil if the call was not made.
 	answer  *gateway.BatchResponse
 	refusal *resultError
 }
@@ -63,7 +63,7 @@ type recorder struct {
 	// done marks the calls that already had a result when the recorder was created.
 	done   []bool
 	chunks int
-	// answers and failures are the collected results, and used is their usage.
+	// answers and failures are the collected results; used is their usage.
 	answers, failures gathered
 	used              []usage.Record
 	space             *space

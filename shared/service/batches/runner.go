@@ -1,6 +1,7 @@
 // Package batches runs batches: it validates their input, makes their calls through the gateway
 // after live calls, stores the results, and writes the result files (docs/contract/batches.md). It
-// continues after a crash: the store has the progress, and each call is completed and billed once.
+// continues after a crash, because the store holds the progress. Each call is completed and billed
+// once.
 package batches
 
 import (
@@ -32,7 +33,7 @@ const (
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 
-// Config configures a Runner. Fields are required unless they say otherwise.
+// Config configures a Runner. Fields are required unless their comment says otherwise.
 type Config struct {
 	Store interface {
 		batch.Store
@@ -41,19 +42,19 @@ type Config struct {
 	Sweeper *batch.Sweeper
 	Files   Files
 	Blobs   Blobs
-	// Storage counts results towards the account's storage until the batch has ended.
+	// Storage counts results toward the account's storage until the batch has ended.
 	Storage batch.Storage
 	// Keys returns the current holders of the batches' keys.
 	Keys interface {
 		Holder(ctx context.Context, account, keyID string) (credential.Principal, error)
 	}
 	Gateway Gateway
-	// Free returns the number of bytes of results that the disk may still take. nil means no limit.
+	// Free returns how many bytes of results the disk may still take. nil means no limit.
 	Free func() (int64, error)
-	// Calls limits concurrent calls. 0 means DefaultCalls.
+	// Calls is the maximum number of concurrent calls. 0 means DefaultCalls.
 	Calls int
 	Now   func() time.Time
-	// NewID returns a globally unique id for the name of a blob.
+	// NewID returns a globally unique id for a blob's name.
 	NewID func() string
 	Intervals
 	// Settled reports whether the clock can be trusted to expire a batch. nil means always.
@@ -61,20 +62,20 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Intervals sets the intervals of work that has a cost each time. Zero fields get the values for a
-// single machine.
+// Intervals sets the intervals for work that costs money each time. Zero fields get the values for
+// a single machine.
 type Intervals struct {
 	// Keep is the interval at which collected results are stored. A crash loses the collected
 	// results, and their calls are repeated.
 	Keep time.Duration
-	// Watch is the interval at which a batch in progress is checked for its end. Every fifth check
-	// also checks its key.
+	// Watch is the interval at which a batch in progress is checked for whether it must end. Every
+	// fifth check also checks its key.
 	Watch time.Duration
-	// Grace is the time that running calls may take after new calls have stopped, if the batch
-	// continues later. If the batch ends, it is a minute at most.
+	// Grace is how long running calls may take after new calls have stopped, if the batch continues
+	// later. If the batch ends, they may take at most a minute.
 	Grace time.Duration
-	// PauseAfter is the time for which all calls of a batch may be rejected before work on it
-	// stops, to continue later. 0 means no limit.
+	// PauseAfter is how long all calls of a batch may be rejected before work on the batch stops, to
+	// continue later. 0 means no limit.
 	PauseAfter time.Duration
 }
 
@@ -100,11 +101,11 @@ type Gateway interface {
 	BatchCall(ctx context.Context, who credential.Principal, route catalog.Route, body []byte) gateway.BatchResponse
 }
 
-// Runner works on the batches of all accounts. Only one process per store may run one.
+// Runner works on the batches of all accounts. Only one process per store may run a Runner.
 type Runner struct {
 	config Config
 	turns  *ratelimit.Turns
-	// calling and checking limit the lines in memory.
+	// calling and checking limit the memory for lines.
 	calling, checking *memory
 	wake              chan struct{}
 
@@ -168,7 +169,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// poll starts work on open batches and clears ended ones.
+// poll starts work on open batches and clears batches that have ended.
 func (r *Runner) poll(ctx context.Context) error {
 	swept := r.config.Sweeper.Sweep(ctx)
 	open, err := r.config.Store.Open(ctx)
@@ -183,7 +184,7 @@ func (r *Runner) poll(ctx context.Context) error {
 	return swept
 }
 
-// begin starts work on the next open batch. It returns false without a batch or a free slot.
+// begin starts work on the next open batch. It returns false if there is no batch or no free slot.
 func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	staying, handOver := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -205,9 +206,9 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 }
 
 // Work works on a batch as Run does, until the batch has ended, stay has passed or PauseAfter
-// applies. Then it waits for running calls for up to Grace and returns. If the context ends, it
-// cancels them and returns. It is for processes that are started for a single batch. The caller
-// must ensure that only one process at a time works on a batch.
+// applies. Then it waits up to Grace for running calls and returns. If the context ends, it cancels
+// the calls and returns. Work is for processes that are started for a single batch. The caller must
+// ensure that only one process at a time works on a batch.
 func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	staying, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)
@@ -216,7 +217,7 @@ func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 }
 
 // work works on a batch until it has ended, or a context ends. staying ends when the batch hands
-// over its slot. Then running calls may still complete.
+// over its slot. Running calls may still complete after that.
 func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
@@ -305,5 +306,5 @@ func (r *Runner) fits(bytes int64) error {
 	return err
 }
 
-// now returns the time in the precision of records.
+// now returns the time with the precision of records.
 func (r *Runner) now() time.Time { return r.config.Now().UTC().Truncate(time.Millisecond) }

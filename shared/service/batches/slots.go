@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// maxActive limits the batches that are worked on concurrently. Others wait.
+	// maxActive is the maximum number of batches worked on concurrently. Other batches wait.
 	maxActive = 16
-	// slice is the time for which an account keeps its only slot while others have none.
+	// slice is how long an account keeps its only slot while others have none.
 	slice = time.Minute
 )
 
 // errHandedOver stops a batch whose slot goes to another account.
 var errHandedOver = errors.New("batches: the slot was handed over to another account")
 
-// slots holds the slots of active batches. Slots are divided equally among accounts while others
-// wait. An account hands over its excess slots. A stopped batch continues later.
+// slots holds the slots of active batches. While accounts wait, the slots are divided equally, and
+// an account hands over its excess slots. A stopped batch continues later.
 type slots struct {
 	active map[string]*slot
 	// served is the value of count when an account received its last slot.
@@ -53,8 +53,8 @@ func (s *slots) held() (held map[string]int, leaving int) {
 	return held, leaving
 }
 
-// next returns the next batch. It belongs to the account with the fewest slots, and among equals to
-// the account that was served longest ago.
+// next returns the next batch. It belongs to the account with the fewest slots. Among equals, it
+// belongs to the account that was served longest ago.
 func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string]bool) (chosen batch.Batch, ok bool) {
 	for _, b := range open {
 		if s.active[b.ID] != nil || besides[b.ID] || suspect(b) && s.suspected() {
@@ -80,7 +80,7 @@ func (s *slots) suspected() bool {
 	return false
 }
 
-// take takes a free slot for the next batch. ok is false if either does not exist.
+// take takes a free slot for the next batch. ok is false if there is no free slot or no next batch.
 func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b batch.Batch, ok bool) {
 	if len(s.active) >= maxActive {
 		return b, false
@@ -122,8 +122,8 @@ func (s *slots) rebalance(open []batch.Batch) {
 }
 
 // richest returns the slot to hand over to an account with has slots: the newest slot of the
-// account with the most, unless it would keep fewer. If all accounts have one, an account with none
-// gets the oldest slot after slice.
+// account with the most slots, unless that account would keep fewer. If all accounts have one slot,
+// an account without a slot gets the oldest slot after slice.
 func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	for _, one := range s.active {
 		switch {

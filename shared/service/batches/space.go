@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// space counts the blobs of a batch towards the storage of its account.
+// space counts a batch's blobs toward its account's storage.
 type space struct {
 	storage batch.Storage
 
@@ -22,8 +22,8 @@ type space struct {
 	full bool
 }
 
-// newSpace returns the space of a batch with the bytes counted so far. At least one byte is
-// counted, because no input is empty.
+// newSpace returns a batch's space with the bytes counted so far. At least one byte is counted,
+// because no input is empty.
 func newSpace(ctx context.Context, storage batch.Storage, b batch.Batch) (*space, error) {
 	held, err := storage.Hold(ctx, batch.Reservation(b), 1, 0)
 	return &space{storage: storage, held: held, used: held.Bytes, full: true}, err

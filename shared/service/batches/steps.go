@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// stepTime is the time for which a step starts calls.
+	// stepTime is how long a step starts calls.
 	stepTime = 5 * time.Minute
-	// shutdownTime is the time before a step's deadline at which running calls are cancelled, to
-	// store results and record progress.
+	// shutdownTime is how long before a step's deadline running calls are cancelled, to store results
+	// and record progress.
 	shutdownTime = 45 * time.Second
 	// firstDelay and lastDelay are the shortest and the longest delay after a step without results.
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute
@@ -37,8 +37,8 @@ type Steps struct {
 	Others interface {
 		Start(ctx context.Context) error
 	}
-	// Most limits the active batches. It may be exceeded by one or two if processes start at the
-	// same moment.
+	// Most is the maximum number of active batches. It may be exceeded by one or two if processes
+	// start at the same moment.
 	Most   int
 	NewID  func() string
 	Now    func() time.Time
@@ -46,7 +46,7 @@ type Steps struct {
 }
 
 // Do makes a step of the next batch, if one waits and fewer than Most are active. The context's
-// deadline must equal the process's.
+// deadline must equal that of the process.
 func (s *Steps) Do(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -73,7 +73,8 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the next batch. ok reports whether it got one, and more whether another may start.
+// claim claims the next batch. ok reports whether it got a batch; more reports whether another
+// process may start.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {
@@ -83,7 +84,7 @@ func (s *Steps) claim(
 		if !waits {
 			break
 		}
-		// Count concurrent claims as held, too.
+		// Count concurrent claims as held too.
 		now := s.Now()
 		all[i].HeldUntil = now.Add(time.Until(deadline))
 		b = all[i]
@@ -96,8 +97,8 @@ func (s *Steps) claim(
 }
 
 // next returns the index of the next batch. It belongs to the account with the fewest active
-// batches, and among equals it is the batch that has waited longest. waits is false if no batch
-// waits or too many are active.
+// batches. Among equals, it is the batch that has waited longest. waits is false if no batch waits
+// or too many are active.
 func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	now, places := s.Now(), s.Most
 	held := map[string]int{}
@@ -120,8 +121,8 @@ func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	return chosen, waits && places > 0
 }
 
-// release ends the claim of a batch and sets when work continues. before is the batch at the start
-// of the step.
+// release ends a batch's claim and sets when work continues. before is the batch at the start of
+// the step.
 func (s *Steps) release(ctx context.Context, before batch.Standing, holder string) error {
 	b, err := s.Runner.config.Store.Get(ctx, before.Account, before.ID)
 	if fault.Is(err, fault.NotFound) {

@@ -21,8 +21,8 @@ import (
 	_ "crypto/sha512" // for keys of 384 and 521 bits
 )
 
-// SelfMadeAge is the validity of certificates that the service creates. A signature without an authority's
-// time stamp expires with them.
+// SelfMadeAge is the validity of certificates that the service creates. A signature without an
+// authority's time stamp expires with its certificate.
 const SelfMadeAge = 10 * 365 * 24 * time.Hour
 
 // claimSigning is C2PA's extended key usage (C2PA specification, 14.5.1).
@@ -272,7 +272,7 @@ func template(now time.Time, random io.Reader, name string) (*x509.Certificate, 
 	return &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(serial),
 		Subject:      pkix.Name{Organization: []string{"Cutroom"}, CommonName: name},
-		// The clocks of readers may be slow.
+		// Readers' clocks may be slow.
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(SelfMadeAge), BasicConstraintsValid: true,
 	}, nil
 }

@@ -16,7 +16,8 @@ import (
 const (
 	sourceTypes = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 
-	// drawn is the type of results that a program creates, enhanced of results that it edits.
+	// drawn is the type for results that a program creates; enhanced is the type for results that it
+	// edits.
 	drawn, enhanced = "algorithmicMedia", "algorithmicallyEnhanced"
 )
 

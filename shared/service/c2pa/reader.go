@@ -15,12 +15,12 @@ import (
 // Reader verifies files for the service's clients. It is safe for concurrent use.
 type Reader struct {
 	Library *c2pa.Library
-	// Own contains the PEM certificates of identities that this service created. A file that they
-	// signed is recognized as this service's, although no authority confirms its name.
+	// Own contains the PEM certificates of identities that this service created. A file signed with
+	// them is recognized as this service's, although no authority confirms the name.
 	Own string
 	// Trusted contains the PEM certificates of trusted authorities.
 	Trusted string
-	// Time is the time limit per file, in addition to the time for its size.
+	// Time is the time limit per file, in addition to an allowance for its size.
 	Time   time.Duration
 	Logger *slog.Logger
 }

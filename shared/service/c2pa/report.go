@@ -65,7 +65,8 @@ type failure struct {
 	Explanation string `json:"explanation"`
 }
 
-// problems returns a reader's problems, except for an untrusted signer, which is not a fault of the file.
+// problems returns a reader's problems, except for an untrusted signer, which is not the file's
+// fault.
 func (f findings) problems(most int) (problems []string) {
 	for _, failure := range f.Failure {
 		if len(problems) == most {
@@ -89,8 +90,8 @@ type manifest struct {
 			// SHA256's JSON name is hashName.
 			SHA256 json.RawMessage `json:"cutroom.sha256"`
 		} `json:"metadata"`
-		// Results holds the signer's findings about the ingredient. Earlier versions of C2PA have
-		// them in Status.
+		// Results holds the signer's findings about the ingredient. In earlier versions of C2PA, they are
+		// in Status.
 		Results struct {
 			Active findings `json:"activeManifest"`
 		} `json:"validation_results"`
@@ -108,10 +109,10 @@ type manifest struct {
 	actions []origin.Action
 }
 
-// The limits of a report: maxDepth generations of inputs; maxParts items per record; maxItems records,
-// actions, inputs and problems in total; maxFound problems per input; maxText bytes per text. With a few
-// manifests that name each other many times, a file can have endless inputs, and each manifest may have
-// megabytes of actions.
+// The limits for a report: maxDepth generations of inputs; maxParts items per record; maxItems
+// records, actions, inputs and problems in total; maxFound problems per input; maxText bytes per
+// text. If a few manifests name each other many times, a file can have an endless number of inputs,
+// and each manifest may have megabytes of actions.
 const maxDepth, maxParts, maxItems, maxFound, maxText = 8, 64, 2048, 4, 512
 
 func parseReport(text []byte) (origin.Report, error) {

@@ -1,5 +1,5 @@
-// Package c2pa writes Content Credentials (C2PA) into results, signed with the operator's identity, and reads
-// the credentials of any file. The platform package c2pa calls the library.
+// Package c2pa writes Content Credentials (C2PA) into results, signed with the operator's identity,
+// and reads the credentials of any file. Package platform/c2pa calls the library.
 package c2pa
 
 import (
@@ -28,8 +28,8 @@ type Config struct {
 	Version    string
 	Now        func() time.Time
 	Logger     *slog.Logger
-	// InputTime is the time limit of an attempt with the inputs' credentials, in addition to the time
-	// for their sizes. 0 means half a minute.
+	// InputTime is the time limit for an attempt with the inputs' credentials, in addition to an
+	// allowance for their sizes. 0 means half a minute.
 	InputTime time.Duration
 }
 
@@ -60,10 +60,10 @@ func (s *Signer) Check(ctx context.Context, folder string) error {
 	return err
 }
 
-// Sign copies the engine's output to the path and adds Content Credentials: when and how it was made, by which
-// model, engine and service, and the hashes and credentials of its inputs. They contain no prompt, file name
-// or account. If the credentials of an input cannot be read in time, only its hash is included. Sign may use
-// the path's folder.
+// Sign copies the engine's output to the path and adds Content Credentials: when and how it was
+// made, by which model, engine and service, and the hashes and credentials of its inputs. The
+// credentials contain no prompt, file name or account. If an input's credentials cannot be read in
+// time, only its hash is included. Sign may use the path's folder.
 func (s *Signer) Sign(
 	ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string,
 ) (job.Credentials, error) {
@@ -127,7 +127,7 @@ func hash(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// slowest is the lowest expected rate of reading, hashing and copying, in bytes per second.
+// slowest is the lowest expected speed of reading, hashing and copying, in bytes per second.
 const slowest = 10_000_000
 
 // writeWithin is write with a time limit for results with inputs, because a file of a few megabytes can keep

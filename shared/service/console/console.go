@@ -80,9 +80,10 @@ func newFile(name string, content []byte) (File, error) {
 	return File{name, kind, content}, nil
 }
 
-// Policy returns the console's Content-Security-Policy. It allows the console's files, the script in Index, and
-// calls to its own and the named origins (such as those in Settings), but no other inline scripts or styles. The
-// console may frame only the page of realtime sessions, if that has the same origin.
+// Policy returns the console's Content-Security-Policy. It allows the console's files, the script
+// in Index, and calls to its own and the named origins (such as those in Settings), but no other
+// inline scripts or styles. The console may frame only the page for realtime sessions, if that page
+// has the same origin.
 func Policy(origins ...string) string {
 	hash := sha256.Sum256(bootScript())
 	return strings.Join([]string{

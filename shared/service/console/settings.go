@@ -4,15 +4,15 @@ import "cutroom/shared/domain/catalog"
 
 // Settings describes the service for the page, in SettingsFile. URLs may be relative to the console's URL.
 type Settings struct {
-	// BaseURL is the URL of the media service, InferenceURL of the gateway.
+	// BaseURL is the media service's URL; InferenceURL is the gateway's.
 	BaseURL      string `json:"base_url"`
 	InferenceURL string `json:"inference_url"`
-	// RealtimeURL is the page of realtime sessions, DocsURL the page of the API documentation.
+	// RealtimeURL is the page for realtime sessions; DocsURL is the page for the API documentation.
 	// Either may be empty.
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
-	// MaxUpload limits a file in a form, in bytes. Larger files are uploaded to a signed URL
-	// (docs/contract/media.md#large-uploads).
+	// MaxUpload is the maximum size of a file in a form, in bytes. Larger files are uploaded to a
+	// signed URL (docs/contract/media.md#large-uploads).
 	MaxUpload int64 `json:"max_upload"`
 	// Currency is the currency of all prices as an ISO 4217 code, or empty.
 	Currency string  `json:"currency,omitempty"`

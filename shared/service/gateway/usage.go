@@ -19,9 +19,9 @@ import (
 const (
 	// usageDays is the default number of days.
 	usageDays = 30
-	// maxUsageDays limits the range of one call.
+	// maxUsageDays is the maximum number of days in one call.
 	maxUsageDays = 366
-	// defaultGroups is the default of group_by.
+	// defaultGroups is the default for group_by.
 	defaultGroups = "day,model"
 )
 
@@ -53,7 +53,7 @@ type usageBody struct {
 	BatchCost     json.Number `json:"batch_cost,omitempty"`
 }
 
-// usageQuery is a parsed query of GET /v1/usage.
+// usageQuery is a parsed query for GET /v1/usage.
 type usageQuery struct {
 	from, to usage.Day
 	// groups lists names from groupNames in the requested order.
@@ -127,7 +127,7 @@ type usageGroup struct {
 	model, key, account string
 }
 
-// rows sums the totals by group and sorts the rows by group.
+// rows sums the totals by group and sorts the resulting rows by group.
 func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	sums := map[usageGroup]usage.Counts{}
 	for _, t := range totals {

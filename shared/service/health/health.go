@@ -1,5 +1,5 @@
-// Package health checks whether a service can do its work. Probes run rarely, however many callers
-// ask: their result is shared and cached.
+// Package health checks whether a service can do its work. Probes run rarely, regardless of how
+// many callers ask, because their result is shared and cached.
 package health
 
 import (
@@ -24,10 +24,10 @@ type Probe struct {
 }
 
 const (
-	// every is the time for which a result is valid.
+	// every is how long a result is valid.
 	every  = 5 * time.Second
 	within = 5 * time.Second
-	// maxWait limits how long a caller waits for a running probe.
+	// maxWait is how long a caller waits for a running probe.
 	maxWait = 3 * time.Second
 )
 

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Guard protects the worker from a platform that stops workers, for example to scale in.
+// Guard protects the worker from a platform that stops workers, for example when it scales in.
 type Guard interface {
 	// Busy protects this worker for at least twice as long as its GuardEvery.
 	Busy(ctx context.Context) error
@@ -30,18 +30,18 @@ type admission struct {
 	inflight *inflight
 
 	mu sync.Mutex
-	// opened is closed when receivers are admitted. It is nil if none waits.
+	// opened is closed when receivers are admitted. It is nil if no receiver waits.
 	opened chan struct{}
 	// round ends when receiving must stop; nil while no receiver is admitted.
 	round context.Context
 	// inside counts the receivers. left is closed when the last of them has left. It is nil if nothing
-	// waits for that.
+	// waits for them to leave.
 	inside int
 	left   chan struct{}
 }
 
-// enter waits until jobs may be received, and returns the context for it. The caller must call
-// leave when the received job is in flight.
+// enter waits until jobs may be received, and returns the context for receiving. The caller must
+// call leave when the received job is in flight.
 func (a *admission) enter(ctx context.Context) (round context.Context, leave func(), err error) {
 	for {
 		a.mu.Lock()
@@ -101,7 +101,7 @@ func (a *admission) close() {
 
 // guard opens and closes the admission until the context ends.
 //
-// If the guard does not respond, the worker continues unprotected, so that no job loses a run.
+// If the guard does not respond, the worker continues unprotected, so that no job loses its run.
 func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration, logger *slog.Logger) {
 	call := func(what string, do func(context.Context) error) {
 		within, cancel := context.WithTimeout(ctx, settleTime)

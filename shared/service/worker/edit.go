@@ -108,8 +108,8 @@ func (l *lane) runEngine(
 	})
 }
 
-// explain returns the reason why the engine failed. If the video has not been probed, it probes it now, and if
-// that fails, returns the probe's error.
+// explain returns the reason why the engine failed. If the video has not been probed, explain
+// probes it now and returns the probe's error if that fails.
 func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error) error {
 	if !inputs.described || ctx.Err() != nil {
 		return failed

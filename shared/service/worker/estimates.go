@@ -66,11 +66,11 @@ func (e Estimating) Run(ctx context.Context) {
 	}
 }
 
-// worthPublishing is the relative change from which an estimate is published immediately. Each edit changes
-// the estimates slightly, and each write costs money.
+// worthPublishing is the smallest relative change for which an estimate is published immediately.
+// Each edit changes the estimates slightly, and each write costs money.
 const worthPublishing = 0.05
 
-// nearly reports whether the estimates are for the same edits and about equal.
+// nearly reports whether the estimates are for the same edits and are about equal.
 func nearly(a, b job.Estimates) bool {
 	return slices.EqualFunc(a, b, func(a, b job.Estimate) bool {
 		return a.EditKind == b.EditKind && a.Slack == b.Slack &&
@@ -96,8 +96,8 @@ func (e Estimating) ask(
 	return known, err
 }
 
-// estimatedLengths lists the lengths of clips in seconds for which estimates are read, if the catalog allows
-// them. Between them, run times grow nearly linearly.
+// estimatedLengths lists the clip lengths in seconds for which estimates are read, if the catalog
+// allows them. Between them, run times grow nearly linearly.
 var estimatedLengths = []float64{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 300, 600}
 
 // questions returns a question for every kind of edit in the catalog.

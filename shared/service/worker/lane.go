@@ -11,9 +11,10 @@ import (
 
 // lane runs the jobs of one queue. It has slots, in which jobs run, and the same number of receivers.
 //
-// A slot requests each of its jobs, and a receiver takes a job from the queue for each request. Without
-// Prefetch, a slot requests a job when it is free; with Prefetch, when it will soon be free. A received job
-// belongs to the lane: the first free slot takes it, so that no slot is idle while a job waits.
+// A slot requests each of its jobs, and a receiver takes a job from the queue for each request.
+// Without Prefetch, a slot requests a job when it is free; with Prefetch, when it will soon be
+// free. A received job belongs to the lane. The first free slot takes it, so that no slot is idle
+// while a job waits.
 type lane struct {
 	worker    *Worker
 	name      job.Lane
@@ -69,7 +70,7 @@ type slot struct {
 	// free releases the slot for the next job, even while the result is still being stored. The end of
 	// the job also releases it.
 	free func()
-	// storing is held while the result of a job of the slot is being stored.
+	// storing is held while the result of one of the slot's jobs is being stored.
 	storing chan struct{}
 }
 
@@ -120,7 +121,7 @@ func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 }
 
 // take waits for admission and takes a job from the queue. It returns nil when the context or the
-// round has ended, and after a pause if the queue failed.
+// round has ended. If the queue fails, it returns nil after a pause.
 func (l *lane) take(ctx context.Context) *lease {
 	round, leave, err := l.admission.enter(ctx)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 type lease struct {
 	delivery Delivery
 	logger   *slog.Logger
-	// ctx ends with the worker's drain, and with errLost when the lease is lost.
+	// ctx ends when the worker drains. It ends with errLost when the lease is lost.
 	ctx context.Context
 	// prefetched holds the inputs fetched before the run, or nil.
 	prefetched *preparation
-	// thumbnails holds the pictures of the run's result, or nil.
+	// thumbnails makes the pictures of the run's result. It may be nil.
 	thumbnails *thumbnails
 	// previews stores the run's previews, or is nil.
 	previews *previews
@@ -80,8 +80,8 @@ func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	}
 }
 
-// stop ends the extensions and any prefetch, and waits for both: they must not touch a delivery that is being
-// settled or a folder that is being removed.
+// stop ends the extensions and any prefetch, and waits for both. They must not touch a delivery
+// that is being settled or a folder that is being removed.
 func (l *lease) stop() {
 	l.end(nil)
 	<-l.stopped

@@ -46,7 +46,8 @@ type Run struct {
 	Outcome Outcome
 	// Code is the reason why the run failed, or empty.
 	Code job.Code
-	// Waited is the time from the job's creation to the start of the run, Took the duration of the run.
+	// Waited is the time from the job's creation to the start of the run; Took is the duration of the
+	// run.
 	Waited, Took time.Duration
 	// Stages holds the time of each stage that the run reached (fetch, probe, enhance, engine, sign,
 	// store), and of the stages that the engine reported as engine.NAME. Prefetching happens before the
@@ -75,11 +76,11 @@ const (
 // Load is the load of a lane's slots.
 type Load struct {
 	Lane job.Lane
-	// Slots is the number of slots, Busy the number of slots whose job is in an engine, and Prefetched
-	// the number of received jobs that wait for a slot.
+	// Slots is the number of slots, Busy is the number of slots whose job is in an engine, and
+	// Prefetched is the number of received jobs that wait for a slot.
 	Slots, Busy, Prefetched int
 	// BusyTime is the total time that the slots have had a job in an engine since the worker was
-	// created. Divided by the elapsed time and the slots it is the utilization.
+	// created. Divided by the elapsed time and the number of slots, it is the utilization.
 	BusyTime time.Duration
 }
 

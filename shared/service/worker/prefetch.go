@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// prefetchAhead is the time before the estimated end of a run at which its slot requests the next job.
+	// prefetchAhead is how long before the estimated end of a run its slot requests the next job.
 	// Other workers cannot take a job that waits for a busy slot here, so it is requested as late as
-	// possible. Fetching the largest upload and expanding a prompt take about this time. If a run reports
-	// no progress, its slot requests the next job when the engine has finished.
+	// possible. Fetching the largest upload and expanding a prompt take about this time. If a run
+	// reports no progress, its slot requests the next job when the engine has finished.
 	prefetchAhead = 20 * time.Second
-	// prefetchLimit limits the prefetched bytes of one job. A job with larger inputs is still
-	// received early, but fetches them in its run.
+	// prefetchLimit is the maximum number of prefetched bytes of one job. A job with larger inputs is
+	// still received early, but its run fetches them.
 	prefetchLimit = 1 << 30
 )
 
-// prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports whether a slot
-// took it. It starts no run, so a failure does not count: the run fetches the missing inputs.
+// prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports
+// whether a slot took it. It starts no run, so a failure does not count. The run fetches the
+// missing inputs.
 func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {
 	case l.received <- lease: // a slot is idle

@@ -23,7 +23,7 @@ type preparation struct {
 	// enhanced is the expanded prompt, or empty to use the original.
 	enhanced string
 	stages   map[string]time.Duration
-	// described is true if the input video's header was used instead of a probe.
+	// described is true if the input video's header replaced a probe.
 	described bool
 
 	job    job.Job
@@ -139,8 +139,8 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return err
 }
 
-// lengthSlack is the time by which a clip may exceed the length in its header, because frames and sound rarely
-// end together.
+// lengthSlack is how much a clip may exceed the length in its header, because frames and sound
+// rarely end together.
 const lengthSlack = time.Second
 
 // checkLength rejects a clip that is longer than its budget reservation.

@@ -62,8 +62,8 @@ func (p *previews) report(progress engine.Progress) {
 	}
 }
 
-// keep stores the latest preview at intervals. It also waits before the first one, so a fast run has no
-// preview and needs no write.
+// keep stores the latest preview at intervals. It also waits before the first preview, so a fast
+// run has no preview and needs no write.
 func (p *previews) keep(ctx context.Context) {
 	failing := false // log a full disk only once
 	for clock.Wait(ctx, p.worker.config.PreviewEvery) {

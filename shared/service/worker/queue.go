@@ -8,11 +8,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Queue distributes jobs fairly between accounts: an account's first job does not wait for all jobs of another
-// account.
+// Queue distributes jobs fairly among accounts: an account's first job does not wait for all jobs
+// of another account.
 type Queue interface {
-	// Receive waits for a job of the lane and leases it for the time. It returns the context's error if
-	// the context ends first.
+	// Receive waits for a job of the lane and leases it for the given time. It returns the context's
+	// error if the context ends first.
 	Receive(ctx context.Context, lane job.Lane, lease time.Duration) (Delivery, error)
 }
 
@@ -22,11 +22,11 @@ func LeaseLost(cause error) *fault.Error {
 	return fault.Wrap(cause, fault.Conflict, "Another worker has the lease.")
 }
 
-// Delivery is a received job. It is leased until it is settled with Complete, Fail, Nack or Drop, or until the
-// lease ends. Then another worker receives the job.
+// Delivery is a received job. It is leased until it is settled with Complete, Fail, Nack or Drop,
+// or until the lease ends. After that, another worker receives the job.
 type Delivery interface {
 	JobID() string
-	// Extend makes the lease end after the time from now.
+	// Extend makes the lease end when the given time has passed.
 	//
 	// Errors: fault.Conflict if another worker has received the job in the meantime.
 	Extend(ctx context.Context, lease time.Duration) error

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// errOverdue is the cause with which a run's context ends near the job's deadline.
+// errOverdue is the cause when a run's context ends near the job's deadline.
 var errOverdue = errors.New("the job's deadline is near")
 
 func (l *lane) handle(lease *lease, slot slot) {

@@ -11,8 +11,9 @@ import (
 	"cutroom/shared/engine"
 )
 
-// sign signs the engine's output if signing is on, and makes the signed file the output. A result that cannot
-// be signed is not delivered. Another run may succeed; after the last one the job fails (docs/provenance.md).
+// sign signs the engine's output if signing is on, and makes the signed file the output. A result
+// that cannot be signed is not delivered. Another run may succeed; after the last run, the job
+// fails (docs/provenance.md).
 func (w *Worker) sign(
 	ctx context.Context, spec *engine.Spec, made engine.Outcome, stages map[string]time.Duration,
 ) (*job.Credentials, error) {

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// The spans of a job are children of the submission's span: the wait for a worker, and each run with its
+// A job's spans are children of the submission's span: the wait for a worker, and each run with its
 // stages.
 const (
 	queueSpan = "job.queue"

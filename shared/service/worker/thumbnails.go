@@ -15,8 +15,8 @@ import (
 )
 
 type Posters interface {
-	// Posters returns a JPEG thumbnail of each file. It takes a video's from the first frames. It may
-	// write into the folder.
+	// Posters returns a JPEG thumbnail of each file. A video's thumbnail is taken from its first
+	// frames. Posters may write to the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
@@ -36,7 +36,7 @@ type thumbnails struct {
 	// made is closed when the pictures are made or have failed.
 	made     chan struct{}
 	pictures job.Thumbnails
-	// files holds the pictures of the inputs' stored files by blob.
+	// files holds the pictures of the inputs' stored files, by blob.
 	files map[string][]byte
 }
 
@@ -63,7 +63,7 @@ func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made f
 	return t
 }
 
-// wanted is a picture to make of a file, and its destination.
+// wanted is a picture to make from a file, and its destination.
 type wanted struct {
 	of  engine.Depicted
 	use func(picture []byte)
@@ -133,7 +133,7 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 }
 
-// file returns the blob of an input's stored file if it has no thumbnail yet, otherwise "".
+// file returns the blob of an input's stored file if the file has no thumbnail yet, otherwise "".
 func (t *thumbnails) file(field string) string {
 	blob := t.job.Request.Inputs[field].File
 	if blob == "" {

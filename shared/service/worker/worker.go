@@ -26,7 +26,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Runs are a worker's operations on the records of jobs.
+// Runs contains a worker's operations on job records.
 type Runs interface {
 	job.Runs
 	// Get returns the job. It is called to prefetch inputs, and after the thumbnails are stored, because
@@ -38,12 +38,12 @@ type Runs interface {
 
 // Prober probes media files.
 //
-// Errors: *engine.Error with the code invalid_input if the file cannot be decoded, or exceeds the
+// Errors: *engine.Error with code invalid_input if the file cannot be decoded or exceeds the
 // catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
 	// ReadImage returns the image as a browser shows it: the file itself, or a converted file in the
-	// folder.
+	// given folder.
 	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)
 }
 
@@ -54,8 +54,8 @@ type Describer interface {
 }
 
 type Signer interface {
-	// Sign copies spec.Output, which has the MIME type, to the path and adds Content Credentials. It
-	// returns their summary. It may use the path's folder.
+	// Sign copies spec.Output, which has the given MIME type, to the path and adds Content
+	// Credentials. It returns their summary. It may use the path's folder.
 	Sign(ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string) (job.Credentials, error)
 }
 
@@ -68,8 +68,8 @@ type Config struct {
 	// EngineHealth returns nil while the engine accepts runs. Otherwise the worker leaves jobs to other
 	// workers, without counting a run. nil means always healthy.
 	EngineHealth func(ctx context.Context) error
-	// Free returns the number of bytes that a result of an engine's server may still use on the disk;
-	// nil means no limit.
+	// Free returns how many bytes on the disk a result from an engine's server may still use; nil
+	// means no limit.
 	Free   func() (int64, error)
 	Folder string
 	// Slots is the number of concurrent jobs per lane.
@@ -78,8 +78,8 @@ type Config struct {
 	// the engine has finished (see prefetchAhead). The result is then stored while the engine works on
 	// the next job.
 	Prefetch bool
-	// Guard prevents the platform from stopping the worker while it has a job; nil if the platform does
-	// not stop workers. GuardEvery is the interval of renewals.
+	// Guard prevents the platform from stopping the worker while it has a job; nil if the platform
+	// does not stop workers. GuardEvery is the interval at which the protection is renewed.
 	Guard      Guard
 	GuardEvery time.Duration
 	// Tracer starts the spans of runs as children of the submissions' spans. It may be nil.
@@ -123,13 +123,13 @@ type Pace struct {
 }
 
 const (
-	// settleTime limits the reports after a run, even while draining.
+	// settleTime is the timeout for the reports after a run, even while draining.
 	settleTime = 10 * time.Second
-	// deadlineSlack is the time before the job's deadline at which a run is stopped, so that its end is
+	// deadlineSlack is how long before the job's deadline a run is stopped, so that its end is
 	// recorded in time.
 	deadlineSlack = 3 * time.Second
-	// troublePause is the delay of a lane after its queue failed, and of a job that was returned because
-	// of a failure.
+	// troublePause is the delay for a lane after its queue failed, and for a job that was returned
+	// because of a failure.
 	troublePause = time.Second
 )
 
@@ -137,8 +137,8 @@ type Worker struct {
 	config   Config
 	inflight *inflight
 	loads    map[job.Lane]*load
-	// thumbnailTurns limits concurrent thumbnails to two. Accounts take turns, so that the slow files of
-	// one account do not delay the others.
+	// thumbnailTurns lets two thumbnails be made at once. Accounts take turns, so that one account's
+	// slow files do not delay the others.
 	thumbnailTurns *ratelimit.Turns
 }
 
@@ -172,8 +172,8 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Stuck reports whether a job in flight is more than a minute past its deadline: its engine does not react, or
-// the worker is defective. Then the worker must be replaced.
+// Stuck reports whether a job in flight is more than a minute past its deadline: its engine does
+// not react, or the worker is defective. If so, the worker must be replaced.
 func (w *Worker) Stuck() bool {
 	oldest, ok := w.inflight.oldest()
 	return ok && w.config.Now().Sub(oldest) > job.MaxAge+time.Minute

@@ -1,5 +1,5 @@
-// Package theme contains the common style of all pages: the colours of the light and the dark scheme, fonts
-// and controls.
+// Package theme contains the common style of all pages: the colours for the light and the dark
+// scheme, fonts and controls.
 package theme
 
 import _ "embed"

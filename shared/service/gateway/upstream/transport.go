@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// connectTime limits the time to connect to an upstream if the catalog does not.
+	// connectTime is the default timeout for connecting to an upstream.
 	connectTime = 5 * time.Second
-	// idleConnections limits the idle connections of each upstream. Each is kept for at most
-	// idleConnectionTime, which is shorter than servers commonly keep them. So a call rarely meets
-	// a closing connection.
+	// idleConnections is the maximum number of idle connections per upstream. Each one is kept for at
+	// most idleConnectionTime, which is shorter than servers commonly keep connections. So a call
+	// rarely meets a closing connection.
 	idleConnections    = 1024
 	idleConnectionTime = 55 * time.Second
-	// maxAnswerHeader limits the header of an upstream's response, in bytes.
+	// maxAnswerHeader is the maximum size of an upstream's response header, in bytes.
 	maxAnswerHeader = 64 << 10
-	// maxCallTime limits one call to an upstream, no matter how much it sends.
+	// maxCallTime is the timeout for one call to an upstream, no matter how much the upstream sends.
 	maxCallTime = time.Hour
 )
 
@@ -31,7 +31,8 @@ const versionHeader = "anthropic-version"
 
 var ErrSilent = errors.New("the upstream was silent for too long")
 
-// errSwitched is returned for status 101. The connection that follows would not end with a context.
+// errSwitched is returned for status 101. The connection that follows would not end with the call's
+// context.
 var errSwitched = errors.New("the response switches to another protocol, which was not requested")
 
 type Request struct {
@@ -40,14 +41,14 @@ type Request struct {
 	// Secret may be empty. The caller's header is not forwarded, because some servers require
 	// X-Request-Id to be a UUID, and others require it to be unique.
 	Secret string
-	// KeyHeader is the header for the plain secret. Empty means Authorization. Version is the value
-	// of anthropic-version, or empty.
+	// KeyHeader is the header that carries the plain secret. Empty means Authorization. Version is the
+	// value of anthropic-version, or empty.
 	KeyHeader, Version string
 	// Stream requests Server-Sent Events.
 	Stream bool
 	// Traceparent belongs to the gateway's own trace. It may be empty.
 	Traceparent string
-	// FirstByte limits the wait for the first byte of the response.
+	// FirstByte is the timeout for the first byte of the response.
 	FirstByte time.Duration
 }
 
@@ -58,8 +59,8 @@ type Reply struct {
 	ContentType, RetryAfter, Date string
 	// Length is the declared length of the body, or -1.
 	Length int64
-	// Framed means that the end of the body proves that it is complete. A body that ends with its
-	// connection may be truncated.
+	// Framed means that the end of the body proves that the body is complete. A body that ends with
+	// its connection may be truncated.
 	Framed bool
 	Body   Body
 }
@@ -68,8 +69,8 @@ type Reply struct {
 // Close returns the connection to the pool if the body was read to its end.
 type Body interface {
 	io.ReadCloser
-	// Allow limits the silence before each byte from now on. Until Allow is called, the limit for
-	// the first byte applies.
+	// Allow sets the timeout for each read from now on. Until Allow is called, the timeout for the
+	// first byte applies.
 	Allow(silence time.Duration)
 }
 
@@ -84,7 +85,7 @@ type transport interface {
 	closeIdle()
 }
 
-// Header values of every request. They must not be modified.
+// Header values for every request. They must not be modified.
 var (
 	userAgent  = []string{"cutroom"}
 	jsonType   = []string{"application/json"}

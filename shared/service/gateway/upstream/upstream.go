@@ -10,7 +10,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxBackoff limits the time for which others are preferred to an upstream that asked for a pause.
+// maxBackoff is the maximum time for which others are preferred to an upstream that asked for a
+// pause.
 const maxBackoff = time.Minute
 
 // unreachableTime is the time for which others are preferred to an unreachable upstream.
@@ -33,7 +34,8 @@ func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 	return same == u && i.timeouts == row.Timeouts
 }
 
-// upstream is a model server and its state. It outlives its catalog if the next one names it, too.
+// upstream is a model server and its state. It outlives its catalog if the next catalog also names
+// it.
 type upstream struct {
 	identity
 	// address is the upstream's address behind the DNS name of set. It is empty if the URL has the
@@ -41,7 +43,7 @@ type upstream struct {
 	address   string
 	set       *replicas
 	transport transport
-	// seed identifies the upstream in the choice by affinity.
+	// seed identifies the upstream when a call chooses by affinity.
 	seed uint64
 
 	mu       sync.Mutex
@@ -52,8 +54,8 @@ type upstream struct {
 	// yielding lists the running calls that end if another call needs their slot.
 	yielding []*seat
 	usual    average
-	// retryAt is the time before which the upstream asked not to be called. That may apply only to
-	// one caller, so the upstream is called earlier if no other is available.
+	// retryAt is the time before which the upstream asked not to be called. The pause may apply to
+	// only one caller, so the upstream is called earlier if no other is available.
 	retryAt time.Time
 	breaker breaker
 }
@@ -74,7 +76,7 @@ type seat struct {
 	given bool
 }
 
-// Name returns the upstream's name in logs and metrics.
+// Name returns the upstream's name for logs and metrics.
 func (l Slot) Name() string { return l.upstream.row.Name }
 
 // Address returns the upstream's address behind a DNS name, or "".
@@ -95,12 +97,12 @@ func (l Slot) Call(ctx context.Context, r Request) (Reply, error) {
 	return l.upstream.transport.call(ctx, l.upstream.urls[r.Route], r)
 }
 
-// obstacle is a reason that an upstream cannot be called now.
+// obstacle is a reason why an upstream cannot be called now.
 type obstacle int
 
 const (
 	none obstacle = iota
-	// full means that the upstream has reached its limit of calls.
+	// full means that the upstream has reached its call limit.
 	full
 	// tripped means that the upstream failed too often recently.
 	tripped
@@ -123,7 +125,7 @@ type load struct {
 	yields bool
 }
 
-// check returns the reason that a call may not start now, if any, and the time until it may.
+// check returns the reason why a call may not start now, if any, and the time until it may.
 func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.Duration, state load) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -147,7 +149,7 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	return none, 0
 }
 
-// leftFree sets the fraction of slots (one of four) that yielding calls leave free. If an upstream
+// leftFree sets the fraction of slots (one in four) that yielding calls leave free. If an upstream
 // has at least that many slots, the other calls of one account leave one slot free.
 const leftFree = 4
 
@@ -161,7 +163,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	u.usual.note(now, u.inFlight)
 	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account)}
 	if u.isFull() {
-		// The latest call has the least to lose. It loses its slot.
+		// The latest call has the least to lose, so it loses its slot.
 		last := u.yielding[len(u.yielding)-1]
 		u.yielding = u.yielding[:len(u.yielding)-1]
 		last.given = true
@@ -247,10 +249,10 @@ type Health struct {
 	// Open means that the upstream's breaker is open: the upstream failed too often recently and
 	// receives only occasional probes.
 	Open bool
-	// InFlight is its number of calls, and Limit their limit. 0 means no limit.
+	// InFlight is the number of the upstream's calls; Limit is the maximum. 0 means no limit.
 	InFlight, Limit int
 	// Found means that the upstream is a DNS name. Replicas is the number of its servers, and the
-	// other numbers are their sums.
+	// other numbers are sums over them.
 	Found    bool
 	Replicas int
 }

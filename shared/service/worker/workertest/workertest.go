@@ -1,9 +1,10 @@
 // Package workertest specifies the behaviour of [worker.Queue] and
 // [worker.Delivery] as tests that every adapter runs.
 //
-// Leases use the queue's own clock, so some tests wait for a lease to end. They use whole seconds, because some
-// queues support only those. They check that something has happened or has not happened yet, not how fast. If
-// the machine stalls, steps that must happen before a lease ends are repeated with a longer lease.
+// Leases use the queue's own clock, so some tests wait for a lease to end. They use whole seconds,
+// because some queues support only those. The tests check whether something has happened, not how
+// fast. If the machine stalls, steps that must happen before a lease ends are repeated with a
+// longer lease.
 package workertest
 
 import (
@@ -25,9 +26,9 @@ type Harness struct {
 	Queue worker.Queue
 	Store job.Store
 	Runs  job.Runs
-	// Fair is true if the queue balances accounts exactly: it serves the account with the fewest leased
-	// jobs. Among several such accounts, the longest wait decides. Other queues are fair on
-	// average, which a short test cannot verify.
+	// Fair is true if the queue balances accounts exactly, that is, it serves the account with the
+	// fewest leased jobs. Among several such accounts, the longest wait decides. Other queues are fair
+	// on average, which a short test cannot verify.
 	Fair bool
 }
 
@@ -57,7 +58,7 @@ type test struct {
 func (t test) Says() string { return t.name }
 
 const (
-	// shortLease ends within a test, longLease does not.
+	// shortLease ends within a test; longLease does not.
 	shortLease, longLease = time.Second, time.Hour
 	// aWhile is long enough for a short lease to end and its job to be available again.
 	aWhile = shortLease + 1500*time.Millisecond
@@ -145,7 +146,6 @@ func (s *suite) ended(id string) job.Job {
 	}
 }
 
-// conflict fails the test unless the error is a conflict.
 func (s *suite) conflict(err error) {
 	s.Helper()
 	if !fault.Is(err, fault.Conflict) {
