@@ -92,7 +92,7 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 		}
 		known, err = store.FindKey(ctx, key.Hash)
 	}
-	if err == nil && known.Account != devAccount {
+	if err == nil && known.Account != devAccount && known.Works(now) {
 		err = fmt.Errorf("the key already belongs to the account %s, choose another", known.Account)
 	}
 	return err == nil && known.Works(now), err

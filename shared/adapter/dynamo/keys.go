@@ -83,7 +83,7 @@ func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 	if err != nil {
 		return credential.Key{}, storeError("find a key", err)
 	}
-	if found == nil {
+	if found == nil || found["account"] == nil { // unknown or forgotten
 		return credential.Key{}, credential.ErrKeyNotFound
 	}
 	return readKey(found)
@@ -199,6 +199,14 @@ func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.Transa
 		}})
 	}
 	return writes, nil
+}
+
+// ForgetKey is one write, which takes the key out of the index.
+func (k *Keys) ForgetKey(ctx context.Context, id string) error {
+	_, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &k.table, Key: item{"id": text(id)}, UpdateExpression: aws.String("REMOVE account"),
+	})
+	return storeError("forget a key", err)
 }
 
 // keyItem is the item of a key. Times are in milliseconds.

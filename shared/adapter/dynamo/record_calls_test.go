@@ -80,6 +80,7 @@ func TestKeyCallsMatchDocumentation(t *testing.T) {
 			_, err := store.RevokeKey(ctx, audit.Origin{By: admin.ID, At: now}, other.ID)
 			return err
 		}},
+		{"ForgetKey", func() error { return store.ForgetKey(ctx, key.ID) }},
 	})
 }
 

@@ -60,8 +60,12 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 		return nil, storeError("list keys", err)
 	}
 	defer release()
-	rows, err := lists.QueryContext(ctx, "select "+keyColumns+` from api_key
-		where ?1 = '' or account = ?1 order by created_at, id`, account)
+	of := "="
+	if account == "" {
+		of = ">" // every account, but no forgotten key
+	}
+	rows, err := lists.QueryContext(ctx, "select "+keyColumns+" from api_key where account "+of+
+		" ? order by created_at, id", account)
 	if err != nil {
 		return nil, storeError("list keys", err)
 	}
@@ -109,6 +113,13 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 		return k.db.note(ctx, tx, revoked)
 	})
 	return key, err
+}
+
+func (k *Keys) ForgetKey(ctx context.Context, id string) error {
+	return k.db.writeAnyway(ctx, "forget a key", func(ctx context.Context, tx *transaction) error {
+		_, err := tx.ExecContext(ctx, "update api_key set account = '' where id = ?", id)
+		return err
+	})
 }
 
 // row is implemented by sql.Row and sql.Rows.

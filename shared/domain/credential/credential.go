@@ -72,6 +72,9 @@ type Store interface {
 	// Errors: fault.NotFound if the account does not have the key; fault.Unauthorized if the
 	// acting key is revoked, unknown or expired.
 	RevokeKey(ctx context.Context, from audit.Origin, id string) (Key, error)
+	// ForgetKey removes a key that no longer works from the lists of keys. Its secret stays
+	// invalid and cannot be created again.
+	ForgetKey(ctx context.Context, id string) error
 }
 
 type Principal struct {

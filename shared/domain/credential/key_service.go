@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -16,7 +17,8 @@ const (
 	// MaxKeys is the maximum number of active keys per account. It limits the damage of a runaway
 	// script.
 	MaxKeys = 100
-	// MaxListedKeys is the maximum length of a list. A list omits the keys that were revoked first.
+	// MaxListedKeys is the maximum number of keys per account. The account forgets the keys that
+	// stopped working first.
 	MaxListedKeys = 1000
 	// MaxLabel is the maximum length of a label in code points.
 	MaxLabel = 128
@@ -39,7 +41,7 @@ func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 		return nil, fmt.Errorf("credential: list keys: %w", err)
 	}
 	if excess := len(keys) - MaxListedKeys; excess > 0 {
-		keys = slices.Delete(longestRevoked(keys), 0, excess)
+		keys = slices.Delete(endedFirst(keys), 0, excess)
 	}
 	slices.SortFunc(keys, func(a, b Key) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
@@ -56,17 +58,15 @@ type KeyRequest struct {
 	Limits    Limits    `json:",omitzero"`
 }
 
-// longestRevoked sorts the keys by revocation time, earliest first. Active keys come last.
-func longestRevoked(keys []Key) []Key {
-	slices.SortStableFunc(keys, func(a, b Key) int {
-		switch {
-		case a.RevokedAt.IsZero() == b.RevokedAt.IsZero():
-			return a.RevokedAt.Compare(b.RevokedAt)
-		case a.RevokedAt.IsZero():
-			return 1
+// endedFirst sorts the keys by the time at which they stop working. Other keys come last.
+func endedFirst(keys []Key) []Key {
+	end := func(k Key) int64 {
+		if k.RevokedAt.IsZero() && k.ExpiresAt.IsZero() {
+			return math.MaxInt64
 		}
-		return -1
-	})
+		return cmp.Or(k.RevokedAt, k.ExpiresAt).UnixMilli()
+	}
+	slices.SortStableFunc(keys, func(a, b Key) int { return cmp.Compare(end(a), end(b)) })
 	return keys
 }
 
@@ -89,6 +89,14 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 		return "", Key{}, fmt.Errorf("credential: count keys: %w", err)
 	}
 	now := s.Now()
+	for _, old := range endedFirst(keys)[:min(max(0, len(keys)+1-MaxListedKeys), MaxKeys)] {
+		if old.Works(now) {
+			break
+		}
+		if err := s.Store.ForgetKey(ctx, old.ID); err != nil {
+			return "", Key{}, fmt.Errorf("credential: forget a key: %w", err)
+		}
+	}
 	working := slices.DeleteFunc(keys, func(k Key) bool { return !k.Works(now) })
 	if len(working) >= MaxKeys {
 		return "", Key{}, fault.New(fault.Conflict, "The account has reached its limit of %d keys. Revoke a key first.",

@@ -5,6 +5,7 @@ package credentialtest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"testing"
@@ -290,6 +291,49 @@ var keyTests = []test{
 		}
 		if left != 1 {
 			s.Fatalf("%d keys remain", left)
+		}
+	}},
+	{"an account keeps the newest of the keys that no longer work", func(s *suite) {
+		by := s.create("acme", credential.MaxListedKeys, created)
+		keys, making := make([]credential.Key, credential.MaxListedKeys), sync.WaitGroup{}
+		for worker := range 8 {
+			making.Go(func() {
+				for number := worker; number < len(keys); number += 8 {
+					key := s.key("acme", number, created)
+					key.RevokedAt = created.Add(time.Duration(number) * time.Second)
+					if number == 1 {
+						key.RevokedAt, key.ExpiresAt = time.Time{}, key.RevokedAt
+					}
+					if err := s.CreateKey(s.ctx, audit.Operator(created), key); err != nil {
+						s.Error(err)
+					}
+					keys[number] = key
+				}
+			})
+		}
+		making.Wait()
+		service := credential.KeyService{Store: s, Random: rand.Reader, Now: func() time.Time { return revoked }}
+		_, made, err := service.Create(s.ctx, by, "", credential.KeyRequest{Label: "new"})
+		conformance.OK(s, err)
+		for _, account := range []string{"acme", ""} {
+			got, err := s.ListKeys(s.ctx, account)
+			conformance.OK(s, err)
+			left := map[string]bool{}
+			for _, key := range got {
+				left[key.ID] = true
+			}
+			if len(got) != credential.MaxListedKeys || !left[by.ID] || !left[made.ID] || left[keys[0].ID] || left[keys[1].ID] {
+				s.Fatalf("%d keys are listed", len(got))
+			}
+		}
+		conformance.Fails(s, s.CreateKey(s.ctx, audit.Operator(revoked), keys[0]), fault.Conflict)
+		found, err := s.FindKey(s.ctx, keys[1].Hash)
+		if !fault.Is(err, fault.NotFound) && (err != nil || found.Works(revoked)) {
+			s.Fatalf("a forgotten key is found as %+v, %v", found, err)
+		}
+		log := s.entries("acme", audit.Query{Limit: 2 * credential.MaxListedKeys})
+		if len(log) != credential.MaxListedKeys+2 {
+			s.Fatalf("the log has %d entries", len(log))
 		}
 	}},
 	{"an unknown id cannot be revoked", func(s *suite) {
