@@ -13,13 +13,11 @@ import (
 	"testing"
 )
 
-// root is the repository's root, seen from this package.
 const root = ".."
 
 // maxText is the size above which a file is taken for data, in bytes.
 const maxText = 1 << 20
 
-// unread lists the folders with no files of the repository.
 var unread = []string{".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "test-output", "node_modules", "__pycache__"}
 
 // cited matches a page that code cites from the root, such as docs/cost.md, with an
@@ -59,6 +57,9 @@ func TestLinksBetweenPagesLeadToAHeading(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !isPage(name) {
 			continue
+		}
+		if strings.Contains(files[name], "**(extension)*") {
+			t.Errorf("%s: *(extension)* has an asterisk too many", name)
 		}
 		for _, link := range links.FindAllStringSubmatch(withoutFences(files[name]), -1) {
 			target := link[1]
@@ -144,7 +145,6 @@ func texts(t *testing.T) map[string]string {
 
 func isPage(name string) bool { return strings.HasSuffix(name, ".md") }
 
-// headingsOf returns the anchors of every page.
 func headingsOf(files map[string]string) map[string][]string {
 	headings := map[string][]string{}
 	for name, text := range files {
