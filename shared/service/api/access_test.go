@@ -18,7 +18,8 @@ import (
 
 func (w *world) mint(key string, scope credential.Scope) string { return w.issue(key, scope).Secret }
 
-// issue creates a client token of a key, valid for an hour. It returns the secret and the JWT.
+// issue creates a client token that belongs to a key and is valid for an hour. It returns the
+// secret and the JWT.
 func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
@@ -35,7 +36,6 @@ func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 
 func scoped(model string) credential.Scope { return credential.Scope{Models: []string{model}} }
 
-// newKey creates another permanent key of an account.
 func (w *world) newKey(account string) string { return w.makeKey(account, false) }
 
 func (w *world) newAdmin(account string) string { return w.makeKey(account, true) }
@@ -45,7 +45,7 @@ func (w *world) makeKey(account string, admin bool) string {
 	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin = admin })
 }
 
-// limitedAdmin creates an admin key of an account with limits.
+// limitedAdmin creates an account's admin key with the given limits.
 func (w *world) limitedAdmin(account string, limits credential.Limits) string {
 	w.t.Helper()
 	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin, key.Limits = true, limits })
@@ -82,8 +82,8 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// The rights of credentials (docs/contract/auth.md#permissions): every route that requires a
-// credential, called with every kind of credential.
+// The permissions of credentials (docs/contract/auth.md#permissions): every route that requires a
+// credential is called with every kind of credential.
 func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})
@@ -165,8 +165,9 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	}
 }
 
-// Limits of a key (docs/contract/auth.md#limits-of-a-key): every route that requires a credential is called
-// with keys for its group, for all other groups and for another model, and with client tokens of these keys.
+// The limits of a key (docs/contract/auth.md#limits-of-a-key): every route that requires a
+// credential is called with keys for its group, for all other groups and for another model, and
+// with client tokens of these keys.
 func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	of, without := map[string]string{}, map[string]string{}
@@ -218,8 +219,8 @@ func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	}
 }
 
-// protectedRoutes creates jobs and files of the account studio. It returns a call of every route that
-// requires a credential.
+// protectedRoutes creates jobs and files of the account studio. It returns a call to every route
+// that requires a credential.
 func (w *world) protectedRoutes() []access.Call {
 	done := w.submit(studio)
 	w.start(done)
@@ -243,8 +244,8 @@ func (w *world) protectedRoutes() []access.Call {
 	})
 }
 
-// The models of a token are resolved when it is used: a token for an alias reaches
-// the model, and a token for the model reaches its aliases.
+// A token's models are resolved when the token is used: a token for an alias reaches the model, and
+// a token for the model reaches its aliases.
 func TestTokenAcceptsAnyNameOfItsModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, c := range []struct {

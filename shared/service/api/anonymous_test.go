@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A call without a credential needs at most 128 KiB of memory plus 20 bytes for each received byte. It
-// never causes a server error.
+// A call without a credential needs at most 128 KiB of memory, plus 20 bytes for each received
+// byte. It never causes a server error.
 func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{}})
 	lines := []string{
@@ -56,7 +56,7 @@ func TestSignedURLsAreVerifiedBeforeReading(t *testing.T) {
 	alloctest.CheckAnonymous(t, w.address, credential, true, invalid...)
 	alloctest.CheckAnonymous(t, w.address, credential, false, "GET "+share, "HEAD "+share)
 	alloctest.CheckUnread(t, w.address, 403, invalid...)
-	// A body of another length is rejected before it is read.
+	// A body with another length is rejected before it is read.
 	if status, _ := alloctest.Send(t, w.address, []byte("PUT "+upload+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n")); status != 422 {
 		t.Errorf("a body of another length: status %d", status)
 	}

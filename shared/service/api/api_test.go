@@ -40,16 +40,16 @@ import (
 	"cutroom/shared/testkit/sqlitetest"
 )
 
-// Keys of two accounts.
 const (
 	studio = "ck_studio_key"
 	rival  = "ck_rival_key1"
 )
 
-// accountStreams and keyStreams limit the open event streams of an account and of a key.
+// accountStreams and keyStreams are the maximum numbers of open event streams per account and per
+// key.
 const accountStreams, keyStreams = 40, 30
 
-// setup describes the differences from a plain world.
+// setup describes how a world differs from the default.
 type setup struct {
 	catalog   []byte
 	maxUpload int64
@@ -59,7 +59,7 @@ type setup struct {
 	origins   httpserver.Origins
 	// stopping and draining are the fields of api.Config.
 	stopping, draining context.Context
-	// imageWait and videoWait are the waits of synchronous calls.
+	// imageWait and videoWait are how long synchronous calls wait.
 	imageWait, videoWait time.Duration
 	afterWait            func(time.Duration, func()) func() bool
 	workers              int
@@ -80,16 +80,15 @@ type setup struct {
 	eventsOnce bool
 	warm       func(context.Context, job.Lane) (bool, error)
 	signs      api.DownloadSigner
-	// posters makes the thumbnails of files; it may be nil.
+	// posters makes files' thumbnails; it may be nil.
 	posters  api.Posters
 	verifier api.Verifier
-	// maxVerified and verifyTime limit the verification; 0 means no limit.
+	// maxVerified and verifyTime are the limits for verification; 0 means no limit.
 	maxVerified int64
 	verifyTime  time.Duration
 	above       int64
 }
 
-// world is a media service on real stores, listening on a real port.
 type world struct {
 	t         *testing.T
 	address   string
@@ -122,8 +121,8 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock stops the clock, for tests that depend on a second or a minute: on a busy machine a request
-// may take longer than that.
+// stopClock stops the clock, for tests that depend on a second or a minute. On a busy machine, a
+// request may take longer than that.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)
@@ -310,7 +309,7 @@ func upload(name, content string) part { return part{name, "upload", content} }
 // noName stands for an empty file name.
 const noName = "(none)"
 
-// unchosen returns the part that an HTML form sends without a chosen file.
+// unchosen returns the part that an HTML form sends if no file was chosen.
 func unchosen(name string) part { return part{name, noName, ""} }
 
 func multiform(parts ...part) (body, contentType string) {

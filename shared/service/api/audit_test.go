@@ -31,7 +31,7 @@ func (w *world) audited(key, query string) (entries []anEntry, next string) {
 	return page.Entries, next
 }
 
-// The log of an account contains the changes of keys by admins: actor, time, action, request id, and the key
+// An account's log contains admins' changes to keys: actor, time, action, request id, and the key
 // before and after, without secrets.
 func TestAuditLogRecordsKeys(t *testing.T) {
 	w := newWorld(t, setup{})

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// spends sets a daily budget of the account studio.
 func (w *world) spends(unit budget.Unit, limit int64) budget.Counter {
 	w.t.Helper()
 	b := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Day, Unit: unit}, Limit: limit}
@@ -134,8 +133,8 @@ func TestJobsTriggerBudgetWarnings(t *testing.T) {
 	warned(counter, 80, 100)
 }
 
-// Lowering a limit below the current use triggers a warning. So does a job that exceeds the rest of the
-// budget.
+// Lowering a limit below the current usage triggers a warning. So does a job that exceeds the rest
+// of the budget.
 func TestLoweredLimitTriggersWarning(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// signer returns a signer with an identity of the service, and the service's reader.
+// signer returns a signer with one of the service's identities, and the service's reader.
 func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)

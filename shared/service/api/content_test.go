@@ -181,8 +181,8 @@ func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	}
 }
 
-// A result is named after its source and prompt, in ASCII and also unchanged. A stored file keeps its
-// original name.
+// A result is named after its source and prompt, both in ASCII and unchanged. A stored file keeps
+// its original name.
 func TestContentHasFileName(t *testing.T) {
 	w := newWorld(t, setup{})
 	named := func(want string, parts ...part) {

@@ -91,7 +91,7 @@ func TestJobShowsItsCost(t *testing.T) {
 	if got := w.costOf(free); got != nil || w.record(free).Request.Price != nil {
 		t.Errorf("of a model without a price: %+v", got)
 	}
-	// A change of the prices does not affect existing jobs.
+	// A change in prices does not affect existing jobs.
 	if stored := w.record(image).Request.Price; stored == nil || stored.Millionths != 21300 {
 		t.Errorf("the job keeps %+v", stored)
 	}

@@ -29,7 +29,7 @@ func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	if a := w.request("POST", "/v1/generate/gen-image-2", "", nil); a.status != 401 {
 		t.Errorf("without a key: %d", a.status)
 	}
-	// The form is validated, so these requests were not rejected for lack of a worker.
+	// The form is validated, so these requests are not rejected for lack of a worker.
 	for _, path := range []string{"/v1/jobs/gen-image-2", "/v1/generate/gen-clip"} {
 		if a := w.request("POST", path, studio, nil); a.status != 422 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
@@ -40,7 +40,7 @@ func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	}
 }
 
-// downloads signs URLs of a store that does not exist.
+// downloads signs URLs for a store that does not exist.
 type downloads struct{}
 
 func (downloads) SignDownload(_ context.Context, blob, contentType, disposition string) (string, error) {

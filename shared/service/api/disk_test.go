@@ -42,20 +42,22 @@ var (
 )
 
 const (
-	// diskQuota limits the bytes of an account, and diskPending its open jobs.
+	// diskQuota is the maximum number of bytes per account; diskPending is the maximum number of open
+	// jobs.
 	diskQuota   = 8 << 20
 	diskPending = 4
 	// diskUpload is the maximum size of an upload, in bytes.
 	diskUpload = 3 << 20
-	// diskPatience limits the wait until the worker has deleted useless blobs.
+	// diskPatience is the maximum wait until the worker has deleted useless blobs.
 	diskPatience = 40 * time.Second
-	// keptUnknown is the time after which files without a record are deleted.
+	// keptUnknown is how long files without a record are kept.
 	keptUnknown = 7 * 24 * time.Hour
 )
 
-// process simulates the process of a server. After its death no call changes anything.
+// process simulates a server's process. After its death, no call changes anything.
 type process struct {
-	// writes is the number of writes before the process dies; below zero it does not die.
+	// writes is the number of writes before the process dies; if it is negative, the process does not
+	// die.
 	writes atomic.Int64
 	dead   atomic.Bool
 }
@@ -92,7 +94,8 @@ func (m mortalBlobs) Copy(ctx context.Context, from, to string) error {
 	return m.Store.Copy(ctx, from, to)
 }
 
-// Delete deletes nothing after the death. It returns no error, because callers would retry.
+// After the process's death, Delete deletes nothing. It returns no error, because callers would
+// retry.
 func (m mortalBlobs) Delete(ctx context.Context, name string) error {
 	if m.process.write() != nil {
 		return nil
@@ -166,7 +169,7 @@ func (m mortalJobs) Forget(ctx context.Context, id string) error {
 	return m.Store.Forget(ctx, id)
 }
 
-// mortalQueue is the queue of a worker whose process can die.
+// mortalQueue is the queue for a worker whose process can die.
 type mortalQueue struct {
 	worker.Queue
 	process *process
@@ -235,8 +238,8 @@ type diskWorld struct {
 	picture string
 	jpeg    []byte
 
-	// swept is the time of the last sweep of jobs. cut counts the requests and runs that deaths may
-	// have interrupted.
+	// swept is when jobs were last swept. cut counts the requests and runs that deaths may have
+	// interrupted.
 	swept time.Time
 	cut   int
 	slow  []slowUpload
@@ -245,7 +248,6 @@ type diskWorld struct {
 	urls  []pendingURL
 }
 
-// slowUpload is an upload of which some bytes have arrived.
 type slowUpload struct {
 	writer *io.PipeWriter
 	rest   string
@@ -255,9 +257,9 @@ type slowUpload struct {
 // pendingURL is a signed URL and the announced bytes.
 type pendingURL struct{ url, bytes string }
 
-// Every byte in the blob folder counts towards an account's storage or belongs to a limited class
-// (docs/contract/limits.md#bytes-on-the-disk), for any sequence of calls and deaths of the process. At the
-// end no byte remains.
+// Every byte in the blob folder counts toward an account's storage or belongs to a limited class
+// (docs/contract/limits.md#bytes-on-the-disk), for any sequence of calls and process deaths. At the
+// end, no byte remains.
 func TestAllBytesOnDiskAreCounted(t *testing.T) {
 	for n := range uint64(*diskSeeds) {
 		t.Run(fmt.Sprint("seed ", *diskSeed+n), func(t *testing.T) {
@@ -381,7 +383,7 @@ func (w *diskWorld) work() {
 	w.t.Cleanup(w.stop)
 }
 
-// restart ends the process if it has not died, and starts another one like cmd/cutroom.
+// restart ends the process if it has not died, and starts another process as cmd/cutroom does.
 func (w *diskWorld) restart() {
 	w.t.Helper()
 	w.process.dead.Store(true)
@@ -428,7 +430,6 @@ func (w *diskWorld) content(of string) string {
 	return of + string(padding)
 }
 
-// step makes a call and describes it.
 func (w *diskWorld) step() string {
 	w.t.Helper()
 	key := []string{studio, rival}[w.random.IntN(2)]
@@ -476,7 +477,7 @@ func (w *diskWorld) step() string {
 	return "sweeps after " + age.String()
 }
 
-// answered makes a call without a body. Only a call during a death may return 500.
+// answered makes a call without a body. Only a call during the process's death may return 500.
 func (w *diskWorld) answered(method, path, key string) string {
 	w.t.Helper()
 	return fmt.Sprint(method, " ", path, ": ", w.checked(w.request(method, path, key, nil)).status)
@@ -516,7 +517,7 @@ func (w *diskWorld) announceSome(key string) string {
 	return fmt.Sprint(a.status)
 }
 
-// putSome sends the bytes of an announced file, sometimes wrong or too few.
+// putSome sends the bytes of an announced file. Sometimes they are wrong or too few.
 func (w *diskWorld) putSome() string {
 	w.t.Helper()
 	if len(w.urls) == 0 {
@@ -615,7 +616,7 @@ func (w *diskWorld) holds(when string) {
 	w.t.Fatalf("%s: %s", when, wrong)
 }
 
-// folderOfJob counts the results and the bytes of other blobs in the folder of a job.
+// folderOfJob counts the results in a job's folder, and the bytes of other blobs.
 type folderOfJob struct{ inputs, results, previews, thumbnails int64 }
 
 // uncounted describes the bytes in the blob folder that no class allows. It is empty if every byte
@@ -704,7 +705,7 @@ func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int
 	return arriving, wrong
 }
 
-// sizes returns the files of the blob folder. Files that are deleted during the call may be absent.
+// sizes returns the files in the blob folder. Files that are deleted during the call may be absent.
 func (w *diskWorld) sizes() map[string]fs.FileInfo {
 	w.t.Helper()
 	all := map[string]fs.FileInfo{}
@@ -741,7 +742,7 @@ func (f *folderOfJob) add(part string, size int64) {
 	}
 }
 
-// beyond returns which limit a job's folder exceeds, or "".
+// beyond returns the limit that a job's folder exceeds, or "".
 func (w *diskWorld) beyond(j job.Job, has folderOfJob) string {
 	inputs := int64(0)
 	for _, input := range j.Request.Inputs {

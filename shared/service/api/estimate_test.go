@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// publish publishes an estimate of 100 s plus each seconds per second of a clip.
+// publish publishes an estimate: 100 seconds, plus each seconds per second of a clip.
 func (w *world) publish(kind job.EditKind, each float64) {
 	w.t.Helper()
 	estimates := job.Estimates{{EditKind: kind, Slack: 1.1, Points: []job.EstimatePoint{
@@ -90,8 +90,8 @@ func TestClipThatTakesTooLongIsRejected(t *testing.T) {
 	}
 }
 
-// A retry gets the accepted job, whatever the current estimate. A rejected request can be sent again with the
-// same key.
+// A retry gets the accepted job, regardless of the current estimate. A rejected request can be sent
+// again with the same key.
 func TestRetryIgnoresTheEstimate(t *testing.T) {
 	w := newWorld(t, setup{})
 	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}

@@ -82,7 +82,7 @@ func TestLimitedKeyReadsOnlyItsBatchResults(t *testing.T) {
 		want      int
 	}{
 		{own, limited, 200}, {others, limited, 403}, {others, studio, 200}, {others, w.mint(studio, credential.Scope{}), 200},
-		// Tokens of a key with models have models.
+		// Tokens that belong to a key with models also have models.
 		{own, w.mint(limited, credential.Scope{}), 403}, {own, w.mint(studio, credential.Scope{Models: []string{"gen-2.5"}}), 403},
 	} {
 		if a := w.get(c.path, c.key); a.status != c.want {

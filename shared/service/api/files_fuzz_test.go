@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Any query is parsed, or rejected with problems of the query.
+// Any query is parsed, or rejected with problems in the query.
 func FuzzPageQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "&", "=", "limit", "limit=", "limit=1", "limit=1000", "limit=1001", "limit=0", "limit=-0", "limit=%31",
@@ -66,7 +66,7 @@ func FuzzUploadURL(f *testing.F) {
 	})
 }
 
-// Any announcement is parsed to a valid file, or rejected with problems of its fields.
+// Any announcement is parsed to a valid file, or rejected with problems in its fields.
 func FuzzAnnouncement(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", "[]", "7",

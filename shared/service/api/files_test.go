@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reference is a file reference as a client decodes it.
 type reference struct {
 	ID        string  `json:"id"`
 	Filename  string  `json:"filename"`
@@ -46,7 +45,6 @@ func (w *world) keep(key, bytes string, more ...part) reference {
 	return w.stored(w.send(key, append([]part{upload("file", bytes)}, more...)...))
 }
 
-// page is a page of files as a client decodes it.
 type page struct {
 	Files      []reference
 	NextCursor *string `json:"next_cursor"`
@@ -201,7 +199,7 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	}
 }
 
-// Rule 5: by-md5 returns the newest file with the bytes that has not expired.
+// Rule 5: by-md5 returns the newest unexpired file with the given bytes.
 func TestByMD5FindsNewestFile(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := "the exact\r\n\x00 bytes\n"
@@ -308,7 +306,7 @@ func TestUnknownFileGets404(t *testing.T) {
 	w.stored(w.get("/v1/files/"+theirs, rival))
 }
 
-// The response reports all problems of the query.
+// The response reports all problems in the query.
 func TestListQueryIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.keep(studio, "x")

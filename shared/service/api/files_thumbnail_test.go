@@ -130,7 +130,7 @@ func TestFileWithoutThumbnailIsReadOnce(t *testing.T) {
 			t.Errorf("%s: %d %.100s", name, a.status, a.body)
 		}
 	}
-	// Use all hostile files of the tests of ffmpeg.
+	// Use all hostile files from package ffmpeg's tests.
 	for i, f := range mediatest.HostileSet(t, "127.0.0.1:1", "/etc/hostname") {
 		if i%12 != 0 {
 			continue

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// outcomeOfUpload returns the outcome of an upload without random values.
+// outcomeOfUpload returns the outcome of an upload, with random values removed.
 func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -261,8 +261,8 @@ func (s brokenShelf) Create(ctx context.Context, f file.File, limit int64) error
 	return s.err
 }
 
-// The bytes of a file that may have been recorded are kept. Those of a file that certainly was not recorded
-// are deleted.
+// The bytes of a file that may have been recorded are kept. The bytes of a file that was certainly
+// not recorded are deleted.
 func TestBytesOfUncertainFileAreKept(t *testing.T) {
 	for _, c := range []struct {
 		err    error

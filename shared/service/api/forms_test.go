@@ -22,7 +22,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// outcome is the outcome of a request: the problems of a rejected request, or the job's request.
 type outcome struct {
 	says   string
 	status int
@@ -300,7 +299,7 @@ func TestValuesAreParsedLikePydantic(t *testing.T) {
 	}
 }
 
-// problemTypes returns the types of the problems of a text-to-video form.
+// problemTypes returns the types of the problems in a text-to-video form.
 func (w *world) problemTypes(form url.Values) (types []string) {
 	w.t.Helper()
 	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(form.Encode()),

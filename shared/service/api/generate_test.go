@@ -27,7 +27,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// script is an engine whose runs call a function of the test.
+// script is an engine whose runs call the test's function.
 type script func(ctx context.Context, spec engine.Spec) error
 
 func (s script) Run(
@@ -83,7 +83,7 @@ func (w *world) generate(model, key string, parts ...part) answer {
 	return w.request(http.MethodPost, "/v1/generate/"+model, key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// The edit of an image is an upright PNG.
+// An edited image is an upright PNG.
 func TestImagesBecomeUprightPNGs(t *testing.T) {
 	w := newWorld(t, setup{})
 	tools, err := ffmpeg.Find(t.Context(), w.catalog.Limits)
@@ -91,7 +91,7 @@ func TestImagesBecomeUprightPNGs(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.work(preview.New(tools), tools)
-	// The upper half is white, the lower half black.
+	// The upper half is white; the lower half is black.
 	const halves = "drawbox=h=ih/2:color=white:t=fill"
 	type side string
 	const top, bottom, right side = "top", "bottom", "right"
@@ -136,7 +136,6 @@ func TestImagesBecomeUprightPNGs(t *testing.T) {
 	}
 }
 
-// luminance returns a value from 0 to 255.
 func luminance(picture image.Image, at image.Point) int {
 	r, g, b, _ := picture.At(at.X, at.Y).RGBA()
 	return int(299*r+587*g+114*b) / 1000 >> 8
@@ -222,7 +221,7 @@ func TestSynchronousCallReportsFailure(t *testing.T) {
 	}
 }
 
-// stuck is an engine whose videos, and optionally images, take until the test ends.
+// stuck is an engine whose runs for videos, and optionally for images, last until the test ends.
 type stuck struct {
 	images           bool
 	started, stopped chan string
@@ -338,7 +337,7 @@ func TestImageBehindLongQueueIsRejected(t *testing.T) {
 	w.accepted(w.post("gen-image-2", studio, form...))
 }
 
-// filling is a store whose lanes are idle at the first call, and crowded afterwards.
+// filling is a store whose lanes are idle at the first call and crowded afterwards.
 type filling struct {
 	crowded
 	asked *atomic.Int32
@@ -410,7 +409,7 @@ func TestDeprecatedRoutesReturnVideo(t *testing.T) {
 	}
 }
 
-// If the job takes longer than the call may, the response names the job, which continues.
+// If the job takes longer than the call may take, the response names the job, which continues.
 func TestJobOutlivesDeprecatedCall(t *testing.T) {
 	w := newWorld(t, setup{videoWait: 50 * time.Millisecond})
 	finish := make(chan struct{})

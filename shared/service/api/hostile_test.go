@@ -105,7 +105,7 @@ func hostileWorld(t *testing.T, stall time.Duration) *world {
 	return w
 }
 
-// serving reports whether a goroutine of a connection or a request exists.
+// serving reports whether there is a goroutine for a connection or a request.
 func serving() bool {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -212,7 +212,7 @@ func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	if theirs := w.accepted(first); theirs == ours || first.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("a client token received %s, which a permanent key made: %s", ours, theirs)
 	}
-	// The first request's token may have expired when another repeats it.
+	// The first request's token may have expired when another token repeats the request.
 	w.replays(send(w.mint(studio, credential.Scope{Models: []string{"gen-latest"}}), "oil"), first)
 	if a := send(w.mint(studio, credential.Scope{}), "ink"); a.status != http.StatusConflict {
 		t.Errorf("another request with the key: %d %s", a.status, a.body)
@@ -271,7 +271,8 @@ func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 	}
 }
 
-// A request with the key of a request in progress waits for it. It is rejected if that takes too long.
+// A request with the key of a request in progress waits for it. It is rejected if the wait takes
+// too long.
 func TestConcurrentRetryWaits(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio

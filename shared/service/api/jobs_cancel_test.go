@@ -34,7 +34,7 @@ func (w *world) wantCancelled(a answer) {
 	}
 }
 
-// A cancelled pending job no longer counts towards the account's limit.
+// A cancelled pending job no longer counts toward the account's limit.
 func TestPendingJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	id := w.submit(studio)

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// events reads the events of a job until the test ends.
 type events struct {
 	t        *testing.T
 	response *http.Response
@@ -133,7 +132,7 @@ func TestEventsShowEveryChange(t *testing.T) {
 	e.end()
 }
 
-// An event shows the job as GET does.
+// An event shows the job in the same form as GET.
 func TestEventShowsTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -164,7 +163,7 @@ func TestEventsResumeAfterDroppedConnection(t *testing.T) {
 	e.end()
 }
 
-// Cancelling a job ends its streams. So does its deadline.
+// Cancelling a job ends its streams. So does reaching its deadline.
 func TestEventsEndWithTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	cancelled, overdue := w.submit(studio), w.submit(studio)

@@ -26,7 +26,7 @@ func (w *world) jobPage(key, query string) (page jobPage) {
 	return page
 }
 
-// jobIDs returns the ids of all jobs of a query. It reads page by page.
+// jobIDs returns the ids of all jobs that match a query. It reads page by page.
 func (w *world) jobIDs(key, query string) []string {
 	w.t.Helper()
 	ids, cursor := []string{}, ""
@@ -44,7 +44,7 @@ func (w *world) jobIDs(key, query string) []string {
 	return nil
 }
 
-// The list shows an account's jobs like GET, newest first.
+// The list shows an account's jobs as GET does, newest first.
 func TestJobListIsFilteredAndPaged(t *testing.T) {
 	w := newWorld(t, setup{})
 	if got := w.jobIDs(studio, "limit=1"); len(got) != 0 {

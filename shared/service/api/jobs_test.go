@@ -194,7 +194,7 @@ func (starvedStore) Open(context.Context, string, int64, int64) (io.ReadCloser, 
 	return nil, &fs.PathError{Op: "open", Path: "blob", Err: syscall.EMFILE}
 }
 
-// If the machine lacks a resource, the error must not blame the file.
+// If the machine lacks a resource, the error must not say that the file is at fault.
 func TestLackOfResourcesIsReported(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return starvedStore{s} }})
 	a := w.post("gen-2.5", studio, upload("data", clip(t)))

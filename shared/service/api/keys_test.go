@@ -107,8 +107,8 @@ func TestKeyRequestIsValidated(t *testing.T) {
 	golden(t, "keys", outcomes)
 }
 
-// A key that an admin created has the limits of the admin's tier. The list shows everything except the
-// secret, which is not stored.
+// A key created by an admin has the limits of the admin's tier. The list shows everything except
+// the secret, which is not stored.
 func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
@@ -232,8 +232,8 @@ func TestLimitedKeySeesOnlyItsModels(t *testing.T) {
 	}
 }
 
-// A limited admin key cannot create a key with a longer lifetime or more rights. Fields that the request
-// omits are copied from the admin key.
+// A limited admin key cannot create a key with a longer lifetime or more permissions. Fields that
+// the request omits are copied from the admin key.
 func TestLimitedAdminCannotExtendRights(t *testing.T) {
 	w := newWorld(t, setup{})
 	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)
@@ -292,7 +292,8 @@ func TestLimitedAdminCannotRevokeStrongerKey(t *testing.T) {
 	}
 }
 
-// An admin key cannot revoke itself or another account's keys. After its revocation it has no rights.
+// An admin key cannot revoke itself or another account's keys. After its revocation, it has no
+// permissions.
 func TestAdminCannotRevokeItself(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second, foreign := w.newAdmin("studio"), w.newAdmin("studio"), w.newAdmin("rival")
@@ -324,7 +325,7 @@ func TestAdminCannotRevokeItself(t *testing.T) {
 	}
 }
 
-// Revoked keys do not count towards the limit.
+// Revoked keys do not count toward the limit.
 func TestNumberOfKeysIsLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

@@ -45,7 +45,7 @@ func TestModelNamesAreResolved(t *testing.T) {
 		outcomes = append(outcomes, outcome{c.says, a.status, []any{json.RawMessage(a.body)}})
 	}
 	golden(t, "resolve", outcomes)
-	// A list with thousands of problems causes only one problem.
+	// A list with thousands of problems is reported as only one problem.
 	for items, message := range map[int]string{
 		5_001: "The list has 5001 items; the maximum is 1000.", 100_001: "The body has more than 10000 values.",
 	} {

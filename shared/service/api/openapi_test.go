@@ -23,10 +23,9 @@ type described struct {
 	Paths   map[string]methods
 }
 
-// methods holds the operations of a path by method.
 type methods map[string]operation
 
-// UnmarshalJSON skips the servers of the gateway's paths, which are not operations.
+// UnmarshalJSON skips the servers in the gateway's paths, which are not operations.
 func (m *methods) UnmarshalJSON(text []byte) error {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -56,7 +55,7 @@ type operation struct {
 		Content map[string]struct{ Schema formSchema }
 	}
 	Responses map[string]json.RawMessage
-	// elsewhere marks operations of the gateway.
+	// elsewhere marks the gateway's operations.
 	elsewhere bool
 }
 
@@ -109,8 +108,8 @@ func pathOf(paths map[string]methods, pattern string) string {
 	return ""
 }
 
-// The document describes all routes and no others: with their credentials, the errors that follow from their
-// definition, and the header fields of counted calls.
+// The document describes all routes and no others. It includes their credentials, the errors that
+// follow from their definition, and the header fields for counted calls.
 func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	known := family(t, "gen")
 	s := bareService(t, known)

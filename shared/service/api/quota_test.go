@@ -45,7 +45,7 @@ func TestQuotaCountsSessions(t *testing.T) {
 	w.quota(studio, `{"limit":3,"active":1,"remaining":2}`)
 }
 
-// If the tier's limit was lowered below the open sessions, 0 remain.
+// If the tier's limit is lowered below the number of open sessions, 0 remain.
 func TestQuotaIsNeverNegative(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.openSessions("studio", 5)

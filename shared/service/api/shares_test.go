@@ -153,7 +153,7 @@ func TestClientTokenCannotShare(t *testing.T) {
 	}
 }
 
-// A link uses the address at which the client reaches the service, including the path of a proxy.
+// A link uses the address at which the client reaches the service, including a proxy's path.
 func TestShareURLIncludesProxyPrefix(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

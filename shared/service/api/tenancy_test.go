@@ -14,9 +14,9 @@ import (
 // tenancy is an account with one resource of each kind, and another account that tries to access them.
 type tenancy struct {
 	*world
-	// All belong to the account studio: pending and completed are jobs, stored is a file, picture is
-	// a file with a thumbnail, key is the id of a key, announced is the signed URL of a pending
-	// file.
+	// All of these belong to the account studio: pending and completed are jobs, stored is a file,
+	// picture is a file with a thumbnail, key is the id of a key, announced is the signed URL of a
+	// pending file.
 	pending, completed, stored, picture, md5, key, announced string
 	checks                                                   int
 }
@@ -166,7 +166,7 @@ func TestAccountsAreIsolatedInLists(t *testing.T) {
 		y.answered("the studio's cursor of "+path+", with a limit", y.get(path+"?limit=1000&cursor="+page.NextCursor, rival),
 			422)
 	}
-	// A form cannot reference a file of another account.
+	// A form cannot reference another account's file.
 	for _, field := range []string{"data", "reference_image", "reference_image.0"} {
 		a := y.post("gen-2.1", rival, upload("data", clip(t)), text("prompt", "x"), part{field, "", y.stored})
 		y.checks++

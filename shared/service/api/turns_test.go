@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// named is a store in which each blob contains its name.
 type named struct{ blob.Store }
 
 func (named) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, error) {
@@ -60,8 +59,9 @@ func (v slow) Verify(_ context.Context, file *os.File) (origin.Report, error) {
 	return origin.Report{State: origin.None}, err
 }
 
-// One account whose files take long to verify does not delay other accounts. Two such accounts delay a third
-// by only one file, however many requests they send. A request that waits too long gets a Retry-After.
+// An account whose files take long to verify does not delay other accounts. Two such accounts delay
+// a third account by only one file, however many requests they send. A request that waits too long
+// gets a Retry-After.
 func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := slow{make(chan string), make(chan string)}
@@ -92,7 +92,7 @@ func TestAccountsTakeTurnsForThumbnails(t *testing.T) {
 	})
 }
 
-// takeTurns sends requests of several accounts for files that take until the test ends them.
+// takeTurns sends several accounts' requests for files that block until the test releases them.
 func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
 	t.Helper()
 	refused := make(chan error, 8)

@@ -196,8 +196,8 @@ func TestUploadsInProgressAreLimited(t *testing.T) {
 	}
 }
 
-// If an account fills the server with slow uploads, an account with fewer uploads displaces them until both
-// have the same number.
+// If an account fills the server with slow uploads, another account's uploads displace them until
+// both accounts have the same number.
 func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 64, allUploads: 16})
@@ -255,7 +255,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 			t.Errorf("a third: %d %s", a.status, a.body)
 		}
 	}
-	// Announced files reserve little until their bytes arrive.
+	// Announced files reserve little space until their bytes arrive.
 	w.keep(studio, strings.Repeat("x", 2_000_000))
 	w.announced(w.announceHuge(rival))
 	w.pass(file.SignedTime - time.Minute)
@@ -270,7 +270,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	u.conn.Close()
 }
 
-// An upload is rejected with the reason if its credential ends while the bytes arrive.
+// An upload is rejected with the reason if its credential becomes invalid while the bytes arrive.
 func TestUploadEndsWithItsCredential(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		for ends, end := range map[string]func(w *world){

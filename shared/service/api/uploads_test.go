@@ -58,7 +58,7 @@ func (w *world) put(signed string, body io.Reader) answer {
 	return w.request(http.MethodPut, strings.TrimPrefix(signed, w.url), "", body)
 }
 
-// isUnknown asserts that no route of the client returns the file.
+// isUnknown asserts that no client route returns the file.
 func (w *world) isUnknown(key string, r reference) {
 	w.t.Helper()
 	for _, path := range []string{"/v1/files/" + r.ID, "/v1/files/by-md5/" + r.MD5} {
@@ -271,7 +271,7 @@ func TestSignedURLSurvivesConcurrentUploads(t *testing.T) {
 	})
 }
 
-// The response reports all problems of an announcement.
+// The response reports all problems in an announcement.
 func TestAnnouncementsAreValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	hash := strings.Repeat("0123456789abcdef", 2)
@@ -337,7 +337,7 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 	}
 	w.nothingStays()
 
-	// A proxy that ends TLS sets X-Forwarded-Proto.
+	// A proxy that terminates TLS sets X-Forwarded-Proto.
 	body := with("", nil)
 	a := w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: application/json; charset=utf-8",
 		"X-Forwarded-Proto: https")

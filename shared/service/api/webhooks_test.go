@@ -15,7 +15,7 @@ import (
 
 const hook = "https://example.com/hook"
 
-// Every job's form accepts a webhook, multipart or urlencoded. A synchronous call does not.
+// Every job's form accepts a webhook, whether multipart or urlencoded. A synchronous call does not.
 func TestJobAcceptsWebhook(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, model := range []string{"gen-restyle-2", "gen-2.5", "gen-vton-latest", "gen-clip"} {
@@ -37,8 +37,8 @@ func TestJobAcceptsWebhook(t *testing.T) {
 	}
 }
 
-// Problems of a webhook URL are reported with the others in the order of the fields. The request leaves
-// nothing behind.
+// Problems with a webhook URL are reported with the others, in the order of the fields. The request
+// leaves nothing behind.
 func TestInvalidWebhookURLIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := "https://example.com/" + strings.Repeat("a", 2029)
@@ -117,7 +117,7 @@ func TestWebhookSecretIsPerAccount(t *testing.T) {
 	}
 }
 
-// The log shows only the status of a response.
+// The log shows only a response's status.
 func TestWebhookLogShowsAttempts(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("webhook_url", hook)))

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/batch"
 )
 
-// restart works on batches until a call is made. Then the process dies or shuts down.
+// restart works on batches until a call is made. At that call, the process dies or shuts down.
 func (w *world) restart(dies bool) {
 	before, _ := w.calls()
 	stop := w.run()
@@ -16,8 +16,8 @@ func (w *world) restart(dies bool) {
 	w.runner = w.newRunner()
 }
 
-// A batch during which the process dies repeatedly fails. One that is interrupted by shutdowns does
-// not.
+// A batch fails if the process dies repeatedly while working on it. A batch that is interrupted by
+// shutdowns does not fail.
 func TestBatchThatCrashesTheProcessFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A batch adapts to the number of concurrent calls that are accepted, and waits if none is.
+// A batch adapts to the number of concurrent calls that are accepted. It waits if none are.
 func TestPaceFollowsRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace(4)

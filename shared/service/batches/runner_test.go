@@ -267,7 +267,7 @@ func TestInvalidBatchesAreRejected(t *testing.T) {
 	}
 }
 
-// A cancelled batch ends with a result for every call. Running calls continue.
+// A cancelled batch ends with a result for every call. Running calls finish.
 func TestCancelledBatchHasAllResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -303,7 +303,8 @@ func TestCancelledBatchHasAllResults(t *testing.T) {
 	}
 }
 
-// An expired batch ends with the results so far, even if no runner worked on it when it expired.
+// An expired batch ends with the results obtained so far, even if no runner worked on it when it
+// expired.
 func TestExpiredBatchKeepsItsResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -499,8 +500,8 @@ func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	}
 }
 
-// callMiB limits long lines in calls in these tests to a sixteenth of the default, so that long
-// lines are short and cheap.
+// callMiB is the memory for long lines in calls, in MiB. It is a sixteenth of the default, so that
+// long lines are short and cheap in these tests.
 const callMiB = 4
 
 // longLine is a line with a body of the given size in sixteenths of a MiB that ends in n.
@@ -509,7 +510,7 @@ func longLine(n, sixteenths int) string {
 	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
 }
 
-// Only few of many long lines are in memory, and none of a waiting call.
+// Of many long lines, only a few are in memory, and no line of a waiting call is.
 func TestLongLinesUseLimitedMemory(t *testing.T) {
 	const accounts, length, fit = 6, 19, 3
 	w := newWorld(t)

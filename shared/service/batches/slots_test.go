@@ -39,8 +39,8 @@ func (s *slots) poll(all []batch.Batch) map[string]int {
 	return held
 }
 
-// Slots are divided evenly, whatever the order of arrival. If there are more accounts than slots,
-// accounts take turns.
+// Slots are divided evenly, regardless of the order of arrival. If there are more accounts than
+// slots, accounts take turns.
 func TestSlotsAreSharedEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots()

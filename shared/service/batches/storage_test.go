@@ -26,8 +26,8 @@ var (
 
 const quota = 40_000
 
-// counted returns the bytes that count towards an account's storage. It searches for the largest
-// reservation that still fits.
+// counted returns the number of bytes that count toward an account's storage. It searches for the
+// largest reservation that still fits.
 func (w *world) counted(account string) int64 {
 	w.Helper()
 	const far = int64(1) << 40
@@ -77,7 +77,7 @@ func (w *world) onDisk() (bytes int64) {
 	return bytes
 }
 
-// An account cannot exceed its storage by deleting the files of its batches.
+// An account cannot exceed its storage by deleting its batches' files.
 func TestBatchesCountTowardsStorage(t *testing.T) {
 	w := newWorld(t)
 	var made []batch.Batch

@@ -85,7 +85,7 @@ func TestLateResultsAreDropped(t *testing.T) {
 	}
 }
 
-// Work on a batch stops after its time and later continues from there. An interrupted call is
+// Work on a batch stops when its time is up and later continues from there. An interrupted call is
 // repeated.
 func TestWorkStopsAndContinues(t *testing.T) {
 	t.Parallel()

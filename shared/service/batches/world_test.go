@@ -33,7 +33,6 @@ import (
 
 const endpoint = "/v1/chat/completions"
 
-// world is a runner's environment with a real database and folder.
 type world struct {
 	*testing.T
 	db *sqlite.DB
@@ -183,7 +182,6 @@ func answered(account, key, body string) gateway.BatchResponse {
 	}}}
 }
 
-// set sets the function that responds to calls.
 func (w *world) set(answer func(ctx context.Context, body string) gateway.BatchResponse) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,7 +257,6 @@ func (w *world) eventually(what string, holds func() bool) {
 	patience.Until(w, what, holds)
 }
 
-// reaches waits until a batch has the status.
 func (w *world) reaches(b batch.Batch, want batch.Status) batch.Batch {
 	w.Helper()
 	var now batch.Batch

@@ -62,7 +62,7 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	}
 }
 
-// limitedKey creates a key of the account studio. change sets its limits.
+// limitedKey creates a key for the account studio. change sets its limits.
 func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 	w.t.Helper()
 	secret, err := credential.NewSecret(rand.Reader)
@@ -120,7 +120,7 @@ func TestEveryRouteChecksKeyLimits(t *testing.T) {
 	}
 }
 
-// A key that is limited to models can list and call only those.
+// A key that is limited to models can list and call only those models.
 func TestLimitedKeyUsesOnlyItsModels(t *testing.T) {
 	w := newWorld(t, setup{rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, fallbacks: [small], upstreams: [{url: "http://127.0.0.1:1"}]}

@@ -60,8 +60,8 @@ func TestConversationsStayWithAServer(t *testing.T) {
 		t.Fatal("no server was called")
 		return 0
 	}
-	// The servers' ports differ in each run, so the distribution of conversations is random. With
-	// 72 conversations, the chance that one of four servers gets none is 1 in 200 million.
+	// The servers' ports differ on each run, so the distribution of conversations is random. With 72
+	// conversations, the chance that one of four servers gets none is 1 in 200 million.
 	const talks = 72
 	for talk := range talks {
 		home[talk] = place(one, turn(talk, 0))

@@ -128,7 +128,7 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// The error for an upstream's error has the contract's format and a limited length.
+// The error that reports an upstream's error has the contract's format and a limited length.
 func FuzzRefusal(f *testing.F) {
 	f.Add(429, "5", "", []byte(`{"error":{"message":"slow","param":"x","code":"y"}}`))
 	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))

@@ -11,8 +11,6 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Tests upstream responses, the responses to callers (docs/contract/gateway.md#answers), and the
-// metered usage.
 func TestResponsesAreCompletedAndMetered(t *testing.T) {
 	const details = `"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
 	for _, c := range []struct {
@@ -109,7 +107,6 @@ func TestTextCompletionsAreForwarded(t *testing.T) {
 	}
 }
 
-// Tests upstreams' error responses and the errors for callers.
 func TestUpstreamErrorsAreConverted(t *testing.T) {
 	const failed = `{"error":{"message":"The model server failed.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
@@ -177,7 +174,7 @@ func TestUpstreamErrorsAreConverted(t *testing.T) {
 	}
 }
 
-// The log never contains text of a prompt or a completion.
+// The log never contains text from a prompt or a completion.
 func TestLogContainsNoPromptText(t *testing.T) {
 	u := newUpstream(t, always(200, strings.ReplaceAll(whole, "hello there", "private answer")))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -224,7 +221,7 @@ func TestLongTextsAreEstimated(t *testing.T) {
 	}
 }
 
-// A prompt that begins with spaces, and text in any part of a message, is estimated.
+// A prompt that begins with spaces is estimated, and so is text in any part of a message.
 func TestEstimatesCannotBeEvaded(t *testing.T) {
 	const words = 40_000 // of 8 bytes
 	u := newUpstream(t, always(200, strings.Replace(whole[:strings.Index(whole, `,"usage"`)]+"}", `"content":"hello there"`,

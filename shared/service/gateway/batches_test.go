@@ -77,7 +77,6 @@ func (w *world) upload(content []byte, fields ...string) answer {
 	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/files", studio, bytes.NewReader(body), "Content-Type: "+kind))
 }
 
-// object parses the JSON of a response.
 func (a answer) object(t *testing.T) map[string]any {
 	t.Helper()
 	var object map[string]any
@@ -171,7 +170,7 @@ func TestFileListsArePaged(t *testing.T) {
 	}
 }
 
-// A key that is limited to models sees and cancels only batches of these models
+// A key that is limited to models sees and cancels only batches for these models
 // (docs/contract/batches.md#calls).
 func TestLimitedKeySeesOnlyItsBatches(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
@@ -275,7 +274,7 @@ func TestBatchCallHasBatchPrice(t *testing.T) {
 }
 
 // A live call takes the slot of a batch call, which is abandoned and not billed. A batch call takes
-// no slot that a live call has or waits for.
+// no slot that a live call uses or waits for.
 func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -370,7 +369,7 @@ func TestBatchCallsLeaveSlotsFree(t *testing.T) {
 	}
 }
 
-// Batch calls leave half of the tier's rates to live calls.
+// Batch calls leave half of the tier's rates for live calls.
 func TestBatchCallsLeaveHalfOfRates(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{InferenceRequestsPerMinute: 4}})
@@ -395,7 +394,7 @@ func TestBatchCallsLeaveHalfOfRates(t *testing.T) {
 	}
 }
 
-// Batch calls take no memory from live calls. Their bodies do not count towards the account's half.
+// Batch calls take no memory from live calls. Their bodies do not count toward the account's half.
 // The memory of a translation is released if a live call needs it.
 func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	entered, open := make(chan bool, 16), make(chan bool)
@@ -438,7 +437,7 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	patience.Receive(t, "entered", entered)
 	second := line(catalog.Messages, half)
 	patience.Receive(t, "entered", entered)
-	// They have 60 of the 64 MiB.
+	// The batch calls hold 60 of the 64 MiB.
 	if got := patience.Receive(t, "a response", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
 		got.RetryAfter == 0 {
 		t.Errorf("over a quarter: %d %s", got.Status, got.Body)
@@ -450,7 +449,7 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 		}
 	}
 	defer w.hold(third, filler, 4).conn.Close()
-	// The live call needs the memory of either.
+	// The live call needs the memory of either batch call.
 	var got gateway.BatchResponse
 	select {
 	case got = <-first:

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// unending is a request whose body is sent except for its end.
+// unending is a request whose body is sent, except for its end.
 type unending struct {
 	conn   net.Conn
 	status chan int // of the response; 0 if the connection ended without one
@@ -120,7 +120,7 @@ func TestUnfinishedBodiesUseLimitedMemory(t *testing.T) {
 	}
 }
 
-// Two accounts with as much memory as they get leave enough for a third account.
+// Two accounts that hold as much memory as they can get leave enough for a third account.
 func TestBodiesOfTwoAccountsLeaveMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: time.Millisecond})
 	for _, account := range []string{"studio", "rival"} {
@@ -176,8 +176,8 @@ func TestLeavingCallerStopsWaitingForMemory(t *testing.T) {
 	}
 }
 
-// An upstream that delays large responses holds a limited part of the gateway's memory, and calls
-// of other accounts continue.
+// An upstream that delays large responses holds only a limited part of the gateway's memory, and
+// other accounts' calls continue.
 func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 	const answers = 24
 	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["
@@ -196,8 +196,8 @@ func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 			statuses <- w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))).status
 		}()
 	}
-	// Half of the budget, 128 MiB, holds at most eight such responses. If the limit fails, all of
-	// them are held: 384 MiB.
+	// Half of the budget, 128 MiB, holds at most eight such responses. If the limit did not work, all
+	// of them would be held: 384 MiB.
 	timeout := time.After(patience.Max)
 	for i := range answers - 8 {
 		select {

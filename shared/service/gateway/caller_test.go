@@ -26,7 +26,6 @@ import (
 // token creates a client token of the studio's key.
 func (w *world) token(scope credential.Scope) string { return w.issue(scope).Secret }
 
-// issue creates a client token of the studio's key.
 func (w *world) issue(scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	key, err := keys.FindKey(w.t.Context(), credential.HashOf(studio))
@@ -180,7 +179,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Incomplete bodies are not logged as failures of the gateway.
+// Incomplete bodies are not logged as gateway failures.
 func TestIncompleteBodiesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		sent string
@@ -394,7 +393,7 @@ func TestModelsAreListed(t *testing.T) {
 	}
 }
 
-// Reading the usage counts against the account's request rate, as lists do.
+// Reading the usage counts against the account's request rate, as reading lists does.
 func TestUsageIsLimited(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{RequestsPerSecond: 1, Burst: 2}})

@@ -25,7 +25,7 @@ func keyOfStudio(t *testing.T) string {
 	return key.ID
 }
 
-// On every path of a call the response has the cost, and the usage adds it up.
+// Whatever path a call takes, its response contains the cost, and the usage adds the costs up.
 func TestCostIsReportedAndMetered(t *testing.T) {
 	t.Parallel()
 	closed := strings.Replace(whole, `"usage":{`, `"usage":{"cost":99,`, 1)

@@ -18,7 +18,7 @@ func (w *world) post(path, body string, fields ...string) answer {
 	return w.do(w.request(w.t.Context(), http.MethodPost, path, studio, strings.NewReader(body), fields...))
 }
 
-// withoutID replaces the request's id, which is part of the ids in the response.
+// withoutID replaces the request's id, which is part of the response's ids.
 func (a answer) withoutID() string {
 	return strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), "ID")
 }
@@ -104,7 +104,6 @@ func TestNativeRoutesAreForwarded(t *testing.T) {
 	}
 }
 
-// typed returns the bytes of a stream of typed events.
 func typed(data ...string) string {
 	var b strings.Builder
 	for _, d := range data {
@@ -117,7 +116,6 @@ func typed(data ...string) string {
 	return b.String()
 }
 
-// writing responds with these bytes as a stream.
 func writing(text string) func(*call) {
 	return func(c *call) {
 		c.stream()

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// discoveredRow is a model on the servers of a name's SRV records. addressedRow is a model on
-	// the servers at a name's addresses.
+	// discoveredRow is a model on the servers in a name's SRV records. addressedRow is a model on the
+	// servers at a name's addresses.
 	discoveredRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.fleet.localhost", model: weights}]}
 `
@@ -46,15 +46,14 @@ func (z zone) add(target string, port uint16, addresses ...netip.Addr) {
 		dnsmessage.SRVResource{Weight: 1, Port: port, Target: dnsmessage.MustNewName(target + ".")})
 }
 
-// addressed is a zone with addresses of a name.
+// addressed is a zone with addresses for a name.
 func addressed(addresses ...netip.Addr) zone {
 	return zone{addresses: map[string][]netip.Addr{fleetName: addresses}}
 }
 
-// replicas returns the current number of servers behind the name.
 func (w *world) replicas() int { return w.gateway.Health()[0].Replicas }
 
-// changes returns the number of changes of the servers behind a name.
+// changes returns how often the servers behind a name have changed.
 func (w *world) changes() int {
 	return strings.Count(w.log.String(), "the servers behind a name changed")
 }
@@ -106,8 +105,8 @@ func relaying(t *testing.T) (server *modelServer, open chan struct{}) {
 	return server, open
 }
 
-// While the answers of a real name server change, fail or are late, running streams continue to
-// their end, and every call finds a server.
+// While a real name server's answers change, fail or are late, running streams continue to their
+// end, and every call finds a server.
 func TestStreamsSurviveNameChanges(t *testing.T) {
 	known := newNameServer(t)
 	var servers []*modelServer
@@ -196,8 +195,8 @@ func everywhere(t *testing.T) net.Listener {
 	return listener
 }
 
-// A name with hundreds of addresses is answered over TCP. 256 of them are used, always the same
-// ones, and removed addresses get no calls.
+// A query for a name with hundreds of addresses is answered over TCP. Of these, always the same 256
+// are used, and removed addresses get no calls.
 func TestNumberOfAddressesIsLimited(t *testing.T) {
 	listener := everywhere(t)
 	var mu sync.Mutex
@@ -290,7 +289,7 @@ func TestNamesAreLookedUpRegularly(t *testing.T) {
 	}
 }
 
-// Calls wait for the first answer about a name, and fail without one. Aliases are followed.
+// Calls wait for the first answer about a name and fail if there is none. Aliases are followed.
 func TestCallsWaitForFirstLookup(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	at := netip.MustParseAddrPort(server.listener.Addr().String())

@@ -78,7 +78,7 @@ type silent struct{}
 
 func (silent) Read([]byte) (int, error) { return 0, nil }
 
-// The result does not depend on where the transport splits a stream.
+// The result does not depend on where the transport splits the stream.
 func FuzzEvents(f *testing.F) {
 	f.Add("data: a\r\n\r\ndata: b\rdata: c\n\n: x\n\nevent: e\ndata: d", 3)
 	f.Add("\ufeffdata: é\n\n\n\r\n\rdata", 1)

@@ -9,7 +9,7 @@ func (g *Gateway) BodiesWaiting() int {
 	return g.bodies.waiting
 }
 
-// HoldBody holds memory as a body of an account does, and reports whether the account got it.
+// HoldBody holds memory as an account's body does, and reports whether the account got it.
 func (g *Gateway) HoldBody(account string, bytes int64) bool {
 	r := &reservation{memory: g.bodies, account: account}
 	return r.acquire(context.Background(), bytes) == nil

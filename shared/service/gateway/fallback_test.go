@@ -21,8 +21,8 @@ const chain = `
 const context400 = `{"error":{"message":"This model's maximum context length is 1000 tokens.","code":400}}`
 
 // If all servers of a row are down or full, or the prompt is too long for it, the call goes to the
-// next row. The response has the requested model name, a header has the serving row, and that row
-// is metered.
+// next row. The response contains the requested model name, a header names the serving row, and
+// that row is metered.
 func TestCallsFallBackToOtherRows(t *testing.T) {
 	long := strings.Replace(plain, "one two", strings.Repeat("word ", 60_000), 1)
 	for _, c := range []struct {

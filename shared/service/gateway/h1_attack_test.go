@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// scripted serves every connection with the function, which receives the number of the connection,
+// scripted serves every connection with the given function, which receives the connection's number,
 // starting at 1.
 func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *modelServer,
 	connections *atomic.Int64) {
@@ -194,7 +194,7 @@ func TestKeyWithLineBreakIsNotSent(t *testing.T) {
 	}
 }
 
-// While callers connect and disconnect on kept connections, each gets its own response.
+// While callers connect and disconnect on kept connections, each caller gets its own response.
 func TestEveryCallerGetsItsOwnResponse(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ User string }

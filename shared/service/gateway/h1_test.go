@@ -15,7 +15,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// keeping serves every connection with these responses in order, and closes it after the last one.
+// keeping serves every connection with the given responses in order, and closes it after the last
+// one.
 func keeping(t *testing.T, answers ...string) (u *modelServer, connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,8 +69,8 @@ func inChunks(body, trailer string) string {
 		len(body), body, trailer)
 }
 
-// A connection serves one call after another, whatever their responses. If the server has closed it
-// in between, no call fails.
+// A connection serves one call after another, whatever their responses. If the server closes the
+// connection between calls, no call fails.
 func TestConnectionsAreReused(t *testing.T) {
 	stream := eventStream(chunk("one"), last, used, done)
 	u, connections := keeping(t,
@@ -92,7 +93,6 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// Tests valid and invalid HTTP responses of an upstream.
 func TestInvalidHTTPIsRejected(t *testing.T) {
 	long, far := strings.Repeat("x", 10_000), strings.Repeat(" ", 5000)
 	for name, c := range map[string]struct {
@@ -215,8 +215,8 @@ func TestEarlyResponseToLargeRequestIsUsed(t *testing.T) {
 	}
 }
 
-// If a caller disconnects while its large request is written, its buffer is no longer used, and the
-// connection to the slow server is closed.
+// If a caller disconnects while its large request is being written, its buffer is no longer used,
+// and the connection to the slow server is closed.
 func TestLeavingCallerStopsLargeRequest(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -86,7 +86,7 @@ func replaced(t *testing.T, body string, yield func(string)) {
 	walk(tree, nil)
 }
 
-// If a value of a request has another type, the call is served or rejected in the dialect's format.
+// If a value in a request has another type, the call is served or rejected in the dialect's format.
 // An upstream that supports only chat gets only chat requests.
 func TestWrongTypesAreRejected(t *testing.T) {
 	for path, rich := range richRequests {
@@ -126,7 +126,6 @@ func TestWrongTypesAreRejected(t *testing.T) {
 	}
 }
 
-// Tests requests that are expensive or ambiguous.
 func TestHostileDialectRequestsAreRejected(t *testing.T) {
 	u := newUpstream(t, speaking)
 	w := newWorld(t, setup{rows: patientRows, upstreams: []*modelServer{u}})
@@ -170,7 +169,7 @@ func TestHostileDialectRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// A caller of a dialect may disconnect at any point. The upstream call ends, and the tokens
+// A caller that uses a dialect may disconnect at any point. The upstream call ends, and the tokens
 // generated until then are billed.
 func TestLeavingDialectCallerIsBilled(t *testing.T) {
 	for _, made := range dialectCalls() {

@@ -16,7 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// The dialects as upstreams with native support send them.
+// The dialects, as upstreams with native support send them.
 var (
 	inMessages = speech{
 		`{"id":"m","type":"message","role":"assistant","model":"weights","content":[{"type":"text","text":"hello there"}],` +
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// oddChats are streams that are JSON but hardly anything else.
+// oddChats are streams that are JSON but are otherwise nonsense.
 func oddChats() map[string]func(*call) {
 	delta := func(text string) string { return `{"choices":[{"index":0,"delta":` + text + `}]}` }
 	calls := func(text string) string { return delta(`{"tool_calls":` + text + `}`) }
@@ -127,7 +127,7 @@ const dialectRows = `
 `
 
 // patientRows are the same rows with long timeouts, for upstreams that respond. Even a busy machine
-// does not reach them.
+// does not reach the timeouts.
 var patientRows = strings.NewReplacer("300ms", "10m", "200ms", "10m").Replace(dialectRows)
 
 // byPath responds to each route in its own dialect.
@@ -141,10 +141,8 @@ func byPath(answers map[string]func(*call)) func(*call) {
 	}
 }
 
-// speeches maps paths to dialects.
 var speeches = map[string]speech{"/v1/chat/completions": inChat, "/v1/messages": inMessages, "/v1/responses": inResponses}
 
-// speaking sends a correct response in the dialect of the path.
 func speaking(c *call) {
 	s := speeches[c.path]
 	if strings.Contains(c.body, `"stream":true`) {
@@ -154,8 +152,9 @@ func speaking(c *call) {
 	c.json(200, s.whole)
 }
 
-// Whatever an upstream responds to a call in a dialect, in that dialect or in chat, the caller gets
-// a response in the dialect's format and pays for the tokens that it received.
+// Whatever an upstream sends in response to a call in a dialect, whether in that dialect or in
+// chat, the caller gets a response in the dialect's format and pays for the tokens that it
+// received.
 func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 	answers := map[string]map[string]func(*call){}
 	for path, s := range speeches {
@@ -180,7 +179,7 @@ func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 			shown := w.callAll(dialectCalls(), func(c dialectCall, a answer) { checkDialect(t, c, a) })
 			w.checkMetered(t, shown)
 			u.now(speaking)
-			// On a busy machine even a good response may be late and open a breaker.
+			// On a busy machine, even a good response may be late and open a breaker.
 			w.eventually("good responses", func() bool {
 				served := true
 				w.wait(5 * time.Minute)

@@ -193,8 +193,8 @@ func TestCallersSurviveHostileUpstreams(t *testing.T) {
 					checkError(t, a.status, []byte(a.body))
 				}
 			}
-			// The next calls are not affected, except by a breaker. On a busy machine even a good
-			// response may be late.
+			// The next calls are not affected, except by a breaker. On a busy machine, even a good response
+			// may be late.
 			u.now(always(200, whole))
 			w.wait(5 * time.Minute)
 			next := w.chat(plain)
@@ -229,7 +229,6 @@ func checkStream(t *testing.T, a answer) {
 	}
 }
 
-// checkError checks that a body has the error format.
 func checkError(t *testing.T, status int, body []byte) {
 	t.Helper()
 	var refusal struct {

@@ -32,10 +32,10 @@ func (w *world) allocates(path, body string) int {
 	})
 }
 
-// perByte and connection limit the allocations per received byte and per call.
+// perByte and connection are the maximum allocations per received byte and per call, in bytes.
 const perByte, connection = 20, 512 << 10
 
-// Bodies of the cheapest elements use little more memory than their bytes.
+// Bodies that consist of the cheapest elements use little more memory than their size.
 func TestBodiesUseLittleMemory(t *testing.T) {
 	u := newUpstream(t, always(400, `{"error":{"message":"no"}}`))
 	const most = 128 << 10
@@ -77,7 +77,7 @@ func TestBodiesUseLittleMemory(t *testing.T) {
 	}
 }
 
-// The same applies to responses of model servers, complete and streamed.
+// The same applies to complete and streamed responses from model servers.
 func TestResponsesUseLittleMemory(t *testing.T) {
 	const most, event = 512 << 10, 512 << 10
 	pieces := func(most int) map[string]string {
@@ -181,8 +181,8 @@ func TestFormsUseLittleMemory(t *testing.T) {
 	}
 }
 
-// A list whose caller does not read it stays in memory. One account can hold only few of them, each
-// of about a megabyte, and another account is still served.
+// A list that its caller does not read stays in memory. One account can hold only a few such lists,
+// each of about a megabyte, and another account is still served.
 func TestUnreadListsUseLimitedMemory(t *testing.T) {
 	const batches, connections, pageBytes = 100, 60, 1100 << 10
 	w := newWorld(t, setup{batches: true, socketBuffer: 4096})
@@ -239,7 +239,7 @@ func TestUnreadListsUseLimitedMemory(t *testing.T) {
 	}
 }
 
-// The long events of one account's streams hold at most the account's part of the memory. Further
+// The long events of one account's streams hold at most the account's share of the memory. Further
 // calls are rejected, and another account is served.
 func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 	const streams = 48

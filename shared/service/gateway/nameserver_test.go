@@ -18,14 +18,14 @@ type nameServer struct {
 	*net.Resolver
 	mu   sync.Mutex
 	zone zone
-	// asked counts the questions, and overTCP those over TCP.
+	// asked counts the questions; overTCP counts those over TCP.
 	asked, overTCP int
 	gone           sync.WaitGroup
 }
 
 // zone holds the records of a nameServer. Its names have no trailing dot.
 type zone struct {
-	// code is the answer to every question unless it means success.
+	// code is the answer to every question, unless code means success.
 	code dnsmessage.RCode
 	// late delays the answers until it is closed.
 	late <-chan struct{}

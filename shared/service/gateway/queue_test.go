@@ -16,7 +16,7 @@ const narrowRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, queue: {calls: 3, wait: 1m}, upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
 `
 
-// gate is a server that responds to calls one by one when the test permits it.
+// gate is a server that responds to calls one by one, when the test permits it.
 type gate struct {
 	*modelServer
 	entered chan string
@@ -36,7 +36,7 @@ func newGate(t *testing.T) gate {
 	return g
 }
 
-// chatAs posts a chat of an account with the given text.
+// chatAs posts a chat with the given text for an account.
 func (w *world) chatAs(ctx context.Context, key, text string) <-chan answer {
 	answers := make(chan answer, 1)
 	body := strings.Replace(plain, "one two", text, 1)
@@ -54,7 +54,7 @@ func (w *world) queued(n int) {
 }
 
 // Calls wait while all upstreams are full. Accounts take turns. An account with many waiting calls
-// loses a place to one with few. Callers that disconnect are removed.
+// loses a place to an account with few. Callers that disconnect are removed.
 func TestQueuedAccountsTakeTurns(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -111,8 +111,8 @@ func TestQueuedAccountsTakeTurns(t *testing.T) {
 	}
 }
 
-// One account's calls leave the last slot to other accounts, with and without a queue. Further calls
-// of the account wait although that slot is free.
+// One account's calls leave the last slot to other accounts, with and without a queue. Further
+// calls from the account wait even though that slot is free.
 func TestAccountLeavesSlotToOthers(t *testing.T) {
 	for _, queue := range []string{"queue: {calls: 3, wait: 1m}, ", ""} {
 		g := newGate(t)
@@ -142,8 +142,8 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 	}
 }
 
-// While two accounts hold all places and have calls in the queue, the call of a third one waits for one
-// call of each of them.
+// While two accounts hold all places and have calls in the queue, a third account's call waits for
+// one call from each of them.
 func TestThirdAccountGetsItsTurn(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 9", 1)
@@ -168,8 +168,8 @@ func TestThirdAccountGetsItsTurn(t *testing.T) {
 	}
 }
 
-// A call does not wait longer than the row permits, past a shutdown, or for a server that is down.
-// If the row's limit is raised, waiting calls start.
+// A call does not wait for longer than the row permits, past a shutdown, or for a server that is
+// down. If the row's limit is raised, waiting calls start.
 func TestQueueWaitIsLimited(t *testing.T) {
 	t.Run("after its time", func(t *testing.T) {
 		t.Parallel()
@@ -322,7 +322,7 @@ func TestQueuedCallWaitsForBusyServer(t *testing.T) {
 	}
 }
 
-// Calls of a full row wait before they fall back to another row.
+// Calls for a full row wait before they fall back to another row.
 func TestQueueIsUsedBeforeFallbacks(t *testing.T) {
 	rows := strings.Replace(narrowRow, "wait: 1m}", "wait: 20ms}, fallbacks: [other]", 1) +
 		"  - {id: other, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: second, url: URL1}]}\n"

@@ -46,7 +46,6 @@ func (n *names) LookupSRV(context.Context, string, string, string) (string, []*n
 	return "", slices.Clone(n.records), n.err
 }
 
-// set changes the answers.
 func (n *names) set(err error, servers ...*modelServer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,7 +96,7 @@ func TestUnreachableReplicaIsReplaced(t *testing.T) {
 	})
 }
 
-// Unsafe addresses of a name are skipped. A name without other addresses is an unavailable model
+// A name's unsafe addresses are skipped. A name that has no other addresses is an unavailable model
 // server.
 func TestUnsafeAddressesAreNotCalled(t *testing.T) {
 	server := newUpstream(t, always(200, whole))

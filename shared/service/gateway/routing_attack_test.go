@@ -69,8 +69,8 @@ func TestKeepAlivePreventsFallback(t *testing.T) {
 	}
 }
 
-// A call is clamped for the row that serves it. Bytes that name models in odd ways neither reach a
-// server nor break the request.
+// A call's limits are clamped to those of the row that serves it. Bytes that name models in odd
+// ways neither reach a server nor break the request.
 func TestFallbackRowLimitsRequest(t *testing.T) {
 	down, second := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, second, down}, tier: credential.Tier{MaxTokens: 90}})

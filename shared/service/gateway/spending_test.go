@@ -20,7 +20,7 @@ import (
 
 var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
 
-// openBudgets returns the budgets of a single machine, with a daily limit in billionths.
+// openBudgets returns budgets on a single machine, with a daily limit in billionths.
 func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
@@ -58,7 +58,6 @@ func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() 
 	return k, stop
 }
 
-// usedOf returns the usage of the account's budget on the day.
 func usedOf(t testing.TB, store budget.Store, day time.Time) int64 {
 	t.Helper()
 	used, err := store.Used(t.Context(), []budget.Counter{budget.Budget{ID: daily}.Counter(day)})
@@ -66,7 +65,6 @@ func usedOf(t testing.TB, store budget.Store, day time.Time) int64 {
 	return used[0]
 }
 
-// spent returns the metered cost of all calls.
 func (w *world) spent() (cost int64) {
 	w.meter.mu.Lock()
 	defer w.meter.mu.Unlock()
@@ -129,7 +127,7 @@ func TestBudgetsAreSettled(t *testing.T) {
 		<-c.left
 	}
 	noUsage := strings.Replace(whole, `"usage":{`, `"us":{`, 1)
-	// Pictures may have any size, so the entire context is reserved.
+	// Images may have any size, so the entire context is reserved.
 	picture := `{"model":"small","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://e/p"}}]}]}`
 	seen := strings.Replace(whole, `"prompt_tokens":11`, `"prompt_tokens":8000`, 1)
 	for _, c := range []struct {

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// reported is the usage in the chunk "used".
 var reported = usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5}
 
 // counted is the gateway's own count for the prompt "one two" in a chat template, with a reply of n
@@ -38,7 +37,7 @@ const (
 		`"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + noDetails + `}}`
 )
 
-// usualStream is an upstream's stream, and seenUsual the caller's view of it.
+// usualStream is an upstream's stream; seenUsual is the caller's view of it.
 var (
 	usualStream = []string{chunk("hel"), chunk("lo"), last, used, done}
 	seenUsual   = eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
@@ -93,7 +92,6 @@ func runStreams(t *testing.T, cases []streamCase) {
 	}
 }
 
-// Tests streams in every framing of server-sent events that upstreams use.
 func TestStreamsAreForwarded(t *testing.T) {
 	crlf := strings.ReplaceAll(eventStream(usualStream...), "\n", "\r\n")
 	runStreams(t, []streamCase{
@@ -168,7 +166,6 @@ func TestStreamUsageIsMetered(t *testing.T) {
 	})
 }
 
-// Tests streams that break off, fail or never end.
 func TestBrokenStreamsEndWithAnError(t *testing.T) {
 	runStreams(t, []streamCase{
 		{"a truncated stream", func(c *call) { c.stream(); c.write(eventStream(chunk("one"), chunk(" two"))); c.reset() },
@@ -330,7 +327,8 @@ func TestSilentStreamGetsKeepAlives(t *testing.T) {
 }
 
 // A slow reader makes the upstream wait. The gateway reads only as much as fits into its buffers
-// and the sockets' buffers. All are small here except for the socket that the gateway reads.
+// and the sockets' buffers. All buffers are small here, except for that of the socket from which
+// the gateway reads.
 func TestSlowReaderSlowsUpstreamDown(t *testing.T) {
 	const socket = 4 << 10
 	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")

@@ -267,7 +267,7 @@ func TestPausedUpstreamIsAvoided(t *testing.T) {
 	}
 }
 
-// The response of an unavailable upstream is forwarded. After enough of them its breaker opens.
+// An unavailable upstream's response is forwarded. After enough such responses, its breaker opens.
 func TestUnavailableUpstreamOpensBreaker(t *testing.T) {
 	u := newUpstream(t, always(503, `{}`, "Retry-After: 7"))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -379,7 +379,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	call(200, true)
 }
 
-// During a probe no other call is made. If a probe is abandoned, the next one starts.
+// During a probe, no other call is made. If a probe is abandoned, the next one starts.
 func TestBreakerProbesOneAtATime(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -456,7 +456,7 @@ func TestSilentUpstreamTimesOut(t *testing.T) {
 
 // If a connection is not made in time, another upstream gets the call.
 func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
-	// A listener that never accepts holds only few connections and ignores others.
+	// A listener that never accepts holds only a few connections and ignores others.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	must(t, err)
 	defer syscall.Close(socket)
@@ -496,7 +496,7 @@ func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
 	}
 }
 
-// A stream may take longer than the limit for silence within it.
+// A stream may take longer than the timeout for silence within it.
 func TestLongStreamIsNotTimedOut(t *testing.T) {
 	t.Parallel()
 	const pieces, pauses = 22, 20 // the pauses add up to the limit
@@ -521,8 +521,8 @@ func TestLongStreamIsNotTimedOut(t *testing.T) {
 	})
 }
 
-// An upstream gets the rewritten request and its own key, but no header field of the caller, not
-// even the request id.
+// An upstream gets the rewritten request and its own key, but none of the caller's header fields,
+// not even the request id.
 func TestUpstreamGetsOnlyItsOwnHeader(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
@@ -643,7 +643,7 @@ func TestReloadKeepsUpstreamState(t *testing.T) {
 	}
 }
 
-// slow is a store of keys that hangs.
+// slow is a key store that hangs.
 type slow struct {
 	asked   chan string
 	release chan string

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Tests usage reports of upstreams for the prompt "one two" and the reply "hello there". Impossible
+// Tests upstreams' usage reports for the prompt "one two" and the reply "hello there". Impossible
 // reports are neither billed nor shown. The gateway counts instead.
 func TestImpossibleUsageIsReplaced(t *testing.T) {
 	believed := func(cached, reasoning int64) usage.Counts {

@@ -40,8 +40,8 @@ const (
 	third  = "ck_third_key_of_the_tests"
 )
 
-// keys is shared by all worlds. Tests may add tokens but change nothing else. Creating a database
-// for each world would take longer than most tests.
+// keys is shared by all worlds. Tests may add tokens but must not change anything else. Creating a
+// database for each world would take longer than most tests.
 var keys *sqlite.Keys
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -102,7 +102,7 @@ type setup struct {
 type world struct {
 	// batches stores the batch records if the world serves batches.
 	batches batch.Store
-	// stored contains the files of batches, and blobs their bytes.
+	// stored contains the batches' files; blobs contains their bytes.
 	stored   *file.Service
 	blobs    blob.Store
 	t        testing.TB
@@ -141,12 +141,11 @@ const oneRow = `
 `
 
 // longRow is a model that accepts the largest requests. Transferring that many bytes takes minutes
-// on a busy machine, while the upstream is silent or slow to accept.
+// on a busy machine. Meanwhile, the upstream is silent or slow to accept.
 const longRow = `
   - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, timeouts: {connect: 10m, idle: 1h}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// media is the rest of the catalog.
 const media = `
 limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms: {f: {fields: [{name: data, type: video}, {name: resolution, type: choice, values: [720p], default: 720p}]}}
@@ -230,7 +229,6 @@ func (w *world) load(rows string) {
 	w.catalog.Store(known)
 }
 
-// answer is a complete response.
 type answer struct {
 	status  int
 	header  http.Header
@@ -292,7 +290,6 @@ func (w *world) open(ctx context.Context, body string) *http.Response {
 
 var client = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: patience.Max}
 
-// Chats with the model "small".
 const (
 	plain    = `{"model":"small","messages":[{"role":"user","content":"one two"}]}`
 	streamed = `{"model":"small","stream":true,"messages":[{"role":"user","content":"one two"}]}`
@@ -300,7 +297,7 @@ const (
 		`"content":"one two"}]}`
 )
 
-// modelServer is a model server whose responses a test writes.
+// modelServer is a model server whose responses are written by the test.
 type modelServer struct {
 	url      string
 	listener net.Listener
@@ -311,7 +308,6 @@ type modelServer struct {
 	gone     sync.WaitGroup
 }
 
-// received is a request as received by an upstream.
 type received struct {
 	method, path, host, body string
 	header                   http.Header
@@ -381,7 +377,6 @@ func (u *modelServer) serve(conn net.Conn) {
 	answer(c)
 }
 
-// seen returns the requests so far.
 func (u *modelServer) seen() []received {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -404,7 +399,6 @@ func (c *call) json(status int, body string, fields ...string) {
 	fmt.Fprintf(c, "\r\n%s", body)
 }
 
-// stream starts a chunked response. end finishes it.
 func (c *call) stream() {
 	fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 }
@@ -438,7 +432,6 @@ func always(status int, body string, fields ...string) func(*call) {
 	return func(c *call) { c.json(status, body, fields...) }
 }
 
-// chunk returns a chunk of a chat with a piece of content.
 func chunk(content string) string {
 	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[{"index":0,`+
 		`"delta":{"content":%q},"finish_reason":null}]}`, content)
@@ -449,8 +442,7 @@ const (
 		`"finish_reason":"stop"}]}`
 	used = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[],` +
 		`"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
-	done = "[DONE]"
-	// whole is a complete response of an upstream.
+	done  = "[DONE]"
 	whole = `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
 		`"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,` +
 		`"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":3},` +
@@ -462,7 +454,7 @@ func asSmall(text string) string {
 	return strings.ReplaceAll(text, `"model":"weights"`, `"model":"small"`)
 }
 
-// eventStream returns the bytes of a stream of these data.
+// eventStream returns the bytes of an event stream with the given data.
 func eventStream(data ...string) string {
 	var b strings.Builder
 	for _, d := range data {

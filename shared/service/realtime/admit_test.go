@@ -134,7 +134,7 @@ func TestSessionsAreLimited(t *testing.T) {
 	w.open("gen-2.5", rival)
 	w.active("studio", 2)
 
-	// Closing the connection or losing it frees the slot immediately.
+	// Closing or losing the connection frees the slot immediately.
 	first.leave()
 	w.active("studio", 1)
 	second := w.open("gen-2.5", studio)

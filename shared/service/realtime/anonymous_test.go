@@ -72,9 +72,9 @@ func (w *world) askOnce(request string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// A WebSocket without a valid credential is open only to report the error. The server decodes no message of
-// such a client. It closes the connection even if the client sends nothing, never stops sending, or does not
-// reply to the close frame.
+// A WebSocket without a valid credential is open only to report the error. The server decodes no
+// message from such a client. It closes the connection even if the client sends nothing, never
+// stops sending, or does not reply to the close frame.
 func TestAnonymousWebSocketNeedsLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 100 * time.Millisecond}})
 	// In bytes of memory. Dropping an empty frame of 6 bytes needs up to 160 bytes, which are freed

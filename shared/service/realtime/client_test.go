@@ -111,7 +111,6 @@ func first(connect func() *client) (c *client, m message) {
 
 func (c *client) drop() { _ = c.conn.CloseNow() }
 
-// leave closes the connection properly.
 func (c *client) leave() { _ = c.conn.Close(websocket.StatusNormalClosure, "") }
 
 // next returns the next message that is not a tick.
@@ -167,7 +166,7 @@ func (c *client) write(kind websocket.MessageType, content []byte) {
 	}
 }
 
-// ack expects an acknowledgement with this error.
+// ack expects an acknowledgement with the given error.
 func (c *client) ack(kind, failure string) message {
 	c.t.Helper()
 	m := c.next()
@@ -177,7 +176,7 @@ func (c *client) ack(kind, failure string) message {
 	return m
 }
 
-// painted expects a frame of this colour.
+// painted expects a frame of the given colour.
 func (c *client) painted(want color.RGBA) {
 	c.t.Helper()
 	c.show(plain(32, 16, color.White))
@@ -194,8 +193,8 @@ func (c *client) painted(want color.RGBA) {
 	}
 }
 
-// ends expects generation_ended with the reason, unless it is empty, and then a close frame with the code and
-// the text.
+// ends expects generation_ended with the given reason, unless it is empty, and then a close frame
+// with the given code and text.
 func (c *client) ends(reason string, code websocket.StatusCode, text string) message {
 	c.t.Helper()
 	var ended message

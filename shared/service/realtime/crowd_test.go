@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The sessions of a key are limited. The sessions of its client tokens count too.
+// A key's sessions are limited. The sessions of its client tokens also count.
 func TestSessionsPerKeyAreLimited(t *testing.T) {
 	w := newWorld(t, setup{limit: 5, perKey: 2})
 	first := w.open("gen-latest", studio)
@@ -42,8 +42,8 @@ func TestSessionsPerKeyAreLimited(t *testing.T) {
 	})
 }
 
-// Callers without a valid key can hold only a limited number of connections, however slowly they read the
-// error, and do not block callers with a key.
+// Callers without a valid key can hold only a limited number of connections, however slowly they
+// read the error. They do not block callers with a key.
 func TestConnectionsWithoutKeyAreLimited(t *testing.T) {
 	// At most this many rejected clients that do not reply are kept, for this time.
 	const held, most = 5 * time.Second, 256

@@ -49,7 +49,7 @@ func TestFullEngineReleasesSlot(t *testing.T) {
 	w.open("gen-2.5", studio)
 }
 
-// If the engine rejects an image, the prompt in the same message is not applied either.
+// If the engine rejects an image, the prompt in the same message is also not applied.
 func TestImageRejectedByEngineChangesNothing(t *testing.T) {
 	r := &remote{}
 	r.room.Store(100)
@@ -61,7 +61,7 @@ func TestImageRejectedByEngineChangesNothing(t *testing.T) {
 	c.painted(colorOf("blue"))
 }
 
-// Sessions whose remote engine hangs do not delay frames of other sessions.
+// Sessions whose remote engine hangs do not delay other sessions' frames.
 func TestHangingRemoteEngineDelaysNoOthers(t *testing.T) {
 	r := &remote{}
 	r.room.Store(100)
@@ -80,7 +80,8 @@ func TestHangingRemoteEngineDelaysNoOthers(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// planner is an engine that prepares the prompt for frames 64 pixels wide until the test ends it.
+// planner is an engine that keeps preparing the prompt for frames 64 pixels wide until the test
+// stops it.
 type planner struct {
 	painter
 	begun, release chan struct{}
@@ -109,7 +110,7 @@ func (e *planning) Edit(ctx context.Context, picture *engine.Picture) (*engine.P
 	return e.canvas.Edit(ctx, picture)
 }
 
-// Sessions whose frames need a plan do not delay frames of another account.
+// Sessions whose frames need a plan do not delay another account's frames.
 func TestPlansDelayNoOtherAccounts(t *testing.T) {
 	p := &planner{begun: make(chan struct{}, 100), release: make(chan struct{})}
 	w := newWorld(t, setup{engine: p})

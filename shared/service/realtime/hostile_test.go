@@ -108,7 +108,6 @@ func (w *world) paints() bool {
 	}
 }
 
-// level returns the number of goroutines and of bytes in use.
 func level() (goroutines int, memory uint64) {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -130,13 +129,13 @@ func attack(t *testing.T, w *world, number int) {
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 	send := func(parts ...string) {
 		for _, part := range parts {
-			// It fails once the server has closed the connection.
+			// The write fails once the server has closed the connection.
 			if _, err := conn.Write([]byte(part)); err != nil {
 				return
 			}
 		}
 	}
-	// Frames of clients are masked. This mask is all zeros.
+	// Clients' frames are masked. This mask is all zeros.
 	const mask = "\x00\x00\x00\x00"
 	switch number % 8 {
 	case 0: // no key, and nothing more

@@ -89,7 +89,7 @@ func TestMaximumDurationEndsSession(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// The sessions of the key and its tokens end, and no others.
+// The sessions of the key and of its tokens end, and no others.
 func TestRevokedKeyEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
 	const parent = "ck_parent_key"
@@ -113,7 +113,7 @@ func TestRevokedKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// The sessions of the key's client tokens end too.
+// The sessions of the key's client tokens also end.
 func TestExpiredKeyEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
 	parent := w.limitedKey("ck_parent_key", func(k *credential.Key) { k.ExpiresAt = k.CreatedAt.Add(time.Minute) })
@@ -317,7 +317,7 @@ func (e *slowEditor) SetPrompt(context.Context, string) (engine.Outcome, error) 
 	return engine.Outcome{}, nil
 }
 
-// The usage contains open sessions in part and ended sessions completely.
+// The usage contains part of an open session and all of an ended session.
 func TestUsageIsRecorded(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Usage: 300 * time.Millisecond}})
 	began := time.Now()

@@ -201,7 +201,7 @@ func TestNewestFrameWins(t *testing.T) {
 	c.painted(colorOf("after the frames"))
 }
 
-// A session's frames wait for at most one edit of another session.
+// A session's frames wait for at most one edit from another session.
 func TestSessionsTakeTurns(t *testing.T) {
 	w := newWorld(t, setup{})
 	var edits atomic.Int64
@@ -226,8 +226,8 @@ func TestSessionsTakeTurns(t *testing.T) {
 	}
 }
 
-// Accounts take turns. The frames of an account with one session wait for an edit or two of an account with
-// many sessions, not for an edit of each session.
+// Accounts take turns. The frames of an account with one session wait for one or two edits from an
+// account with many sessions, not for an edit from each session.
 func TestAccountsTakeTurnsForFrames(t *testing.T) {
 	w := newWorld(t, setup{})
 	places := max(1, runtime.GOMAXPROCS(0)-1)

@@ -23,8 +23,8 @@ var (
 // perSession is the number of pictures that one session sends. The rate limit allows more in a burst.
 const perSession = 20
 
-// Pictures that are corrupt in many different ways end no session, and another session continues. To send
-// more: -run TestMutatedPicturesEndNoSession -mutated-frames 18000 -mutated-images 3000.
+// Pictures that are corrupted in many different ways end no session, and another session continues.
+// To send more: -run TestMutatedPicturesEndNoSession -mutated-frames 18000 -mutated-images 3000.
 func TestMutatedPicturesEndNoSession(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	done := make(chan struct{})

@@ -195,8 +195,8 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	second.ack("set_image_ack", "")
 }
 
-// The long messages of an account share a memory limit. A client that exceeds it is asked to try again. Other
-// accounts are not affected.
+// An account's long messages share a memory limit. A client that exceeds it is asked to try again.
+// Other accounts are not affected.
 func TestLongMessagesShareMemoryLimit(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
 	w := newWorld(t, setup{pictures: slow, textMemory: 350_000})

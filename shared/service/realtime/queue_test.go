@@ -38,7 +38,7 @@ func (w *world) queues(key string) *client {
 	return c
 }
 
-// waits expects a place in the queue, possibly after earlier places.
+// waits expects the given place in the queue, possibly after earlier places.
 func (c *client) waits(position, size int) {
 	c.t.Helper()
 	for {
@@ -52,7 +52,7 @@ func (c *client) waits(position, size int) {
 	}
 }
 
-// begins expects a session after any number of places.
+// begins expects a session, after any number of places.
 func (c *client) begins() {
 	c.t.Helper()
 	for {
@@ -66,7 +66,7 @@ func (c *client) begins() {
 	}
 }
 
-// rejected expects a rejection with this text, after any number of places.
+// rejected expects a rejection with the given text, after any number of places.
 func (c *client) rejected(code websocket.StatusCode, text string) {
 	c.t.Helper()
 	for {
@@ -128,7 +128,7 @@ func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	c.show([]byte("no JPEG at all"))
 	c.say(`{"type":"prompt","prompt":"red"}`)
 	c.say(`{"type":"set_image","image_data":null,"prompt":"blue"}`)
-	// Places continue after the messages.
+	// Places are still reported after the messages.
 	c.waits(1, 1)
 	c.waits(1, 1)
 	holder.leave()

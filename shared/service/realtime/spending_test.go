@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// noon sets the server's clock to noon in the middle of the month, so that neither the day
-// nor the month ends while a test runs.
+// noon sets the server's clock to noon in the middle of a month, so that neither the day nor the
+// month ends while a test runs.
 func (w *world) noon() {
 	now := w.clock.Now()
 	year, month, _ := now.UTC().Date()
@@ -58,8 +58,8 @@ func TestSessionsUseBudgets(t *testing.T) {
 	}
 }
 
-// A session is billed by the second. It ends when a cost budget does not cover another second. The budget's
-// use equals the usage.
+// A session is billed by the second. It ends when a cost budget does not cover another second. The
+// budget's used amount equals the usage.
 func TestSessionsAreBilled(t *testing.T) {
 	t.Parallel()
 	const price, limit = 20_000, 65_000_000 // 0.02 a second: the budget is enough for three
@@ -84,8 +84,8 @@ func TestSessionsAreBilled(t *testing.T) {
 	}
 }
 
-// A piece of a session counts towards the day on which it started, so after midnight a session continues with
-// the new day's budget.
+// A piece of a session counts toward the day on which the piece started, so after midnight a
+// session continues with the new day's budget.
 func TestSessionContinuesAfterMidnight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -25,7 +25,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// codecs is found once for all tests.
+// codecs loads the library once for all tests.
 var codecs = sync.OnceValues(func() (*vp8.Library, error) {
 	box, err := sandbox.New(context.Background())
 	if err != nil {
@@ -38,7 +38,6 @@ var codecs = sync.OnceValues(func() (*vp8.Library, error) {
 	return l, err
 })
 
-// liveVideo returns the transport on a separate port.
 func liveVideo(t *testing.T, network func(net.PacketConn) net.PacketConn, logger *slog.Logger) *realtime.WebRTC {
 	t.Helper()
 	found, err := codecs()
@@ -69,7 +68,7 @@ func newCamera(t *testing.T, width, height int) *camera {
 
 func (c *camera) turn(width, height int) { c.size.Store(&image.Point{X: width, Y: height}) }
 
-// films returns the next frame. All frames are key frames.
+// films returns the camera's next frame. All frames are key frames.
 func (c *camera) films(bool) []byte { return keyFrame(c.t, *c.size.Load()) }
 
 var keyFrames sync.Map
@@ -123,7 +122,7 @@ func (w *world) goLive(c *client, films *camera) *videoClient {
 	return &videoClient{c, livekittest.Join(w.t, config), m.Room}
 }
 
-// shows waits until pictures of a size are returned.
+// shows waits until frames of the given size are returned.
 func (c *videoClient) shows(width, height int) {
 	c.t.Helper()
 	n := 0
@@ -140,7 +139,6 @@ func (c *videoClient) shows(width, height int) {
 	}
 }
 
-// helpers returns the ids of the child processes.
 func helpers(t *testing.T) map[int]bool {
 	t.Helper()
 	all := map[int]bool{}

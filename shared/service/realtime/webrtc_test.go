@@ -157,7 +157,6 @@ func TestEndIsAnnouncedInRoom(t *testing.T) {
 	}
 }
 
-// failing is an engine that fails when the test requests it.
 type failing struct{ painter }
 
 func (f *failing) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
@@ -214,8 +213,8 @@ func (w *world) watches(name, key string) *livekittest.Client {
 	return livekittest.Join(w.t, livekittest.Config{URL: told.URL, Token: told.Token, Version: livekit.Version1})
 }
 
-// Watching requires a credential of the session's account for the model and the page. It ends with the
-// session.
+// Watching requires a credential from the session's account for the model and the page. It ends
+// with the session.
 func TestOnlyOwnAccountMayWatch(t *testing.T) {
 	const page = "https://app.example.com"
 	w := newWorld(t, setup{webrtc: true, origins: []string{page}})
@@ -281,7 +280,6 @@ func TestMediaKeepsSessionAlive(t *testing.T) {
 		patience.Receive(t, "films.Seen", films.Seen)
 	}
 	films.Sees(5)
-	// Block all packets.
 	network.Load().Set(lossytest.Faults{Block: true}, lossytest.Faults{Block: true})
 	for m := films.next(); m.Type != "generation_ended"; m = films.next() {
 		if m.Type != "generation_started" {
@@ -373,7 +371,8 @@ func TestErrorDecidesRetriesOfClients(t *testing.T) {
 	}
 }
 
-// Whatever ends a session, its memory, goroutines, descriptors, sockets and helper processes are released.
+// Whatever ends a session, the session's memory, goroutines, descriptors, sockets and helper
+// processes are released.
 func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 300 * time.Millisecond}})
 	http.DefaultClient.CloseIdleConnections()

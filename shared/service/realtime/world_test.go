@@ -48,13 +48,13 @@ const (
 type setup struct {
 	// pictures decodes reference images; ffmpeg does by default.
 	pictures realtime.Pictures
-	// textMemory limits the long text messages of an account, in bytes.
+	// textMemory is the maximum size of an account's long text messages, in bytes.
 	textMemory int64
-	// price is the price of a second of a session, in millionths of the currency.
+	// price is the price per second of a session, in millionths of the currency.
 	price int64
-	// limit limits the sessions of an account; 0 means no limit.
+	// limit is the maximum number of sessions per account; 0 means no limit.
 	limit int
-	// perKey limits the sessions of a key; 0 means no limit.
+	// perKey is the maximum number of sessions per key; 0 means no limit.
 	perKey   int
 	queue    int
 	webrtc   bool

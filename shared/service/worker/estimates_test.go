@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// estimator is an engine that estimates a fixed time for every edit without a reference, or fails. asked is the
-// last question.
+// estimator is an engine that fails, or estimates a fixed time for every edit without a reference.
+// asked is the last question.
 type estimator struct {
 	script
 	mu    sync.Mutex
@@ -64,7 +64,7 @@ func (b *board) PublishEstimates(_ context.Context, estimates job.Estimates, _ t
 	return nil
 }
 
-// takes returns the published seconds of the edits, in order, -1 for missing ones.
+// takes returns the published seconds for the edits, in order, with -1 for missing ones.
 func (b *board) takes() (seconds []float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -149,7 +149,7 @@ func TestFullScratchDiskFailsOnlyOneJob(t *testing.T) {
 	last := s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Folder, c.Blobs = disk, blobs })
 	patience.Receive(t, "stage.begun", stage.begun)
-	// The first job writes its result once the partial large input was removed.
+	// The first job writes its result once the partial large input has been removed.
 	for name := range blobs.opened {
 		if name == job.InputBlob(large, "data") {
 			break

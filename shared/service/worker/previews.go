@@ -97,7 +97,6 @@ func (p *previews) store(ctx context.Context, picture []byte) error {
 	return err
 }
 
-// stop ends the writes and waits for the last one.
 func (p *previews) stop() {
 	if p != nil {
 		p.end()

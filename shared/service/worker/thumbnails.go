@@ -181,7 +181,6 @@ func (t *thumbnails) store() {
 	}
 }
 
-// end stops the work and removes the folder.
 func (t *thumbnails) end() {
 	if t == nil {
 		return

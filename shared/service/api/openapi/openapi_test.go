@@ -30,8 +30,8 @@ func deployOf(t *testing.T, family string) Deploy {
 	}
 }
 
-// The document of a deployment contains neither examples nor placeholders, whatever characters a setting
-// has.
+// A deployment's document contains neither examples nor placeholders, whatever characters a setting
+// contains.
 func TestPlaceholdersAreFilledIn(t *testing.T) {
 	for _, family := range []string{"gen", "acme"} {
 		t.Run(family, func(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// newServer starts a model server on a real socket.
 func newServer(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(demomodel.New(demomodel.Config{
 		Tokenizer: tokenizer.New(), Now: func() time.Time { return time.Unix(1_770_000_000, 0) },
@@ -26,7 +25,6 @@ func newServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-// answer is a complete response or a chunk of either route.
 type answer struct {
 	ID, Object, Model string
 	Created           int64
@@ -84,7 +82,7 @@ func post(t *testing.T, server *httptest.Server, path, body string, status int) 
 	return a
 }
 
-// chat requests a chat completion. more contains further fields, each after a comma.
+// chat requests a chat completion. more contains further fields, each preceded by a comma.
 func chat(t *testing.T, server *httptest.Server, more string) answer {
 	t.Helper()
 	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+
@@ -96,7 +94,6 @@ func complete(t *testing.T, server *httptest.Server, fields string) answer {
 	return post(t, server, "/v1/completions", `{"model":"m",`+fields+`}`, 200)
 }
 
-// streamed returns the chunks of a stream and checks its end.
 func streamed(t *testing.T, server *httptest.Server, path, body string) []answer {
 	t.Helper()
 	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
@@ -188,7 +185,7 @@ func TestLimitsAndStopsApply(t *testing.T) {
 	}
 }
 
-// A limit within a character removes the entire character.
+// If the limit falls within a character, the entire character is removed.
 func TestIncompleteCharactersAreNotSent(t *testing.T) {
 	server := newServer(t)
 	for n := range 60 {

@@ -42,7 +42,6 @@ func TestExamplesMatchTheirSchemas(t *testing.T) {
 	}
 }
 
-// validate validates a value against a schema, including formats.
 func validate(t *testing.T, schema, value string) {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))

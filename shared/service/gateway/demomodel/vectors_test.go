@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// ask posts a body and returns the response.
 func ask(t *testing.T, url, body string) (int, string) {
 	t.Helper()
 	response, err := http.Post(url, "application/json", strings.NewReader(body))
@@ -23,7 +22,7 @@ func ask(t *testing.T, url, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// Texts with common words are nearer to each other than others, in every form of the call.
+// Texts with words in common are closer to each other than to others, in every form of the call.
 func TestSimilarTextsAreNear(t *testing.T) {
 	server := newServer(t)
 	var embedded struct {

@@ -339,7 +339,7 @@ func TestResponsesAreTranslated(t *testing.T) {
 	}
 }
 
-// A function of a namespace has one name in the chat and another in the response.
+// A function in a namespace has one name in the chat and another in the response.
 func TestNamespacesAreTranslated(t *testing.T) {
 	r := newResponses()
 	got, problem := r.Request(nil, []byte(`{"input":[{"type":"function_call","call_id":"c","namespace":"n","name":"f","arguments":"{}"}],`+
@@ -375,7 +375,7 @@ func TestInterleavedCallsFail(t *testing.T) {
 	}
 }
 
-// A tool whose input is a text becomes a function with one parameter in the chat. Its calls are
+// A tool whose input is text becomes a function with one parameter in the chat. Its calls are
 // translated back, and forward again in the next turn.
 func TestCustomToolsAreTranslated(t *testing.T) {
 	const body = `{"input":[{"role":"user","content":"x"},{"type":"custom_tool_call","id":"i","call_id":"c0","name":"patch","input":"a\n\"b"},` +
@@ -441,7 +441,8 @@ func TestLogprobsFollowTheirText(t *testing.T) {
 	}
 }
 
-// Calls with the same id or index, or in another order, are separate calls, each with its own id.
+// Calls that have the same id or index, or are in another order, remain separate calls, each with
+// its own id.
 func TestCallsGetDistinctIDs(t *testing.T) {
 	call := func(index int, id, name, arguments string) string {
 		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}]}}]}`,
@@ -545,8 +546,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// texts returns the string values of the members "text" and "content". It does not use the
-// translation's code.
+// texts returns the string values of the members "text" and "content". It shares no code with the
+// translation.
 func texts(value gjson.Result) (all []string) {
 	if value.Type == gjson.String {
 		return []string{value.Str}

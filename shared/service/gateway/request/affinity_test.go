@@ -22,7 +22,7 @@ func parsed(t testing.TB, route catalog.Route, body string) *request.Request {
 	return r
 }
 
-// Requests of one conversation have the same affinity. Others have a different one.
+// Requests in one conversation have the same affinity. Other requests have a different one.
 func TestConversationKeepsItsAffinity(t *testing.T) {
 	const first = `{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Say \"A\"."}]}`
 	long := strings.Repeat("a long text ", 3000)

@@ -128,8 +128,8 @@ func FuzzParseDialects(f *testing.F) {
 	})
 }
 
-// unnamed returns the members outside the contract with their raw bytes. It does not use the
-// gateway's code.
+// unnamed returns the members outside the contract with their raw bytes. It shares no code with the
+// gateway.
 func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(body)))

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// Content other than text is detected in every notation. The tokens of a picture at a URL are
-// unknown, so a budget reserves the entire context for it.
+// Content other than text is detected in every notation. The number of tokens for an image at a URL
+// is unknown, so a budget reserves the entire context for it.
 func TestMediaIsDetected(t *testing.T) {
 	t.Parallel()
 	who := caller(t)

@@ -86,7 +86,6 @@ func TestMessagesAreValidated(t *testing.T) {
 	})
 }
 
-// Tests streaming, sampling and the limits on tokens.
 func TestSamplingFieldsAreValidated(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Chat, []ruling{
@@ -231,7 +230,7 @@ func TestCompletionsAreValidated(t *testing.T) {
 }
 
 // A request that two readers could understand differently is rejected, because a model server might
-// use other values than the validated ones.
+// not use the validated values.
 func TestAmbiguousRequestsAreRejected(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	rule(t, catalog.Chat, []ruling{
@@ -258,8 +257,8 @@ func TestAmbiguousRequestsAreRejected(t *testing.T) {
 		{"a field in another case", chat("plain", `"MAX_TOKENS":100000`), "MAX_TOKENS", apierror.InvalidValue},
 		{"a field with a letter that folds to ASCII", chat("plain", `"max_toKens":100000`), "max_toKens", apierror.InvalidValue},
 	})
-	// Brackets within a string do not count as nesting, whatever their number and the escapes next
-	// to them.
+	// Brackets within a string do not count as nesting, regardless of their number and the escapes
+	// next to them.
 	text := message(`"role":"user","content":"` + strings.Repeat(`[{\"\\`, 500) + `"`)
 	rule(t, catalog.Chat, []ruling{
 		{"brackets in a text", text, "ok", ""},
@@ -285,8 +284,8 @@ func TestNumberOfMembersIsLimited(t *testing.T) {
 	}
 }
 
-// The model's existence is checked before the caller's scope, and both before the content
-// (docs/contract/errors.md#order-of-checks).
+// The model's existence is checked before the caller's scope, and both are checked before the
+// content (docs/contract/errors.md#order-of-checks).
 func TestModelAndScopeAreCheckedFirst(t *testing.T) {
 	who := caller(t)
 	who.Refuses = func(slug string) string {

@@ -38,12 +38,12 @@ func caller(t testing.TB) request.Caller {
 
 const hello = `"messages":[{"role":"user","content":"hi"}]`
 
-// chat returns a chat with the model, one message and the members.
+// chat returns a chat with the given model and members and one message.
 func chat(slug string, members ...string) string {
 	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, hello}, members...), ",") + "}"
 }
 
-// completion returns a completion with the model, a prompt and the members.
+// completion returns a completion with the given model and members and a prompt.
 func completion(slug string, members ...string) string {
 	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, `"prompt":"hi"`}, members...), ",") + "}"
 }
@@ -204,7 +204,7 @@ func TestOtherFieldsAreForwardedUnchanged(t *testing.T) {
 	if got := string(r.Body(`Org/"Model"`).Bytes()); got != strings.Replace(body, `"plain"`, `"Org/\"Model\""`, 1) {
 		t.Errorf("forwarded %s under the upstream's name", got)
 	}
-	// Fields of the other route have no meaning.
+	// The other route's fields have no meaning.
 	body = completion("plain", `"messages":5`, `"reasoning_effort":1`, `"response_format":7`, `"tools":""`,
 		`"chat_template_kwargs":[]`)
 	if got, _ := forwarded(t, catalog.Completions, body, caller(t)); got != body {
@@ -217,7 +217,7 @@ func TestOtherFieldsAreForwardedUnchanged(t *testing.T) {
 	}
 }
 
-// A null in a known field counts as absent. Its comma is removed, too, at any position.
+// A null in a known field counts as absent. Its comma is also removed, at any position.
 func TestNullMeansAbsent(t *testing.T) {
 	for _, c := range []struct{ sent, want string }{
 		{`{"stop":null,"model":"plain",` + hello + `}`, `{"model":"plain",` + hello + `}`},

@@ -52,7 +52,7 @@ func TestLongTextsAreReadLikeShortOnes(t *testing.T) {
 	}
 }
 
-// A body with much remaining text is parsed without cuts, whatever the position of its long text.
+// A body with much remaining text is parsed without cuts, wherever its long text is.
 func TestManyShortTextsAreRead(t *testing.T) {
 	who := caller(t)
 	short := strings.Repeat(`{"role":"user","content":"short"},`, 10000)

@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// newEmbeddedCalls returns an embedded server and a function that calls it.
 func newEmbeddedCalls(t *testing.T, handle http.HandlerFunc) (e *embedded, call func(context.Context) (Reply, error)) {
 	t.Helper()
 	e = newEmbedded(handle, slog.New(slog.DiscardHandler))
@@ -61,7 +60,7 @@ func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 	}
 }
 
-// A handler that panics ends only its call. Its partial output does not count as a complete
+// A handler that panics ends only its own call. Its partial output does not count as a complete
 // response.
 func TestEmbeddedPanicEndsOnlyItsCall(t *testing.T) {
 	write := ""

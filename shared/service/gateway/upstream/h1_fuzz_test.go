@@ -34,8 +34,8 @@ type wireAnswer struct {
 	length                        int64
 	framed                        bool
 	body                          string
-	// broken means that the body has no valid end, kept that the connection can be reused, and
-	// ahead that more than the response had been read by then.
+	// broken means that the body has no valid end. kept means that the connection can be reused. ahead
+	// means that more than the response had been read by then.
 	broken, kept, ahead bool
 	// rest contains the bytes after the response unless it is broken.
 	rest string
@@ -106,8 +106,8 @@ func readWireByLibrary(wire io.Reader) (wireAnswer, error) {
 }
 
 // An accepted response is read in the same way as by net/http: the same head, the same body, and
-// the same bytes after it, however they arrive. A connection is kept only if net/http would keep
-// it, too.
+// the same bytes after it, however they arrive. A connection is kept only if net/http would also
+// keep it.
 func FuzzWire(f *testing.F) {
 	for _, seed := range wireSeeds {
 		f.Add([]byte(seed), false)
@@ -134,8 +134,8 @@ func FuzzWire(f *testing.F) {
 		}
 		got.kept, got.ahead = want.kept, want.ahead
 		if got.broken {
-			// The end of a body may be rejected, too. The number of bytes read until then depends
-			// on the buffers.
+			// The end of a body may also be rejected. The number of bytes read until then depends on the
+			// buffers.
 			want.broken, want.body, want.rest, got.body = true, "", "", ""
 		}
 		if got != want {

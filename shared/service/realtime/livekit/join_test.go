@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// encode returns a join request as clients send it.
 func encode(join *livekit.JoinRequest, compressed bool) []byte {
 	content := livekit.Marshal(join)
 	if !compressed {
@@ -107,7 +106,7 @@ func TestTokenRoundTrip(t *testing.T) {
 	if read, expired, err := tokens.Read(token); err != nil || !expired || read.Identity != "client-1" {
 		t.Errorf("after its expiry: %+v, expired %t, %v", read, expired, err)
 	}
-	// The head of an unsigned token, followed by the claims of this one.
+	// The header of an unsigned token, followed by this token's claims.
 	unsigned := "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0" + token[bytes.IndexByte([]byte(token), '.'):]
 	for _, wrong := range []string{"", "a.b.c", token + "a", unsigned, token + strings.Repeat(" ", 1<<10)} {
 		if _, _, err := tokens.Read(wrong); !fault.Is(err, fault.Unauthorized) {

@@ -45,7 +45,7 @@ var (
 	zero, negative = int64(0), int64(-1)
 )
 
-// The content of some of them.
+// The content of some messages.
 const (
 	layerJSON = `{"quality":"HIGH","width":1,"height":2,"bitrate":3,"rid":"f"}`
 	trackJSON = `{"sid":"TR_1","type":"VIDEO","name":"n","muted":true,"width":1,"height":2,"source":"CAMERA",
@@ -133,7 +133,7 @@ func TestMessagesMatchLiveKit(t *testing.T) {
 		}
 		lines.Write(append(line, '\n'))
 	}
-	// Read the script, so that Go does not cache the result of the test if the script changes.
+	// Read the script, so that Go does not use a cached test result if the script changes.
 	script, err := os.ReadFile(filepath.Join("testdata", "compare.py"))
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func nestedRequests(count int) []byte {
 // A request without a valid token needs little memory, because it is rejected before anything else is
 // decoded.
 func TestAnonymousRequests(t *testing.T) {
-	// In bytes, without the up to 60 kB of the request.
+	// In bytes, in addition to up to 60 kB for the request.
 	const limit = 64 << 10
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

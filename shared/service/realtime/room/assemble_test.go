@@ -11,7 +11,7 @@ import (
 	"github.com/pion/rtp/codecs"
 )
 
-// packetsOf returns the packets of frames, starting with the sequence number.
+// packetsOf returns the packets of frames, starting with the given sequence number.
 func packetsOf(frames int, first uint16) (all []*rtp.Packet) {
 	number := first
 	for frame := range frames {
@@ -96,7 +96,7 @@ func TestLostPacketsAreRequested(t *testing.T) {
 	}
 }
 
-// For any packets, the returned frames are complete, in order and within the limits.
+// Whatever the packets are, the returned frames are complete, in order and within the limits.
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{0, 1, 16, 0, 2, 144, 1, 2, 3})
 	f.Add(bytes.Repeat([]byte{1, 0, 16}, 100))

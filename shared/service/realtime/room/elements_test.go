@@ -49,8 +49,8 @@ func TestDescriptionsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// A packet of reports of any kind needs at most 20 times its size in memory until it has been read or
-// dropped.
+// A packet with reports of any kind needs at most 20 times its size in memory until it has been
+// read or dropped.
 func TestReportsNeedLittleMemory(t *testing.T) {
 	const size = 1200
 	reports := map[string][]byte{}
@@ -94,7 +94,8 @@ func TestReportsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// Packets need at most 20 times their size in memory. No more is kept than for a frame of the maximum size.
+// Packets need at most 20 times their size in memory. No more of them are kept than a frame of the
+// maximum size needs.
 func TestPacketsNeedLittleMemory(t *testing.T) {
 	const count, overhead = 20_000, 50 // of IP, UDP, RTP and SRTP, for each packet
 	for name, number := range map[string]func(i int) (sequence uint16, payload []byte){

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// anOffer returns an offer of the library with a camera in three sizes.
+// anOffer returns an offer from the library, with a camera in three sizes.
 func anOffer(t testing.TB) string {
 	t.Helper()
 	pc, err := webrtc.NewPeerConnection(webrtc.Configuration{})
@@ -72,7 +72,7 @@ func FuzzOffers(f *testing.F) {
 	})
 }
 
-// The server survives any message of a client.
+// The server survives any message from a client.
 func FuzzSignals(f *testing.F) {
 	logger := slog.New(slog.DiscardHandler)
 	ports, err := Listen(PortsConfig{Address: "127.0.0.1:0", Logger: logger})
@@ -127,7 +127,7 @@ func FuzzSignals(f *testing.F) {
 	})
 }
 
-// For any report, the count is correct, and the lookups do not exceed it.
+// For any report, the count is correct, and the number of lookups does not exceed it.
 func FuzzReports(f *testing.F) {
 	f.Add([]byte{128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0xa0, 0, 0, 0})
 	f.Add([]byte{129, aboutTransport, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 255, 255})

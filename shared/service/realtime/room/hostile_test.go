@@ -115,7 +115,7 @@ func TestServerContactsNoOtherAddress(t *testing.T) {
 			fmt.Sprintf(`{"candidate":%q,"sdpMid":"0","sdpMLineIndex":0}`, candidate))
 		c.Write(protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), trickle))
 	}
-	// A regular client has seen more pictures than it needs to connect.
+	// Wait until a regular client has seen frames, which takes longer than connecting.
 	w.join(r, livekit.Version1, false)
 	other, _ := w.mirror()
 	w.join(other, livekit.Version1, true).Sees(50)
@@ -386,7 +386,8 @@ func TestExcessiveReportsAreDropped(t *testing.T) {
 	}
 }
 
-// A client that constantly requests key frames gets few, because all other clients receive them too.
+// A client that constantly requests key frames gets few, because all other clients also receive
+// them.
 func TestKeyFramesAreRateLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})

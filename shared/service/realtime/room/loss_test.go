@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// behind returns a world behind a bad network.
 func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
 	t.Helper()
 	var network *lossytest.Conn
@@ -28,7 +27,7 @@ func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
 
 func numberIn(frame []byte) int { return int(binary.BigEndian.Uint32(frame[10:])) }
 
-// A report of lost packets does not count the padding of its last chunk.
+// A report about lost packets does not count the padding in its last chunk.
 func TestPaddingOfReportIsNotLoss(t *testing.T) {
 	symbols := make([]uint16, 14)
 	for i := range 9 {

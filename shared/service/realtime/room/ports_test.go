@@ -14,7 +14,7 @@ import (
 // A server that listens at all addresses of the machine announces only the public address. Packets to it
 // reach the room.
 func TestOnlyPublicAddressIsAnnounced(t *testing.T) {
-	// This address is reserved for documentation (RFC 5737), so it uses the default route.
+	// This address is reserved for documentation (RFC 5737), so packets to it use the default route.
 	ways, err := sourcesOf([]netip.Addr{netip.MustParseAddr("198.51.100.1")})
 	if err != nil {
 		t.Skipf("the machine has only a loopback address: %v", err)

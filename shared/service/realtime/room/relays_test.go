@@ -17,7 +17,6 @@ import (
 // relayHost is the address that a test's relay sends media from.
 const relayHost = "127.0.0.2"
 
-// relaySecret is shared by relay and server.
 const relaySecret = "a secret of the relay"
 
 // newRelay starts a TURN server that accepts only TLS. It returns its URL, and the pool that trusts its

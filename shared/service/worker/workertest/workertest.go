@@ -85,7 +85,6 @@ func (s *suite) accept(lane job.Lane, account string) string {
 	return j.ID
 }
 
-// receive receives the next video job.
 func (s *suite) receive(lease time.Duration) worker.Delivery {
 	s.Helper()
 	d, err := s.Queue.Receive(s.ctx, job.VideoLane, lease)
