@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// authCallers is the number of concurrent clients, each with a kept connection.
+	// authCallers is the number of concurrent clients, each with a keep-alive connection.
 	authCallers = 64
-	// authTime is the measured time for each kind of request, after authWarmUp.
+	// authTime is how long each kind of request is measured, after authWarmUp.
 	authTime, authWarmUp = 4 * time.Second, time.Second
 	// authBar is the bar for each kind, in requests per second.
 	authBar = 5000
@@ -97,7 +97,7 @@ func mintTokens(ctx context.Context, client *http.Client, url string) (tokens []
 	return tokens, minted, err
 }
 
-// perSecond has authCallers repeat a call and returns the rate per second.
+// perSecond makes authCallers clients repeat a call and returns the rate per second.
 func perSecond(ctx context.Context, call func(context.Context) error) (float64, error) {
 	callers, ctx := errgroup.WithContext(ctx)
 	counted := make([]int, authCallers)

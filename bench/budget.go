@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// budgetPairs is the number of pairs of requests, one with a budget and one without; the first
-	// tenth warms up.
+	// budgetPairs is the number of request pairs, one request with a budget and one without; the
+	// first tenth warms up.
 	budgetPairs = 10_000
 	// budgetBar is the maximum additional time of a completion for an account with budgets.
 	budgetBar = 15 * time.Microsecond
@@ -23,9 +23,9 @@ inference:
   - {id: bench, routes: [chat], context_length: 8192, max_output_length: 4096, price: {input: 1, output: 2}, upstreams: [{url: "http://%s/v1", model: weights}]}
 `
 
-// budgets measures the cost that two budgets, for money and for tokens, add to a completion on one
-// machine. One client sends pairs of requests in changing order to the same server, for an account
-// with budgets and an account without, so that other load affects both.
+// budgets measures the time that two budgets, for money and for tokens, add to a completion on one
+// machine. One client sends pairs of requests to the same server in alternating order, for an
+// account with budgets and one without, so that other load affects both.
 func (b *bench) budgets(ctx context.Context) error {
 	upstream, err := newModelServer()
 	if err != nil {

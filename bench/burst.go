@@ -30,7 +30,7 @@ const (
 // burst submits many jobs together and reads their states while they run. Then it reads states from
 // the idle server. Finally the engine does the same edits without the server, with the same
 // parallelism, while the same states are read from the idle server at the same rate. So the reads
-// take processor time from the measurement and from its floor alike.
+// take CPU time from both the measurement and its floor.
 func (b *bench) burst(ctx context.Context) error {
 	path, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	// The first edit lets admission measure the duration of an edit.
+	// The first edit lets the admission check measure the duration of an edit.
 	if err := editByService(ctx, client, servertest.File("data", "short.mp4", clip), e.prompt); err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 	return accepted, f, err
 }
 
-// measureAlone has the engine do as many edits as there are jobs, while their states are read as in
-// the burst. Both processor times include the server's cost of the reads, and exclude this
-// process's cost, estimated from its reads of the idle server.
+// measureAlone makes the engine perform as many edits as there are jobs, while states are read as
+// in the burst. Both CPU times include the server's time for the reads. They exclude this process's
+// time, which is estimated from reads of the idle server.
 func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs []string, f *burstFigures) error {
 	own, children, err := processorTimes(server.PID())
 	if err != nil {
@@ -140,11 +140,11 @@ func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs 
 // burstFigures are the results of a burst.
 type burstFigures struct {
 	accepted, refused, lost int
-	// slowest is the time of the last response, took the time until all jobs were completed, and
-	// floor the engine's time. States are read during the last two.
+	// slowest is the time of the last response. took is the time until all jobs were completed.
+	// floor is the engine's time. States are read during the last two.
 	slowest, took, floor time.Duration
-	// used is the processor time of the server and its programs; usedAlone is the same for the engine
-	// and the idle server. readCost is the cost of a read in this process.
+	// used is the CPU time of the server and its programs; usedAlone is the same for the engine and
+	// the idle server. readCost is the CPU time of a read in this process.
 	used, usedAlone, readCost time.Duration
 	// during and idle are the times of reading a state.
 	during, idle []time.Duration
@@ -160,7 +160,7 @@ func (b *bench) shortClip(ctx context.Context) (path string, clip []byte, err er
 	return path, clip, err
 }
 
-// engineAlone does an edit n times with the server's parallelism, and returns the total time.
+// engineAlone performs an edit n times with the server's parallelism, and returns the total time.
 func engineAlone(ctx context.Context, e *edit, n int) (time.Duration, error) {
 	begun := time.Now()
 	alone, running := errgroup.WithContext(ctx)
@@ -189,7 +189,7 @@ func (b *bench) reportBurst(f burstFigures) {
 		ratio:    ratio(f.took, f.floor), bar: fmt.Sprintf("%.2f x", burstBar),
 		verdict: verdictOf(f.took.Seconds() <= burstBar*f.floor.Seconds()),
 	})
-	// On a machine with other work this figure is more reliable than the time.
+	// On a busy machine this figure is more reliable than the time.
 	b.table.add(row{
 		what:     "  processor time of the server and its programs",
 		measured: short(f.used), floor: short(f.usedAlone) + " engine alone",
@@ -207,8 +207,8 @@ func (b *bench) reportBurst(f burstFigures) {
 	})
 }
 
-// settledTime returns the processor time of a server and its programs, after the programs' time has
-// been constant for a second.
+// settledTime returns the CPU time of a server and its programs, once the programs' time has been
+// constant for a second.
 func settledTime(ctx context.Context, pid int) (time.Duration, error) {
 	for last := time.Duration(-1); ; {
 		own, now, err := processorTimes(pid)
@@ -252,7 +252,8 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	return accepted, refused, slowest, err
 }
 
-// readStates reads states of the jobs until the function returns, and returns the time of every read.
+// readStates reads the jobs' states until the given function returns, and returns the time of every
+// read.
 func readStates(ctx context.Context, client *servertest.Client, ids []string,
 	meanwhile func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex

@@ -100,8 +100,8 @@ func passed(i, bitrate int) vp8.Encoding {
 	return vp8.Encoding{At: time.Duration(i) * time.Second / 25, Bitrate: bitrate}
 }
 
-// passDirect has libvpx decode and encode frames in this process; wait is called before
-// each.
+// passDirect makes libvpx decode and encode frames in this process; wait is called before each
+// frame.
 func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() error) error {
 	decoder, encoder := libvpx.NewDecoder(l), libvpx.NewEncoder(l)
 	defer decoder.Close()
@@ -124,7 +124,7 @@ func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() err
 	return nil
 }
 
-// timed returns the processor time of this process that work takes.
+// timed returns the CPU time of this process that work takes.
 func timed(work func() error) (time.Duration, error) {
 	begun, err := processorTimeOfAll()
 	if err != nil {
@@ -137,7 +137,8 @@ func timed(work func() error) (time.Duration, error) {
 	return ended - begun, err
 }
 
-// passSandboxed does the same with the sandboxed codec in a helper process, including its start.
+// passSandboxed does the same with the sandboxed codec in a helper process. The time includes the
+// helper's start.
 func passSandboxed(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) error {
 	codec, err := l.Open(ctx)
 	if err != nil {
@@ -156,7 +157,7 @@ func passSandboxed(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate
 	return nil
 }
 
-// processorTimeOfAll returns the processor time of this process and its ended children.
+// processorTimeOfAll returns the CPU time of this process and its ended children.
 func processorTimeOfAll() (time.Duration, error) {
 	var sum time.Duration
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {

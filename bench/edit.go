@@ -104,7 +104,7 @@ func (r *recorder) Run(ctx context.Context, command ffmpeg.Command) error {
 	return r.runner.Run(ctx, command)
 }
 
-// engine does the edit with the engine.
+// engine performs the edit with the engine.
 func (e *edit) engine(ctx context.Context) error {
 	scratch, err := os.MkdirTemp(e.folder, "scratch-")
 	if err != nil {
@@ -121,7 +121,7 @@ func (e *edit) run(ctx context.Context, by engine.Engine, scratch string) error 
 	return err
 }
 
-// bare does the edit only with the recorded command lines.
+// bare performs the edit only with the recorded command lines.
 func (e *edit) bare(ctx context.Context) error {
 	for _, command := range e.commands {
 		var complaints bytes.Buffer

@@ -16,14 +16,14 @@ import (
 const (
 	// editsSeconds is the length of the clip that every look edits.
 	editsSeconds = 2
-	// The editsAgain slowest looks, by elapsed time and by processor time each, are measured
-	// editsRounds times, in turns with the floor.
+	// The editsAgain slowest looks by elapsed time, and those by CPU time, are measured editsRounds
+	// times, in turns with the floor.
 	editsAgain, editsRounds = 3, 5
 	// editsBar is the maximum time of the slowest look, as a multiple of the time without an edit.
 	editsBar = 3.0
 )
 
-// lookTime is the duration and processor time of an edit with a look.
+// lookTime is the elapsed and CPU time of an edit with a look.
 type lookTime struct {
 	name       string
 	took, used time.Duration
@@ -33,9 +33,9 @@ type lookTime struct {
 func byClock(a, b lookTime) int { return cmp.Compare(b.took, a.took) }
 func byUse(a, b lookTime) int   { return cmp.Compare(b.used, a.used) }
 
-// edits has the preview engine edit a 1280x720 clip with every look. The floor is the same clip
-// decoded and encoded like the engine without an edit. Looks whose frames have little in common are
-// encoded with less effort than the floor.
+// edits makes the preview engine edit a 1280x720 clip with every look. The floor is decoding and
+// encoding the same clip as the engine does, without an edit. Looks whose frames have little in
+// common are encoded with less effort than the floor.
 func (b *bench) edits(ctx context.Context) error {
 	clip, err := b.largeClip(ctx)
 	if err != nil {
@@ -54,8 +54,8 @@ func (b *bench) edits(ctx context.Context) error {
 		}
 		all = append(all, one)
 	}
-	// The slowest look by elapsed time may not be the slowest by processor time, which other work
-	// on the machine affects less.
+	// The slowest look by elapsed time may not be the slowest by CPU time, which other work on the
+	// machine affects less.
 	again := map[string][]lookTime{}
 	for _, order := range []func(a, b lookTime) int{byClock, byUse} {
 		slices.SortFunc(all, order)
@@ -86,8 +86,8 @@ func (b *bench) edits(ctx context.Context) error {
 	return nil
 }
 
-// reportEdits reports the edits with all looks, the most processor time first, the repeated edits
-// with the slowest looks, and edits without a look.
+// reportEdits reports the edits with all looks, the most CPU time first, the repeated edits with
+// the slowest looks, and edits without a look.
 func (b *bench) reportEdits(all, slowest []lookTime, floor lookTime) {
 	for _, r := range []struct {
 		what string
@@ -127,7 +127,7 @@ func middle(of []lookTime) lookTime {
 	return lookTime{of[0].name, median(took), median(used)}
 }
 
-// by edits with a look.
+// by performs the edit with a look.
 func (e *edit) by(ctx context.Context, name string) (lookTime, error) {
 	e.spec.Prompt = name
 	return measureLook(name, func() error { return e.engine(ctx) })

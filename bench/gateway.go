@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// gatewayCalls requests of each kind are made in sequence for a latency, in each of
+	// To measure latency, gatewayCalls requests of each kind are made in sequence in each of
 	// gatewayRounds, in turns.
 	gatewayCalls, gatewayRounds = 600, 5
-	// gatewayCallers clients with kept connections send requests concurrently for a throughput, for
-	// gatewayTime in each of gatewayTurns.
+	// To measure throughput, gatewayCallers clients with keep-alive connections send requests
+	// concurrently for gatewayTime in each of gatewayTurns.
 	gatewayCallers = 64
 	gatewayTime    = 2 * time.Second
 	gatewayTurns   = 3
@@ -73,9 +73,9 @@ func (b *bench) gateway(ctx context.Context) error {
 	return b.gatewayLarge(ctx, upstream, proxies.targets[2])
 }
 
-// gatewayLatencies has the client and the model server on one processor and the proxies on another.
-// Otherwise nginx sometimes runs on the client's processor, where its calls are four times as fast, and
-// the ratio would depend on that.
+// gatewayLatencies runs the client and the model server on one processor and the proxies on
+// another. Otherwise nginx would sometimes run on the client's processor, where its calls are four
+// times as fast, and the ratio would depend on that.
 func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (err error) {
 	if runtime.NumCPU() < 2 {
 		return errors.New("two processors are needed")
@@ -166,7 +166,7 @@ func (b *bench) writeCatalog(name, inference, upstream string) (path string, err
 	return path, os.WriteFile(path, fmt.Appendf([]byte(media), inference, upstream), 0o600)
 }
 
-// gatewayLatency has one client call every target in turns.
+// gatewayLatency makes one client call every target in turns.
 func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what string, bar float64) error {
 	took := map[string][]time.Duration{}
 	for range gatewayRounds {
@@ -198,7 +198,7 @@ func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what
 	return nil
 }
 
-// gatewayThroughput has many clients call concurrently.
+// gatewayThroughput makes many clients call concurrently.
 func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 	rates, busy := map[string][]float64{}, map[string][]time.Duration{}
 	for range gatewayTurns {
@@ -238,23 +238,22 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// clockTick is the unit of proc(5)'s processor times; it is the same on every
-// Linux that Go runs on.
+// clockTick is the unit of CPU times in proc(5); it is the same on every Linux that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns the processor time of a process.
+// processorTime returns the CPU time of a process.
 func processorTime(pid int) (time.Duration, error) {
 	own, _, err := processorTimes(pid)
 	return own, err
 }
 
-// processorTimes returns the processor times of a process and of its ended children.
+// processorTimes returns the CPU times of a process and of its ended children.
 func processorTimes(pid int) (own, children time.Duration, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, 0, err
 	}
-	// The name, in parentheses, may contain anything.
+	// The name, in parentheses, may contain any characters.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	for i, field := range fields[11:15] { // in user and in system mode, for both
 		ticks, err := strconv.Atoi(field)

@@ -15,8 +15,8 @@ const (
 	flowStreams  = 500
 	flowQuantile = 0.99
 	flowBar      = 50 * time.Millisecond
-	// translatedStreams streams are read for the cost of a translated chunk, which translationBar
-	// limits.
+	// translatedStreams streams are read to measure the CPU time of a translated chunk, which
+	// translationBar limits.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
 	// largeCallers clients send large prompts concurrently, largeWaves times. The memory of the
@@ -80,8 +80,8 @@ func readFlow(ctx context.Context, address string) (gaps []time.Duration, err er
 	}
 }
 
-// gatewayTranslation compares the processor time of passing a chunk on with the time of translating
-// it into another dialect.
+// gatewayTranslation compares the CPU time for forwarding a chunk to that for translating it into
+// another dialect.
 func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	each := map[string]time.Duration{}
 	for _, kind := range []string{"burst", "messages", "responses"} {

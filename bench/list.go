@@ -28,8 +28,8 @@ const (
 	// time among few.
 	listBar = 1.2
 	// fewKey is the key of the account with few files. The development key belongs to manyAccount,
-	// which has many. unsweptKey is the key of an account with as many, nine in ten of which have
-	// expired.
+	// which has many. unsweptKey is the key of an account with as many files, nine in ten of which
+	// have expired.
 	fewKey         = "ck_bench-few-files"
 	fewAccount     = "few"
 	manyAccount    = "dev"
@@ -74,7 +74,7 @@ func unswept(from, count int, now time.Time) filled.Files {
 	return filled.Files{Account: unsweptAccount, From: from, Count: count, Now: now.Add(-file.DefaultLifetime - time.Hour)}
 }
 
-// stopSweeps keeps the next server on a folder from sweeping for ten minutes, because the clock
+// stopSweeps prevents the next server on a folder from sweeping for ten minutes: the clock
 // indicates a week without power and may be wrong.
 func stopSweeps(data string, now time.Time) error {
 	text := fmt.Sprintf("cutroom-clock %020d %020d before\n", now.Add(-7*24*time.Hour).UnixMilli(), 0)
@@ -119,7 +119,7 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 	})
 }
 
-// listByHTTP reads pages like a client, of accounts with the given number of files.
+// listByHTTP reads pages like a client, from accounts with the given number of files.
 func (b *bench) listByHTTP(ctx context.Context, data string, files int) error {
 	if err := stopSweeps(data, time.Now()); err != nil {
 		return err

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// looksTime is the measuring time for each look.
+	// looksTime is how long each look is measured.
 	looksTime = 500 * time.Millisecond
-	// framesBar is the minimum of frames per second that one core edits.
+	// framesBar is the minimum number of frames per second that one core edits.
 	framesBar = 40
-	// stackedBar is the minimum for two combined looks, which are tested with the stackedLooks
-	// slowest.
+	// stackedBar is the minimum for two combined looks. Pairs of the stackedLooks slowest looks are
+	// tested.
 	stackedBar, stackedLooks = 25, 5
 )
 
@@ -31,7 +31,7 @@ type lookRate struct {
 	frames float64
 }
 
-// looks has the realtime engine edit a frame with every look, on one core.
+// looks makes the realtime engine edit a frame with every look, on one core.
 func (b *bench) looks(ctx context.Context, picture *engine.Picture) error {
 	var rates []lookRate
 	live := frame.New(time.Now, rand.Uint32)

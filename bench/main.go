@@ -1,4 +1,4 @@
-// Command bench measures the cost of the service. Each figure has a floor measured in the same run:
+// Command bench measures the service's overhead. Each figure has a floor measured in the same run:
 // the same work on this machine without the service. It prints one table with the project's bars
 // and whether each is met; a missed bar is not an error. If a section fails, the others are still
 // measured: the table has all measurements, the errors follow it, and the status is 1.
@@ -6,8 +6,8 @@
 // Run it in the repository's folder: `go run ./bench`, or with the names of some sections: upload,
 // overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets, realtime, codec, video,
 // signing, start. The section grown runs only when named: it fills a database of 10 GiB. It needs
-// Linux, because a process's memory is read from /proc, the programs ffmpeg, curl, tee, md5sum, nginx
-// and chromium, and 3 GiB of disk for temporary files.
+// Linux (because it reads a process's memory from /proc), the programs ffmpeg, curl, tee, md5sum,
+// nginx and chromium, and 3 GiB of disk for temporary files.
 package main
 
 import (
@@ -107,7 +107,7 @@ func run(ctx context.Context, names []string) error {
 }
 
 // choose returns the named sections, in their order. If no names are given, it returns all sections
-// except the ones that only run by name.
+// that do not need to be named.
 func choose(names []string) ([]section, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// measured returns a section that adds a row and then ends with err.
+// measured returns a section that adds a row and then returns err.
 func measured(name string, err error) section {
 	return section{name: name, run: func(b *bench, _ context.Context) error {
 		b.table.add(row{what: "row of " + name, verdict: noBar})

@@ -93,10 +93,10 @@ func (f foretold) read(ctx context.Context) (job client.Job, err error) {
 	return job, err
 }
 
-// misses collects the errors of estimates.
+// misses collects the estimates' errors.
 type misses struct {
-	// shares holds the errors of the medians in thousandths of the waiting time, as durations so
-	// that they have the quantiles of the other figures.
+	// shares holds the errors of the medians in thousandths of the waiting time. They are
+	// durations, so that they have quantiles like the other figures.
 	shares []time.Duration
 	within int
 }

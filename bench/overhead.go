@@ -63,8 +63,8 @@ func (b *bench) overhead(ctx context.Context) error {
 	return nil
 }
 
-// overheadFigures holds the times of each round: the command lines, the engine, the job through the
-// API, and the job's excess over the engine.
+// overheadFigures holds each round's times: the command lines, the engine, the job through the API,
+// and the job's excess over the engine.
 type overheadFigures struct{ bare, engine, service, over []time.Duration }
 
 func (b *bench) reportOverhead(f overheadFigures) {
@@ -90,7 +90,7 @@ func (b *bench) reportOverhead(f overheadFigures) {
 }
 
 // awaitByEvents waits for a job with its event stream, which ends with the job, and returns the
-// job. Polling its state would use processor time of the edits.
+// job. Polling its state would take CPU time from the edits.
 func awaitByEvents(ctx context.Context, client *servertest.Client, id string) (servertest.Job, error) {
 	events, err := client.Get(ctx, "/v1/jobs/"+id+"/events")
 	if err != nil {

@@ -24,15 +24,15 @@ import (
 const (
 	// realtimeFrames is the number of frames edited one after another in one session.
 	realtimeFrames = 400
-	// realtimePrompt is a look of medium cost.
+	// realtimePrompt requests a look that takes a medium time to render.
 	realtimePrompt = "a watercolor painting"
 	// frameBar is the maximum time of a frame through the server, as a multiple of the engine's
 	// time.
 	frameBar = 1.5
 )
 
-// realtime measures the latency of a frame in a session, and of the engine without a server. The
-// client runs on the same processors as the server.
+// realtime measures a frame's latency in a session, and with the engine but no server. The client
+// runs on the same processors as the server.
 func (b *bench) realtime(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "realtime")
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	clientsFunction = "cutroom/bench/functions/clients"
 )
 
-// startSettings returns settings with which any function starts: a name for each resource. None is
-// used before the first event.
+// startSettings returns settings with which any function starts: a name for each resource. No
+// resource is used before the first event.
 func startSettings() []string {
 	resource := regexp.MustCompile(`_(ARN|BUCKET|CLUSTER|FUNCTION|MACHINE|QUEUE|SERVICE|TABLE)$`)
 	var settings []string
@@ -99,7 +99,7 @@ func (b *bench) start(ctx context.Context) error {
 	return nil
 }
 
-// startOnce starts a function and ends it.
+// startOnce starts a function and stops it.
 func (b *bench) startOnce(ctx context.Context, s *started, settings []string) error {
 	f, err := lambdatest.Start(ctx, lambdatest.Program(filepath.Join(b.folder, s.name)), settings...)
 	if err != nil {

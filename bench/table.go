@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// table holds the figures of a run.
+// table holds a run's figures.
 type table struct{ rows []row }
 
 type row struct {
@@ -22,7 +22,7 @@ type verdict string
 const (
 	met    verdict = "met"
 	missed verdict = "MISSED"
-	// noBar is the verdict of a figure without a bar.
+	// noBar is the verdict for a figure without a bar.
 	noBar verdict = "-"
 )
 

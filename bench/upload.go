@@ -102,8 +102,8 @@ func (b *bench) reportUpload(f uploadFigures) {
 	})
 }
 
-// makeLargeClip writes the sample clip, followed by a box that players skip, so that the file has
-// the size but can still be edited.
+// makeLargeClip writes the sample clip and a box that players skip. So the file has the required
+// size but can still be edited.
 func (b *bench) makeLargeClip(path string) error {
 	clip, err := os.ReadFile(b.clip)
 	if err != nil {
@@ -116,12 +116,12 @@ func (b *bench) makeLargeClip(path string) error {
 	defer file.Close()
 	box := binary.BigEndian.AppendUint32(nil, uint32(uploadSize-len(clip)))
 	box = append(box, "free"...)
-	// Random bytes, so that no file system can compress them.
+	// Use random bytes, so that no file system can compress them.
 	noise := io.LimitReader(rand.NewChaCha8([32]byte{}), int64(uploadSize-len(clip)-len(box)))
 	if _, err := io.Copy(file, io.MultiReader(bytes.NewReader(clip), bytes.NewReader(box), noise)); err != nil {
 		return err
 	}
-	// Synced, so that write-back does not slow down the measurement.
+	// Sync, so that write-back does not slow down the measurement.
 	return file.Sync()
 }
 
@@ -169,8 +169,8 @@ func (b *bench) post(ctx context.Context, server *servertest.Server,
 	return took, peak, nil
 }
 
-// memory reads a process's resident memory, in bytes: "VmRSS" is the current value, "VmHWM" the
-// peak since forgetPeak.
+// memory reads a process's resident memory, in bytes: "VmRSS" is the current value, and "VmHWM" is
+// the peak since forgetPeak.
 func memory(pid int, field string) (int64, error) {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// Pictures go through the server and directly in turns: videoRounds times, for videoSeconds
+	// Frames go through the server and directly, in turns: videoRounds times, for videoSeconds
 	// each.
 	videoRounds, videoSeconds = 3, 10
 	// videoBar is the maximum delay that the server adds to a frame.
 	videoBar = 25 * time.Millisecond
 	// firstBar is the maximum time until the first frame.
 	firstBar = time.Second
-	// lossSeconds is the time for which the network loses packets. settleBar is the maximum time
-	// after that until the latency is normal again.
+	// lossSeconds is how long the network loses packets. settleBar is the maximum time after that
+	// until the latency is normal again.
 	lossSeconds = 8
 	settleBar   = 2 * time.Second
 	// videoTime is the timeout for the browser's work.
@@ -50,8 +50,8 @@ var videoFiles = map[string]string{
 
 // seen is a page's report about a period.
 type seen struct {
-	// First is the time until the first picture, and Latencies the times of the others: from
-	// drawing them to showing them, in ms.
+	// First is the time until the first frame. Latencies holds the times of the others, from
+	// drawing to showing them, in ms.
 	First     float64
 	Latencies []float64
 	Drawn     int
@@ -68,13 +68,13 @@ func (s seen) late() []time.Duration {
 
 func milliseconds(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
 
-// missing returns the fraction of drawn pictures that were not shown.
+// missing returns the fraction of drawn frames that were not shown.
 func (s seen) missing() float64 {
 	return 1 - min(1, float64(len(s.Latencies))/float64(max(s.Drawn, 1)))
 }
 
-// video measures live video over WebRTC: the delay of a browser's pictures, the effect of packet loss,
-// and the cost of a stream.
+// video measures live video over WebRTC: the delay of a browser's frames, the effect of packet
+// loss, and the CPU time of a stream.
 func (b *bench) video(ctx context.Context) error {
 	for _, measure := range []func(context.Context) error{b.videoCost, b.videoLatency, b.videoLoss} {
 		if err := measure(ctx); err != nil {
@@ -93,13 +93,14 @@ func (b *bench) serveVideo(ctx context.Context, address string, settings ...stri
 	return b.serve(ctx, "video", append([]string{"CUTROOM_TIERS=" + tiers, "CUTROOM_RTC_ADDR=" + address}, settings...)...)
 }
 
-// streamURL returns the URL of sessions without a prompt, whose pictures are passed on unchanged.
+// streamURL returns the URL of sessions without a prompt. The server forwards their frames
+// unchanged.
 func streamURL(server *servertest.Server) string {
 	query := url.Values{"model": {"gen-latest"}, "api_key": {servertest.Key}}
 	return "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?" + query.Encode()
 }
 
-// videoLatency has a browser send pictures through the server. The floor is the same page with both
+// videoLatency makes a browser send frames through the server. The floor is the same page with both
 // ends in the browser.
 func (b *bench) videoLatency(ctx context.Context) error {
 	server, stop, err := b.serveVideo(ctx, "127.0.0.1:0")
@@ -204,7 +205,7 @@ func signed(d time.Duration) string {
 }
 
 // load returns the average number of busy processes in the last minute, because times mean little
-// on a machine with other work.
+// on a busy machine.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -214,7 +215,7 @@ func load() string {
 	return first
 }
 
-// browse has a browser carry out the order, and reads its report. The page sets the relay's loss
+// browse makes a browser carry out the order and reads its report. The page sets the relay's loss
 // rate, if a relay is used.
 func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossytest.Relay, report any) error {
 	ctx, cancel := context.WithTimeout(ctx, videoTime)
@@ -253,7 +254,7 @@ func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossyte
 	}
 }
 
-// videoSite serves the page and its order, and receives its reports.
+// videoSite serves the page and its order, and receives the page's reports.
 func videoSite(order map[string]any, relay *lossytest.Relay, reports chan<- []byte) http.Handler {
 	site := http.NewServeMux()
 	for name, path := range videoFiles {

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// videoStreams streams of videoBitrate kbit/s and videoRate pictures a second are passed
-	// through concurrently for videoStreamTime.
+	// videoStreams streams with videoBitrate kbit/s and videoRate frames per second are forwarded
+	// concurrently for videoStreamTime.
 	videoStreams, videoBitrate, videoRate = 4, 1500, 25
 	videoStreamTime                       = 18 * time.Second // three times as long as the frames last
 	// streamBar is the maximum CPU time of a stream, as a multiple of libvpx's time for the same
@@ -37,8 +37,8 @@ const (
 	streamBar = 1.3
 )
 
-// videoCost measures the processor time of streams that are passed through, in turns with the
-// floor: libvpx decoding and encoding the same frames at the same pace.
+// videoCost measures the CPU time of forwarded streams, in turns with the floor: libvpx decoding
+// and encoding the same frames at the same pace.
 func (b *bench) videoCost(ctx context.Context) error {
 	library, err := libvpx.Load("")
 	if err != nil {
@@ -85,8 +85,8 @@ func (b *bench) videoCost(ctx context.Context) error {
 	return nil
 }
 
-// passedStreams holds the measurements of streams: each is the processor time per picture, shown
-// the fraction of pictures that returned, and bitrate the bitrate of a returned stream, in kbit/s.
+// passedStreams holds the measurements of streams: each is the CPU time per frame, shown is the
+// fraction of returned frames, and bitrate is a returned stream's bitrate in kbit/s.
 type passedStreams struct {
 	each    time.Duration
 	shown   float64
@@ -150,8 +150,8 @@ func awaitEnd(ctx context.Context, server *servertest.Server) error {
 	}
 }
 
-// passPaced returns the processor time per picture that libvpx decodes and encodes in this process,
-// with the server's pace and number of streams.
+// passPaced returns libvpx's CPU time per frame for decoding and encoding in this process, with the
+// server's pace and number of streams.
 func passPaced(ctx context.Context, l *libvpx.Library, frames [][]byte, bitrate int) (time.Duration, error) {
 	looped := slices.Repeat(frames, int(videoStreamTime*videoRate/time.Second)/len(frames))
 	streams, ctx := errgroup.WithContext(ctx)
@@ -175,7 +175,7 @@ func passPaced(ctx context.Context, l *libvpx.Library, frames [][]byte, bitrate 
 	return took / time.Duration(videoStreams*len(looped)), err
 }
 
-// processorTimeOf returns the processor time of a process and its ended children.
+// processorTimeOf returns the CPU time of a process and its ended children.
 func processorTimeOf(pid int) (sum time.Duration, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -137,7 +137,7 @@ func (w *wire) open(kind string) error {
 	return err
 }
 
-// head reads the head of a response; length is -1 for a chunked body.
+// head reads a response's header; length is -1 for a chunked body.
 func (w *wire) head() (length int, err error) {
 	length = -1
 	for first := true; ; first = false {
@@ -183,8 +183,8 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls has clients repeat a request for a time, and returns the number of requests and their
-// durations.
+// wireCalls makes clients repeat a request for a while, and returns the number of requests and
+// their durations.
 func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
@@ -315,7 +315,7 @@ var modelList = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r
 
 const modelListBody = `{"object":"list","data":[{"id":"bench","object":"model","created":1700000000,"owned_by":"bench"}]}`
 
-// more writes the chunks between the first and the last ones of a stream.
+// more writes a stream's chunks between the first and the last.
 func (m *modelServer) more(conn net.Conn, asked []byte) error {
 	piece := fmt.Appendf(nil, "%x\r\n%s\r\n", len(firstChunk), firstChunk)
 	switch {
@@ -349,7 +349,7 @@ func (m *modelServer) wait() {
 	}
 }
 
-// requestLength reads the head of a request and returns the length of its body.
+// requestLength reads a request's header and returns the length of its body.
 func requestLength(reader *bufio.Reader) (length int, err error) {
 	for {
 		line, err := reader.ReadSlice('\n')

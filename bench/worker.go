@@ -31,13 +31,13 @@ const (
 	// does not grow with it.
 	workerRuns = 8
 	workerEdit = time.Second
-	// Bar of the worker's overhead as a fraction of the engine's time.
+	// workerPart is the bar for the worker's overhead, as a fraction of the engine's time.
 	workerPart = 0.005
 	// slowStore is the latency of a distant blob store.
 	slowStore = 150 * time.Millisecond
 )
 
-// worker has an engine server process a queue. It compares the time from the start of the first
+// worker makes an engine server process a queue. It compares the time from the start of the first
 // edit to the end of the last with the same edits requested in sequence, without queue, records and
 // blobs. The engine server only waits, so the measurement is its idle time.
 func (b *bench) worker(ctx context.Context) error {
@@ -127,7 +127,7 @@ func (p *pipeline) took() time.Duration {
 	return took
 }
 
-// bare does the edits without a worker.
+// bare performs the edits without a worker.
 func (p *pipeline) bare(ctx context.Context, b *bench, edits engine.Engine) (time.Duration, error) {
 	scratch, err := os.MkdirTemp(b.folder, "pipeline-")
 	if err != nil {
@@ -157,7 +157,7 @@ func (d distant) Put(ctx context.Context, name string, r io.Reader) (int64, erro
 	return d.Store.Put(ctx, name, r)
 }
 
-// byWorker does the edits as jobs.
+// byWorker performs the edits as jobs.
 func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.Engine, prefetch,
 	slow bool) (time.Duration, error) {
 	data, err := os.MkdirTemp(b.folder, "worker-")

@@ -34,7 +34,7 @@ func Key(ctx context.Context, path, secret, account string, now time.Time) error
 }
 
 // Files describes the records of an account's stored files. Their blobs do not exist. Nine in ten
-// expire a day after Now, the others never.
+// expire a day after Now; the others never expire.
 type Files struct {
 	Account string
 	// Count is the number of the last record; records up to From are not written.
@@ -70,7 +70,7 @@ func Write(ctx context.Context, path string, all ...Records) error {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	// Without a journal, because an interrupted database is built again.
+	// Use no journal, because an interrupted database is built again.
 	settings := "pragma cache_size = -262144; pragma journal_mode = off; pragma synchronous = off"
 	if _, err := db.ExecContext(ctx, settings); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 )
 
 // Service describes a service's records other than files, in realistic proportions. For each number
-// it has an ended job with its request, its idempotency key, its webhook with one attempt, and a
-// row of usage. For every 100th number it has a key and an audit log entry, and for every 1000th a
+// it has a usage row and an ended job with its request, its idempotency key, and its webhook with
+// one attempt. For every 100th number it has a key and an audit log entry, and for every 1000th a
 // batch with ten chunks. They belong to a thousand accounts.
 type Service struct {
 	// Count is the highest number; records up to From are not written.

@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// run simulates the sizes and writes the results to out, which depend only on the seed. It writes the time
-// of each size to progress.
+// run simulates the sizes and writes the results, which depend only on the seed, to out. It writes
+// the time for each size to progress.
 //
 // Errors: an invalid size; jobs that were lost, or completed or billed twice, after all sizes are written.
 func run(out, progress io.Writer, seed uint64, sizes string) error {
@@ -69,7 +69,7 @@ const (
 	// whole is the largest number of jobs a day for which an entire day is simulated.
 	whole = 10_000
 	// A window has about windowJobs jobs and lasts at least shortest. The campaign at the busiest
-	// time ends after longest. After leastWarmUp as many jobs end as start.
+	// time ends after longest. After leastWarmUp, as many jobs end as start.
 	windowJobs        = 5000
 	shortest, longest = 3 * time.Second, 10 * time.Minute
 	leastWarmUp       = 20 * time.Second

@@ -17,7 +17,7 @@ import (
 // ledger records the server's responses to the load, to compare them later with the server's state.
 type ledger struct {
 	mu sync.Mutex
-	// jobs holds the accepted jobs, and whether their input may be the reason if they fail.
+	// jobs holds the accepted jobs. The value is true if a job may fail because of its input.
 	jobs map[string]bool
 	// files holds the SHA-256 of the remaining files, by id.
 	files map[string][sha256.Size]byte
@@ -58,7 +58,7 @@ func (l *ledger) stays(id string, content []byte) {
 	l.files[id] = sha256.Sum256(content)
 }
 
-// called records the requests of an ended batch.
+// called records the requests in an ended batch.
 func (l *ledger) called(calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +157,7 @@ func checkBudget(ctx context.Context, client *servertest.Client, completed int) 
 	return nil
 }
 
-// list returns the number of times that each job is in the list.
+// list returns how often each job is in the list.
 func list(ctx context.Context, client *servertest.Client) (map[string]int, error) {
 	listed := map[string]int{}
 	cursor := ""

@@ -16,8 +16,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// session has some frames edited live, with changes of the prompt between them, and ends cleanly or
-// not.
+// session sends some frames to edit, with prompt changes between them, and ends cleanly or not.
 func (l *load) session(ctx context.Context, random *rand.Rand) {
 	address := "ws" + strings.TrimPrefix(l.server.URL(), "http") + "/v1/stream?model=gen-latest&api_key=" + servertest.Key
 	conn, _, err := websocket.Dial(ctx, address, nil)
@@ -50,7 +49,7 @@ func (l *load) session(ctx context.Context, random *rand.Rand) {
 	l.ledger.did("sessions")
 }
 
-// harm sends a hostile request, and checks that it is rejected or dropped.
+// harm sends a hostile request and checks that the server rejects or drops it.
 func (l *load) harm(ctx context.Context, random *rand.Rand) {
 	harms := []func(context.Context, *rand.Rand) error{l.smuggle, l.breakOff, l.guess, l.garble, l.submitNonsense,
 		l.openNonsense}
@@ -89,7 +88,7 @@ func (l *load) breakOff(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// guess guesses a key.
+// guess tries an invented key.
 func (l *load) guess(ctx context.Context, random *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -66,7 +66,7 @@ type load struct {
 // actor does one thing to the server, once.
 type actor func(l *load, ctx context.Context, random *rand.Rand)
 
-// actors run concurrently, each with the longest pause between two of its turns.
+// actors run concurrently. Each has a longest pause between two of its turns.
 var actors = []struct {
 	act   actor
 	pause time.Duration

@@ -1,7 +1,7 @@
 // Command soak runs the one-machine server for some minutes under all kinds of load: jobs with
 // their events, uploads, chats, batches, realtime sessions, reads among a million file records, and
-// hostile requests. It checks from outside that every accepted job ends once and is counted once by
-// a budget and the usage, and that no job fails without a reason. It checks that results can be
+// hostile requests. It checks from outside that every accepted job ends once, that a budget and the
+// usage count it once, and that no job fails without a reason. It checks that results can be
 // downloaded, that stored files are unchanged, and that each batch request has one response. It
 // checks that memory, goroutines, files, processes, sessions and the size of the database return to
 // their initial values, that no bytes without a record remain, and that reads do not become slower.

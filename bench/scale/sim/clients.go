@@ -14,15 +14,16 @@ type client struct {
 	*World
 	account *account
 	lane    job.Lane
-	// work is the time that a worker will spend on the job.
+	// work is how long a worker will work on the job.
 	work      time.Duration
 	impatient bool
 	tries     int
-	// counts includes the job: it was current when the job was first submitted.
+	// counts is where the job is counted: the counts that were current when the job was first
+	// submitted.
 	counts            *Counts
 	id                string
 	accepted, started time.Time
-	// completions is the number of times that a worker completed the job.
+	// completions is how often a worker completed the job.
 	completions int
 }
 
@@ -90,7 +91,7 @@ func (c *client) submit() {
 	c.clock.After(wait, c.submit)
 }
 
-// accept makes the API's calls for a submission, in order.
+// accept makes the calls that the API makes for a submission, in order.
 func (c *client) accept(i *instance) (job.Job, error) {
 	ctx := context.Background()
 	who, err := i.authenticate(ctx, c.account)
@@ -199,7 +200,7 @@ func (c *client) await(i *instance, done func()) {
 			c.clock.After(5*time.Second, c.poll)
 			return
 		case waited >= imageWait && !cancelled:
-			// By the contract the job fails with its request.
+			// According to the contract, the job fails with its request.
 			reason := job.Failure{Code: job.TimedOut, Message: "The image was not edited within 60 seconds."}
 			cancelled = i.jobs.Cancel(ctx, c.id, reason) == nil
 		}

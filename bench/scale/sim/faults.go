@@ -11,7 +11,7 @@ const zones = 3
 // lateness is the maximum delay of a message.
 const lateness = 2 * time.Minute
 
-// plan schedules the failures of the day, or of a window of this length that begins now. In a
+// plan schedules the failures for the day, or for a window of this length that begins now. In a
 // window they happen in the middle.
 func (w *World) plan(length time.Duration) {
 	if !w.Failures {

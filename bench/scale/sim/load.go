@@ -132,7 +132,7 @@ func between(random *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(random.Int64N(int64(high-low)))
 }
 
-// videoWork draws the time of a video edit: 2 s and half of the length of the clip. Lengths are
+// videoWork draws the time for a video edit: 2 s plus half the clip's length. Lengths are
 // log-normal with a median of 15 s, and at most 5 minutes.
 func videoWork(random *rand.Rand) time.Duration {
 	clip := min(15*math.Exp(random.NormFloat64()), 300)

@@ -12,12 +12,12 @@ type Result struct {
 	Config
 	// Counts covers the window or the day. The numbers of jobs include their ends after it.
 	Counts
-	// Lost counts jobs without an end long after their deadline, and Doubled jobs that completed
-	// more than once. Unbilled is the number of completed jobs minus the number in the usage of all
-	// accounts. These include the jobs before a window.
+	// Lost counts jobs that have not ended long after their deadline. Doubled counts jobs that
+	// completed more than once. Unbilled is the number of completed jobs minus the number in the
+	// usage of all accounts. These include the jobs before a window.
 	Lost, Doubled, Unbilled int
-	// Hottest lists the kinds of partitions, the busiest first, and Tables the totals of tables and
-	// indexes.
+	// Hottest lists the kinds of partitions, the busiest first. Tables holds the totals of tables
+	// and indexes.
 	Hottest []fakeaws.Heat
 	Tables  map[string]fakeaws.Total
 	Peaks   Peaks
@@ -25,17 +25,17 @@ type Result struct {
 
 // Counts counts clients' requests and their outcomes.
 type Counts struct {
-	// Asked counts the jobs of clients, and GaveUp the jobs that were rejected too often.
+	// Asked counts the clients' jobs. GaveUp counts the jobs that were rejected too often.
 	Asked, GaveUp int
-	// Ended counts the accepted jobs whose clients saw their end, and Completed the jobs with a
+	// Ended counts the accepted jobs whose clients saw the end. Completed counts the jobs with a
 	// result.
 	Ended, Completed int
 	// Runs counts the runs that workers started.
 	Runs int
-	// Done counts successful calls, for example of "jobs" and "completions".
+	// Done counts successful calls, for example "jobs" and "completions".
 	Done map[string]int
-	// Refused counts rejections, for example of "jobs: limited". "failed" is an error instead of a
-	// rejection.
+	// Refused counts rejections, for example "jobs: limited". "failed" counts errors that are not
+	// rejections.
 	Refused map[string]int
 	// Waits holds the waits of jobs for their first run, by account and in order.
 	Waits map[string][]time.Duration

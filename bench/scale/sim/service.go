@@ -70,9 +70,9 @@ func (w *World) newService() error {
 	return nil
 }
 
-// makeAccount creates the key of an account, and a tier with four times the load of its busiest
-// time. Every fourth account has a daily budget for jobs. The second account has no limit of open
-// jobs.
+// makeAccount creates an account's key, and a tier with four times the load of the account's
+// busiest time. Every fourth account has a daily budget for jobs. The second account has no limit
+// on open jobs.
 func (w *World) makeAccount(i int, a *account) error {
 	ctx, from := context.Background(), audit.Operator(w.clock.Now())
 	tier := w.service.tiers[credential.DefaultTier]

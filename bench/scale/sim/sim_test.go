@@ -54,7 +54,7 @@ func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
 	}
 }
 
-// For an hour and a half only one of five needed workers runs. Accepted jobs still end in time:
+// For an hour and a half, only one of five needed workers runs. Accepted jobs still end in time:
 // admission does not count workers that do not start, no account has more waiting jobs than its
 // turns with other accounts allow, and no image is accepted whose turn would come too late.
 func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// page is the length of a list.
+	// page is the length of a list page.
 	page = 20
 	// signedUpload is the mean time until the bytes of a signed upload arrive.
 	signedUpload = 3 * time.Second
 	// sessionLength is the mean length of a realtime session; eachInstance is the number of
-	// sessions of an instance.
+	// sessions per instance.
 	sessionLength = 3 * time.Minute
 	eachInstance  = 50
 	renewEvery    = 15 * time.Second

@@ -10,12 +10,12 @@ import (
 	serving "cutroom/shared/service/worker"
 )
 
-// Settings of workers, as in cmd/worker.
+// The workers' settings, as in cmd/worker.
 const (
 	lease         = 45 * time.Second
 	progressEvery = 5 * time.Second
 	beatEvery     = 30 * time.Second
-	// deadlineSlack is the time before its job's deadline at which a run is stopped.
+	// deadlineSlack is how long before its job's deadline a run is stopped.
 	deadlineSlack = 3 * time.Second
 	// settleTime is the maximum time for which a report is repeated.
 	settleTime = 10 * time.Second
@@ -222,7 +222,7 @@ func (h *holding) release() {
 	}
 }
 
-// kill ends the worker without notice.
+// kill stops the worker without notice.
 func (w *worker) kill() {
 	if w.alive {
 		w.alive = false
@@ -231,7 +231,7 @@ func (w *worker) kill() {
 	}
 }
 
-// drain hands the worker's jobs back, which costs them no run, and ends the worker.
+// drain hands the worker's jobs back, which does not count as a run, and stops the worker.
 func (w *worker) drain() {
 	w.draining = true
 	for _, lane := range lanes {

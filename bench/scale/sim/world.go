@@ -54,14 +54,14 @@ type World struct {
 
 	// closed ends the load, and stopped ends all repeated events.
 	closed, stopped bool
-	// clients holds the clients that still ask about their job, by job id. retrying is the number
-	// of clients that will submit again.
+	// clients holds the clients that still poll their job, by job id. retrying is the number of
+	// clients that will submit again.
 	clients  map[string]*client
 	retrying int
 	// open counts the open jobs by account.
 	open map[string]int
-	// workers lists all workers that run or ran; alive is the number of running workers, and made
-	// the number ever started.
+	// workers lists all workers that run or ran. alive is the number of running workers, and made
+	// is the number ever started.
 	workers     []*worker
 	alive, made int
 	// idle holds workers with a free slot, by lane.

@@ -39,8 +39,8 @@ func Serve(t testing.TB, handler http.Handler) (address string) {
 	return listener.Addr().String()
 }
 
-// Send sends the bytes of a request on a new connection, and returns the status and the size of
-// the response, or 0 without a response.
+// Send sends a request's bytes on a new connection and returns the response's status and size, or 0
+// without a response.
 func Send(t testing.TB, address string, request []byte) (status, received int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -75,12 +75,12 @@ func Request(line, body string, fields ...string) []byte {
 	return text.Bytes()
 }
 
-// Filled returns head, as many pieces as fit into the number of bytes, and tail.
+// Filled returns head, as many pieces as fit into the given number of bytes, and tail.
 func Filled(bytes int, head, piece, tail string) string {
 	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
 }
 
-// Numbered is like Filled, with different pieces: piece is a format for the number of each.
+// Numbered is like Filled, with different pieces: piece is a format for each piece's number.
 func Numbered(bytes int, head, piece, tail string) string {
 	var text strings.Builder
 	text.WriteString(head)
@@ -90,8 +90,8 @@ func Numbered(bytes int, head, piece, tail string) string {
 	return text.String() + tail
 }
 
-// Headers returns, by name, header fields of callers without a valid credential that are as large
-// as a header may be. The credential follows the text credential, such as "x-api-key: ".
+// Headers returns, by name, header fields from callers without a valid credential. They are as
+// large as a header may be. The credential follows the text credential, such as "x-api-key: ".
 func Headers(credential string) map[string][]string {
 	const most = 60 << 10
 	jwt := func(header, claims string) string {
@@ -127,7 +127,7 @@ func Headers(credential string) map[string][]string {
 		"token header":    jwt(Filled(40<<10, `{"alg":"EdDSA","crit":[`, `"",`, `""]}`), "{}"),
 		"token of lists":  jwt(alg, Filled(40<<10, `{"aud":[`, `"",`, `""]}`)),
 		"token of claims": jwt(alg, Numbered(40<<10, `{"a":0`, `,"%x":0`, `}`)),
-		// These are the longest that may be decoded.
+		// These are the longest tokens that may be decoded.
 		"short deep token":      jwt(alg, strings.Repeat("[", 11<<10)),
 		"short token of models": jwt(alg, Filled(11<<10, `{"permissions":{"models":[`, `"",`, `""]}}`)),
 		"short token of lists":  jwt(alg, Filled(11<<10, `{"aud":[`, `"",`, `""]}`)),
@@ -141,7 +141,7 @@ func Headers(credential string) map[string][]string {
 	return headers
 }
 
-// Queries returns, by name, queries of such callers that follow a path.
+// Queries returns, by name, queries from such callers to append to a path.
 func Queries() map[string]string {
 	const most = 60 << 10
 	return map[string]string{

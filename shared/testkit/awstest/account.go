@@ -12,17 +12,17 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// The local AWS checks no permissions. A proxy in front of it checks them with the policies of
-// the deployment: it rejects calls that AWS would reject, with the service's errors.
+// The local AWS checks no permissions. A proxy in front of it checks them with the deployment's
+// policies: it rejects calls that AWS would reject, with the service's errors.
 
 // Administrator is the access key of the tests themselves, whose calls are not checked.
 const Administrator = "test"
 
-// Here is the place for which the policies of the deployment are evaluated.
+// Here is the place for which the deployment's policies are evaluated.
 var Here = iamtest.Place{Partition: "aws", Region: Region, Account: Account}
 
-// DeployedRights returns the rights of the roles of a deployment with the stage "dev". A test of
-// infra compares them with its templates.
+// DeployedRights returns the permissions of the roles in a deployment with the stage "dev". A test
+// of infra compares them with its templates.
 func DeployedRights(t T) iamtest.Rights {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "infra", "testdata", "policies.json"))
@@ -36,7 +36,7 @@ func DeployedRights(t T) iamtest.Rights {
 	return rights
 }
 
-// Deployed returns an account with the rights of DeployedRights.
+// Deployed returns an account with the permissions from DeployedRights.
 func Deployed(t T) *iamtest.Account {
 	t.Helper()
 	account, err := iamtest.NewAccount(Here, DeployedRights(t))
@@ -48,13 +48,13 @@ func Deployed(t T) *iamtest.Account {
 
 // Guard checks the calls through a proxy.
 type Guard struct {
-	// Account holds the roles and the policies of resources.
+	// Account holds the roles and the resource policies.
 	Account *iamtest.Account
 	// Names maps names in this test to those of the deployment. A missing entry leaves a name unchanged.
 	Names map[string]string
 	// Role returns the role that uses an access key. If it is nil, the key is the name of the role.
 	Role func(accessKey string) string
-	// Asked is called with each call's requests of a role before the decision. It may be nil. It
+	// Asked is called with a role and a call's requests before each decision. It may be nil. It
 	// must be safe for concurrent calls.
 	Asked func(role string, request iamtest.Request)
 }

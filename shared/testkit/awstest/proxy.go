@@ -22,7 +22,7 @@ type Faults struct {
 	Throttled float64
 	// Failed calls get an internal error and have no effect.
 	Failed float64
-	// LostCalls lose their connection before they have an effect, LostAnswers afterwards.
+	// LostCalls lose their connection before they have an effect; LostAnswers lose it afterwards.
 	LostCalls, LostAnswers float64
 	// Silent calls have an effect but get no response, so the client gives up.
 	Silent float64
@@ -107,7 +107,7 @@ func (p *Proxy) SetFaults(faults Faults) {
 	p.faults = faults
 }
 
-// Calls returns the number of calls of each operation, such as "DynamoDB.UpdateItem", and resets
+// Calls returns the number of calls to each operation, such as "DynamoDB.UpdateItem", and resets
 // the counts.
 func (p *Proxy) Calls() map[string]int {
 	p.mu.Lock()
@@ -117,7 +117,7 @@ func (p *Proxy) Calls() map[string]int {
 	return calls
 }
 
-// Met returns the number of calls that suffered each fault.
+// Met returns how many calls suffered each fault.
 func (p *Proxy) Met() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 )
 
 // Shared is a local AWS that all tests of a package share. Each test creates its own tables,
-// buckets and queues, whose names never clash. A start costs as much processor time as most
-// tests. The zero value is ready to use, and its methods are safe for concurrent use.
+// buckets and queues, whose names never clash. A start takes as much CPU time as most tests. The
+// zero value is ready to use, and its methods are safe for concurrent use.
 type Shared struct {
 	mu     sync.Mutex
 	folder string

@@ -2,8 +2,8 @@ package awstest
 
 import "testing"
 
-// T is the test that owns a local AWS, or a program in place of a test, such as a benchmark,
-// which has no testing.TB.
+// T is the test that owns a local AWS. A program without testing.TB, such as a benchmark, can
+// implement it too.
 type T interface {
 	Helper()
 	TempDir() string

@@ -1,5 +1,5 @@
-// Package busytest is for tests about real time, such as a pause that a timeout must outlast. No
-// time limit is both short enough for each run and long enough for every busy machine.
+// Package busytest is for tests that depend on real time, such as a pause that a timeout must
+// outlast. No time limit is both short enough for every run and long enough for every busy machine.
 package busytest
 
 import (
@@ -10,9 +10,9 @@ import (
 // enough is a time in which the busiest machine completes any step of a test.
 const enough = 30 * time.Second
 
-// Try runs a check with a duration. While it fails, Try repeats it with ten times the duration,
-// until the duration was half a minute or more. A quiet machine passes with the first duration,
-// and a busy machine with a longer one. A real failure fails with each.
+// Try runs a check with a duration. While the check fails, Try repeats it with ten times the
+// duration, up to a duration of half a minute or more. A quiet machine passes with the first
+// duration, and a busy machine passes with a longer one. A real failure fails with each.
 func Try(t testing.TB, first time.Duration, check func(d time.Duration) error) {
 	t.Helper()
 	for d := first; ; d *= 10 {

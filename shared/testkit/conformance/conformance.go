@@ -45,8 +45,8 @@ func Context(t testing.TB) context.Context {
 	return patience.TestContext(t)
 }
 
-// Tomorrow is the start time of a suite. A platform deletes expired records by its own clock, even
-// while a suite on a busy machine still uses them.
+// Tomorrow is a suite's start time. A platform deletes expired records by its own clock, even if a
+// suite on a busy machine still uses them.
 func Tomorrow() time.Time { return time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond) }
 
 // OK ends the test if there is an error.

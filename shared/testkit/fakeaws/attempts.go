@@ -20,8 +20,8 @@ import (
 // stands still, so they are simulated here. A retry counts in its real second, and its writes
 // take effect immediately. The retry budget of each client is not simulated.
 
-// TransactionTime is the time for which a transaction holds its items. A write in this time, and
-// a transaction that would hold one of them at the same time, is rejected.
+// TransactionTime is how long a transaction holds its items. During this time, writes to the items
+// and other transactions with them are rejected.
 const TransactionTime = 10 * time.Millisecond
 
 // try makes a call and retries it like a client.
@@ -40,7 +40,7 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 		}
 		if tries == most {
 			if isConflict(err) {
-				// Package dynamo would continue, without simulated time between its attempts.
+				// Package dynamo would continue without simulated time between its attempts.
 				err = fault.New(fault.Unavailable, "The records are busy. Try again.")
 			}
 			return nil, err, known
@@ -104,7 +104,8 @@ type hold struct {
 // locks maps items to the transactions that hold them.
 type locks map[itemKey][]hold
 
-// meets reports whether a transaction of another caller holds the item at any time between from and until.
+// meets reports whether another caller's transaction holds the item at any time between from and
+// until.
 func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	for _, h := range l[key] {
 		if h.turn != turn && from.Before(h.until) && !until.Before(h.from) {
@@ -114,7 +115,7 @@ func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	return false
 }
 
-// hold makes a transaction hold an item. Earlier transactions of the same caller have ended then.
+// hold makes a transaction hold an item. The same caller's earlier transactions have ended by then.
 func (l locks) hold(key itemKey, at time.Time, turn int64) {
 	for _, h := range l[key] {
 		if h.turn == turn && h.until.After(at) {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// tokenAge is the time for which DynamoDB remembers the token of a transaction.
+// tokenAge is how long DynamoDB remembers a transaction's token.
 const tokenAge = 10 * time.Minute
 
 // mostParsed is the number of parsed expressions that are kept.
@@ -99,14 +99,14 @@ func (d *DynamoDB) Items(name, hash string) (all []map[string]types.AttributeVal
 	return all
 }
 
-// call makes one attempt of a call.
+// call makes one attempt at a call.
 func (d *DynamoDB) call(input any) (answer any, err error, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.attempt(input, d.clock.Now(), d.clock.Turn())
 }
 
-// attempt makes one attempt of a call, at a time that may be ahead of the clock.
+// attempt makes one attempt at a call, at a time that may be ahead of the clock.
 func (d *DynamoDB) attempt(input any, at time.Time, turn int64) (answer any, err error, known bool) {
 	d.now, d.turn = at, turn
 	if d.meter.at(d.clock.Now().Unix(), at.Unix()) {

@@ -27,7 +27,8 @@ func (s scope) name(path string) string {
 // condition is a parsed condition expression.
 type condition func(scope) bool
 
-// operand is a part of an expression with a value, which is nil if the attribute is missing.
+// operand is a part of an expression that has a value. The value is nil if the attribute is
+// missing.
 type operand func(scope) types.AttributeValue
 
 // tokens matches the words of expressions.

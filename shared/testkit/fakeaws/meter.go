@@ -37,12 +37,12 @@ type Heat struct {
 // Utilization returns the fraction of a partition's capacity that was used in the busiest second.
 func (h Heat) Utilization() float64 { return max(h.Reads/PartitionReads, h.Writes/PartitionWrites) }
 
-// Total is a table's use.
+// Total is a table's usage.
 type Total struct {
 	Reads, Writes float64
 	// MostReads and MostWrites belong to its busiest seconds.
 	MostReads, MostWrites float64
-	// Throttled counts attempts without capacity, Conflicts attempts that conflicted with a
+	// Throttled counts attempts without capacity. Conflicts counts attempts that conflicted with a
 	// transaction on one of their items.
 	Throttled, Conflicts int
 }

@@ -108,8 +108,8 @@ func (q *Queue) offer(m *message) {
 	}
 }
 
-// pick returns the group of the next message: the group with the fewest messages in flight, and
-// among these the group served longest ago.
+// pick returns the group of the next message: the group with the fewest messages in flight, or
+// among equals the group served longest ago.
 func (q *Queue) pick() *group {
 	var best *group
 	kept := q.order[:0]

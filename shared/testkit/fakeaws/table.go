@@ -67,8 +67,8 @@ func (t *table) keyOf(i item) (hash, sort string) {
 
 func (t *table) get(hash, sort string) item { return t.partitions[hash].get(sort) }
 
-// set replaces an item, or removes it if the new item is nil. It returns the units that this
-// costs each index, by index and partition.
+// set replaces an item, or removes it if the new item is nil. It returns the units that each index
+// uses for this, by index and partition.
 func (t *table) set(hash, sort string, before, after item) map[partition]float64 {
 	put(t.partitions, hash, sort, before, after)
 	var units map[partition]float64

@@ -20,7 +20,7 @@ type comparison struct {
 	meaning func(policy, value string) bool
 }
 
-// comparisons holds the operators that policies of this project use.
+// comparisons holds the operators that this project's policies use.
 var comparisons = map[string]comparison{
 	"StringEquals":    {pattern: equal},
 	"ArnEquals":       {pattern: matchesARN},

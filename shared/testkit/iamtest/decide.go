@@ -24,14 +24,15 @@ type Decision struct {
 	Allowed bool
 	// Reason is the text in the error message of a rejection.
 	Reason string
-	// Because holds the deciding statements: those that deny, otherwise those that allow.
+	// Because holds the deciding statements: the denying ones if any, and otherwise the allowing
+	// ones.
 	Because []Statement
 }
 
-// Decide evaluates a request with the policies of its role and its resource. A deny wins. Within
-// an account either policy may allow the request. From another account both must allow it.
+// Decide evaluates a request with the policies of its role and its resource. A deny wins. Within an
+// account, either policy may allow the request. For another account's request, both must allow it.
 //
-// Errors: a policy cannot be evaluated for the request, which is then rejected.
+// Errors: a policy cannot be evaluated for the request. The request is then rejected.
 func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
 	role, err := r.applying(ofRole, false)
 	if err != nil {

@@ -38,8 +38,8 @@ func (l *Ledger) Of(role string) []Request {
 	return requests
 }
 
-// Unseen lists permissions that no test can show to be needed, and why. Role, Action and Resource
-// are patterns of path.Match. An empty Resource matches all.
+// Unseen describes permissions that no test can show to be needed, and says why. Role, Action and
+// Resource are patterns of path.Match. An empty Resource matches all.
 type Unseen struct{ Role, Action, Resource, Why string }
 
 func (u Unseen) is(p Permission) bool {
@@ -48,7 +48,7 @@ func (u Unseen) is(p Permission) bool {
 	return role && action && strings.Contains(p.Resource, u.Resource)
 }
 
-// Judge returns the rights of the roles that no request used, except those in unseen.
+// Judge returns the roles' permissions that no request used, except those in unseen.
 func (l *Ledger) Judge(a *Account, roles []string, unseen []Unseen) ([]string, error) {
 	var wrong []string
 	for _, role := range roles {

@@ -8,7 +8,7 @@ import (
 // glyph is a part of a pattern: a character, or a wildcard.
 type glyph struct {
 	char rune
-	// any matches one character, many matches any number of characters.
+	// any matches one character. many matches any number of characters.
 	any, many bool
 	// within prevents a wildcard from matching a colon.
 	within bool

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Policy is a policy document. Statements in policies of resources have principals. Those in
-// policies of roles do not.
+// Policy is a policy document. Statements have principals in resource policies, but not in role
+// policies.
 type Policy struct {
 	// Version is "2012-10-17". Policies with another version have no variables.
 	Version    string
@@ -173,5 +173,5 @@ func principals(text json.RawMessage) (map[string][]string, error) {
 	return named, nil
 }
 
-// forResource reports whether the statement belongs to a policy of a resource.
+// forResource reports whether the statement belongs to a resource policy.
 func (s Statement) forResource() bool { return s.Principals != nil }

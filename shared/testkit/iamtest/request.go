@@ -41,7 +41,7 @@ func Caller(r *http.Request) (accessKey, service string) {
 	return parts[0], parts[3]
 }
 
-// Requests returns the requests of a call to AWS, each with an action and a resource.
+// Requests returns the authorization requests of a call to AWS, each with an action and a resource.
 //
 // Errors: the action or the resource of the call is unknown here.
 func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
@@ -72,7 +72,7 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 	return requests, err
 }
 
-// ofStack handles calls of CloudFormation, which are forms.
+// ofStack handles calls to CloudFormation, which are forms.
 func (n Names) ofStack(body []byte) ([]Request, error) {
 	call, err := url.ParseQuery(string(body))
 	if err == nil && call.Get("StackName") == "" {
@@ -84,7 +84,7 @@ func (n Names) ofStack(body []byte) ([]Request, error) {
 	return []Request{{Action: "cloudformation:" + call.Get("Action"), Resource: call.Get("StackName")}}, nil
 }
 
-// ofNetwork handles calls of EC2, which are forms. Its lists have no resource.
+// ofNetwork handles calls to EC2, which are forms. List calls have no resource.
 func ofNetwork(body []byte) ([]Request, error) {
 	call, err := url.ParseQuery(string(body))
 	if err != nil || !strings.HasPrefix(call.Get("Action"), "Describe") {
@@ -207,7 +207,7 @@ func (n Names) ofLambda(r *http.Request) ([]Request, error) {
 	return []Request{{Action: "lambda:InvokeFunction", Resource: n.ARN("lambda", "function:"+n.name(last(name)))}}, nil
 }
 
-// plain reports whether a parameter of S3 does not change the kind of a call.
+// plain reports whether an S3 parameter leaves the kind of a call unchanged.
 func plain(parameter string) bool {
 	return parameter == "x-id" || strings.HasPrefix(strings.ToLower(parameter), "x-amz-") ||
 		strings.HasPrefix(parameter, "response-")

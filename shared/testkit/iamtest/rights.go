@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Account authorizes calls with the rights in it.
+// Account authorizes calls with its permissions.
 type Account struct {
 	Place
 	roles     map[string][]Policy
@@ -17,7 +17,7 @@ type Account struct {
 	functions map[string]string
 }
 
-// NewAccount returns an account with the rights.
+// NewAccount returns an account with the given permissions.
 func NewAccount(place Place, rights Rights) (*Account, error) {
 	roles, err := parsed(rights.Roles)
 	if err != nil {
@@ -77,7 +77,7 @@ func ofPolicy(arn string) string {
 	return arn
 }
 
-// Without returns a copy of the account without an action in all policies of a role.
+// Without returns a copy of the account in which a role's policies lack an action.
 func (a *Account) Without(role, action string) *Account {
 	less := *a
 	less.roles = maps.Clone(a.roles)

@@ -12,7 +12,7 @@ import (
 // Place is the location of a deployment.
 type Place struct{ Partition, Region, Account string }
 
-// Rights holds the policies of a deployment.
+// Rights holds a deployment's policies.
 type Rights struct {
 	// Roles holds the policies of each role, by its name in the template without CDK's unique
 	// suffix, such as "FilesRole".
@@ -37,7 +37,7 @@ type deploying struct {
 	resources map[string]resource
 }
 
-// ReadTemplate returns the rights in the policies of a synthesized template, at a place.
+// ReadTemplate returns the policies in a synthesized template, at a place.
 //
 // Errors: an invalid template, or a policy with unsupported content.
 func ReadTemplate(text []byte, place Place) (Rights, error) {
@@ -289,8 +289,7 @@ var kinds = map[string]struct{ property, service, resource string }{
 // secretSuffix stands for the random suffix that Secrets Manager adds to a name.
 const secretSuffix = "-AbCdEf"
 
-// nameOf returns the name of a resource. If CloudFormation chooses the name, it is the id in the
-// template.
+// nameOf returns a resource's name, or its id in the template if CloudFormation chooses the name.
 func (d deploying) nameOf(id string) (string, error) {
 	r := d.resources[id]
 	kind, known := kinds[r.Type]

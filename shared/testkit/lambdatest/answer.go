@@ -60,8 +60,7 @@ func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	return ReadAnswer(text)
 }
 
-// ReadAnswer reads the response of a function to an API Gateway event, in the format that is not
-// streamed.
+// ReadAnswer reads a function's response to an API Gateway event, in the buffered format.
 //
 // Errors: API Gateway would reject the response.
 func ReadAnswer(text []byte) (*Answer, error) {
@@ -97,7 +96,7 @@ func (f *Function) begin(ctx context.Context, event []byte) (kind string, body i
 	return answer.request.Header.Get("Content-Type"), &content{request: answer.request, read: i.read}, nil
 }
 
-// readBuffered reads a response that is not streamed, up to Lambda's limit.
+// readBuffered reads a buffered response, up to Lambda's limit.
 func readBuffered(body io.ReadCloser) ([]byte, error) {
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, maxBuffered+1))

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// errEnded is the error of an invocation whose process has exited.
+// errEnded is the error for an invocation whose process has exited.
 var errEnded = errors.New("the function's process has ended")
 
 // Timeout is the time limit given to the function. It is longer than any invocation takes on a busy machine.
@@ -28,8 +28,8 @@ type Function struct {
 	started time.Duration
 }
 
-// Start starts a function and waits for its first poll. Its environment is that of Lambda, plus
-// the settings.
+// Start starts a function and waits for its first poll. The function has Lambda's environment plus
+// the given settings.
 //
 // Errors: the process exited, with its log; the context's error.
 func Start(ctx context.Context, program Program, settings ...string) (*Function, error) {

@@ -1,4 +1,4 @@
-// Package lambdatest runs built Lambda functions like Lambda: it starts the real program and
+// Package lambdatest runs built Lambda functions as Lambda does: it starts the real program and
 // serves the Lambda Runtime API to it. Streamed responses are read as they arrive. Tests and
 // benchmarks share it.
 package lambdatest

@@ -100,7 +100,7 @@ func (api *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take returns the invocation with the id, or nil.
+// take returns the invocation with the given id, or nil.
 func (api *runtimeAPI) take(id string) *invocation {
 	api.mu.Lock()
 	defer api.mu.Unlock()

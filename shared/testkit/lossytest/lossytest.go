@@ -27,7 +27,7 @@ type Faults struct {
 // Count counts the packets of one direction by fate. A duplicated packet was passed once.
 type Count struct{ Passed, Dropped, Duplicated, Reordered int64 }
 
-// way is one direction.
+// way is one direction of the network.
 type way struct {
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -76,8 +76,8 @@ func (w *way) carry(packet []byte, to func([]byte)) {
 }
 
 // pass returns how often to forward a packet now, and keeps it for later copies. Every packet
-// uses the same number of random values, so that the faults of the next packet do not depend on
-// it.
+// uses the same number of random values, so that the next packet's faults do not depend on this
+// one.
 func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -72,8 +72,8 @@ func listen(address string) (net.Listener, *net.UDPConn, error) {
 
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-// Set sets the faults of later UDP packets: up to the server, and down to its clients. Packets in
-// transit are not affected.
+// Set sets the faults for later UDP packets: up for packets to the server, and down for packets to
+// its clients. Packets in transit are not affected.
 func (r *Relay) Set(up, down Faults) {
 	r.up.set(up)
 	r.down.set(down)
@@ -82,7 +82,7 @@ func (r *Relay) Set(up, down Faults) {
 // Counts returns the counts of UDP packets so far.
 func (r *Relay) Counts() (up, down Count) { return r.up.counted(), r.down.counted() }
 
-// Cut(true) closes all TCP connections, and every new one until Cut(false).
+// Cut(true) closes all TCP connections, and every new connection until Cut(false).
 func (r *Relay) Cut(cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *Relay) endStreams() {
 	}
 }
 
-// receive forwards the packets of clients.
+// receive forwards the clients' packets.
 func (r *Relay) receive() {
 	buffer := make([]byte, maxPacket)
 	for {

@@ -12,8 +12,8 @@ const (
 )
 
 // Clock is a clock that stops while the machine stalls. So no lease ends because a test could not
-// extend it in time, and waiting for the end of a lease takes little longer than by the machine's
-// clock. It is safe for concurrent use.
+// extend it in time. Waiting for a lease to end takes little longer than on the machine's clock. It
+// is safe for concurrent use.
 type Clock struct {
 	mu sync.Mutex
 	// seen is the machine's time at the last read. skipped is the time that this clock has skipped.

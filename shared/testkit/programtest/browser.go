@@ -6,7 +6,7 @@ import (
 )
 
 // Browser returns the path of Chromium for tests without a screen. It prefers the headless shell,
-// which takes half of the processor time.
+// which takes half the CPU time.
 func Browser() (string, error) {
 	for _, name := range []string{"chromium-headless-shell", "chromium"} {
 		if path, err := exec.LookPath(name); err == nil {

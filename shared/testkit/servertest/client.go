@@ -38,7 +38,7 @@ type Result struct {
 	} `json:"content_credentials"`
 }
 
-// Failure is the reason why a job failed.
+// Failure is why a job failed.
 type Failure struct{ Code, Message string }
 
 // Ended reports whether the job's state is terminal.

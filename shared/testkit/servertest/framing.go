@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// FramingAttack is a request whose end two readers may see at different places. It hides another
+// FramingAttack is a request whose end two readers may see in different places. It hides another
 // request, GET /healthz, which would get 200.
 type FramingAttack struct {
 	Name string

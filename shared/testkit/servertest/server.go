@@ -17,7 +17,7 @@ import (
 // killed when the process that started it dies.
 type Server struct {
 	cmd *exec.Cmd
-	// printed is its standard output, and log its standard error.
+	// printed is the server's standard output, and log is its standard error.
 	printed, log *programtest.Output
 	// ended is closed after the process has exited and all its output was read.
 	ended chan struct{}

@@ -66,7 +66,7 @@ func environment(settings []string) []string {
 			env = append(env, variable)
 		}
 	}
-	// Results of engine servers are signed with the library of the tests.
+	// Engine servers' results are signed with the tests' library.
 	if library, err := c2patest.Find(); err == nil {
 		env = append(env, "CUTROOM_C2PA_LIBRARY="+library)
 	}
@@ -77,7 +77,7 @@ func environment(settings []string) []string {
 var sizeForm = regexp.MustCompile(`(\d+p): \d+x\d+`)
 
 // SmallResults returns a catalog with results of 64 by 36 pixels, made from another catalog. Its
-// jobs cost a twentieth of full-size jobs, and still use the engine's programs.
+// jobs take a twentieth of the time of full-size jobs and still use the engine's programs.
 func SmallResults(catalog []byte) []byte {
 	return sizeForm.ReplaceAll(catalog, []byte("${1}: 64x36"))
 }
