@@ -108,7 +108,7 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 			if len(body) > maxAnswer {
 				return body, errAnswerTooLong
 			}
-			size := max(2*cap(body), eventBuffer)
+			size := min(max(2*cap(body), eventBuffer), maxAnswer+1)
 			if size > trustedAnswer {
 				if apiErr := memory.acquire(c.r.Context(), int64(size)); apiErr != nil {
 					return body, apiErr

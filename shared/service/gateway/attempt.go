@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/dialect"
 	"cutroom/shared/service/gateway/upstream"
 )
 
@@ -181,6 +182,9 @@ func (f *failure) result() upstream.Result {
 	switch {
 	case f.outcome == Abandoned:
 		r.Verdict = upstream.Unknown
+	case errors.Is(f.cause, errAnswerTooLong), errors.Is(f.cause, errManyEdits), errors.Is(f.cause, errEventTooLong),
+		errors.Is(f.cause, dialect.ErrManyCalls), errors.Is(f.cause, dialect.ErrInterleaved):
+		r.Verdict = upstream.Answered // the request asked for such a response
 	case f.outcome == Failed, f.outcome == TimedOut, f.unavailable:
 		r.Verdict = upstream.Broken
 	}

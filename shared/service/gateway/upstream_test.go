@@ -287,8 +287,8 @@ func TestUnavailableUpstreamOpensBreaker(t *testing.T) {
 	}
 }
 
-// Failures of one account may be caused by its requests, so the breaker opens only for that
-// account. Failures of two accounts, or failures that no request can cause, open it for all.
+// Failures of an account may be caused by its requests, so the breaker opens only for that account,
+// however many accounts fail. Failures that no request can cause open it for all.
 func TestBreakerIsPerAccount(t *testing.T) {
 	call := func(w *world, key string) answer {
 		return w.do(w.request(t.Context(), "POST", "/v1/chat/completions", key, strings.NewReader(plain)))
@@ -302,20 +302,23 @@ func TestBreakerIsPerAccount(t *testing.T) {
 	if n := len(u.seen()); n != 5 {
 		t.Errorf("%d calls of the failing account, want 5", n)
 	}
+	call(w, rival)
+	if a := call(w, rival); a.status != 502 || len(u.seen()) != 6 {
+		t.Errorf("after both accounts failed: %d, and %d calls", a.status, len(u.seen()))
+	}
+	w.wait(6 * time.Second)
+	call(w, studio) // its probe fails, which must not pause other accounts
 	u.now(always(200, whole))
-	if a := call(w, rival); a.status != 200 {
+	if a := call(w, third); a.status != 200 {
 		t.Errorf("another account: %d %s", a.status, a.body)
+	}
+	if a := call(w, rival); a.status != 200 {
+		t.Errorf("a failing account after its pause: %d %s", a.status, a.body)
 	}
 	if a := call(w, studio); a.status != 502 {
 		t.Errorf("the failing account got %d", a.status)
 	}
-	u.now(always(500, `{}`))
-	call(w, rival)
-	if a := call(w, rival); a.status != 502 || len(u.seen()) != 7 {
-		t.Errorf("after both accounts failed: %d, and %d calls", a.status, len(u.seen()))
-	}
-	w.wait(6 * time.Second)
-	u.now(always(200, whole))
+	w.wait(11 * time.Second)
 	for _, key := range []string{rival, studio} {
 		if a := call(w, key); a.status != 200 {
 			t.Errorf("after a probe: %d %s", a.status, a.body)
@@ -330,6 +333,24 @@ func TestBreakerIsPerAccount(t *testing.T) {
 	}
 	if a := call(w, rival); !strings.Contains(a.body, "No model server of small is available at the moment.") {
 		t.Errorf("no server accepts connections: %d %s", a.status, a.body)
+	}
+}
+
+// A response may have 16 MiB. A longer one fails its call but not the server, because the request
+// is the reason.
+func TestLongResponseDoesNotOpenBreaker(t *testing.T) {
+	padded := func(n int) string { return whole + strings.Repeat(" ", n-len(whole)) }
+	u := newUpstream(t, always(200, padded(16<<20)))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("the longest response: %d %s", a.status, a.body)
+	}
+	u.now(always(200, padded(16<<20+1)))
+	for i := range 6 {
+		key := []string{studio, rival}[i%2]
+		if a := patience.Receive(t, "a call", w.chatAs(t.Context(), key, "long")); a.status != 502 || len(u.seen()) != i+2 {
+			t.Errorf("call %d with a longer response: %d after %d calls", i, a.status, len(u.seen()))
+		}
 	}
 }
 

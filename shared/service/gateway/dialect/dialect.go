@@ -99,10 +99,10 @@ type openCall struct {
 // hundreds of times the bytes of an empty one.
 const maxCalls = 1000
 
-var errManyCalls = fmt.Errorf("the response calls more than %d functions", maxCalls)
+var ErrManyCalls = fmt.Errorf("the response calls more than %d functions", maxCalls)
 
-// errInterleaved is returned if a server continues an earlier call.
-var errInterleaved = interleaved{}
+// ErrInterleaved is returned if a server continues an earlier call.
+var ErrInterleaved = interleaved{}
 
 type interleaved struct{}
 
@@ -202,13 +202,13 @@ func (w *walk) callsOf(calls gjson.Result) error {
 		arguments := call.Get("function.arguments")
 		switch {
 		case w.isNew(index, call) && w.calls >= maxCalls:
-			err = errManyCalls
+			err = ErrManyCalls
 			return false
 		case w.isNew(index, call):
 			w.begin(index, call)
 		case w.now != called || index != w.call.index:
 			if arguments.Str != "" {
-				err = errInterleaved
+				err = ErrInterleaved
 				return false
 			}
 			return true

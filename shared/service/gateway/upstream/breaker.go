@@ -1,9 +1,12 @@
 package upstream
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 const (
-	// tripAfter is the number of consecutive failures that open a breaker.
+	// tripAfter is the number of consecutive failures, of any accounts, that open a breaker.
 	tripAfter = 5
 	// minOpen is how long a breaker stays open at first. Every failed probe doubles it, up to maxOpen.
 	minOpen = 5 * time.Second
@@ -13,69 +16,76 @@ const (
 // anyAccount means all accounts.
 const anyAccount = ""
 
-// breaker is a circuit breaker. A failing upstream is not called for a while. Then single probe
-// calls are made until one succeeds. If all failures belong to one account, only that account is
-// blocked, because its requests may be the reason and must not block the model for others. The
-// owner must guard the breaker with a lock.
+// breaker is a circuit breaker for each account. A failing upstream is not called for a while. Then
+// single probe calls are made until one succeeds. A failure blocks only its own account, because
+// its request may be the reason and must not block the model for others. The owner must guard the
+// breaker with a lock.
 type breaker struct {
-	// failures counts consecutive failures. account is the account of all of them, or anyAccount if
-	// two accounts failed or the upstream itself was at fault.
+	// failures counts consecutive failures.
 	failures int
-	account  string
-	open     bool
-	until    time.Time
-	wait     time.Duration
-	probing  bool
+	// pauses has the accounts for which the breaker is open. It has anyAccount if the upstream
+	// itself was at fault.
+	pauses map[string]pause
 }
 
-func (b *breaker) concerns(account string) bool {
-	return b.open && (b.account == anyAccount || b.account == account)
+type pause struct {
+	until time.Time
+	wait  time.Duration
 }
 
-// wouldAdmit reports whether a call from the account may start now.
-func (b *breaker) wouldAdmit(now time.Time, account string) bool {
-	return !b.concerns(account) || !b.probing && !now.Before(b.until)
+// clearIn returns the time until a call of the account may start. It is at most 0 if one may start
+// now.
+func (b *breaker) clearIn(now time.Time, account string) time.Duration {
+	return max(b.pauses[account].until.Sub(now), b.pauses[anyAccount].until.Sub(now))
 }
 
-// admit starts a call that wouldAdmit permitted. It reports whether the call is a probe. The result
-// must be passed to succeed, fail or abandon at the end.
-func (b *breaker) admit(account string) (probe bool) {
-	if b.concerns(account) {
-		b.probing = true
-		return true
+// admit starts a call that clearIn permits. It reports whether the call is a probe. The result must
+// be passed to succeed, fail or abandon at the end. The next probe may start after a wait, even if
+// this one still runs.
+func (b *breaker) admit(account string, now time.Time) (probe bool) {
+	for _, key := range []string{account, anyAccount} {
+		if p, open := b.pauses[key]; open {
+			p.wait = min(2*p.wait, maxOpen)
+			p.until = now.Add(p.wait)
+			b.pauses[key], probe = p, true
+		}
 	}
-	return false
+	return probe
 }
 
-// succeed ends a successful call. Only a probe affects an open breaker, because other calls started
+// succeed ends a successful call. Only a probe closes an open breaker, because other calls started
 // before it opened or belong to other accounts.
-func (b *breaker) succeed(probe bool) {
-	if probe || !b.open {
-		*b = breaker{}
+func (b *breaker) succeed(probe bool, account string) {
+	b.failures = 0
+	if probe {
+		delete(b.pauses, account)
+		delete(b.pauses, anyAccount)
 	}
 }
 
 // fail ends a failed call. Pass the account if its request may be the reason, otherwise anyAccount.
 func (b *breaker) fail(probe bool, account string, now time.Time) {
-	if b.failures == 0 {
-		b.account = account
-	} else if b.account != account {
-		b.account = anyAccount
-	}
 	b.failures++
-	switch {
-	case probe:
-		b.probing = false
-		b.wait = min(2*b.wait, maxOpen)
-		b.until = now.Add(b.wait)
-	case !b.open && b.failures >= tripAfter:
-		b.open, b.wait, b.until = true, minOpen, now.Add(minOpen)
+	if probe && account != anyAccount {
+		delete(b.pauses, anyAccount) // the upstream was reached
+	}
+	switch p, open := b.pauses[account]; {
+	case open && probe:
+		b.pauses[account] = pause{now.Add(p.wait), p.wait}
+	case !open && b.failures >= tripAfter:
+		if b.pauses == nil {
+			b.pauses = map[string]pause{}
+		}
+		maps.DeleteFunc(b.pauses, func(_ string, p pause) bool { return now.Sub(p.until) > maxOpen })
+		b.pauses[account] = pause{now.Add(minOpen), minOpen}
 	}
 }
 
-// abandon ends a call without a result.
-func (b *breaker) abandon(probe bool) {
-	if probe {
-		b.probing = false
+// abandon ends a call without a result. Another probe may start.
+func (b *breaker) abandon(probe bool, account string) {
+	for _, key := range []string{account, anyAccount} {
+		if p, open := b.pauses[key]; open && probe {
+			b.pauses[key] = pause{wait: max(p.wait/2, minOpen)}
+		}
 	}
 }

@@ -136,9 +136,9 @@ func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.
 func (u *upstream) isFull() bool { return u.limit > 0 && u.inFlight >= u.limit }
 
 func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration) {
-	switch {
-	case !u.breaker.wouldAdmit(now, call.Account):
-		return tripped, max(u.breaker.until.Sub(now), time.Second)
+	switch pause := u.breaker.clearIn(now, call.Account); {
+	case pause > 0:
+		return tripped, max(pause, time.Second)
 	case call.Yield != nil && u.limit > 0 && u.inFlight >= u.limit-u.limit/leftFree:
 		return full, time.Second
 	case call.Yield == nil && u.live[call.Account] > 0 && u.limit >= leftFree && u.inFlight-len(u.yielding) >= u.limit-1:
@@ -161,7 +161,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 		return Slot{}, false
 	}
 	u.usual.note(now, u.inFlight)
-	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account)}
+	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account, now)}
 	if u.isFull() {
 		// The latest call has the least to lose, so it loses its slot.
 		last := u.yielding[len(u.yielding)-1]
@@ -230,11 +230,11 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 	}
 	switch r.Verdict {
 	case Unknown:
-		u.breaker.abandon(l.probe)
+		u.breaker.abandon(l.probe, l.account)
 	case Broken:
 		u.breaker.fail(l.probe, account, now)
 	default:
-		u.breaker.succeed(l.probe)
+		u.breaker.succeed(l.probe, l.account)
 	}
 	if r.Verdict == Broken && r.AnyAccount {
 		u.retryAt = now.Add(unreachableTime)
@@ -246,8 +246,8 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 
 type Health struct {
 	Model, Upstream string
-	// Open means that the upstream's breaker is open: the upstream failed too often recently and
-	// receives only occasional probes.
+	// Open means that the upstream's breaker is open for an account or all: the upstream failed too
+	// often recently and receives only occasional probes.
 	Open bool
 	// InFlight is the number of the upstream's calls; Limit is the maximum. 0 means no limit.
 	InFlight, Limit int
@@ -260,5 +260,5 @@ type Health struct {
 func (u *upstream) health() Health {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return Health{Model: u.model, Upstream: u.row.Name, Open: u.breaker.open, InFlight: u.inFlight, Limit: u.limit}
+	return Health{Model: u.model, Upstream: u.row.Name, Open: len(u.breaker.pauses) > 0, InFlight: u.inFlight, Limit: u.limit}
 }
