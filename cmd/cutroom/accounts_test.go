@@ -278,7 +278,7 @@ func TestImportedKeysWork(t *testing.T) {
 	}
 }
 
-// A missing folder is probably a mistyped name, not a place for a new database.
+// A missing folder is probably a mistyped name rather than a place for a new database.
 func TestListingKeysCreatesNoFolder(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "mistyped")
 	for _, arguments := range [][]string{{"keys", "list"}, {"keys", "revoke", "key_0123456789ab"}} {
@@ -292,7 +292,7 @@ func TestListingKeysCreatesNoFolder(t *testing.T) {
 	}
 }
 
-// Keys of a deployment are managed with the user's own access to AWS. Missing access is reported in
+// A deployment's keys are managed with the user's own access to AWS. Missing access is reported in
 // one line.
 func TestMissingAWSAccessIsReported(t *testing.T) {
 	nowhere := []string{

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A backup to a bucket and its restore work as with a folder. A killed backup leaves the previous
-// backup complete, and a second backup adds only new data.
+// Backing up to a bucket and restoring from it work as with a folder. A killed backup leaves the
+// previous backup complete, and a second backup adds only new data.
 func TestBucketBackupSurvivesKills(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
@@ -42,7 +42,7 @@ func TestBucketBackupSurvivesKills(t *testing.T) {
 	backups := untilDone("backup", kept, "--data", v.data)
 	runs(patience.Max, "restore", kept, "--check")
 
-	// Store more files. The second backup is killed, and the first must stay complete.
+	// Store more files. The second backup is killed, and the first must remain complete.
 	server := start(t, v.data)
 	v.upload(server.Client(), 5)
 	stop(t, server)

@@ -16,8 +16,8 @@ import (
 )
 
 // A server is backed up while it receives files and jobs. Backups and restores are killed
-// repeatedly. Each earlier backup stays complete, and no server starts with an incomplete restore.
-// After the restore all data acknowledged before the backup exists, and jobs continue.
+// repeatedly. Each earlier backup remains complete, and no server starts with an incomplete
+// restore. After the restore, all data acknowledged before the backup exists, and jobs continue.
 func TestBackupsSurviveKills(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -61,8 +61,8 @@ func TestBackupsSurviveKills(t *testing.T) {
 		}
 		return err == nil
 	}
-	// Each round kills the backup later than the previous one, until one ends on its own. On a
-	// stalled machine one may end too early to prove anything, so more rounds follow.
+	// Each round kills the backup later than the previous one, until a backup ends on its own. On a
+	// stalled machine, a backup may end too early to prove anything, so more rounds follow.
 	const rounds = 20
 	killed := 0
 	var acknowledged map[string][]byte

@@ -21,7 +21,7 @@ import (
 // batchUpstream is a model server that echoes and records requests.
 type batchUpstream struct {
 	*httptest.Server
-	// release is a path: requests for the model "held" wait until the file exists.
+	// release is a path. Requests for the model "held" wait until a file exists there.
 	release string
 
 	mu       sync.Mutex
@@ -75,7 +75,6 @@ func (u *batchUpstream) count() (answers, different int) {
 	return len(sorted), len(slices.Compact(sorted))
 }
 
-// settings returns settings for a server with the upstream's models.
 func (u *batchUpstream) settings(t *testing.T) []string {
 	t.Helper()
 	catalog := string(defaultCatalog(t))

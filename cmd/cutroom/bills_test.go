@@ -40,7 +40,6 @@ func (s *sums) add(t *testing.T, cost json.Number) {
 	s.cost.Add(&s.cost, amount)
 }
 
-// text returns the sums for comparison.
 func (s *sums) text() string {
 	return fmt.Sprintf("%d jobs, %d completed, for %s", s.jobs, s.completed, s.cost.FloatString(9))
 }

@@ -30,7 +30,7 @@ func browser(ctx context.Context, t *testing.T, address string, args ...string) 
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(ctx, path, append([]string{
-		// The sandbox is not needed for the test's own pages, and in a container it may not work.
+		// The sandbox is not needed for the test's own pages, and it may not work in a container.
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--user-data-dir=" + t.TempDir(),
@@ -61,11 +61,11 @@ type pageReport struct {
 //go:embed testdata/page.html
 var page []byte
 
-// A page of another origin holds no key. It gets a client token from its own backend, uploads,
+// A page from another origin holds no key. It gets a client token from its own backend, uploads,
 // submits, polls, downloads and plays the result, and it can read every error.
 func TestBrowserOnAnotherOriginEdits(t *testing.T) {
 	t.Parallel()
-	// Edits start only after the page has asked too early.
+	// Edits start only after the page has asked for a result too early.
 	released := make(chan struct{})
 	engine := httptest.NewServer(engineservertest.Handler(held{newPreview(t), released}))
 	t.Cleanup(engine.Close) // after the program and its runs have ended
@@ -99,8 +99,7 @@ func TestBrowserOnAnotherOriginEdits(t *testing.T) {
 	want := []struct {
 		name   string
 		status int
-		// field is a field of the body, and value its printed value. The page must be able to read
-		// header.
+		// field is a field of the body; value is its printed value. The page must be able to read header.
 		field, value, header string
 	}{
 		{"no key", 401, "detail", "An API key is required in the header x-api-key.", "x-request-id"},
@@ -197,7 +196,7 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	var document struct {
-		// The document lists servers next to the operations of a gateway path.
+		// The document lists servers next to a gateway path's operations.
 		Paths map[string]map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(answer.Body, &document); err != nil {

@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// clientWorkshop is a server, its document, and a folder for generated clients.
 type clientWorkshop struct {
 	*testing.T
 	server   *servertest.Server
@@ -39,7 +38,6 @@ func newClientWorkshop(t *testing.T) *clientWorkshop {
 	return w
 }
 
-// tool returns the path of a file in .tools.
 func (w *clientWorkshop) tool(path ...string) string {
 	w.Helper()
 	tool, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".tools"}, path...)...))
@@ -52,7 +50,7 @@ func (w *clientWorkshop) tool(path ...string) string {
 	return tool
 }
 
-// source returns the path of a file of testdata/clients.
+// source returns the path of a file in testdata/clients.
 func (w *clientWorkshop) source(name string) string {
 	w.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", "clients", name))
@@ -62,7 +60,7 @@ func (w *clientWorkshop) source(name string) string {
 	return path
 }
 
-// run runs a program in the folder and returns its output. The test fails if the program does.
+// run runs a program in the folder and returns its output. The test fails if the program fails.
 func (w *clientWorkshop) run(name string, arguments ...string) string {
 	w.Helper()
 	command := exec.CommandContext(bounded(w.T), name, arguments...)
@@ -124,7 +122,7 @@ declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: n
 func TestOpenAPIDocumentPassesLint(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
-	// Lint both the served and the written document.
+	// Lint both the document that is served and the one that was written.
 	for _, document := range []string{w.document, writtenDocument(t)} {
 		w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", document, "--config",
 			w.source("redocly.yaml"), "--max-problems", "50")
@@ -269,7 +267,7 @@ func statusOf(t *testing.T, method, url string) int {
 	return answer.StatusCode
 }
 
-// writtenDocument returns the path of the document before a deployment's overlay.
+// writtenDocument returns the path of the document without a deployment's overlay.
 func writtenDocument(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "shared", "service", "api", "openapi", "openapi.yaml"))

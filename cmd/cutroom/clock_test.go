@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// stepped is a server on a machine whose clock the test sets.
+// stepped is a server on a machine whose clock is set by the test.
 type stepped struct {
 	*testing.T
 	server *server

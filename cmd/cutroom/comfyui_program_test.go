@@ -118,10 +118,10 @@ func smallWorkflows(t *testing.T) string {
 		}
 		return strings.Replace(string(content), steps, instead, 1)
 	}
-	// A request for an image edit waits at most a minute.
+	// A request for an image edit waits for at most a minute.
 	quick := stepped("edit-image.json", `"steps": 20`, `"steps": 4`)
 	long := stepped("text-to-video.json", `"steps": 30`, `"steps": 200`)
-	// No machine has 4 TiB of memory.
+	// No test machine has 4 TiB of memory.
 	huge := `{
 		"1": {"class_type": "EmptyImage", "inputs": {"width": 16384, "height": 16384, "batch_size": 4096, "color": 7}},
 		"2": {"class_type": "CreateVideo", "inputs": {"images": ["1", 0], "fps": 16}},

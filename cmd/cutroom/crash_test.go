@@ -30,14 +30,14 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// crashSeed repeats a run of TestJobsSurviveKills, as far as the machine's timing allows.
+// crashSeed repeats an earlier run of TestJobsSurviveKills, as far as the machine's timing allows.
 var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestJobsSurviveKills; 0 means random")
 
 const (
 	// kills is the minimum number of kills. More follow if too few runs were interrupted. Each run
-	// kills at other moments, so a long test finds no more than several short ones.
+	// kills at different moments, so a long test finds no more than several short ones.
 	kills = 6
-	// load limits the number of waiting and running jobs.
+	// load is the maximum number of waiting and running jobs.
 	load = 6
 )
 
@@ -80,7 +80,7 @@ func TestJobsSurviveKills(t *testing.T) {
 	c.checkBlobsAreKnown(server.Client())
 	c.awaitAll(server.Client())
 	stop(t, server)
-	// The sweep at the start deletes files that ended jobs no longer need.
+	// The sweep at startup deletes files that ended jobs no longer need.
 	server = start(t, c.data, settings...)
 	c.checkResults(server.Client())
 	c.checkFolder()
@@ -98,7 +98,7 @@ func smallPictures(t *testing.T) string {
 }
 
 // checkBills checks that the usage contains every job once, and the cost of every completed job,
-// even if its id was lost on the way to the client.
+// even if the job's id was lost on the way to the client.
 func (c *crash) checkBills(server *servertest.Server) sums {
 	jobs, used := ofJobs(c.t, server.Client()), ofUsage(c.t, server, servertest.Key, "")
 	if jobs.completed == 0 || jobs.text() != used.text() {
@@ -107,7 +107,7 @@ func (c *crash) checkBills(server *servertest.Server) sums {
 	return used
 }
 
-// budgets opens the records of budgets while no server uses them.
+// budgets opens the budget records while no server uses them.
 func (c *crash) budgets(do func(*sqlite.Budgets) error) {
 	c.t.Helper()
 	clock, err := boottime.Open()
@@ -139,8 +139,8 @@ func (c *crash) setBudgets() (all []budget.Budget) {
 	return all
 }
 
-// checkBudgets checks that the use of the budgets equals the cost of the jobs: no ended job holds a
-// reservation.
+// checkBudgets checks that the budgets' used amounts equal the cost of the jobs, so that no ended
+// job holds a reservation.
 func (c *crash) checkBudgets(all []budget.Budget, since time.Time, billed sums) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		ofCost, err := budgettest.UsedSince(bounded(c.t), b, all[0], since)
@@ -160,8 +160,8 @@ type crash struct {
 	t      *testing.T
 	data   string
 	random *rand.Rand
-	// life limits the time that a server runs under load: long enough for some runs to end on this
-	// machine, and short enough to interrupt others.
+	// life is the maximum time that a server runs under load. It is long enough for some runs to end
+	// on this machine, and short enough to interrupt others.
 	life      time.Duration
 	submitted atomic.Int64
 
@@ -180,7 +180,7 @@ type crashJob struct {
 	sum   string
 }
 
-// calibrate measures one job on a server that is not killed.
+// calibrate measures how long a job takes on a server that is not killed.
 func (c *crash) calibrate(settings []string) {
 	server := start(c.t, c.t.TempDir(), settings...)
 	begun := time.Now()
@@ -199,7 +199,6 @@ func (c *crash) form(name string, content []byte) servertest.Form {
 	return servertest.Form{servertest.File("data", name, content), servertest.Text("prompt", "film noir")}
 }
 
-// serve puts load on the server for a random time.
 func (c *crash) serve(server *servertest.Server) {
 	if err := server.Ready(bounded(c.t)); err != nil {
 		c.t.Fatal(err)
@@ -235,7 +234,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 		case 3:
 			form = c.form("long.mp4", fixtures.long)
 		}
-		// A request ends only through the kill, not with the load.
+		// Only the kill ends a request, not the end of the load.
 		made, err := client.Submit(bounded(c.t), model, form)
 		if err != nil {
 			c.mayFail(ctx, "submit", err)
@@ -256,7 +255,7 @@ func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
 	c.mayFail(ctx, "upload", err)
 }
 
-// slowly is an endless file of zeros that is read at a few megabytes a second.
+// slowly is an endless file of zeros that can be read at a few megabytes per second.
 type slowly struct{}
 
 func (slowly) Read(p []byte) (int, error) {
@@ -291,7 +290,7 @@ func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
 	}
 }
 
-// mayFail fails the test for a request error that the kill does not explain.
+// mayFail fails the test if the kill does not explain a request's error.
 func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	var refusal *servertest.Refusal
 	if errors.As(err, &refusal) && refusal.Status == 429 {
@@ -303,7 +302,7 @@ func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	}
 }
 
-// countInterruptions reads a copy of the dead server's records, so the next server finds them
+// countInterruptions reads a copy of the dead server's records, so that the next server finds them
 // unchanged.
 func (c *crash) countInterruptions() {
 	c.t.Helper()
@@ -336,7 +335,7 @@ func (c *crash) countInterruptions() {
 		if record.Status == job.Processing && record.Nonce != "" && record.Nonce != j.nonce {
 			j.interruptions, j.nonce = j.interruptions+1, record.Nonce
 		}
-		// The next start removes the interruption by the latest kill from the count.
+		// The next start removes the latest kill's interruption from the count.
 		known := j.interruptions
 		if record.Nonce != "" {
 			known--
@@ -347,8 +346,8 @@ func (c *crash) countInterruptions() {
 	}
 }
 
-// awaitAll checks that every job ends, and completes unless it was interrupted the maximum number
-// of times.
+// awaitAll checks that every job ends, and that it completes unless it was interrupted the maximum
+// number of times.
 func (c *crash) awaitAll(client *servertest.Client) {
 	outcomes := map[string]int{}
 	interruptions := 0
@@ -401,8 +400,8 @@ func (c *crash) tooLight() bool {
 	return interruptions < kills/2 || valid < kills/4 || valid == len(c.jobs)
 }
 
-// checkResults checks that every completed job has one complete result that is the same at every
-// download, and plays.
+// checkResults checks that every completed job has one complete result that plays and is the same
+// for every download.
 func (c *crash) checkResults(client *servertest.Client) {
 	ctx := bounded(c.t)
 	for _, id := range c.ids(func(j *crashJob) bool { return j.ended.Status == "completed" }) {
@@ -448,7 +447,7 @@ func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
 }
 
 // checkFolder checks that the blob folder holds only results and thumbnails of completed jobs,
-// including jobs whose id was lost on the way to the client.
+// including jobs whose ids were lost on the way to the client.
 func (c *crash) checkFolder() {
 	for _, file := range filesIn(c.t, filepath.Join(c.data, "blobs")) {
 		if strings.HasPrefix(file, ".") {

@@ -32,7 +32,7 @@ type tab struct {
 // openTab starts a browser with an empty page. The browser ends with the test.
 func openTab(t *testing.T, args ...string) *tab {
 	t.Helper()
-	// The browser outlives the test's context, for a screenshot of a failure.
+	// The browser outlives the test's context, so that a failure can be captured in a screenshot.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := browser(ctx, t, "about:blank", append([]string{"--remote-debugging-port=0"}, args...)...)
 	var log bytes.Buffer
@@ -69,7 +69,7 @@ func profileOf(args []string) string {
 	return ""
 }
 
-// attach connects to the page of the browser that uses the profile.
+// attach connects to the page in the browser that uses the profile.
 func (p *tab) attach(ctx context.Context, profile string) error {
 	address, err := debugger(ctx, filepath.Join(profile, "DevToolsActivePort"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Checks that the programs in testdata/dialects make.
+// The checks that the programs in testdata/dialects make.
 const (
 	dialectChecksPython = "responses responses_stream responses_parse responses_agent responses_errors responses_broken " +
 		"messages messages_stream messages_parse messages_agent messages_errors messages_broken count embeddings"
@@ -20,8 +20,8 @@ const (
 		"messages messages_stream messages_agent messages_errors messages_broken count embeddings"
 )
 
-// Turns of an agent as the model server must receive them. The client of each dialect leads to the
-// same chats.
+// An agent's turns, as the model server must receive them. Each dialect's client leads to the same
+// chats.
 const (
 	agentFirst = `[{"role":"system","content":"Be kind."},{"role":"user","content":[{"type":"text","text":"look"},` +
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,YSBwaWN0dXJl"`

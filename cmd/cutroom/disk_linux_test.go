@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// free returns the free bytes of a disk.
 func free(t *testing.T, disk string) int64 {
 	t.Helper()
 	var state unix.Statfs_t
@@ -28,7 +27,7 @@ func free(t *testing.T, disk string) int64 {
 	return int64(state.Bavail) * state.Bsize
 }
 
-// fill uses up the disk except for rest bytes, until the caller removes the returned file.
+// fill uses up the disk, except for rest bytes, until the caller removes the returned file.
 func fill(t *testing.T, disk string, rest int64) string {
 	t.Helper()
 	filler := filepath.Join(disk, "filler")
@@ -41,14 +40,14 @@ func fill(t *testing.T, disk string, rest int64) string {
 // saysFull matches a user message about a full disk.
 var saysFull = regexp.MustCompile(`(?i)\b(disk is full|no room left)\b`)
 
-// On a full disk a write is rejected or fails with a clear error, leaves no files behind, and harms
-// nothing else.
+// On a full disk, a write is rejected or fails with a clear error, leaves no files behind, and
+// harms nothing else.
 func TestFullDiskRejectsWritesCleanly(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	disk := disktest.Small(t, "size=24m")
 	data := filepath.Join(disk, "data")
-	// Results of gen-2.5 keep their full size, so they do not fit.
+	// Results of gen-2.5 keep their full size, so they do not fit on the disk.
 	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("64x36"))
 	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_DISK_RESERVE=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()
@@ -123,7 +122,7 @@ func TestFullDiskRejectsWritesCleanly(t *testing.T) {
 }
 
 // A server with a full disk starts, serves reads, rejects writes that do not fit, and can delete.
-// With free space everything works again.
+// Once there is free space, everything works again.
 func TestServerStartsOnFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -147,7 +146,7 @@ func TestServerStartsOnFullDisk(t *testing.T) {
 		filler := fillUp()
 		end()
 		var err error
-		// The server serves even if it is not ready.
+		// The server serves requests even if it is not ready.
 		if server, err = program.Launch(data); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +158,7 @@ func TestServerStartsOnFullDisk(t *testing.T) {
 			return server.URL() != ""
 		})
 		client = server.Client()
-		// Files of other programs take up the space that the start freed.
+		// Other programs' files take up the space that the start freed.
 		more := filepath.Join(disk, "more")
 		if left := free(t, disk); left > 4<<20 {
 			if err := os.WriteFile(more, make([]byte, left-4<<20), 0o600); err != nil {

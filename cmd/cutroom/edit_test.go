@@ -24,7 +24,7 @@ func TestEditFollowsThePrompt(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()
 
-	// With one worker the second job waits for the first.
+	// With one worker, the second job waits for the first.
 	neon, err := client.Submit(ctx, "gen-2.5", servertest.Form{
 		servertest.File("data", "clip.mp4", fixtures.sample), servertest.Text("prompt", "a cyberpunk city in neon light")})
 	if err != nil {
@@ -141,7 +141,7 @@ func checkVideo(t *testing.T, content []byte, want video) {
 }
 
 // This submits a job for every model under each of its names, and checks the results against the
-// table of docs/contract/media.md#output-size: every size for 16:9, and one size per model for
+// table in docs/contract/media.md#output-size: every size for 16:9, and one size per model for
 // 9:16.
 func TestEveryModelEdits(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestEveryModelEdits(t *testing.T) {
 	}
 
 	ctx := steps(t)
-	// The catalog sets the length of results without an input.
+	// The catalog sets the length of results that have no input.
 	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
 		t.Errorf("a video from text is %+v, want one of 5 s", m)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // This tests live video with the real engine server from end to end: JPEGs on a WebSocket in, a
-// pipeline of a real class with tiny weights, other JPEGs out.
+// pipeline of a real class with tiny weights, edited JPEGs out.
 func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	engine := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, engine, "gen-2.5")

@@ -17,8 +17,8 @@ import (
 func TestEngineProgramEdits(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	ctx := steps(t)
-	// The pictures are small, because even a tiny model needs a long time for large pictures on
-	// this machine.
+	// The pictures are small, because on this machine even a tiny model needs a long time for large
+	// pictures.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	small := strings.ReplaceAll(string(defaultCatalog(t)), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o600); err != nil {

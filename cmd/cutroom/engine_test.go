@@ -55,7 +55,7 @@ func TestEngineServerEdits(t *testing.T) {
 		facts.Streams[0].Height != 36 {
 		t.Errorf("the result is %+v", facts)
 	}
-	// Results of models are labelled and signed with the server's generated identity.
+	// Model results are labelled and signed with the server's generated identity.
 	path := filepath.Join(t.TempDir(), "result.mp4")
 	if err := os.WriteFile(path, content.Body, 0o600); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestEngineServerEdits(t *testing.T) {
 		t.Errorf("the image edit returned %d %v, %v", image.Status, image.Header, err)
 	}
 
-	// The service serves even without its engine server.
+	// The service runs even without its engine server.
 	server.Close()
 	if health, err := client.Get(ctx, "/healthz"); err != nil || health.Status != 200 {
 		t.Errorf("without an engine server the health is %d, %v", health.Status, err)

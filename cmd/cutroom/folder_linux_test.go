@@ -32,7 +32,8 @@ func asOther(t *testing.T, do func() error) error {
 	var failed syscall.Errno
 	ended := make(chan error)
 	go func() {
-		// Only this thread changes its user. It ends with the goroutine, because it stays locked.
+		// Only this thread changes its user. The thread ends with the goroutine, because the goroutine
+		// stays locked to it.
 		runtime.LockOSThread()
 		if _, _, failed = unix.RawSyscall(unix.SYS_SETRESUID, unchanged, other, unchanged); failed != 0 {
 			ended <- failed
@@ -115,7 +116,7 @@ func TestDataFolderOfAnotherOwnerIsRejected(t *testing.T) {
 	}
 }
 
-// Root may serve the folder of another user.
+// Root may serve another user's folder.
 func TestRootServesFolderOfAnotherOwner(t *testing.T) {
 	asRoot(t)
 	data := t.TempDir()
@@ -124,7 +125,7 @@ func TestRootServesFolderOfAnotherOwner(t *testing.T) {
 	}
 }
 
-// The server rejects a device in place of an entry of the data folder without opening it.
+// The server rejects a device in place of an entry in the data folder, without opening it.
 func TestDeviceInDataFolderIsRejected(t *testing.T) {
 	asRoot(t)
 	for name, kind := range entries {
@@ -143,8 +144,8 @@ func TestDeviceInDataFolderIsRejected(t *testing.T) {
 	}
 }
 
-// The server rejects a mount below the blobs, even of the same file system, because no file can be
-// renamed into it.
+// The server rejects a mount below the blobs, even from the same file system, because no file can
+// be renamed into it.
 func TestMountBelowBlobsIsRejected(t *testing.T) {
 	asRoot(t)
 	for _, name := range []string{"files", "jobs", "batches", "thumbnails", ".tmp", ".unknown"} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Entries of the data folder that an operator created are used or rejected. Files outside the
+// Entries in the data folder that an operator created are used or rejected. Files outside the
 // folder do not change.
 func TestDataFolderEntriesAreChecked(t *testing.T) {
 	for name, kind := range entries {
@@ -68,8 +68,8 @@ func TestDataFolderEntriesAreChecked(t *testing.T) {
 	}
 }
 
-// A start removes the files of an earlier run from the engines' working folder. Other files stay,
-// even if the folder is a link to a faster disk.
+// A start removes an earlier run's files from the engines' working folder. Other files remain, even
+// if the folder is a link to a faster disk.
 func TestStartKeepsOtherFilesInScratch(t *testing.T) {
 	outside, elsewhere := t.TempDir(), t.TempDir()
 	scratch := filepath.Join(t.TempDir(), scratchName)

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Clients that guess keys are delayed more and more, by address. A client with a valid key at the
-// same address is not. The response reveals only that a key is wrong.
+// Clients that guess keys are delayed more and more, per address. A client with a valid key at the
+// same address is not delayed. The response reveals only that a key is wrong.
 func TestKeyGuessesAreDelayed(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
@@ -34,7 +34,7 @@ func TestKeyGuessesAreDelayed(t *testing.T) {
 			t.Fatalf("guess %d: status %d, want 401", i, status)
 		}
 	}
-	// Send more concurrent guesses than may wait.
+	// Send more concurrent guesses than are allowed to wait.
 	statuses := make(chan int, 60)
 	for i := range cap(statuses) {
 		go func() { statuses <- as(fmt.Sprintf("ck_another_guess_%d", i), guesser) }()

@@ -93,7 +93,7 @@ func TestUsageSurvivesKill(t *testing.T) {
 	}
 }
 
-// During a shutdown running streams continue to their end, and queued requests get an error.
+// During a shutdown, running streams continue to their end, and queued requests get an error.
 func TestShutdownWaitsForStreams(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
@@ -164,8 +164,8 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 	}
 }
 
-// If the operator sets no key for the metrics, the server generates one. Only this key reads them,
-// because a request from this machine may come through a proxy.
+// If the operator sets no metrics key, the server generates one. Metrics can be read only with this
+// key, because a request from this machine may come through a proxy.
 func TestMetricsKeyIsGenerated(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -196,7 +196,7 @@ func TestMetricsKeyIsGenerated(t *testing.T) {
 	}
 }
 
-// The log of a chat records the caller and the time, but no content.
+// The log entry for a chat contains the caller and the time, but no content.
 func TestPromptsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())

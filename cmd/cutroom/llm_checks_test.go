@@ -25,7 +25,7 @@ import (
 const endless = `{"model":%q,"messages":[{"role":"user","content":"go on"}],"stream":true,"max_tokens":32000,"ignore_eos":true,` +
 	`"temperature":0}`
 
-// A response that is passed through equals the server's own, except the model's name and values
+// A response that is passed through equals the server's own, except for the model's name and values
 // that differ in each response.
 func (m languageModel) inPlace(t *testing.T) {
 	for path, body := range map[string]string{

@@ -30,12 +30,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Settings of the model servers: tokens per request, concurrent requests, and their key.
+// The model servers' settings: tokens per request, concurrent requests, and their key.
 const (
 	llmContext = 32768
 	llmCalls   = 2
 	llmKey     = "key-of-the-model-servers"
-	// llmMetricsKey is the key of the gateway's metrics.
+	// llmMetricsKey is the key for the gateway's metrics.
 	llmMetricsKey = "key-of-the-metrics"
 )
 
@@ -71,7 +71,7 @@ func TestGatewayMatchesModelServer(t *testing.T) {
 // languageModel is a gateway in front of real model servers.
 type languageModel struct {
 	ctx context.Context
-	// url is the gateway's URL; server is the URL of the server of the model "local".
+	// url is the gateway's URL; server is the URL of the server for the model "local".
 	url, server string
 	client      openai.Client
 	// fragile is the server process of the model "fragile".
@@ -92,7 +92,7 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// serveModel serves a model file until the test ends, and returns the server's URL when it
+// serveModel serves a model file until the test ends. It returns the server's URL once the server
 // responds.
 func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Process) {
 	t.Helper()
@@ -208,7 +208,6 @@ func (m languageModel) params() openai.ChatCompletionNewParams {
 	}
 }
 
-// explain adds the gateway's response to an error.
 func explain(err error) string {
 	var refusal *openai.Error
 	if errors.As(err, &refusal) {
@@ -217,7 +216,6 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// direct sends a request directly to the model server.
 func (m languageModel) direct(t *testing.T, path, body string, into any) {
 	t.Helper()
 	if status, answer := m.post(t, m.server+path, llmKey, body); status != 200 || json.Unmarshal(answer, into) != nil {
@@ -225,7 +223,6 @@ func (m languageModel) direct(t *testing.T, path, body string, into any) {
 	}
 }
 
-// ask sends a request to the gateway.
 func (m languageModel) ask(t *testing.T, path, body string) (status int, answer []byte) {
 	t.Helper()
 	return m.post(t, m.url+path, servertest.Key, body)

@@ -38,8 +38,8 @@ func TestDataFolderHasOneServer(t *testing.T) {
 	second.release()
 }
 
-// The server rejects a folder that leads to the database or the blobs of a running server, even if
-// that server created them after it took its lock.
+// The server rejects a folder with links to a running server's database or blobs, even if that
+// server created them after it took its lock.
 func TestLinkedEntriesHaveOneServer(t *testing.T) {
 	first, elsewhere := t.TempDir(), t.TempDir()
 	held, err := lockFolder(first)

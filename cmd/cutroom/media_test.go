@@ -19,11 +19,11 @@ import (
 type media struct {
 	// sample is the clip that the README edits.
 	sample []byte
-	// tiny is a 16:9 clip of three frames with sound, and tall the same at 9:16. long has four
-	// seconds, and endless has a minute: at full size its edit takes longer than a busy machine may
+	// tiny is a 16:9 clip of three frames with sound; tall is the same at 9:16. long lasts four
+	// seconds; endless lasts a minute. At full size, its edit takes longer than a busy machine may
 	// stall, so tests can interrupt it.
 	tiny, tall, long, endless []byte
-	// picture is a PNG, 16:9.
+	// picture is a 16:9 PNG.
 	picture []byte
 	// truncated is a clip with its entire header and no frames.
 	truncated []byte
@@ -66,7 +66,6 @@ func makeMedia(ctx context.Context, folder string) (media, error) {
 	return made, nil
 }
 
-// report is ffprobe's report on a file.
 type report struct {
 	Streams []struct {
 		CodecType string `json:"codec_type"`
@@ -135,7 +134,7 @@ func decode(t *testing.T, content []byte, fps int) [][]byte {
 }
 
 // difference returns the mean absolute difference between the samples of two clips, from 0 to 255,
-// over the frames that both have.
+// over the frames that are in both.
 func difference(a, b [][]byte) float64 {
 	var sum, n float64
 	for i := range min(len(a), len(b)) {

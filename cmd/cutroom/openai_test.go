@@ -21,7 +21,7 @@ import (
 const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions " +
 	"errors broken_stream timeouts retries"
 
-// gatewayWorld is a server with keys and upstreams of all kinds, and the environment of its
+// gatewayWorld is a server with keys and upstreams of all kinds, and the environment for its
 // clients.
 type gatewayWorld struct {
 	url string
@@ -83,7 +83,6 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 	return world
 }
 
-// upstreamRow returns a catalog row for a model with one upstream.
 func upstreamRow(id, url, more string) string {
 	return fmt.Sprintf("\n  - {id: %s, routes: [chat], context_length: 100000, max_output_length: 50, upstreams: [{url: "+
 		"%q, model: m%s}]}\n", id, url, more)
@@ -102,7 +101,7 @@ func mint(t *testing.T, client *servertest.Client, model string) string {
 	return token.APIKey
 }
 
-// run runs a program of testdata/openai or testdata/dialects, and checks that it passes all its
+// run runs a program from testdata/openai or testdata/dialects, and checks that it passes all its
 // checks.
 func (w gatewayWorld) run(t *testing.T, command *exec.Cmd, checks string) {
 	t.Helper()

@@ -62,7 +62,7 @@ func runAll(m *testing.M) int {
 // catalogPath is the path of the built-in catalog in the repository.
 var catalogPath = filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml")
 
-// bounded returns a context for one wait; steps returns a context for a test with many waits.
+// bounded returns a context for one wait. steps returns a context for a test with many waits.
 func bounded(t *testing.T) context.Context { return patience.Context(t) }
 func steps(t *testing.T) context.Context   { return patience.TestContext(t) }
 
@@ -78,7 +78,7 @@ func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip [
 }
 
 // start starts a server on the data folder. It ends with the test. Its results are small unless the
-// settings have a catalog; TestEveryModelEdits checks full-size results.
+// settings name a catalog. TestEveryModelEdits checks full-size results.
 func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	t.Helper()
 	server, err := program.Start(bounded(t), data, append([]string{"CUTROOM_CATALOG=" + smallResults}, settings...)...)
@@ -89,8 +89,8 @@ func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	return server
 }
 
-// endWith kills the server at the end of the test if it still runs, and logs its output if the test
-// failed.
+// endWith kills the server at the end of the test if it is still running, and logs its output if
+// the test failed.
 func endWith(t *testing.T, server *servertest.Server) {
 	t.Cleanup(func() {
 		server.Kill()
@@ -108,7 +108,7 @@ func tail(log string) string {
 	return strings.Join(lines[max(0, len(lines)-shown):], "")
 }
 
-// stop stops the server like a service manager, and checks that it exits with 0.
+// stop stops the server as a service manager does, and checks that it exits with 0.
 func stop(t *testing.T, server *servertest.Server) {
 	t.Helper()
 	if code, err := server.Stop(bounded(t)); err != nil || code != 0 {
@@ -116,7 +116,7 @@ func stop(t *testing.T, server *servertest.Server) {
 	}
 }
 
-// newKey creates a key with the command line, even while a server runs on the folder.
+// newKey creates a key with the command line, even while a server is using the folder.
 func newKey(t *testing.T, data string, settings []string, args ...string) string {
 	t.Helper()
 	args = append([]string{"keys", "create"}, args...)
@@ -127,13 +127,13 @@ func newKey(t *testing.T, data string, settings []string, args ...string) string
 	return strings.TrimSpace(ended.Stdout)
 }
 
-// isRefusal reports whether the error is a response with the status.
+// isRefusal reports whether the error is a response with the given status.
 func isRefusal(err error, status int) bool {
 	var refusal *servertest.Refusal
 	return errors.As(err, &refusal) && refusal.Status == status
 }
 
-// processesOn lists the command lines of the engine's programs that work on the data folder. It is
+// processesOn lists the command lines of the engine's processes that use the data folder. It is
 // empty on systems without /proc.
 func processesOn(t *testing.T, data string) []string {
 	t.Helper()
@@ -174,7 +174,6 @@ func filesIn(t *testing.T, folder string) []string {
 	return files
 }
 
-// zeros is an endless file of zeros.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// pixels has page functions that measure a canvas: the mean of each channel, and the mean
+// pixels contains page functions that measure a canvas: the mean of each channel, and the mean
 // difference between the greatest and the least channel, which is 0 for gray.
 const pixels = `
 const small = new OffscreenCanvas(64, 36).getContext("2d", { willReadFrequently: true });
@@ -38,7 +38,7 @@ const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Mat
 `
 
 // Prompts whose effects differ in pixels: one removes colour, the other adds more than any picture
-// of the test has.
+// in the test has.
 const (
 	grayLook, isGray         = "film noir", `colorfulness("edited") < 12`
 	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`
@@ -50,7 +50,7 @@ func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
 	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 	page.open(server.URL() + "/realtime")
 	page.resize(1280, 860, "light")
-	// Each frame costs both sides milliseconds, so draw only half of them.
+	// Each frame takes both sides milliseconds, so draw only half of the frames.
 	page.do("const everyFrame = requestAnimationFrame; requestAnimationFrame = draw => setTimeout(() => everyFrame(draw), 50)")
 	page.do(pixels)
 	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))
@@ -67,7 +67,7 @@ func (p *tab) text(id string) string {
 	return eval[string](p, fmt.Sprintf("document.getElementById(%q).textContent", id))
 }
 
-// ask applies a prompt like a user with a keyboard.
+// ask applies a prompt as a user with a keyboard does.
 func (p *tab) ask(prompt string) {
 	p.t.Helper()
 	p.do(`document.getElementById("prompt").focus(); document.getElementById("prompt").value = ""`)
@@ -81,7 +81,7 @@ const (
 	disconnected = `document.body.dataset.state === "closed"`
 )
 
-// sessionsOf returns the response of the quota endpoint, which has the number of sessions.
+// sessionsOf returns the quota endpoint's response, which contains the number of sessions.
 func sessionsOf(t *testing.T, server *servertest.Server) string {
 	t.Helper()
 	answer, err := server.Client().Get(bounded(t), "/v1/realtime/quota")
@@ -185,8 +185,8 @@ func says(text string) string {
 	return fmt.Sprintf(`document.getElementById("how").textContent.includes(%q)`, text)
 }
 
-// With WebRTC on the server, the pictures arrive as video: over UDP if only UDP passes, over TCP if
-// only TCP passes, and as JPEGs if neither passes. If both pass, the browser chooses. On a busy
+// With WebRTC on the server, frames arrive as video over UDP if only UDP passes, as video over TCP
+// if only TCP passes, and as JPEGs if neither passes. If both pass, the browser chooses. On a busy
 // machine it may choose TCP.
 func TestRealtimePageUsesWebRTC(t *testing.T) {
 	t.Parallel()
@@ -194,7 +194,7 @@ func TestRealtimePageUsesWebRTC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The browser calls the relay, which is at another address of this machine.
+	// The browser calls the relay, which is at another of this machine's addresses.
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR="+address, "CUTROOM_RTC_PUBLIC=127.0.0.2")
 	relay, err := lossytest.NewRelay("127.0.0.2"+strings.TrimPrefix(address, "127.0.0.1"), address, 1)
 	if err != nil {
@@ -236,7 +236,7 @@ func TestRealtimePageUsesWebRTC(t *testing.T) {
 	page.await("the session is closed", disconnected)
 	eventually(t, "the session is freed", func() bool { return strings.Contains(sessionsOf(t, server), `"active":0`) })
 
-	// The browser has no WebRTC.
+	// Simulate a browser without WebRTC.
 	page.do("window.RTCPeerConnection = undefined")
 	page.click("#connect")
 	page.await("there are JPEGs", byJPEG+" && "+says("as this browser has no WebRTC."))
@@ -352,7 +352,7 @@ func TestRealtimePageWorksByKeyboard(t *testing.T) {
 	page.await("Enter connects", live)
 }
 
-// The page loads only its own resources, and only a page of the same origin may frame it.
+// The page loads only its own resources, and only a page from the same origin may frame it.
 func TestRealtimePageLoadsOnlyOwnResources(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())

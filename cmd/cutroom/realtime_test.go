@@ -102,13 +102,14 @@ func post(t *testing.T, client *servertest.Client, path, contentType string, bod
 }
 
 // controlConn is a client's connection to its session. A goroutine reads it constantly, because the
-// server drops a client that does not respond to pings, and only a read responds to them.
+// server drops a client that does not respond to pings, and the client responds only while it
+// reads.
 type controlConn struct {
 	*websocket.Conn
 	messages chan controlMessage
 }
 
-// controlMessage is a message of a session, or the error that ended the connection.
+// controlMessage is a message from a session, or the error that ended the connection.
 type controlMessage struct {
 	kind    websocket.MessageType
 	content []byte
@@ -160,8 +161,8 @@ func (c *controlConn) next(ctx context.Context) controlMessage {
 	}
 }
 
-// expect takes the next message: a frame if text is empty, otherwise a text message that contains
-// the text.
+// expect takes the next message. It must be a frame if text is empty, otherwise a text message that
+// contains the text.
 func expect(t *testing.T, ctx context.Context, c *controlConn, text string) []byte {
 	t.Helper()
 	message := c.next(ctx)

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This stops a server while it edits, in the two usual ways, and starts it again. No process stays,
-// and no data is lost.
+// This stops a server in the two usual ways while it edits, and starts it again. No process
+// remains, and no data is lost.
 func TestRestartLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*servertest.Server, context.Context) (int, error){
@@ -21,7 +21,7 @@ func TestRestartLosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, data := steps(t), t.TempDir()
-			// A tenth of the pixels still takes long enough for a stop during the edit.
+			// Editing a tenth of the pixels still takes long enough for a stop during the edit.
 			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +
 				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("320x180")))}
 			server := start(t, data, settings...)

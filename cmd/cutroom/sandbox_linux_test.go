@@ -15,12 +15,12 @@ import (
 // initialized matches a line of GODEBUG=inittrace=1.
 var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
 
-// launcherShare limits the fraction of the program's packages that may be initialized before the
-// launcher. Some depend on fewer packages than the launcher itself.
+// launcherShare is the maximum fraction of the program's packages that may be initialized before
+// the launcher. Some packages depend on fewer packages than the launcher itself.
 const launcherShare = 0.2
 
-// As ffmpeg's launcher the program initializes none of its own packages and few others. Each job
-// would pay for them with processor time at the server's own priority.
+// As ffmpeg's launcher, the program initializes none of its own packages and few others. Each job
+// would pay for them with CPU time at the server's own priority.
 func TestLauncherInitializesFewPackages(t *testing.T) {
 	whole := initializedFor(t, "cutroom", "--version")
 	launching := initializedFor(t, launcher.Order{Ask: true}.CommandLine()...)
@@ -35,8 +35,8 @@ func TestLauncherInitializesFewPackages(t *testing.T) {
 	}
 }
 
-// The helpers for live video and Content Credentials do not initialize the AWS clients, which cost
-// time and memory.
+// The helpers for live video and Content Credentials do not initialize the AWS clients, which would
+// cost time and memory.
 func TestHelpersInitializeNoAWSClients(t *testing.T) {
 	const clients = "github.com/aws/aws-sdk-go-v2/service/"
 	of := func(paths []string) (found []string) {
@@ -57,7 +57,7 @@ func TestHelpersInitializeNoAWSClients(t *testing.T) {
 	}
 }
 
-// initializedFor returns the packages that the program initializes with these arguments.
+// initializedFor returns the packages that the program initializes with the given arguments.
 func initializedFor(t *testing.T, arguments ...string) (packages []string) {
 	t.Helper()
 	cmd := exec.CommandContext(bounded(t), string(program))

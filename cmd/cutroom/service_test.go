@@ -35,7 +35,7 @@ func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 			t.Errorf("the unit has no %s", line)
 		}
 	}
-	// Each of these settings would prevent the sandbox from being set up.
+	// With any of these settings, the sandbox could not be set up.
 	for _, setting := range []string{"ProtectKernelTunables=", "ProtectProc=", "ProcSubset=", "PrivateUsers="} {
 		if strings.Contains(unit, "\n"+setting) {
 			t.Errorf("the unit has %s", setting)

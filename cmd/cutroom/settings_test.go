@@ -121,7 +121,7 @@ func TestFlagsOverrideTheEnvironment(t *testing.T) {
 	}
 }
 
-// A server reports whether other machines can reach it, and then warns of a weak key.
+// A server reports whether other machines can reach it, and warns of a weak key if they can.
 func TestServerReportsItsReach(t *testing.T) {
 	const strong = "ck_Zx81kQpR40sTnVb7mLw2"
 	for name, c := range map[string]struct {
@@ -163,7 +163,7 @@ func TestConsoleUsesThePublicURL(t *testing.T) {
 }
 
 // refused checks that the server does not start: it exits with code 2 for an invalid setting,
-// otherwise with 1, and prints one line on stderr that contains all the texts.
+// otherwise with 1, and prints one line on stderr that contains all the given texts.
 func refused(t *testing.T, settings []string, says ...string) {
 	t.Helper()
 	ended, err := program.Run(bounded(t), settings, "dev")
@@ -196,7 +196,7 @@ func TestMissingFFmpegIsNamed(t *testing.T) {
 		"install")
 }
 
-// A second server on the folder of a running one does not start, and does not disturb the first.
+// A second server on a running server's folder does not start, and does not disturb the first.
 func TestSecondServerIsRejected(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// vault is a data folder with files whose uploads were acknowledged.
+// vault is a data folder with acknowledged uploads.
 type vault struct {
 	t    *testing.T
 	data string
@@ -28,8 +28,8 @@ type vault struct {
 	content map[string][]byte
 }
 
-// newVault stores files and leaves the folder like a killed server. It calls early before the last
-// uploads.
+// newVault stores files and leaves the folder as a killed server does. It calls early before the
+// last uploads.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}
@@ -61,7 +61,7 @@ func (v *vault) upload(client *servertest.Client, files int) {
 	}
 }
 
-// path returns the path of the database with a suffix.
+// path returns the database's path with a suffix.
 func (v *vault) path(end string) string { return filepath.Join(v.data, "cutroom.db"+end) }
 
 // copyOfDatabase copies the current database with its log.
@@ -141,7 +141,7 @@ func (v *vault) wantAll(client *servertest.Client) {
 	}
 }
 
-// refused checks that the server does not start for the reason, and changes nothing.
+// refused checks that the server does not start, gives the reason, and changes nothing.
 func (v *vault) refused(reason string) {
 	v.t.Helper()
 	before := v.bytes()
@@ -168,7 +168,7 @@ func (v *vault) refused(reason string) {
 	if after := v.bytes(); len(after) != len(before) {
 		v.t.Errorf("%d blobs became %d", len(before), len(after))
 	}
-	// The command that creates keys does not create another database either.
+	// The command that creates keys also does not create another database.
 	if reason == "missing or empty" {
 		ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data}, "keys", "create", "--account", "acme")
 		if err != nil || ended.ExitCode == 0 {
@@ -189,7 +189,7 @@ func (v *vault) doctor(arguments ...string) string {
 }
 
 // The server does not start with a database that is missing, empty, truncated or older than the
-// files, and changes nothing. After a repair it starts. No byte of an acknowledged upload is lost,
+// files, and changes nothing. After a repair, it starts. No byte of an acknowledged upload is lost,
 // even if the database has no record of it.
 func TestLostDatabasesStopTheStart(t *testing.T) {
 	t.Parallel()
@@ -255,7 +255,7 @@ func TestLostDatabasesStopTheStart(t *testing.T) {
 	}
 }
 
-// A blob without a record is listed, and can be adopted as a file of an account or deleted.
+// A blob without a record is listed, and can be adopted as an account's file or deleted.
 func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -302,8 +302,8 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	}
 }
 
-// A partly saved database may count more or fewer bytes of an account than its rows have. A repair
-// counts them again.
+// A partly saved database may count more or fewer bytes for an account than its rows add up to. A
+// repair counts them again.
 func TestRepairRecountsStorage(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -333,7 +333,7 @@ func TestRepairRecountsStorage(t *testing.T) {
 	}
 }
 
-// Files that root creates in the folder of a server with its own user belong to that user.
+// Files that root creates in the folder of a server that has its own user belong to that user.
 func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -385,7 +385,7 @@ func TestMissingFilesAreLogged(t *testing.T) {
 	eventually(t, "the log reports missing files", func() bool { return strings.Contains(server.Log(), "blobs=20") })
 }
 
-// A backup of a damaged database fails and leaves the last good backup.
+// A backup of a damaged database fails and leaves the last good backup intact.
 func TestFailedBackupKeepsTheLastOne(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)

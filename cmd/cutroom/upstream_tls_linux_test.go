@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// secureServer is a model server with TLS. It reports the protocol and the key of a request. A
-// stream lasts until the client disconnects, which it reports to left.
+// secureServer is a model server with TLS. It reports a request's protocol and key. A stream lasts
+// until the client disconnects, and the server reports that to left.
 func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan bool) {
 	left = make(chan bool, 1)
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan 
 // Model servers are also called over TLS, with HTTP/2 if they support it. A server with an
 // untrusted certificate gets no request.
 //
-// Only on Linux an environment variable sets the trusted certificates.
+// Only on Linux can an environment variable set the trusted certificates.
 func TestUpstreamsUseTLS(t *testing.T) {
 	t.Parallel()
 	rows, lefts := "", map[string]chan bool{}
@@ -50,7 +50,7 @@ func TestUpstreamsUseTLS(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/2.0": true, "HTTP/1.1": false} {
 		upstream, left := secureServer(t, http2)
 		lefts[name] = left
-		// All servers of httptest have the same certificate, for 127.0.0.1.
+		// All httptest servers have the same certificate for 127.0.0.1.
 		certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 		rows += upstreamRow(name, upstream.URL, `, secret: "env:UPSTREAM_KEY"`)
 		if http2 {

@@ -31,15 +31,15 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keepVersion names a version whose fixture is to be made with the program of that version,
-// -program. See CONTRIBUTING.md.
+// keepVersion names the version for which -program, that version's program, makes a fixture. See
+// CONTRIBUTING.md.
 var (
 	keepVersion = flag.String("keep-version", "", "make the fixture of this version")
 	oldProgram  = flag.String("program", "", "path of the program of that version, without it this one's")
 	keepCatalog = flag.String("catalog", "", "path of a catalog that it reads, with small results")
 )
 
-// versionsFolder has a fixture for each version. NAME.tar.gz is the data folder of a killed server,
+// versionsFolder contains a fixture for each version. NAME.tar.gz is a killed server's data folder,
 // and NAME.json describes its contents.
 var versionsFolder = filepath.Join("testdata", "versions")
 
@@ -54,10 +54,10 @@ type version struct {
 	Files map[string]string `json:"files"`
 	Ended map[string]string `json:"ended"`
 	Open  []string          `json:"open"`
-	// Completions is the number of completions, and of sessions that were opened. Requests of
-	// batches do not count.
+	// Completions is the number of completions, and of sessions that were opened. Batch requests do
+	// not count.
 	Completions int `json:"completions"`
-	// More describes the data that fixtures have since v0.1.0.
+	// More describes the data that fixtures have contained since v0.1.0.
 	More *versionMore `json:"more,omitempty"`
 }
 
@@ -69,7 +69,7 @@ type versionMore struct {
 	BatchCalls int    `json:"batch_calls"`
 	// SessionSeconds is the session time in the usage.
 	SessionSeconds int `json:"session_seconds"`
-	// Notified is a job whose webhook delivery failed and is due for another attempt.
+	// Notified is a job whose webhook delivery failed and is due to be retried.
 	Notified string `json:"told"`
 	// Announced is an announced upload that has not arrived, with its bytes.
 	Announced string `json:"announced"`
@@ -92,14 +92,14 @@ func ask(t *testing.T, server *servertest.Server, key, method, path, body string
 	}
 }
 
-// requests returns the server's count of completions on the day on which the fixture was made.
+// requests returns the server's count of completions for the day on which the fixture was made.
 func (v version) requests(t *testing.T, server *servertest.Server) int {
 	t.Helper()
 	requests, _ := v.used(t, server)
 	return requests
 }
 
-// used returns the request count and the session seconds of that day.
+// used returns the request count and the session seconds for that day.
 func (v version) used(t *testing.T, server *servertest.Server) (requests, sessionSeconds int) {
 	t.Helper()
 	day := v.MadeAt.UTC().Format(time.DateOnly)
@@ -118,7 +118,7 @@ func (v version) used(t *testing.T, server *servertest.Server) (requests, sessio
 	return requests, sessionSeconds
 }
 
-// A data folder of each earlier version opens in this version: keys work, files and results are
+// Each earlier version's data folder opens in this version: keys work, files and results are
 // unchanged, usage is counted, and unfinished jobs complete.
 func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	t.Parallel()
@@ -317,7 +317,7 @@ func (v version) keepBatch(t *testing.T, server *servertest.Server, calls int) (
 	return made.ID
 }
 
-// A backup from an earlier version is restored. A backup or data folder of a newer version is
+// A backup from an earlier version is restored. A backup or data folder from a newer version is
 // rejected with an error that names the newer version.
 func TestNewerVersionIsRejected(t *testing.T) {
 	t.Parallel()
@@ -346,7 +346,7 @@ func TestNewerVersionIsRejected(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "version 9999, but this program supports only versions up to") {
 		t.Errorf("the server started on a newer folder: %v", err)
 	}
-	// A backup of a newer version is rejected too.
+	// A backup from a newer version is also rejected.
 	makeNewer(t, kept)
 	for _, args := range [][]string{
 		{"backup", kept + "2", "--data", into}, {"keys", "list", "--data", into}, {"restore", kept, "--data", t.TempDir()},
@@ -370,7 +370,7 @@ func change(t *testing.T, path string, do func(db *sql.DB) error) {
 	}
 }
 
-// makeNewer turns a backup into one of a newer version.
+// makeNewer turns a backup into one from a newer version.
 func makeNewer(t *testing.T, kept string) {
 	t.Helper()
 	path := filepath.Join(kept, "manifest.json")
@@ -397,7 +397,6 @@ func makeNewer(t *testing.T, kept string) {
 	}
 }
 
-// setNewer sets the version of a database to a newer one.
 func setNewer(db *sql.DB) error {
 	_, err := db.Exec("pragma user_version = 9999")
 	return err
@@ -483,7 +482,7 @@ func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
 	return found, rows.Err()
 }
 
-// This makes the fixture of a version: it uses and kills a server of that version's program.
+// This makes a version's fixture: it uses and kills a server that runs that version's program.
 func TestKeepVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("-keep-version names no version")

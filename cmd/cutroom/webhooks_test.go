@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// delivered is a webhook message at its receiver.
 type delivered struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
@@ -27,7 +26,7 @@ type delivered struct {
 func TestWebhooksSurviveKill(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
-	// The receiver does not respond until the server is dead. It gets a first message, or more if a
+	// The receiver does not respond until the server is dead. It gets a first message, or several if a
 	// job takes longer than the timeout.
 	dead := make(chan struct{})
 	messages := map[string]chan delivered{"/hook": make(chan delivered, 10), "/budget": make(chan delivered, 10)}

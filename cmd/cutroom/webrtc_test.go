@@ -50,7 +50,7 @@ func say(ctx context.Context, t *testing.T, control *controlConn, text string) {
 	}
 }
 
-// pythonRoom is the client of testdata/livevideo/room.py.
+// pythonRoom is the client in testdata/livevideo/room.py.
 type pythonRoom struct {
 	*testing.T
 	lines chan map[string]any
@@ -116,7 +116,8 @@ func chroma(line map[string]any) float64 {
 func isRed(line map[string]any) bool   { return chroma(line) > 40 }
 func isFaded(line map[string]any) bool { return chroma(line) >= 0 && chroma(line) < 8 }
 
-// testPythonRoom publishes a red camera and sound, and has it edited while another client watches.
+// testPythonRoom publishes a red camera and sound, and has the video edited while another client
+// watches.
 func testPythonRoom(t *testing.T, server *servertest.Server) {
 	ctx := steps(t)
 	control := openControl(ctx, t, server, "gen-latest", servertest.Key)
@@ -232,14 +233,13 @@ func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	joins(start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0"))
 }
 
-// killHelpers kills the child processes of a server.
 func killHelpers(t *testing.T, server int) {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", server))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Find all of them before killing any, because the server immediately starts a new one.
+	// Find all helpers before killing any, because the server immediately starts a new one.
 	var helpers []int
 	for _, task := range tasks {
 		pids, _ := os.ReadFile(task) // the thread may have ended

@@ -38,7 +38,7 @@ var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The tests mostly wait for leases to expire, so more of them than processors can run.
+	// The tests mostly wait for leases to expire, so more tests than processors can run at once.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err) // package testing has the flag
 	}
@@ -58,7 +58,7 @@ type fleet struct {
 	sessions session.Store
 }
 
-// newFleet makes a data folder with an account that may have limit sessions.
+// newFleet makes a data folder with an account that may open limit sessions.
 func newFleet(t *testing.T, limit int) *fleet {
 	t.Helper()
 	data := t.TempDir()
@@ -75,7 +75,7 @@ func newFleet(t *testing.T, limit int) *fleet {
 	return &fleet{t, []string{"CUTROOM_DATA=" + data, tiersOf(t, limit)}, db.Sessions(clock)}
 }
 
-// tiersOf returns the setting that allows an account limit sessions.
+// tiersOf returns the setting that allows an account to open limit sessions.
 func tiersOf(t *testing.T, limit int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiers.yaml")
@@ -200,7 +200,7 @@ func (i *instance) signal(t *testing.T, signal os.Signal) {
 }
 
 // hasStopped reports whether all threads of the program have stopped after a SIGSTOP, which reaches
-// them one by one. If the system does not report it, they get a second.
+// them one by one. If the system does not report their state, they get a second.
 func (i *instance) hasStopped() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", i.cmd.Process.Pid))
 	if len(threads) == 0 {
@@ -216,13 +216,12 @@ func (i *instance) hasStopped() bool {
 	return true
 }
 
-// kill ends the instance with SIGKILL and waits for its end.
 func (i *instance) kill() {
 	_ = i.cmd.Process.Kill() // fails if it has ended already
 	<-i.ended
 }
 
-// client is a session of the account. It reads constantly, like real clients, and so responds to
+// client is a session of the account. Like real clients, it reads constantly and so responds to
 // pings.
 type client struct {
 	*websocket.Conn
@@ -236,7 +235,6 @@ type client struct {
 	said strings.Builder
 }
 
-// texts returns all received text messages.
 func (c *client) texts() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,8 +281,8 @@ func connect(ctx context.Context, i *instance) (*client, error) {
 	return c, err
 }
 
-// headerTime limits how long an instance waits for the header of a request. An instance that
-// stalled for this time closes the connection without a response.
+// headerTime is how long an instance waits for a request's header. An instance that stalled for
+// this time closes the connection without a response.
 const headerTime = 10 * time.Second
 
 // dial opens a connection, and retries if the instance or its records stalled.
@@ -330,7 +328,6 @@ func isRefusal(err, reason error) bool {
 	return errors.As(err, &closed) && closed.Code == websocket.StatusTryAgainLater && closed.Reason == reason.Error()
 }
 
-// open opens a session that ends with the test.
 func (f *fleet) open(i *instance) *client {
 	f.t.Helper()
 	c, err := connect(f.t.Context(), i)
@@ -341,7 +338,6 @@ func (f *fleet) open(i *instance) *client {
 	return c
 }
 
-// isFull checks that the instance rejects a session.
 func (f *fleet) isFull(i *instance) {
 	f.t.Helper()
 	if c, err := connect(f.t.Context(), i); !errors.Is(err, errFull) {

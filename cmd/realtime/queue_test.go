@@ -101,11 +101,11 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 	}
 }
 
-// Many clients wait at three instances, one of which is killed. The clients of the others are
+// Many clients wait at three instances, one of which is killed. The other instances' clients are
 // served in order of arrival.
 func TestQueueSurvivesKilledInstance(t *testing.T) {
 	t.Parallel()
-	// At the start of the stall the instance's tickets may have been due for renewal.
+	// When the stall starts, the instance's tickets may have been due for renewal.
 	const loses = session.TicketLife - 2*session.RenewTicketsEvery
 	for {
 		wrong, still := serveQueue(t)
@@ -166,8 +166,8 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 			}
 			delete(left, n)
 			served = append(served, fmt.Sprint(n))
-			// A served client has fewer served clients before it than slots exist. Some of these
-			// may not know yet that they have a slot.
+			// Before a served client, there are fewer served clients than slots. Some of them may not know
+			// yet that they have a slot.
 			if before >= limit {
 				wrong = append(wrong, fmt.Sprintf("%d before %d others", n, before))
 			}

@@ -23,7 +23,6 @@ import (
 // python is LiveKit's Python client in a room.
 type python struct{ lines chan map[string]any }
 
-// enter starts the client, which reports events until its room ends.
 func enter(t *testing.T, arguments ...string) *python {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -132,7 +131,7 @@ func ask(t *testing.T, method, address string) (int, string) {
 }
 
 // A load balancer may send a room's connections to any instance. Each instance forwards them to the
-// room's instance while that exists.
+// room's instance while that instance exists.
 func TestEveryInstanceForwardsToARoom(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -154,7 +153,7 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 	viewer := enter(t, watching.URL, watching.Token, "watch")
 	viewer.awaitReport(t, "means")
 
-	// Unauthorized requests get the owner's error, and unknown paths lead nowhere.
+	// Unauthorized requests get the owner's error, and unknown paths are not found.
 	if status, body := ask(t, http.MethodGet, second.at(t, info.URL)+"/rtc/v1/validate?access_token=x"); status != 401 ||
 		body != "The token is not valid." {
 		t.Errorf("a wrong token got %d %s", status, body)
@@ -185,7 +184,7 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 }
 
 // An instance forwards a request only once, and only to a valid address, even if the records
-// contain another.
+// contain an invalid one.
 func TestInvalidInstanceRecordsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// engineServer handles a run as its prompt requests.
+// engineServer handles a run as the run's prompt requests.
 type engineServer struct {
 	t *testing.T
 	// begun receives the prompt of every run. A cancelled run closes the second channel.
@@ -80,15 +80,14 @@ func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// health runs the program like a container's health check.
+// health runs the program as a container's health check does.
 func health(t *testing.T, address string) error {
 	check := exec.CommandContext(t.Context(), program, "-health")
 	check.Env = []string{"CUTROOM_ADDR=" + address}
 	return check.Run()
 }
 
-// After any fault of an engine server its jobs have the right state, and the worker takes the next
-// job.
+// After any engine server fault, its jobs have the right state, and the worker takes the next job.
 func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -95,7 +95,6 @@ func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.
 	}, is)
 }
 
-// process is a running worker.
 type process struct {
 	*exec.Cmd
 	log programtest.Output

@@ -1,4 +1,4 @@
-// Package clienttest builds the client packages for Python and TypeScript like make clients, and
+// Package clienttest builds the client packages for Python and TypeScript as make clients does, and
 // uses them with a server on this machine.
 package clienttest
 
@@ -26,7 +26,6 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// root returns a path in the repository.
 func root(t *testing.T, path ...string) string {
 	t.Helper()
 	found, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".."}, path...)...))
@@ -39,7 +38,6 @@ func root(t *testing.T, path ...string) string {
 	return found
 }
 
-// workshop is a server and a folder with the packages.
 type workshop struct {
 	server *servertest.Server
 	folder string
@@ -166,7 +164,7 @@ func agent(t *testing.T, w workshop) {
 	}
 }
 
-// hasExamples checks that the README of a package shows its examples verbatim.
+// hasExamples checks that a package's README shows its examples verbatim.
 func hasExamples(t *testing.T, name string) {
 	t.Helper()
 	readme, err := os.ReadFile(root(t, "clients", name, "README.md"))
@@ -223,7 +221,7 @@ func (w workshop) clip(t *testing.T) string {
 }
 
 // run runs a program with the server's address and key, and returns its output. The test fails if
-// the program does.
+// the program fails.
 func (w workshop) run(t *testing.T, name string, environment []string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(bounded(t), name, arguments...)

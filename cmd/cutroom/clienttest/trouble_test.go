@@ -20,8 +20,7 @@ import (
 // stream of events, and serves results from another host, whose first download breaks off.
 type trouble struct {
 	*httptest.Server
-	media *httputil.ReverseProxy
-	// storage is the other host.
+	media   *httputil.ReverseProxy
 	storage *httptest.Server
 
 	mu sync.Mutex
@@ -96,8 +95,8 @@ func (tr *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// job handles submissions. It loses the response to the first, passes the second attempt on, and
-// rejects the next as too large.
+// job handles submissions. It loses the response to the first submission, passes the second attempt
+// on, and rejects the next one as too large.
 func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
 	lost := tr.first("lost answer")
 	tr.mu.Lock()

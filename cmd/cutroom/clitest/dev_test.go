@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// On a terminal the log has short lines without the usual attributes, and no lines for successful
-// reads. Through a pipe it is complete.
+// On a terminal, the log has short lines without the usual attributes, and no lines for successful
+// reads. Through a pipe, the log is complete.
 func TestTerminalLogIsBrief(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)
@@ -56,8 +56,8 @@ func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// In a container the data folder may be the only writable folder, and empty before the first
-	// start.
+	// In a container, the data folder may be the only writable folder. It may be empty before the
+	// first start.
 	signs := func() {
 		t.Helper()
 		told := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")

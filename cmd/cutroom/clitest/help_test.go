@@ -46,7 +46,7 @@ func TestHelpMatchesGoldenTexts(t *testing.T) {
 	}
 }
 
-// Without arguments the program lists its commands.
+// Without arguments, the program lists its commands.
 func TestNoArgumentsListCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

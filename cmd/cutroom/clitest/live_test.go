@@ -200,7 +200,8 @@ func jobs(t *testing.T, s shell) {
 	}
 }
 
-// remembered finds a job by its prompt, shows, downloads and shares it, and deletes another.
+// remembered finds a job by its prompt; shows, downloads and shares the job; and deletes another
+// one.
 func remembered(t *testing.T, s shell, id string) {
 	t.Helper()
 	s.save("dune at dawn.png", picture(t))
@@ -262,7 +263,7 @@ func files(t *testing.T, s shell) {
 	if table := s.works("files"); !strings.Contains(table, ids[0]) || !strings.Contains(table, "image/png") {
 		t.Errorf("the files are\n%s", table)
 	}
-	// Newest first; other files may exist.
+	// The newest file is first. Other files may exist.
 	at := map[any]int{}
 	for i, file := range s.documents("files", "ls") {
 		at[file["id"]] = i + 1
@@ -291,7 +292,7 @@ func account(t *testing.T, s shell) {
 	if made.code != 0 || !strings.HasPrefix(made.stdout, "ek_") || strings.Count(made.stdout, "\n") != 1 {
 		t.Fatalf("%+v", made)
 	}
-	// A client token has fewer rights.
+	// A client token has fewer permissions.
 	if got := s.with("CUTROOM_API_KEY=" + strings.TrimSpace(made.stdout)).run("token"); got.code != 3 {
 		t.Errorf("a token from a token: %+v", got)
 	}

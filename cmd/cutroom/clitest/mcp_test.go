@@ -36,7 +36,6 @@ type agent struct {
 	progress []*mcp.ProgressNotificationParams
 }
 
-// agent starts `cutroom mcp` in the shell's folder.
 func (s shell) agent(args ...string) *agent {
 	s.t.Helper()
 	a := &agent{t: s.t, process: s.command(append([]string{"mcp"}, args...)), stderr: &programtest.Output{}}
@@ -80,7 +79,7 @@ func (a *agent) works(tool string, arguments map[string]any) map[string]any {
 	return answer
 }
 
-// refuses calls a tool that must fail with an error that contains the words.
+// refuses calls a tool that must fail with an error that contains the given words.
 func (a *agent) refuses(tool string, arguments map[string]any, words string) {
 	a.t.Helper()
 	result := a.call(tool, arguments)
@@ -89,7 +88,6 @@ func (a *agent) refuses(tool string, arguments map[string]any, words string) {
 	}
 }
 
-// said returns the text of a result.
 func said(result *mcp.CallToolResult) string {
 	var texts []string
 	for _, content := range result.Content {
@@ -100,7 +98,7 @@ func said(result *mcp.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// agents edits like an agent, with the official client.
+// agents edits as an agent does, with the official client.
 func agents(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	a := s.agent()
@@ -185,7 +183,7 @@ func agentOnJobs(t *testing.T, a *agent, done string) {
 	a.refuses("fetch", map[string]any{"job_id": id, "path": "late.mp4"}, "get_job")
 }
 
-// agentOnOutcomes views the result of a job, shares it and deletes it.
+// agentOnOutcomes views a job's result, and shares and deletes the job.
 func agentOnOutcomes(t *testing.T, a *agent, id string, result []byte) {
 	for _, arguments := range []map[string]any{{"job_id": id}, {"job_id": id, "of": "input"}} {
 		shown := a.call("look", arguments)
@@ -323,7 +321,7 @@ func TestAgentErrorsHaveAdviceAndNoKey(t *testing.T) {
 	}
 }
 
-// The server ends when its client does, even during a call.
+// The server ends when its client ends, even during a call.
 func TestMCPServerEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 1)

@@ -32,7 +32,6 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// shell is a folder and environment variables for commands.
 type shell struct {
 	t        *testing.T
 	folder   string
@@ -46,13 +45,13 @@ func newShell(t *testing.T, settings ...string) shell {
 	return shell{t, folder, append([]string{"HOME=" + folder, "XDG_CONFIG_HOME=", "TERM=xterm", "TZ=UTC"}, settings...)}
 }
 
-// at returns a shell whose commands call the services at the URLs.
+// at returns a shell whose commands call the services at the given URLs.
 func at(t *testing.T, url, inferenceURL string) shell {
 	t.Helper()
 	return newShell(t, "CUTROOM_URL="+url, "CUTROOM_INFERENCE_URL="+inferenceURL, "CUTROOM_API_KEY="+servertest.Key)
 }
 
-// with returns the shell with more settings; the last value of a variable wins.
+// with returns the shell with more settings. A variable's last value wins.
 func (s shell) with(settings ...string) shell {
 	s.settings = slices.Concat(s.settings, settings)
 	return s
@@ -71,7 +70,6 @@ func (s shell) command(args []string) *exec.Cmd {
 	return command
 }
 
-// ended is the outcome of a command.
 type ended struct {
 	stdout, stderr string
 	code           int
@@ -80,7 +78,7 @@ type ended struct {
 // run runs a command through pipes until it ends.
 func (s shell) run(args ...string) ended { s.t.Helper(); return s.feed("", args...) }
 
-// feed is run with input on stdin.
+// feed is like run, with input on stdin.
 func (s shell) feed(stdin string, args ...string) ended {
 	s.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -111,7 +109,7 @@ func (s shell) works(args ...string) string {
 	return strings.TrimSuffix(got.stdout, "\n")
 }
 
-// documents is works with --json; it returns the JSON documents from stdout.
+// documents is like works, with --json. It returns the JSON documents from stdout.
 func (s shell) documents(args ...string) []map[string]any {
 	s.t.Helper()
 	var documents []map[string]any
@@ -146,7 +144,6 @@ func (s shell) read(name string) []byte {
 	return content
 }
 
-// terminal is a command that runs on a terminal.
 type terminal struct {
 	t       *testing.T
 	command *exec.Cmd
@@ -177,7 +174,7 @@ func (s shell) open(args ...string) *terminal {
 	return opened
 }
 
-// waitFor waits until the screen has shown a text the given number of times.
+// waitFor waits until the screen has shown the text the given number of times.
 func (o *terminal) waitFor(text string, times int) {
 	o.t.Helper()
 	ctx := bounded(o.t)
@@ -226,7 +223,6 @@ func picture(t *testing.T) []byte {
 	return encoded.Bytes()
 }
 
-// clip returns a video of a few frames.
 func clip(t *testing.T, seconds string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clip.mp4")

@@ -170,7 +170,7 @@ func TestInterruptKeepsTheJob(t *testing.T) {
 	}
 }
 
-// In a chat Ctrl-C stops the reply but not the chat. Each question sends the earlier turns again.
+// In a chat, Ctrl-C stops the reply but not the chat. Each question sends the earlier turns again.
 func TestChatSendsEarlierTurns(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)

@@ -48,7 +48,6 @@ func runWith(t *testing.T, settings map[string]string, url string, arguments ...
 	return shown.String(), err
 }
 
-// serve serves responses by pattern.
 func serve(t *testing.T, answers map[string]string) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -68,7 +67,7 @@ func serve(t *testing.T, answers map[string]string) string {
 	return server.URL
 }
 
-// A model's name from a server cannot make a command write outside the results folder.
+// A model name sent by a server cannot make a command write outside the results folder.
 func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	folder := t.TempDir()
 	results := filepath.Join(folder, "inner", "results")
@@ -111,7 +110,7 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	}
 }
 
-// A server's text cannot control the user's terminal.
+// Text from a server cannot control the user's terminal.
 func TestServersDoNotActOnTerminals(t *testing.T) {
 	const evil = `\u001b]0;owned\u0007\u009b2J\r\u202e\u2066\u2028`
 	job := `{"job_id":"job_1` + evil + `","status":"completed` + evil + `","model":"gen-2.5` + evil +

@@ -119,7 +119,7 @@ func play(ctx context.Context, t *testing.T, variables map[string]string) []outc
 	for name, value := range variables {
 		command.Env = append(command.Env, name+"="+value)
 	}
-	// The browser is in the same process group and ends with it.
+	// The browser is in the same process group as the command and ends with that group.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 5 * time.Second
@@ -153,7 +153,7 @@ func absolute(t *testing.T, path string) string {
 }
 
 // catalog writes the built-in catalog with small results, prices for two models, and a chat model
-// that never ends. The edits of gen-2.1 take long enough to be cancelled.
+// that never ends. Edits with gen-2.1 take long enough to be cancelled.
 func catalog(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(absolute(t, "../../../shared/domain/catalog/catalog.yaml"))

@@ -9,7 +9,7 @@ import (
 )
 
 // A file that appears between the check and the end of a download is replaced only if the user
-// wants that.
+// asked for that.
 func TestDraftReplacesOnlyOnRequest(t *testing.T) {
 	folder, err := OpenFolder(t.TempDir())
 	if err != nil {

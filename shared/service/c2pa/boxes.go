@@ -8,15 +8,15 @@ import (
 	"os"
 )
 
-// maxBoxes limits the boxes of a video or an AVIF image whose credentials are read. The library's run time
-// grows with the square of their number. It takes one to two seconds for 20,000 boxes, the number in a
-// fragmented video of about an hour.
+// maxBoxes is the maximum number of boxes in a video or an AVIF image whose credentials are read.
+// The library's run time grows with the square of this number. It takes one to two seconds for
+// 20,000 boxes, the number in a fragmented video of about an hour.
 const maxBoxes = 20_000
 
 var errBoxes = errors.New("the file has too many boxes or values")
 
-// checkBoxes fails if a file in the ISO base media file format has too many boxes. It counts them like the
-// library. Other files have no boxes.
+// checkBoxes fails if a file in the ISO base media file format has too many boxes. It counts boxes
+// as the library does. Other files have no boxes.
 func checkBoxes(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"cutroom/shared/testkit/c2patest"
 )
 
-// made returns a deployer's identity in PEM: a certificate of the key, signed by an authority, or by
-// the same key.
+// made returns a deployer's identity in PEM: a certificate for the key, signed by an authority or
+// by the key itself.
 func made(t *testing.T, key crypto.Signer, from, to time.Time, bySelf bool) []byte {
 	t.Helper()
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,7 +65,7 @@ func newKey(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 	return key
 }
 
-// All types of keys that C2PA supports can sign. An unsupported certificate fails at startup.
+// Keys of all types that C2PA supports can sign. An unsupported certificate fails at startup.
 func TestSupportedIdentitiesSign(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)

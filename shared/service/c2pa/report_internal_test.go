@@ -36,7 +36,7 @@ func TestReportIsLimited(t *testing.T) {
 	}
 }
 
-// Members of a generator other than its name and version are ignored.
+// A generator's members other than its name and version are ignored.
 func TestReportIgnoresUnknownGeneratorMembers(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {
 		"claim_generator_info": [{"name": "a program", "Name": 1, "version": "2", "VERSION": {}}]}}}`))
@@ -45,7 +45,7 @@ func TestReportIgnoresUnknownGeneratorMembers(t *testing.T) {
 	}
 }
 
-// The findings of other validators about an input are reported, in the format of each C2PA version.
+// Other validators' findings about an input are reported, in the format of each C2PA version.
 func TestReportShowsProblemsOfInputs(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {"ingredients": [
 		{"validation_status": [{"code": "signingCredential.untrusted"}, {"code": "assertion.dataHash.mismatch", "explanation": null}]},

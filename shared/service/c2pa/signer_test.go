@@ -80,7 +80,7 @@ func (s signing) sign(spec engine.Spec, mime string) (string, job.Credentials) {
 	return path, summary
 }
 
-// inspect reads a file like the command line.
+// inspect reads a file as the command line does.
 func (s signing) inspect(path string, trusting bool) (origin.Report, error) {
 	s.Helper()
 	file, err := os.Open(path)
@@ -155,7 +155,7 @@ func TestEditedClipHasCredentials(t *testing.T) {
 		}
 	}
 
-	// If the result is an input again, its history is kept.
+	// If the result becomes an input, its history is kept.
 	spec.Data, spec.Reference = input(path, "video/mp4"), nil
 	again, _ := s.sign(spec, "video/mp4")
 	if report, err = s.inspect(again, true); err != nil || report.State != origin.Trusted {
@@ -166,7 +166,7 @@ func TestEditedClipHasCredentials(t *testing.T) {
 		t.Errorf("the history is %+v", report.Inputs)
 	}
 
-	// A changed byte is detected, also when the file is an input again.
+	// A changed byte is detected, even when the file becomes an input.
 	at := bytes.Index(signed, []byte("mdat"))
 	signed[at+20]++
 	tampered := s.file("tampered.mp4", signed)
@@ -207,8 +207,8 @@ func TestEveryFormatIsSigned(t *testing.T) {
 	}
 }
 
-// Unknown or malicious inputs lose only their own history. They neither fail the result nor hang or end this
-// process.
+// Unknown or malicious inputs lose only their own history. They do not make the result fail, and
+// they neither hang nor end this process.
 func TestHostileInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
@@ -241,7 +241,8 @@ func TestHostileInputLosesOnlyItsHistory(t *testing.T) {
 	s.sign(spec, "image/png")
 }
 
-// An input that keeps the library busy for long loses its own history, but does not delay other results.
+// An input that keeps the library busy for too long loses its own history, but does not delay other
+// results.
 func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	text, err := identity()
@@ -335,7 +336,7 @@ func TestCancelledSigningLeavesNoFile(t *testing.T) {
 	}
 }
 
-// The report of the command line is stable.
+// The command line's report is stable.
 func TestReportJSONIsStable(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// largest limits the compressed size of a first visit, in bytes: the page, its files, and the
+	// largest is the maximum compressed size of a first visit, in bytes: the page, its files, and the
 	// picture next to the login form.
 	largest = 113_000
-	// largestLater limits the pages that are loaded when opened. The samples and the video library are
-	// fetched only on demand and do not count.
+	// largestLater is the maximum for the pages that are loaded when opened. The samples and the video
+	// library are fetched only on demand and do not count.
 	largestLater = 24_000
 )
 
@@ -139,10 +139,8 @@ func TestFirstVisitLoadsFewBytes(t *testing.T) {
 	t.Logf("%d bytes, compressed, and %d later", first, later)
 }
 
-// library is the module that cuts videos.
 const library = "mediabunny.js"
 
-// sources returns the content of each file.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := console.Files()
@@ -156,7 +154,6 @@ func sources(t *testing.T) map[string]string {
 	return texts
 }
 
-// named reports whether a page loads a file.
 func named(index, name string) bool { return strings.Contains(index, `"`+name+`"`) }
 
 func TestPolicyAllowsNamedOrigins(t *testing.T) {
@@ -179,8 +176,9 @@ func TestPolicyAllowsNamedOrigins(t *testing.T) {
 	}
 }
 
-// All modules that the first page needs are preloaded, because a module that is found only by parsing another
-// arrives a round trip later. Modules of pages that are opened later are not preloaded.
+// All modules that the first page needs are preloaded, because a module that is found only by
+// parsing another one arrives a round trip later. Modules for pages that are opened later are not
+// preloaded.
 func TestModulesArePreloaded(t *testing.T) {
 	sources := sources(t)
 	static := regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from "\./([\w-]+\.js)";`)
@@ -214,7 +212,7 @@ func TestFilesComplyWithPolicy(t *testing.T) {
 		`<script>|<style>|\sstyle="|\son[a-z]+="|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new ` +
 			`Function|(?:src|href)="https?:|url\("?https?:`)
 	for _, file := range files {
-		// The libraries' strings contain HTML names. The browser tests detect violations of the policy.
+		// The libraries' strings contain HTML names. The browser tests detect policy violations.
 		if path.Ext(file.Name) != ".js" && path.Ext(file.Name) != ".css" && path.Ext(file.Name) != ".html" ||
 			file.Name == "marked.js" || file.Name == library {
 			continue
@@ -234,7 +232,7 @@ func TestFilesComplyWithPolicy(t *testing.T) {
 	}
 }
 
-// The settings contain everything that the page needs for the forms of a catalog.
+// The settings contain everything that the page needs for a catalog's forms.
 func TestSettingsDescribeForms(t *testing.T) {
 	answer := get(newConsole(t), "/console/config.json")
 	var settings console.Settings
@@ -258,8 +256,8 @@ func TestSettingsDescribeForms(t *testing.T) {
 	}
 }
 
-// A request without a credential needs at most 128 KiB of memory plus 20 bytes for each received byte, because
-// files are not copied.
+// A request without a credential needs at most 128 KiB of memory, plus 20 bytes for each received
+// byte, because files are not copied.
 func TestMemoryOfAnonymousCalls(t *testing.T) {
 	address := alloctest.Serve(t, newConsole(t))
 	calls := alloctest.CheckAnonymous(t, address, "x-api-key: ", false, "GET /", "GET /console", "GET /console/", "HEAD /console/",

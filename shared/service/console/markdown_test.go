@@ -24,7 +24,7 @@ func TestHostileMarkdownIsShownAsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In this test an element is a list of its children.
+	// In this test, an element is a list of its children.
 	const script = `const element = () => { const e = []; e.append = (...c) => e.push(...c); e.setAttribute = () => {}; ` +
 		`return e; }; globalThis.document = { createElement: element }; ` +
 		`const depth = e => Array.isArray(e) ? 1 + Math.max(0, ...e.map(depth)) : 0; ` +

@@ -28,8 +28,7 @@ const (
 	// maxForwarded is the maximum number of requests being forwarded; maxForwardedByCaller is the
 	// maximum per address.
 	maxForwarded, maxForwardedByCaller = 1000, 200
-	// peerDial and peerHeader limit how long an instance may take to accept a connection and to
-	// respond.
+	// peerDial and peerHeader are how long an instance may take to accept a connection and to respond.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
 	// peerFresh is how long an instance's address is cached; maxKnown is the maximum number of
 	// addresses.
