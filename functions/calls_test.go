@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// callsOfAJob has the minimum and maximum of the AWS calls of one job, from its submission until
-// its thumbnails are stored. docs/cost.md prices them. The calls of the state machine are counted
+// callsOfAJob has the minimum and maximum number of AWS calls for one job, from its submission
+// until its thumbnails are stored. docs/cost.md prices them. The state machine's calls are counted
 // as transitions.
 var callsOfAJob = map[string]struct{ least, most int }{
 	"DynamoDB.Query":                {4, 4},

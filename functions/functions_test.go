@@ -94,7 +94,7 @@ const (
 )
 
 // sampleAge is the time between the creation and the deadline of jobs that no worker gets. It is
-// longer than any test.
+// longer than any test takes.
 const sampleAge = 12 * time.Hour
 
 // world is a part of a local AWS with the records and blobs of the events.

@@ -81,8 +81,7 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 	}
 }
 
-// testdata/policies.json lists the rights of each role, so that every change of permissions shows in a
-// diff.
+// testdata/policies.json lists each role's permissions, so that every change shows in a diff.
 func TestRolesHaveTheListedPermissions(t *testing.T) {
 	made := synthesize(t, map[string]any{
 		"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",

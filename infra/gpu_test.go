@@ -302,8 +302,8 @@ func checkEngineSource(t *testing.T, s *gpuStack) {
 	}
 }
 
-// Instances have no public address, an encrypted disk, and metadata that tasks cannot
-// reach; nothing can connect to them.
+// Instances have no public address, their disk is encrypted, tasks cannot reach their metadata, and
+// nothing can connect to them.
 func TestInstancesAcceptNoConnections(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.disk": "700"})
 	data := at(made.only(t, "AWS::EC2::LaunchTemplate"), "LaunchTemplateData")

@@ -82,7 +82,7 @@ func (m template) mayDescribeInterfaces(t *testing.T) bool {
 	})
 }
 
-// By default live video is off, and only the load balancer reaches a task.
+// By default, live video is off and only the load balancer reaches a task.
 func TestLiveVideoIsOptional(t *testing.T) {
 	made := synthesize(t, liveContext(nil))
 	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, []string{"a group tcp 8080-8080"}) {

@@ -56,7 +56,7 @@ func holdPolicies(t *testing.T, service, gpu template) {
 	}
 }
 
-// tracedContext is a form of the stack with traces and containers.
+// tracedContext describes a stack with traces and containers.
 var tracedContext = map[string]any{
 	"watch": "off", "workerImage": "worker", "ingest": "fargate", "ingestImage": "media",
 	"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/b",

@@ -90,7 +90,7 @@ type template struct {
 }
 
 // templates caches the synthesized templates by stack and context: each takes about a second of
-// processor time, and several tests read the same template.
+// CPU time, and several tests read the same template.
 var templates = map[string]template{}
 
 // synthesize returns the template of the stack with a context. Tests share it: they

@@ -8,7 +8,7 @@ import (
 // queued is a message in a queue, with its times in minutes.
 type queued struct{ sent, taken, done int }
 
-// point is SQS's report of a minute.
+// point is SQS's report for a minute.
 type point struct{ visible, age float64 }
 
 // series returns SQS's report of messages for each minute: nothing while the queue is empty. The
@@ -65,7 +65,7 @@ func TestLongEditRaisesNoAlarm(t *testing.T) {
 	tests := []struct {
 		name     string
 		messages []queued
-		// video and image are the minutes at which the alarms go off; -1 means never.
+		// video and image are the minutes at which the alarms fire; -1 means never.
 		video, image int
 	}{
 		{"nothing", nil, -1, -1},

@@ -96,8 +96,8 @@ func literals(t *testing.T, path string) []string {
 	return found
 }
 
-// filter matches a filter's name in a filter graph: at the beginning or after a comma, a semicolon or a
-// link, and before its options, a comma, a semicolon, a link or the end.
+// filter matches a filter's name in a filter graph. The name is at the beginning or follows a
+// comma, a semicolon or a link. It precedes options, a comma, a semicolon, a link or the end.
 var filter = regexp.MustCompile(`(?:^|[,;\]])([a-z][a-z0-9_]*)(?:$|[=,;\[])`)
 
 // filtersIn returns possible filter names in a part of a filter graph.

@@ -28,7 +28,7 @@ esac`
 	ffmpegOld   = `echo "ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright"`
 	ffmpegSmall = `case "$*" in -version) echo "ffmpeg version 7.1 Copyright" ;; *) echo " V....D libopenh264" ;; esac`
 
-	// installs records its arguments, and installs a capable fake ffmpeg.
+	// installs records its arguments and installs a capable fake ffmpeg.
 	installs = `echo "$(basename "$0") $*" >>"$NOTES"
 case "$*" in *ffmpeg*) for name in ffmpeg ffprobe heif-convert; do cp "$ABLE" "$FOLDER/$name"; done ;; esac`
 	asks    = `exit 1`

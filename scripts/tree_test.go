@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// largestFile is how large a file of the repository may be, in bytes. The largest are
-// media of the tests; a program that was built is larger by far.
+// largestFile is the maximum size of a file in the repository, in bytes. The largest files are test
+// media; a built program is far larger.
 const largestFile = 1 << 20
 
-// A program that `go build` left behind would be in every clone for ever.
+// A program that `go build` left behind would be in every clone forever.
 func TestTreeHasNoBuiltProgram(t *testing.T) {
 	const root = ".."
 	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()

@@ -19,12 +19,12 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// stubAccount responds as SQS, DynamoDB and CloudWatch are documented to.
+// stubAccount responds as documented for SQS, DynamoDB and CloudWatch.
 type stubAccount struct {
-	// messages holds the attributes of queues, alarms the states of alarms.
+	// messages holds the attributes of queues, and alarms the states of alarms.
 	messages map[string]map[string]string
 	alarms   map[string]string
-	// endless is a table without a time to live.
+	// endless is a table without a TTL.
 	endless string
 }
 

@@ -41,8 +41,8 @@ type stubCloud struct {
 	forgotten []string
 	// busy means that a worker receives the job before it can be lost.
 	busy bool
-	// overdue is a job that cannot be completed in time. It ends with the code, timedOut after its
-	// creation.
+	// overdue is a job that cannot be completed in time. It ends with the code at timedOut after
+	// its creation.
 	overdue  atomic.Pointer[job.Job]
 	timedOut time.Duration
 	code     job.Code

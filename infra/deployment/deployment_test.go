@@ -25,8 +25,7 @@ import (
 type deployed struct {
 	cloud *awstest.Cloud
 	root  string
-	// functions is the folder of the built functions, worker the path of the built
-	// worker.
+	// functions is the folder with the built functions, and worker is the path of the built worker.
 	functions, worker string
 	program           servertest.Program
 	// outputs and template belong to the stack.
@@ -35,8 +34,8 @@ type deployed struct {
 	// front is the URL of a program that serves the APIs instead of the local AWS; "" if the local
 	// AWS serves them.
 	front string
-	// calls is the proxy of the functions' and workers' AWS calls, nil if they call the local AWS
-	// directly.
+	// calls is the proxy for the functions' and workers' AWS calls, or nil if they call the local
+	// AWS directly.
 	calls *awstest.Proxy
 }
 

@@ -91,7 +91,7 @@ func TestBusyFractionCoversInterval(t *testing.T) {
 		}
 		shares = append(shares, read.BusyShare)
 	}
-	// One of two slots in one second, then in two.
+	// One of two slots was busy, first for one second and then for two.
 	if len(shares) < 2 || shares[0] != 50 || shares[1] != 25 {
 		t.Errorf("the busy fractions are %v, want 50 and 25", shares)
 	}

@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// A blob that is set aside is no longer in the store, can be put back, and is deleted after its
-// time.
+// A blob that is set aside is no longer in the store, can be put back, and is eventually deleted.
 func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
@@ -133,7 +132,7 @@ func TestMarkFollowsDatabase(t *testing.T) {
 	}
 	marker.Advance(200000000)
 	want("one", 123456789)
-	// The root is used with another database, and with an earlier copy of it.
+	// The root is used with another database, and with an earlier copy of the same one.
 	for _, mark := range []integrity.Mark{{Database: "two", Writes: 9}, {Database: "two", Writes: 3}} {
 		marker, err := openAt(t, root).Marker(mark)
 		if err != nil {

@@ -25,7 +25,7 @@ func put(t *testing.T, store *diskblob.Store, name, text string) {
 	}
 }
 
-// names returns the names of a listing in order, prefixes with a slash.
+// names returns the names in a listing in order, prefixes with a slash.
 func names(t *testing.T, listing iter.Seq2[blob.Entry, error]) []string {
 	t.Helper()
 	names := []string{}

@@ -50,8 +50,8 @@ var (
 	}
 )
 
-// All holds of a job are reserved or none, independently of processes' allocations. They are
-// settled in the windows of their start.
+// Either all holds of a job are reserved or none, independently of processes' allocations. They are
+// settled in the windows in which they started.
 func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	budgets := dynamo.NewBudgets(client(cloud), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
@@ -100,7 +100,8 @@ func (f *forgetful) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A write whose response was lost counts once, whether the client or its caller retries it.
+// A write whose response was lost counts once, no matter whether the client or its caller retries
+// it.
 func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 	cloud := local.Cloud(t)
 	lost := &forgetful{operation: "TransactWriteItems"}
@@ -155,7 +156,7 @@ func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 }
 
 // Servers and functions share a budget in a store that throttles them and loses responses. The
-// use never exceeds the budget, and finally equals the spending.
+// usage never exceeds the budget, and in the end equals the spending.
 func TestManyProcessesNeverExceedBudget(t *testing.T) {
 	t.Parallel()
 	cloud, ctx := local.Cloud(t), t.Context()

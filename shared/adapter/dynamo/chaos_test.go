@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// courier delays each request of a client until a test decides its fate.
+// courier delays each of a client's requests until a test decides its fate.
 type courier struct {
 	random *rand.Rand
 	// around wraps the delivery of a request. It may be nil.
@@ -234,7 +234,7 @@ func show(i map[string]types.AttributeValue) string {
 	return strings.Join(all, " ")
 }
 
-// num returns a number in an item, or 0 if it is missing.
+// num returns a number in an item, or 0 if the number is missing.
 func num(i map[string]types.AttributeValue, name string) int64 {
 	v, ok := i[name].(*types.AttributeValueMemberN)
 	if !ok {

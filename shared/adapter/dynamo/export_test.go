@@ -25,7 +25,7 @@ func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) erro
 	return transact(ctx, b.client, b.settleWrites(settled))
 }
 
-// WriteFailure writes the end of a job and nothing else, like a process that dies after it.
+// WriteFailure writes the end of a job and nothing else, like a process that then dies.
 func (r *Runs) WriteFailure(ctx context.Context, id string, failure job.Failure, now time.Time) error {
 	return r.writeFailure(ctx, id, "", failure, now)
 }

@@ -57,8 +57,8 @@ func (c *storageChaos) counted(names map[string]bool) (bytes, promises int64) {
 	return bytes, promises
 }
 
-// expire acts like DynamoDB some time after an item's TTL has passed: it removes the item of a
-// file, and the stream reports that, perhaps twice.
+// expire acts like DynamoDB some time after an item's TTL has passed: it removes a file's item, and
+// the stream reports that, perhaps twice.
 func (c *storageChaos) expire() {
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
 		end := num(i, "expires_at")

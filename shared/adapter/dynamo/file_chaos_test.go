@@ -35,7 +35,8 @@ type storageChaos struct {
 	files  *dynamo.Files
 	calls  []*storageCall
 	stored []file.File
-	// held may no longer exist if they are empty. promised may be pending, stored or deleted.
+	// Empty reservations in held may no longer exist. Files in promised may be pending, stored or
+	// deleted.
 	held     []file.Reservation
 	promised []file.File
 	number   int
@@ -50,7 +51,8 @@ type storageCall struct {
 	ended map[string]bool
 	// promise means that the call adds a pending file. At most mostPromises are allowed.
 	promise bool
-	// may means that a rejection is correct, because too little remained at some time during the call.
+	// may means that a rejection is correct, because too little storage remained at some time
+	// during the call.
 	may bool
 }
 
@@ -60,7 +62,7 @@ func (c *storageCall) String() string { return c.what }
 
 var chaosBegins = time.Unix(1_800_000_000, 0).UTC()
 
-// Now, Turn and After make it a clock.
+// Now, Turn and After implement a clock.
 func (c *storageChaos) Now() time.Time            { return chaosBegins.Add(time.Duration(c.passed.Load())) }
 func (*storageChaos) Turn() int64                 { return 0 }
 func (*storageChaos) After(time.Duration, func()) {}
@@ -114,7 +116,7 @@ func (c *storageChaos) fail(format string, args ...any) {
 	c.failed = true
 }
 
-// do makes a call while others run, and passes its error to done.
+// do makes a call while other calls run, and passes its error to done.
 func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,7 +300,7 @@ func (c *storageChaos) end() {
 	}
 }
 
-// Whatever happens to requests, no limit is exceeded, and everything that fits is accepted.
+// No matter what happens to requests, no limit is exceeded, and everything that fits is accepted.
 func TestStorageLimitsHoldInChaos(t *testing.T) {
 	const seeds, steps = 30, 1200
 	counts := map[string]int{}

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// fileTable is a table of files with the test's operations.
+// fileTable is a files table with the test's operations.
 type fileTable struct {
 	*dynamo.Files
 	t      *testing.T
@@ -34,7 +34,7 @@ func newFileTable(t *testing.T, cloud *awstest.Cloud) *fileTable {
 	return s
 }
 
-// new returns the record of a file of the size, which expires in an hour.
+// new returns the record of a file with the given size, which expires in an hour.
 func (s *fileTable) new(number int, size int64) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
@@ -58,7 +58,7 @@ func (s *fileTable) items() []map[string]types.AttributeValue {
 	return got.Items
 }
 
-// remove removes an item of a file as the TTL does, and returns the stream's record of it.
+// remove removes a file's item as the TTL does, and returns the stream's record of the removal.
 func (s *fileTable) remove(f file.File, id string) map[string]events.DynamoDBAttributeValue {
 	s.t.Helper()
 	for _, i := range s.items() {
@@ -103,7 +103,7 @@ func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.Dy
 	return record
 }
 
-// wantStorageLeft checks the remaining bytes of the limit.
+// wantStorageLeft checks how many bytes remain under the limit.
 func (s *fileTable) wantStorageLeft(left, limit int64) {
 	s.t.Helper()
 	const probe = 1 << 20 // sorts after the files of the tests

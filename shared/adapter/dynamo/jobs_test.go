@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// handedOver is a dispatcher that records its jobs, because these tests are about records, and
-// returns err if it is set.
+// handedOver is a dispatcher that only records its jobs, because these tests are about records. It
+// returns err if that is set.
 type handedOver struct {
 	mu   sync.Mutex
 	jobs []job.Job
@@ -34,8 +34,8 @@ func (h *handedOver) Dispatch(_ context.Context, j job.Job, open dynamo.OpenEntr
 	return h.err
 }
 
-// counted returns the number of records of open jobs as the length of a queue, because these
-// tests have no queue.
+// counted returns the number of open jobs' records as the length of a queue, because these tests
+// have no queue.
 type counted struct {
 	client *dynamodb.Client
 	table  string
@@ -94,7 +94,7 @@ func TestJobsConform(t *testing.T) {
 	})
 }
 
-// A start leaves the index of an account's jobs unchanged. A job of an earlier version is started
+// A start leaves the index of an account's jobs unchanged. A job from an earlier version is started
 // in that version's way.
 func TestStartLeavesIndexUnchanged(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()

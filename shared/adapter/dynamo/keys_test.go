@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// laggard responds to eventually consistent reads with the item's first state, however old,
+// laggard responds to eventually consistent reads with the item's first state, no matter how old,
 // because DynamoDB guarantees no limit.
 type laggard struct {
 	first map[string]middleware.InitializeOutput

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// processes holds several processes over the same records with one clock. Their calls are counted
-// and may fail. Calls of calm are not counted and never fail.
+// processes holds several processes that share records and a clock. Their calls are counted and may
+// fail. Calls by calm are not counted and never fail.
 type processes struct {
 	*testing.T
 	proxy *awstest.Proxy
@@ -66,7 +66,7 @@ func (p *processes) next() *dynamo.Jobs {
 	return p.all[p.last%len(p.all)]
 }
 
-// job returns a job that is accepted now, whose id was generated some time before.
+// job returns a job that is accepted now, with an id that was generated some time before.
 func (p *processes) job(before time.Duration) job.Job {
 	p.Helper()
 	id, err := job.NewID(p.at().Add(-before), rand.Reader)
@@ -125,8 +125,8 @@ func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 	}
 }
 
-// Keys of an account with different limits, or no limit, share its count. Each limit is exact
-// under concurrency.
+// An account's keys share its count, even if they have different limits or none. Each limit is
+// exact under concurrency.
 func TestDifferentLimitsShareTheCount(t *testing.T) {
 	for _, c := range []struct{ first, open, limit int }{{300, 60, 80}, {0, 60, 90}, {30, 30, 45}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestOpenJobLimitHoldsThroughFailures(t *testing.T) {
 			p := newProcesses(t, 5, trouble)
 			const turns = 20
 			var mu sync.Mutex
-			// open holds jobs that were accepted for certain and have not ended.
+			// open holds jobs that were certainly accepted and have not ended.
 			open, refused := map[string]bool{}, 0
 			for _, j := range p.fill(max(0, limit-20), limit) {
 				open[j.ID] = true

@@ -22,13 +22,13 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// calls lists the calls of operations in the order of their dependencies.
+// calls lists operations' calls in the order of their dependencies.
 type calls []struct {
 	operation string
 	call      func() error
 }
 
-// asDocumented makes the calls and compares them with calls.tsv of awstest, which must contain
+// asDocumented makes the calls and compares them with awstest's calls.tsv, which must contain
 // exactly these operations of the type.
 func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 	t.Helper()

@@ -29,7 +29,7 @@ func known(err error) bool {
 	return fault.Is(err, fault.Limited) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
 }
 
-// until repeats a call until its outcome is known, like a caller that needs to know.
+// until repeats a call until its outcome is known, like a caller that needs certainty.
 func until(ctx context.Context, call func() error) error {
 	for {
 		err := call()

@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// client returns a client of the local AWS, made like the programs'.
+// client returns a client for the local AWS, made like the programs' clients.
 func client(cloud *awstest.Cloud) *dynamodb.Client { return dynamo.NewClient(cloud.Config()) }
 
 func TestKeysConform(t *testing.T) {

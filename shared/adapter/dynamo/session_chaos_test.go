@@ -97,7 +97,8 @@ func (c *sessionChaos) odds(of int) bool { return c.delay(time.Duration(of)) == 
 // chaosItem is the account's item.
 type chaosItem struct {
 	open int64
-	// taken counts the slots whose lease is alive, and undead those whose lease is not marked as dead.
+	// taken counts the slots whose lease is alive. undead counts the slots whose lease is not
+	// marked as dead.
 	taken, undead int
 	slots         []string
 	queue         []session.Ticket
@@ -302,8 +303,8 @@ func (c *sessionChaos) serveInOrder(ctx context.Context) error {
 	return nil
 }
 
-// Whatever happens to requests, limits are exact, clients are served in order, and every freed
-// slot can be taken again.
+// No matter what happens to requests, limits are exact, clients are served in order, and every
+// freed slot can be taken again.
 func TestSessionLimitsHoldInChaos(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(3) {

@@ -40,15 +40,15 @@ func associated(address string) string {
 	return "<association><publicIp>" + address + "</publicIp><ipOwnerId>amazon</ipOwnerId></association>"
 }
 
-// answer is a status and a text, and a function to call before it is sent.
+// answer is a status and a text, and a function to call before the response is sent.
 type answer struct {
 	status int
 	text   string
 	before func()
 }
 
-// inTask returns a finder of the addresses of a task with the given metadata. EC2 returns the
-// answers one after another, and repeats the last.
+// inTask returns an address finder for a task with the given metadata. EC2 returns the answers one
+// after another, and repeats the last.
 func inTask(t *testing.T, metadata string, answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	return inTaskThat(t, metadata, func() {}, answers...)

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// answers is a Lambda that sends its responses in order, and records the requests.
+// answers is a fake Lambda that sends its responses in order and records the requests.
 type answers struct {
 	codes []string // an error code, or "" if the function is started
 	asked []string
@@ -48,7 +48,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(statuses[code])
 }
 
-// config configures a client of the server.
+// config configures a client for the server.
 func config(t *testing.T, handler http.Handler) aws.Config {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)

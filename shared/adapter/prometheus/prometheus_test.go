@@ -107,7 +107,7 @@ func TestOnlyOperatorCanReadMetrics(t *testing.T) {
 	}
 }
 
-// A request without the key takes at most 20 bytes of memory per received byte plus 128 KiB, and
+// A request without the key takes at most 128 KiB of memory plus 20 bytes per received byte, and
 // its body is not read.
 func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	address := alloctest.Serve(t, prometheus.New().Handler("operator", nil))

@@ -294,7 +294,7 @@ func TestArrivalReturnsMD5OfAnyBlob(t *testing.T) {
 	}
 }
 
-// The calls match calls.tsv of awstest.
+// The calls match awstest's calls.tsv.
 func TestCallsMatchDocumentation(t *testing.T) {
 	store, requests, _ := counted(t, local.Cloud(t))
 	documented := awstest.Documented(t, "Store")

@@ -56,7 +56,7 @@ func TestChangeNeedsItsAuditEntry(t *testing.T) {
 	}
 }
 
-// Entries are deleted after their time, but only if the clock can be trusted.
+// Entries are deleted when they expire, but only if the clock can be trusted.
 func TestEntriesExpireWithTrustedClock(t *testing.T) {
 	now, settled := time.Now(), false
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{

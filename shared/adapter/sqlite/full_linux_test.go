@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// fill uses up the free space, and returns the path of the file that occupies it.
+// fill uses up the free space and returns the path of the file that occupies it.
 func fill(t *testing.T, disk string) string {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(disk, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -13,8 +13,8 @@ func TestIdempotencyKeysConform(t *testing.T) {
 	idempotencytest.Run(t, func(t *testing.T) idempotency.Store { return open(t).IdempotencyKeys() })
 }
 
-// Claims of a crashed process are resolved immediately, whatever its clock showed. Settled claims
-// stay.
+// A crashed process's claims are resolved immediately, no matter what its clock showed. Settled
+// claims stay.
 func TestAbandonResolvesUnsettledClaims(t *testing.T) {
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
 	keys := open(t).IdempotencyKeys()

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// However many long lists an account reads, other accounts' lookups and short lists do not wait
-// for them.
+// No matter how many long lists an account reads, other accounts' lookups and short lists do not
+// wait for them.
 func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 	db := open(t)
 	store := db.Usage()

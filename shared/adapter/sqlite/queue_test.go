@@ -125,7 +125,7 @@ func TestExpiredLeaseCanBeExtendedUntilJobIsTaken(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// The ends in this test are not caused by a delivery.
+// In this test, jobs do not end because of a delivery.
 func TestEndOfJobDeletesItsMessage(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error{
 		"expired": func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error {
@@ -181,7 +181,7 @@ func TestReceiveNeedsPositiveLease(t *testing.T) {
 	}
 }
 
-// A backlog's run time is computed from the last 20 completed jobs, at most five of each account.
+// A backlog's run time is computed from the last 20 completed jobs, at most five per account.
 // Failed jobs do not count.
 func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	db := open(t)

@@ -28,8 +28,8 @@ func TestSessionsConform(t *testing.T) {
 	})
 }
 
-// After a restart of the machine its processes with leases no longer exist, whatever its clock
-// shows.
+// After a restart of the machine, its processes with leases no longer exist, no matter what the
+// clock shows.
 func TestLeasesEndWithMachine(t *testing.T) {
 	path, ctx := filepath.Join(t.TempDir(), "cutroom.db"), t.Context()
 	before := &machine{boot: "first"}

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Each operation makes the calls listed in calls.tsv of awstest, counted on the wire.
+// Each operation makes the calls listed in awstest's calls.tsv, counted on the wire.
 func TestCallsMatchDocumentation(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -55,7 +55,7 @@ func TestCallsMatchDocumentation(t *testing.T) {
 			CreatedAt: now, Deadline: now.Add(job.MaxAge),
 		}
 	}
-	// Each call is the first of a container, without a cached record of the queue.
+	// Each call is a container's first call, without a cached record of the queue.
 	backlog := func() error {
 		jobs := dynamo.NewJobs(h.runs, nil, sqsqueue.NewLengths(proxy.Config(), h.urls), time.Now)
 		_, err := jobs.Backlog(ctx, job.VideoLane, "acme")

@@ -114,7 +114,7 @@ func (h home) statesOf(t *testing.T, cloud *awstest.Cloud) int {
 	return states
 }
 
-// A missing queue returns an error immediately, without waiting for a job.
+// A missing queue causes an immediate error, without waiting for a job.
 func TestLaneWithoutQueueIsAnError(t *testing.T) {
 	queue := sqsqueue.New(sqsqueue.Config{AWS: awstest.ConfigFor("http://127.0.0.1:9"), URLs: map[job.Lane]string{}})
 	defer queue.Close()

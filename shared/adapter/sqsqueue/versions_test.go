@@ -26,8 +26,8 @@ var keepVersion = flag.String("keep-version", "", "keep the executions of this v
 // executionsFolder contains the executions of each version.
 var executionsFolder = filepath.Join("testdata", "versions")
 
-// keptExecution is how a version runs jobs: the state machine, and the input of an execution.
-// TABLE, QUEUE and JOB replace the names of a deployment.
+// keptExecution is how a version runs jobs: its state machine, and an execution's input. TABLE,
+// QUEUE and JOB replace a deployment's names.
 type keptExecution struct {
 	Definition string          `json:"definition"`
 	Input      json.RawMessage `json:"input"`

@@ -79,7 +79,7 @@ func TestMachineAndStoreMakeTheSameWrites(t *testing.T) {
 	}
 }
 
-// sentBy returns the write that a call of the store sends.
+// sentBy returns the write that a store call sends.
 func sentBy(t *testing.T, call func(*dynamo.Runs) error) (sent write) {
 	t.Helper()
 	database := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -79,7 +79,7 @@ func TestMessageFollowsStandardWebhooks(t *testing.T) {
 	}
 }
 
-// The status of a response is returned unchanged, and redirects are not followed.
+// A response's status is returned unchanged, and redirects are not followed.
 func TestStatusIsReturnedUnchanged(t *testing.T) {
 	var followed atomic.Bool
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Store(true) }))
@@ -144,8 +144,8 @@ func listen(t *testing.T, handle func(net.Conn)) string {
 	return "http://" + listener.Addr().String()
 }
 
-// A receiver that hangs is given up at the time limit. Of a receiver that sends endlessly, only
-// the start is read. Each error has a text that the account may see.
+// A hanging receiver is abandoned at the time limit. Only the start of an endless response is read.
+// Each error has a text that the account may see.
 func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
 	read := func(conn net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }
 	untilClosed := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
@@ -251,7 +251,7 @@ func TestCertificateMustMatchHost(t *testing.T) {
 	}
 }
 
-// A name that resolves to a public address first, and then to an address of this machine, leads
+// A name that first resolves to a public address and then to one of this machine's addresses leads
 // to neither.
 func TestRebindingIsBlocked(t *testing.T) {
 	var reached atomic.Bool
@@ -336,8 +336,8 @@ func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Re
 	}}
 }
 
-// A response of a name server of up to 64 KiB takes limited memory, and no forbidden address in
-// it is reached.
+// A name server's response of up to 64 KiB takes limited memory, and no forbidden address in it is
+// reached.
 func TestHostileNamesReachNothing(t *testing.T) {
 	const refused, unknown = "The host's address is not allowed.", "The host's name was not found."
 	inside := [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254, 14: 169, 15: 254}
@@ -389,7 +389,7 @@ func TestHostileNamesReachNothing(t *testing.T) {
 	}
 }
 
-// A response of the cheapest elements takes at most 20 bytes of memory per byte.
+// A response with the cheapest elements takes at most 20 bytes of memory per byte.
 func TestResponsesNeedLittleMemory(t *testing.T) {
 	const head, most = "HTTP/1.1 200 OK\r\n", 60 << 10
 	for name, answer := range map[string]string{

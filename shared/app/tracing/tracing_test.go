@@ -38,13 +38,13 @@ func remoteContext(t *testing.T) context.Context {
 	return trace.WithParent(t.Context(), "00-"+traceID+"-"+remote+"-01")
 }
 
-// bounded returns a context with a time limit.
+// bounded returns a context with a timeout.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	return patience.Context(t)
 }
 
-// open returns traces that go to the URL instead of X-Ray.
+// open returns traces that are sent to the URL instead of X-Ray.
 func open(t *testing.T, endpoint string, keys aws.CredentialsProvider, logger *slog.Logger) otlp.Traces {
 	t.Helper()
 	traces, err := tracing.New(t.Context(), func(name string) string {
@@ -204,7 +204,7 @@ func TestUnsentTracesAreLogged(t *testing.T) {
 	}
 }
 
-// An endpoint that never responds blocks no caller. Its spans are dropped when the traces are
+// An endpoint that never responds blocks no caller. The spans are dropped when the traces are
 // closed.
 func TestHangingEndpointBlocksNothing(t *testing.T) {
 	arrived, ended := make(chan struct{}, 100), make(chan struct{}, 100)

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// Only matches a regular expression for every byte in every position.
+// Only agrees with a regular expression for every byte in every position.
 func TestOnlyMatchesRegularExpression(t *testing.T) {
 	form := regexp.MustCompile(`\A[0-9A-Za-z._-]+\z`)
 	texts := []string{"", "ä", "a\n", "abc.d_e-f", "a b"}

@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// world is a store and the processes that share it. It uses the time of a synctest bubble, which
-// starts at midnight.
+// world is a store and the processes that share it. It uses a synctest bubble's time, which starts
+// at midnight.
 type world struct {
 	*testing.T
 	*memory
@@ -108,7 +108,7 @@ func settle(r *budget.Reservation, used int64) {
 	r.Settle(context.Background(), budget.Amounts{Cost: used})
 }
 
-// uses checks the used amount of a counter.
+// uses checks a counter's used amount.
 func (w *world) uses(c budget.Counter, want int64) {
 	w.Helper()
 	used, err := w.Used(w.Context(), []budget.Counter{c})
@@ -123,7 +123,7 @@ func later(d time.Duration) {
 	synctest.Wait()
 }
 
-// Thousands of calls cost few store writes, and unused amounts return within seconds.
+// Thousands of calls take few store writes, and unused amounts are returned within seconds.
 func TestManagerDrawsInMemory(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(1_000_000), w.start(nil)
@@ -148,7 +148,7 @@ func TestManagerDrawsInMemory(t *testing.T) {
 	})
 }
 
-// Accounts without a budget cost only two lookups per minute.
+// Accounts without a budget cause only two lookups per minute.
 func TestAccountsWithoutBudgetsCostOnlyLookups(t *testing.T) {
 	inBubble(t, func(w *world) {
 		p := w.start(nil)
@@ -211,7 +211,8 @@ func TestProcessesUseUpABudgetTogether(t *testing.T) {
 	})
 }
 
-// A call over the budget gets the end of the window. The store is not asked for each such call.
+// The error for a call over the budget names the end of the window. The store is not asked for each
+// such call.
 func TestExhaustedBudgetRejectsCalls(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
@@ -254,12 +255,11 @@ func TestCallCountsInItsFirstWindow(t *testing.T) {
 	})
 }
 
-// A process that was suspended until its allocation was ended draws nothing from it.
+// A process that was suspended until its allocation had ended draws nothing from it.
 func TestFrozenProcessDrawsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mayFreeze bool
-		// want is the remaining usage of an allocation of 70, of which 10 were spent and 30
-		// reserved.
+		// want is how much of an allocation of 70 stays used; 10 were spent and 30 were reserved.
 		want int64
 	}{"a server": {false, 70}, "a function": {true, 40}} {
 		t.Run(name, func(t *testing.T) {
@@ -459,8 +459,8 @@ func TestWarningsAreSentOnce(t *testing.T) {
 	})
 }
 
-// Whichever store calls fail, before or after taking effect, the budget is not exceeded, every
-// served call counts, and nothing stays reserved.
+// No matter which store calls fail, before or after taking effect, the budget is not exceeded,
+// every served call counts, and nothing stays reserved.
 func TestFailingStoreKeepsTheLimit(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit = 500_000

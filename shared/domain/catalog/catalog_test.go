@@ -263,7 +263,7 @@ func TestPricesAreExact(t *testing.T) {
 
 func first(cost int64, _ bool) int64 { return cost }
 
-// A size may have its own price. Other sizes have the model's price.
+// A size may have its own price. All other sizes have the model's price.
 func TestSizesMayHaveTheirOwnPrice(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {

@@ -51,8 +51,7 @@ func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credent
 	return issued, token
 }
 
-// A JWT is equivalent to its token's secret: it has the same scope and expiry, and costs one
-// read.
+// A JWT is equivalent to its token's secret: it has the same scope and expiry, and takes one read.
 func TestJWTIsEquivalentToItsToken(t *testing.T) {
 	w := newJWTWorld(t)
 	scope := credential.Scope{Models: []string{"gen-2.5"}, Origins: []string{"https://a.example"},

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// curve estimates an edit at 10 s, and 8 s for each second of the clip.
+// curve estimates that an edit takes 10 s plus 8 s for each second of the clip.
 func curve() job.Estimate {
 	return job.Estimate{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p"}, Slack: 1.5,
 		Points: []job.EstimatePoint{{1, 18}, {5, 50}, {100, 810}}}

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job without inputs records the place of its blobs at acceptance.
+// When a job without inputs is accepted, it records where its blobs are stored.
 func TestJobWithoutInputsRecordsItsBlobNames(t *testing.T) {
 	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
 	for spread, want := range map[bool]string{true: "jobs/7X/" + id + "/", false: "jobs/" + id + "/"} {

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Whatever stops the orchestration of a job, the job ends as docs/contract/jobs.md specifies, and an
-// ended job stays unchanged.
+// No matter what stops a job's orchestration, the job ends as docs/contract/jobs.md specifies, and
+// an ended job stays unchanged.
 func TestReaperEndsJobs(t *testing.T) {
 	const (
 		pending    = "pending"

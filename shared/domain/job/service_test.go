@@ -54,8 +54,8 @@ func TestAdmissionLimitsBacklog(t *testing.T) {
 	}
 }
 
-// A job whose client waits for it is accepted if it will end within the wait, however many jobs
-// with later turns are in the queue.
+// A job whose client waits for it is accepted if it will end within the wait, no matter how many
+// jobs with later turns are in the queue.
 func TestAdmissionFitsCallersWait(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}
@@ -130,7 +130,7 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 		callers.Wait()
 		return int(accepted.Load())
 	}
-	// How many jobs one account can submit one after the other on an idle lane.
+	// This is how many jobs one account can submit one after another on an idle lane.
 	want := 0
 	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1, time.Now()) == nil {
 		want++

@@ -124,7 +124,7 @@ func TestInspectReturnsClaimedValues(t *testing.T) {
 	}
 }
 
-// An invalid header, or a header of another type, returns nothing, without an error.
+// For an invalid header, or a header of another type, Inspect returns nothing and no error.
 func TestInspectIgnoresBrokenHeaders(t *testing.T) {
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
@@ -193,7 +193,7 @@ func TestInspectReadsLittle(t *testing.T) {
 	}
 }
 
-// A file whose boxes each need a separate read costs only a limited number of reads.
+// A file whose boxes each need a separate read causes only a limited number of reads.
 func TestInspectLimitsReads(t *testing.T) {
 	content := make([]byte, 64<<20)
 	for at := 0; at < len(content); at += 128 << 10 {

@@ -94,7 +94,7 @@ func TestFailureEndsWithItsCaller(t *testing.T) {
 	})
 }
 
-// A flood of names uses no more memory than some thousands of names.
+// A flood of names uses no more memory than a few thousand names.
 func TestNumberOfNamesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := ratelimit.NewFailures(time.Now)

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// records is a store of one instance. It records its calls, and fails when the test requests it. It uses the
-// clock of the synctest bubble.
+// records is one instance's store. It records its calls, and fails when the test says so. It uses
+// the synctest bubble's clock.
 type records struct {
 	mu      sync.Mutex
 	calls   []string
@@ -120,7 +120,7 @@ var errDown = errors.New("the store is down")
 type world struct {
 	*session.Instance
 	store *records
-	// asleep is the total time for which the process was suspended, in nanoseconds.
+	// asleep is how long the process was suspended in total, in nanoseconds.
 	asleep atomic.Int64
 	end    context.CancelFunc
 }

@@ -186,7 +186,7 @@ func TestWaitFailsIfStoreFailsAtStart(t *testing.T) {
 	})
 }
 
-// A call that fails may have taken the slot nevertheless. The slot is freed, and the next call serves the
+// A call that fails may still have taken the slot. The slot is freed, and the next call serves the
 // client.
 func TestSlotOfLostResponseIsFreed(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {

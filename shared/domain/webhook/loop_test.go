@@ -26,8 +26,8 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// halls immediately accepts the messages of quick receivers. A slow receiver accepts its first
-// message late, and holds all others until life ends.
+// halls immediately accepts messages to quick receivers. A slow receiver accepts its first message
+// late, and holds all others until life ends.
 type halls struct {
 	life  context.Context
 	taken chan string

@@ -33,7 +33,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// patience is longer than any test waits; aLittle is the time that a test waits.
+// patience is longer than any test waits; aLittle is how long a test waits.
 const patience, aLittle = 2 * time.Minute, 200 * time.Millisecond
 
 // standIn returns a fake ComfyUI server with the recorded classes.
@@ -76,7 +76,7 @@ func picture(t *testing.T, seed int64, encode func(*bytes.Buffer, image.Image) e
 	return content.Bytes()
 }
 
-// models returns the models of the tests, one of each kind.
+// models returns the tests' models, one of each kind.
 func models(t *testing.T) []*catalog.Model {
 	t.Helper()
 	const clip = `{workflow: clip.json, prompt: 9.value, seed: 5.seed, data: 1.file, reference: 3.image, without_reference: 3,

@@ -67,7 +67,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 		})
-		// The outcome of the run differs from call to call.
+		// The run's outcome differs from call to call.
 		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore)
 		if led.Load() > 0 {
 			t.Errorf("%s was redirected to another host", call)
@@ -187,8 +187,8 @@ func claiming(t *testing.T, width, height uint16) []byte {
 	return content
 }
 
-// Whatever a server sends over its WebSocket, the run is followed to its end, invalid previews are
-// not shown, and progress stays within its limits.
+// No matter what a server sends over its WebSocket, the run is followed to its end, invalid
+// previews are not shown, and progress stays within its limits.
 func TestRunSurvivesHostileMessages(t *testing.T) {
 	var large bytes.Buffer
 	if err := jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 513, 4)), nil); err != nil {
@@ -316,7 +316,7 @@ func TestRunSurvivesRepeatedWebSocketLoss(t *testing.T) {
 	}
 }
 
-// A server that repeats a run's end forever does not keep the run from ending.
+// A server that repeats a run's end forever does not prevent the run from ending.
 func TestRepeatedEndMessagesDoNotBlockRun(t *testing.T) {
 	s := standIn(t)
 	s.Break = on("GET /ws", func(w http.ResponseWriter, r *http.Request) {

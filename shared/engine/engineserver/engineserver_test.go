@@ -25,7 +25,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// aLittle is a silence that a test waits for, patience one that it never reaches.
+// aLittle is a silence that a test waits for. patience is a silence that it never reaches.
 const aLittle = 200 * time.Millisecond
 
 // ending is a server's behaviour after its response.

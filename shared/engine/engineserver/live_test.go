@@ -29,7 +29,7 @@ import (
 // liveModel is the live model of the servers in these tests.
 var liveModel = &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 
-// previewFrames edits live pictures for the servers.
+// previewFrames edits live frames for the servers.
 func previewFrames() engine.LiveEngine { return frame.New(time.Now, func() uint32 { return 7 }) }
 
 // serveLive starts a server and returns its URL.
@@ -42,7 +42,7 @@ func serveLive(t *testing.T, handler http.Handler) string {
 	return server.URL
 }
 
-// newLive returns an engine with servers and a time limit for each picture.
+// newLive returns an engine with servers and a timeout for each frame.
 func newLive(t *testing.T, within time.Duration, urls ...string) *engineserver.Live {
 	t.Helper()
 	c := engineserver.LiveConfig{Seed: func() uint32 { return 7 }, Frame: within}
@@ -67,7 +67,7 @@ func openLive(t *testing.T, l *engineserver.Live) engine.LiveEditor {
 	return editor
 }
 
-// grey returns a gray picture.
+// grey returns a gray frame.
 func grey(size image.Point) *engine.Picture {
 	picture := &engine.Picture{YCbCr: *image.NewYCbCr(image.Rectangle{Max: size}, image.YCbCrSubsampleRatio420)}
 	for i := range picture.Y {
@@ -221,7 +221,7 @@ func TestFaultyLiveServersAreSkipped(t *testing.T) {
 	}
 }
 
-// If a server responds wrongly to a picture, the edit fails with an error.
+// If a server sends a wrong response to a frame, the edit fails with an error.
 func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 	answer := func(edit func(picture *engine.Picture, number uint32) []byte) func([]byte, io.Writer) bool {
 		return func(payload []byte, w io.Writer) bool {
@@ -296,7 +296,7 @@ func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 	}
 }
 
-// A server crashes between two pictures or during one, and restarts. The session continues with its
+// A server crashes between two frames or during one, and restarts. The session continues with its
 // prompt and its image.
 func TestLiveSessionSurvivesServerRestart(t *testing.T) {
 	var sessions, crashes atomic.Int64
@@ -344,8 +344,8 @@ func TestLiveSessionSurvivesServerRestart(t *testing.T) {
 	}
 }
 
-// An abandoned picture does not harm the session: its late response is dropped, and the next
-// picture gets its own.
+// An abandoned frame does not harm the session: its late response is dropped, and the next frame
+// gets its own response.
 func TestAbandonedLivePictureIsDropped(t *testing.T) {
 	release := make(chan struct{})
 	url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
@@ -381,7 +381,7 @@ func TestAbandonedLivePictureIsDropped(t *testing.T) {
 	}
 }
 
-// Sessions leak nothing, whatever their servers do, and their memory does not grow.
+// Sessions leak nothing, no matter what their servers do, and their memory does not grow.
 func TestLiveSessionsLeakNothing(t *testing.T) {
 	server := &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}}
 	l := newLive(t, patience.Max, serveLive(t, server))

@@ -49,7 +49,7 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	}
 }
 
-// So does a list of live models.
+// A list of live models also uses little memory.
 func TestLiveCataloguesUseLittleMemory(t *testing.T) {
 	catalogue := `{"version":1,"models":{"":{}` + strings.Repeat(`,"":{}`, 170<<10) + `}}`
 	url := serveLive(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -66,8 +66,8 @@ func TestProcessorTimeIsLimited(t *testing.T) {
 	}
 }
 
-// The largest accepted picture is decoded, however small its file is, and no program uses much
-// memory, whatever its file contains.
+// The largest accepted picture is decoded, no matter how small its file is. No program uses much
+// memory, no matter what its file contains.
 func TestDecompressionBombsAreHarmless(t *testing.T) {
 	tools := find(t)
 	const filter = "scale=64:64"
@@ -171,7 +171,7 @@ func TestChildProcessesAreKilled(t *testing.T) {
 	waitForEnd(t, patience.Receive(t, "grandchild", grandchild))
 }
 
-// Pictures and short videos get little of the CPU time that the longest video gets, whatever
+// Pictures and short videos get little of the CPU time that the longest video gets, no matter what
 // follows their headers.
 func TestProcessorTimeDependsOnInput(t *testing.T) {
 	tools := find(t)

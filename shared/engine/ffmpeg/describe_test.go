@@ -84,7 +84,7 @@ func TestDescribeVideoMatchesProbe(t *testing.T) {
 	}
 }
 
-// Headers with unusual positions or repeated fields are left to the probe.
+// The probe examines files with unusual header positions or repeated fields.
 func TestUnusualHeadersAreLeftToProbe(t *testing.T) {
 	tools := find(t)
 	original, err := os.ReadFile(mediatest.Video{Silent: true, Args: []string{"-bf", "2"}}.Make(t))

@@ -72,7 +72,7 @@ func name(c color.RGBA) string {
 }
 
 // The test covers all orientations of all formats: the orientation or size in the file, and the
-// pictures. Tools turn a PNG and all formats except HEIC and AVIF in the same way.
+// pictures. Tools rotate PNG and all other formats except HEIC and AVIF in the same way.
 func TestImagesAreUpright(t *testing.T) {
 	for file, mime := range images {
 		for orientation, want := range orientations {
@@ -160,7 +160,7 @@ func TestImagesAreShownCompletely(t *testing.T) {
 	}
 }
 
-// A red of Display P3 becomes the sRGB red that looks the same, in all formats with a profile.
+// A Display P3 red becomes the sRGB red that looks the same, in all formats with a profile.
 func TestColoursAreConverted(t *testing.T) {
 	p3 := mediatest.File(t, "display-p3.jpg")
 	file, err := os.ReadFile(p3)

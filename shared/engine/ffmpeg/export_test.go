@@ -42,8 +42,8 @@ func (t *Tools) ThatWriteAnywhere() *Tools {
 	return &loose
 }
 
-// ThatTrustTheMachine returns the tools without the check after each failure whether a good picture
-// is decoded, which is half of all starts in a test with many bad files.
+// ThatTrustTheMachine returns the tools without the control decoding after each failure, which is
+// half of all starts in a test with many bad files.
 func (t *Tools) ThatTrustTheMachine() *Tools {
 	trusting := *t
 	trusting.trusting = true

@@ -21,8 +21,8 @@ var limits = catalog.Limits{
 	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
 }
 
-// installed returns the programs in PATH. They are looked up once, because that starts each of them
-// several times.
+// installed returns the programs in PATH. They are looked up only once, because the lookup starts
+// each of them several times.
 var installed = sync.OnceValues(func() (*ffmpeg.Tools, error) { return ffmpeg.Find(context.Background(), limits) })
 
 // find returns new tools for the test, with the installed programs.

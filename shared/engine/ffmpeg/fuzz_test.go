@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The outputs of the programs are not trusted either, because a file may have compromised them.
+// The programs' outputs are not trusted either, because a file may have compromised the programs.
 
 // FuzzStill searches for accepted output that exceeds the request.
 func FuzzStill(f *testing.F) {
@@ -24,7 +24,7 @@ func FuzzStill(f *testing.F) {
 	})
 }
 
-// FuzzProbe searches for a report of ffprobe with an impossible result.
+// FuzzProbe searches for a report from ffprobe that leads to an impossible result.
 func FuzzProbe(f *testing.F) {
 	f.Add([]byte(`{"format":{"duration":"1.5"},"streams":[{"codec_type":"video","width":16,"height":9,"pix_fmt":"yuv420p",
 		"sample_aspect_ratio":"4:3","avg_frame_rate":"30000/1001","side_data_list":[{"rotation":-90}]},{"codec_type":"audio"}]}`))
@@ -44,7 +44,7 @@ func FuzzProbe(f *testing.F) {
 	})
 }
 
-// FuzzPacketTimes searches for lines of ffprobe that lead to an impossible duration.
+// FuzzPacketTimes searches for lines from ffprobe that lead to an impossible duration.
 func FuzzPacketTimes(f *testing.F) {
 	f.Add("0.0,0.0,0.04\n0.04,N/A,0.04\n")
 	f.Add("-1e308,NaN,1e308\n1e308,Inf,1\n")

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// Posters are small JPEGs of the first picture of each file, in the order of the files.
+// Posters are small JPEGs of each file's first frame, in the order of the files.
 func TestPostersShowFirstPictures(t *testing.T) {
 	tools := find(t)
 	noise := "geq=random(1)*255:128+random(2)*127:128+random(3)*127"
@@ -91,8 +91,8 @@ func pictures(of ...engine.Input) (all []engine.Depicted) {
 	return all
 }
 
-// If a video starts blank, its poster is a later picture with content. A picture, or a video that
-// does not change, has its first one.
+// If a video starts blank, its poster is a later frame with content. For a picture, or a video that
+// does not change, the poster is the first frame.
 func TestPostersSkipBlankStart(t *testing.T) {
 	tools := find(t)
 	clip := func(source, filter string) engine.Input {
@@ -119,8 +119,8 @@ func TestPostersSkipBlankStart(t *testing.T) {
 	}
 }
 
-// The search for a later picture of a video that starts blank stops soon, however many frames the
-// first two seconds have. The poster is then the first picture. The test measures CPU time, which
+// If a video starts blank, the search for a later frame stops soon, no matter how many frames the
+// first two seconds have. The poster is then the first frame. The test measures CPU time, which
 // does not depend on other load.
 func TestPosterSearchIsLimited(t *testing.T) {
 	tools := find(t)
@@ -156,8 +156,8 @@ func childrenTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// If an edit draws on its input's black frames, the poster's time does not change: the poster of a
-// result shows the same time as its input's.
+// If an edit draws on its input's black frames, the poster's time does not change: the result's
+// poster shows the same moment as the input's poster.
 func TestPostersOfEditMatchInputTime(t *testing.T) {
 	fading := mediatest.Video{Seconds: 3, Filter: "fade=d=1", Silent: true}
 	framed := fading

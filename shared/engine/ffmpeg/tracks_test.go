@@ -39,7 +39,7 @@ func TestCorrectionsKeepOtherPictures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Broadcasts have both kinds of pictures.
+			// Broadcasts have both kinds of frames.
 			info.Interlaced = info.PixelFormat != "argb"
 			source := ffmpeg.Source{Path: path, MIME: c.mime, Info: info}
 			var got bytes.Buffer

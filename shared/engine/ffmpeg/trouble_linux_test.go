@@ -85,7 +85,7 @@ func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	}
 }
 
-// If file descriptors run out, at whatever point, no file is blamed.
+// If file descriptors run out, no matter when, no file is blamed.
 func TestMissingDescriptorsBlameMachine(t *testing.T) {
 	tools := find(t)
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)

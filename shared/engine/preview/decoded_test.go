@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A clip edited in its decoded format looks like one converted to RGB first, whatever the file says
-// about its colours.
+// A clip that is edited in its decoded format looks like one that is first converted to RGB, no
+// matter what the file says about its colours.
 func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 	size := box
 	for _, c := range []struct{ name, matrix, primaries, transfer string }{

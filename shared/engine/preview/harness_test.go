@@ -33,7 +33,8 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// inputs and originals cache facts about files, which do not change: most tests edit the sample.
+// inputs and originals cache properties of files, which do not change, because most tests edit the
+// sample.
 var (
 	inputs    sync.Map // the path to *engine.Input
 	originals sync.Map // the arguments of ffmpeg to []picture
@@ -120,8 +121,8 @@ func frames(t testing.TB, path string, size catalog.Size) []picture {
 	return decode(t, size, "-i", path, "-vf", "scale="+strings.Replace(size.String(), "x", ":", 1)+":flags=bicubic")
 }
 
-// edits runs the edits, which have one size, and returns their frames. One start of
-// ffmpeg decodes them all, as that takes longer than the frames do.
+// edits runs the edits, which have one size, and returns their frames. One ffmpeg process decodes
+// them all, because a start takes longer than decoding the frames.
 func edits(t testing.TB, specs ...engine.Spec) [][]picture {
 	t.Helper()
 	var paths []string

@@ -72,8 +72,8 @@ func TestTypicalInputsAreEdited(t *testing.T) {
 	}
 }
 
-// Pictures that ask to be rotated are, and that nothing
-// is cut off or padded: each quarter keeps its colour.
+// Pictures that request a rotation are rotated, and nothing is cut off or padded: each quarter
+// keeps its colour.
 func TestPicturesAreUpright(t *testing.T) {
 	quarters := func(t *testing.T, p picture, want [4]string) {
 		t.Helper()
@@ -123,8 +123,8 @@ func TestPicturesAreUpright(t *testing.T) {
 	}
 }
 
-// TestImagesAreEdited edits pictures of every kind; the result is a PNG with 8 bits a
-// channel, and alpha where the input has it.
+// TestImagesAreEdited edits pictures of every kind; the result is a PNG with 8 bits per channel,
+// and with alpha if the input has it.
 func TestImagesAreEdited(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -252,8 +252,8 @@ func TestSoundStaysInSync(t *testing.T) {
 	}
 }
 
-// TestResultHasLengthOfLongerTrack edits clips whose picture and sound start or end at different times: the result plays as
-// long as the longer of them, and gaps become a still or silence.
+// TestResultHasLengthOfLongerTrack edits clips whose video and audio start or end at different
+// times: the result is as long as the longer track, and gaps become a still or silence.
 func TestResultHasLengthOfLongerTrack(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -247,8 +247,8 @@ var popColors = [][3]float64{
 	{0x6a, 0x2f, 0xb5},
 }
 
-// inPalette returns the share of pixels whose channels differ from one of the
-// colours by at most a distance each.
+// inPalette returns the fraction of pixels whose channels each differ from one of the colours by at
+// most a distance.
 func inPalette(p picture, distance float64, colors [][3]float64) float64 {
 	near := 0.0
 	for y := range p.height {
@@ -265,8 +265,7 @@ func inPalette(p picture, distance float64, colors [][3]float64) float64 {
 	return near / float64(p.width*p.height)
 }
 
-// alongPalette is the correlation of the light in one picture with that in
-// another.
+// alongPalette is the correlation between the light in two pictures.
 func alongPalette(a, b picture) float64 {
 	var la, lb []float64
 	for y := range a.height {
@@ -287,7 +286,8 @@ func specs(t *testing.T, prompts []string) []engine.Spec {
 	return specs
 }
 
-// TestLooksKeepTheirPromise edits the sample by the name of every look and measures the look's promise.
+// TestLooksKeepTheirPromise edits the sample with the name of every look and measures the look's
+// properties.
 func TestLooksKeepTheirPromise(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
@@ -316,7 +316,7 @@ func TestLooksKeepTheirPromise(t *testing.T) {
 	}
 }
 
-// TestModifiersChangePicture edits the sample by words that change it a little.
+// TestModifiersChangePicture edits the sample with words that change it a little.
 func TestModifiersChangePicture(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
@@ -359,8 +359,8 @@ func TestModifiersChangePicture(t *testing.T) {
 	}
 }
 
-// Edits made at a half or a third of a large picture, and at more
-// of a small one, look the same.
+// Edits of a large picture at half or a third of its size look the same as edits of a small picture
+// at a larger fraction.
 func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
 		less, more := small(t, prompt), small(t, prompt)

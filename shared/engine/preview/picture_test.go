@@ -30,7 +30,7 @@ func difference(a, b []picture) float64 {
 	return sum / float64(count)
 }
 
-// differenceIn returns the mean difference of two pictures of a size in a part of them.
+// differenceIn returns the mean difference between two pictures of a size within a part of them.
 func differenceIn(a, b picture, size catalog.Size, part image.Rectangle) float64 {
 	sum, count := 0.0, 0
 	for y := part.Min.Y; y < part.Max.Y; y++ {
@@ -44,8 +44,8 @@ func differenceIn(a, b picture, size catalog.Size, part image.Rectangle) float64
 
 // traits are measures of a picture, 0 to 255 unless they say otherwise.
 type traits struct {
-	// light is the mean of luma, contrast its standard deviation; black and
-	// white are luma's 2nd and 98th percentile.
+	// light is the mean of luma, and contrast its standard deviation. black and white are luma's
+	// 2nd and 98th percentiles.
 	light, contrast, black, white float64
 	// color is the mean chroma in Oklab x 1000.
 	color float64
@@ -53,13 +53,14 @@ type traits struct {
 	warmth float64
 	// red, green and blue are the channels' means.
 	red, green, blue float64
-	// edges is the mean of luma's steps between neighbours, grain the mean of its second differences.
+	// edges is the mean of luma's steps between neighbours, and grain is the mean of its second
+	// differences.
 	edges, grain float64
 	// tones is how many of 4096 colours (4 bits a channel) cover nine tenths
 	// of the picture.
 	tones int
-	// borders is the light of the outermost pixels, middle that around the
-	// picture's centre.
+	// borders is the light of the outermost pixels, and middle is the light around the picture's
+	// centre.
 	borders, middle float64
 }
 
@@ -133,8 +134,8 @@ func measure(p picture) traits {
 	return m
 }
 
-// hues returns the share of the picture's chroma whose hue (Oklab, in degrees) is
-// within a distance of one of the hues.
+// hues returns the fraction of the picture's chroma whose hue (Oklab, in degrees) is within a
+// distance of one of the given hues.
 func hues(p picture, within float64, around ...float64) float64 {
 	sum, near := 0.0, 0.0
 	for y := range p.height {
@@ -154,8 +155,8 @@ func hues(p picture, within float64, around ...float64) float64 {
 	return near / sum
 }
 
-// blockiness is the mean step of luma inside of squares of the side, and the one
-// between squares.
+// blockiness is the mean luma step inside squares with the given side, and the mean step between
+// squares.
 func blockiness(p picture, side int) (inside, between float64) {
 	var sums, counts [2]float64
 	for y := range p.height {

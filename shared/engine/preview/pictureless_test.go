@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A clip that has a good header but no decodable picture is refused: its sound is not a result.
+// A clip with a valid header but no decodable picture is rejected: its sound alone is not a result.
 func TestClipWithoutPicturesIsRejected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp4")

@@ -25,8 +25,7 @@ var (
 	person    = filepath.Join("..", "..", "..", "testdata", "person.mp4")
 )
 
-// TestEveryKindIsEdited edits by every kind of model, and examines the result as a player
-// would.
+// TestEveryKindIsEdited edits with every kind of model and examines the result as a player would.
 func TestEveryKindIsEdited(t *testing.T) {
 	for _, c := range []struct {
 		kind      catalog.Kind
@@ -72,7 +71,7 @@ func TestEveryKindIsEdited(t *testing.T) {
 			}
 			least := 8.0
 			if c.kind == catalog.TryOn {
-				// The clothes are a tenth of the sample.
+				// The clothes cover a tenth of the sample.
 				least = 4
 			}
 			if d := difference(untouched(t, spec), result); d < least {
@@ -83,7 +82,7 @@ func TestEveryKindIsEdited(t *testing.T) {
 }
 
 // checkVideo checks that a browser plays a result at once: H.264 High in 8-bit
-// 4:2:0, its index in front, exact size, rate and length, and sound in step.
+// 4:2:0, with its index in front, exact size, frame rate and length, and audio in sync.
 func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	t.Helper()
 	f := inspect(t, path)
@@ -179,7 +178,7 @@ func TestPromptsGiveDifferentPictures(t *testing.T) {
 }
 
 // A request without any followed part returns the
-// input's picture, whatever the seed, with the reason.
+// input's picture, no matter which seed, and the reason.
 func TestIgnoredPromptChangesNothing(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle, catalog.Clip, catalog.TryOn, catalog.Image} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -200,7 +199,7 @@ func TestIgnoredPromptChangesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				results = append(results, result)
-				// Encoding again costs a little.
+				// Encoding again changes pixels a little.
 				if d := difference(untouched(t, spec), frames(t, path, spec.Size)); d > 2.5 {
 					t.Errorf("the picture differs from the input's by %.2f", d)
 				}
@@ -227,9 +226,8 @@ func TestScenesDiffer(t *testing.T) {
 	})
 }
 
-// A try-on follows its prompt too when it has a garment. Only the
-// clothes change, a sixth of this picture, so that a whole frame differs by a sixth of their
-// difference.
+// A try-on with a garment also follows its prompt. Only the clothes change, a sixth of this
+// picture, so a whole frame differs by a sixth of the clothes' difference.
 func TestTryOnFollowsGarmentAndPrompt(t *testing.T) {
 	all(t, []string{
 		"", "red", "a blue denim jacket", "a green leather coat", "striped wool",
@@ -240,8 +238,8 @@ func TestTryOnFollowsGarmentAndPrompt(t *testing.T) {
 	})
 }
 
-// TestTryOnKeepsFace checks on the photograph of a person who moves that the
-// clothes change, and neither the face nor the hair.
+// TestTryOnKeepsFace checks on a moving photograph of a person that the clothes change, but neither
+// the face nor the hair.
 func TestTryOnKeepsFace(t *testing.T) {
 	spec := small(t, "a blue denim jacket")
 	spec.Kind, spec.Data, spec.Duration = catalog.TryOn, input(t, person, false), time.Second
@@ -309,8 +307,8 @@ func TestReferencesGiveDifferentPictures(t *testing.T) {
 	})
 }
 
-// all runs an edit for every name and compares each with every other, and with
-// the input if there is one.
+// all runs an edit for every name. It compares each result with every other, and with the input if
+// there is one.
 func all(t *testing.T, names []string, least float64, of func(name string) engine.Spec) {
 	t.Helper()
 	var specs []engine.Spec
@@ -334,7 +332,7 @@ func all(t *testing.T, names []string, least float64, of func(name string) engin
 }
 
 // TestSelfAnchorUsesFirstFrame edits a clip that turns from blue to red, towards a reference:
-// anchored colours are fitted to its first frame, others to the whole clip.
+// anchored colours are matched to its first frame, others to the whole clip.
 func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
 	var specs []engine.Spec
@@ -356,7 +354,7 @@ func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	}
 }
 
-// TestEditEndsWithContext ends an edit in the middle.
+// TestEditEndsWithContext cancels an edit in the middle.
 func TestEditEndsWithContext(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// They come with the result if wanted, and leave it unchanged.
+// Thumbnails come with the result if requested, and leave the result unchanged.
 func TestThumbnailsComeWithResult(t *testing.T) {
 	t.Parallel()
 	clip := small(t, "a watercolor painting")
@@ -70,7 +70,7 @@ func TestThumbnailsComeWithResult(t *testing.T) {
 	}
 }
 
-// The engine leaves them to the caller, which looks at more of the
+// If a clip starts blank, the engine leaves thumbnails to the caller, which decodes more of the
 // clip.
 func TestBlankStartHasNoThumbnails(t *testing.T) {
 	t.Parallel()
@@ -87,8 +87,8 @@ func TestBlankStartHasNoThumbnails(t *testing.T) {
 	}
 }
 
-// Whatever the format of a picture's planes, its thumbnails and its
-// poster have its colours, on white if it is transparent.
+// No matter which format a picture has, its thumbnails and its poster have its colours, on white if
+// it is transparent.
 func TestThumbnailsHavePictureColours(t *testing.T) {
 	t.Parallel()
 	clear := mediatest.Image{
@@ -104,7 +104,7 @@ func TestThumbnailsHavePictureColours(t *testing.T) {
 		kind         catalog.Kind
 		data         *engine.Input
 		size         catalog.Size
-		// right is the colour of the right half; the left one is red.
+		// right is the colour of the right half; the left half is red.
 		right [3]uint32
 	}{
 		{"a clip that is not edited", "qwertz", catalog.Edit, input(t, clip, false),

@@ -15,14 +15,14 @@ import (
 	"cutroom/shared/engine"
 )
 
-// bars and others are pictures that no other one resembles.
+// bars and others are pictures that do not resemble each other.
 const (
 	bars   = "smptebars"
 	others = "smptebars,hue=h=120"
 )
 
-// drawn describes a source filter at a size, such as "320x180", and a length in seconds. It draws 25
-// pictures a second.
+// drawn describes a source filter with a size, such as "320x180", and a length in seconds. It draws
+// 25 frames per second.
 func drawn(source, size, seconds string) []string {
 	name, rest, more := strings.Cut(source, ",")
 	if more {
@@ -85,7 +85,7 @@ func TestTracksAreCorrected(t *testing.T) {
 		make func(t *testing.T) string
 		// first and last are the arguments of ffmpeg for the pictures at both ends.
 		first, last []string
-		// tones are the frequencies in equal parts of the result; none for silence.
+		// tones holds the frequencies in equal parts of the result; it is empty for silence.
 		tones []float64
 	}{
 		{"VP8 that changes its size twice", func(t *testing.T) string {
@@ -208,7 +208,7 @@ func TestLooksSurviveSizeChange(t *testing.T) {
 // moving are bars that move by 8 pixels in a fiftieth of a second.
 const moving = "nullsrc=s=320x180:r=50:d=1,geq=lum='255*lt(mod(X+8*N,64),32)':cb=128:cr=128"
 
-// at returns the arguments for the moving bars at the time of a result's picture.
+// at returns the arguments for the moving bars at the time of a result's frame.
 func at(number int) []string {
 	return []string{"-f", "lavfi", "-i", moving, "-vf", "select=eq(n\\," + itoa(2*number) + ")"}
 }
@@ -224,7 +224,7 @@ func fields(t *testing.T, codec, name string) string {
 var white = slices.Concat(drawn("color=c=white", "320x180", "1"),
 	[]string{"-vf", "drawbox=c=red:t=fill:x=iw/2:w=iw/2:h=ih"})
 
-// holed encodes a red picture over a hidden green half.
+// holed encodes a red picture whose transparent half hides green.
 func holed(t *testing.T, codec string) string {
 	t.Helper()
 	return write(t, slices.Concat(drawn("color=c=red", "320x180", "0.4"), []string{
@@ -233,7 +233,7 @@ func holed(t *testing.T, codec string) string {
 	})...)
 }
 
-// unknownSound changes the code of a movie's uncompressed sound to one that no decoder has.
+// unknownSound changes the codec of a movie's uncompressed audio to one that no decoder supports.
 func unknownSound(t *testing.T, path string) string {
 	t.Helper()
 	return changed(t, path, func(movie []byte) bool {

@@ -50,7 +50,7 @@ func (m *machine) mustOpen() *clock.Clock {
 	return k
 }
 
-// pass lets time pass, with a check of the clock every second.
+// pass lets time pass and checks the clock every second.
 func (m *machine) pass(k *clock.Clock, d time.Duration) {
 	m.Helper()
 	for end := m.elapsed + d; m.elapsed < end; {
@@ -153,7 +153,7 @@ func TestFollowIsCalledInOrder(t *testing.T) {
 
 func TestStartsAfterClockChanges(t *testing.T) {
 	for name, c := range map[string]struct {
-		// away is the time that the machine, or only the server, is off.
+		// away is how long the machine, or only the server, is off.
 		away time.Duration
 		step time.Duration
 		boot string

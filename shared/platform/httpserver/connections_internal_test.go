@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A caller with a /48 network of IPv6 addresses, of which each has one connection, takes neither all places
-// nor the connections of others.
+// A caller with a /48 network of IPv6 addresses and one connection per address takes neither all
+// places nor other callers' connections.
 func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(text string) *watchedConn {

@@ -71,8 +71,8 @@ func TestNewConnectionReplacesIdleOne(t *testing.T) {
 	}
 }
 
-// Unfinished requests of one address do not keep others out, and use at most a small multiple of
-// their bytes in memory.
+// Unfinished requests from one address do not keep others out, and use at most a small multiple of
+// their size in memory.
 func TestUnfinishedHeadersDoNotBlockOthers(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	head := "GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 60_000)

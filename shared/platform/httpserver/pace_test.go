@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// takeAll reads a request's body, responds with 408 if that takes too long, and reports how reading
-// ended.
+// takeAll reads a request's body, responds with 408 if that takes too long, and reports how the
+// reading ended.
 func takeAll() (http.Handler, <-chan error) {
 	results := make(chan error, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -413,8 +413,8 @@ func TestInvalidSettingPreventsStart(t *testing.T) {
 	}
 }
 
-// Lambda decides whether an invocation is traced. If it is not, the client's own trace is passed
-// on.
+// Lambda decides whether an invocation is traced. If it is not, the function forwards the client's
+// own trace.
 func TestRequestContinuesTrace(t *testing.T) {
 	const (
 		segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled="

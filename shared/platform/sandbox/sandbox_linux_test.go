@@ -287,7 +287,7 @@ func TestProgramRunsAsOwnUser(t *testing.T) {
 	}
 }
 
-// A program that cannot be started is distinguished from one that failed.
+// A program that cannot be started is distinguished from a program that failed.
 func TestFailedStartIsReported(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	for name, change := range map[string]func(*sandbox.Plan){

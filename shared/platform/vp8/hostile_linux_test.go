@@ -61,7 +61,7 @@ func streams(t testing.TB) [][][]byte {
 	return all
 }
 
-// broken returns a frame with one of all kinds of damage.
+// broken returns a frame with a random kind of damage.
 func broken(frame []byte, random *rand.Rand) []byte {
 	frame = bytes.Clone(frame)
 	noise := func(in []byte) {
@@ -98,7 +98,7 @@ func broken(frame []byte, random *rand.Rand) []byte {
 	return frame
 }
 
-// Damaged video ends nothing and leaks nothing: a good frame is shown after it, and the numbers of
+// Damaged video stops nothing and leaks nothing: a good frame is shown after it, and the numbers of
 // processes, mappings and descriptors do not change.
 func TestBrokenVideoIsHarmless(t *testing.T) {
 	l, err := library()

@@ -15,7 +15,8 @@ import (
 	"cutroom/shared/platform/vp8/helper"
 )
 
-// takenOver returns a codec whose helper was compromised by its video and behaves like does.
+// takenOver returns a codec whose helper was compromised by its video and behaves as the function
+// does.
 func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *Codec {
 	t.Helper()
 	memory, shared, err := newShared(helper.SharedSize)
@@ -67,7 +68,7 @@ func answerEach(answer helper.Answer) func(io.Reader, io.Writer) {
 // keyFrame is the header of a 16x16 key frame.
 var keyFrame = []byte{0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0}
 
-// The response of a compromised helper is verified: a picture must have a valid size.
+// A compromised helper's response is verified: a frame must have a valid size.
 func TestCompromisedHelperCannotFakePicture(t *testing.T) {
 	for _, answer := range []helper.Answer{
 		{Width: 16}, {Width: helper.MaxSide + 1, Height: 1}, {Width: helper.MaxSide, Height: helper.MaxSide},

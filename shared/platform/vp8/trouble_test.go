@@ -26,14 +26,14 @@ func newStream(t testing.TB) *stream {
 	return &stream{Codec: open(t), pictures: clip(t, image.Pt(320, 180), 8)}
 }
 
-// next encodes the stream's next picture.
+// next encodes the stream's next frame.
 func (s *stream) next(ctx context.Context) (vp8.Frame, error) {
 	picture := s.pictures[s.frames%len(s.pictures)]
 	s.frames++
 	return s.Encode(ctx, picture, vp8.Encoding{At: time.Duration(s.frames) * frameLength, Bitrate: 500})
 }
 
-// key encodes a picture and verifies that it is a key frame.
+// key encodes a frame and verifies that it is a key frame.
 func (s *stream) key(t testing.TB) vp8.Frame {
 	t.Helper()
 	frame, err := s.Encode(t.Context(), s.pictures[0],
@@ -44,7 +44,7 @@ func (s *stream) key(t testing.TB) vp8.Frame {
 	return frame
 }
 
-// shows decodes a frame that must show a picture.
+// shows decodes a frame that must be shown.
 func (s *stream) shows(t testing.TB, frame []byte) {
 	t.Helper()
 	var picture image.YCbCr
@@ -97,7 +97,7 @@ func TestSessionFailsIfHelpersKeepExiting(t *testing.T) {
 	t.Error("helpers are started forever")
 }
 
-// A helper that does not respond is ended after a while, or when the caller's context ends.
+// A helper that does not respond is killed after a while, or when the caller's context ends.
 func TestHungHelperIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newStream(t)
@@ -122,7 +122,7 @@ func TestHungHelperIsReplaced(t *testing.T) {
 	s.key(t)
 }
 
-// Close ends a call that waits for the helper, and the helper.
+// Close ends a call that waits for the helper, and kills the helper.
 func TestCloseEndsRunningCalls(t *testing.T) {
 	s := newStream(t)
 	s.key(t)

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/platform/vp8"
 )
 
-// frameLength is the duration of a picture in the tests' streams.
+// frameLength is the duration of a frame in the tests' streams.
 const frameLength = 40 * time.Millisecond
 
 // A stream shows its original pictures after encoding and decoding, even with changing and odd

@@ -47,7 +47,7 @@ func openOf(t testing.TB, l *vp8.Library) *vp8.Codec {
 	return c
 }
 
-// clip returns the first pictures of a moving test pattern.
+// clip returns the first frames of a moving test pattern.
 func clip(t testing.TB, size image.Point, n int) []*image.YCbCr {
 	t.Helper()
 	out, err := exec.Command("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25",

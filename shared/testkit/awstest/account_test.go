@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// guarded returns the configuration of a role's clients, whose calls go through a guarded proxy,
-// and a counter of the passed calls.
+// guarded returns the configuration for a role's clients, whose calls go through a guarded proxy,
+// and a counter of the forwarded calls.
 func guarded(t *testing.T, role string) (*awstest.Proxy, aws.Config, *atomic.Int64) {
 	t.Helper()
 	reached := &atomic.Int64{}
@@ -126,7 +126,7 @@ func TestGuardHidesMissingObjects(t *testing.T) {
 }
 
 // A call with a signed URL counts as its signer's call, an unsigned call is anonymous, and a call
-// of an unknown action is rejected.
+// with an unknown action is rejected.
 func TestGuardIdentifiesCallers(t *testing.T) {
 	proxy, config, reached := guarded(t, "Reader")
 	client := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })

@@ -106,7 +106,7 @@ func TestCapacityUnitsFollowSizes(t *testing.T) {
 	}
 }
 
-// A partition at its limit rejects reads and writes, each call after all of its attempts. Other
+// A partition at its limit rejects reads and writes, each after all attempts of the call. Other
 // partitions, and the next second, are not affected.
 func TestHotPartitionRejectsCalls(t *testing.T) {
 	t.Parallel()
@@ -169,8 +169,8 @@ func TestTransactionsCountTwice(t *testing.T) {
 	}
 }
 
-// Transactions of two callers on one item at the same time conflict, and the later one is
-// retried. Transactions of one caller are made one after another and do not conflict.
+// Two callers' simultaneous transactions on one item conflict, and the later one is retried. One
+// caller's transactions are made one after another and do not conflict.
 func TestConcurrentTransactionsConflict(t *testing.T) {
 	t.Parallel()
 	c, client, clock := newTest()

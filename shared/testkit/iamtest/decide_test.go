@@ -139,7 +139,7 @@ func TestUnsupportedPoliciesAreRejected(t *testing.T) {
 			t.Errorf("%s: got error %v, want an error with %q", text, err, want)
 		}
 	}
-	// A policy of a role cannot be a policy of a resource.
+	// A role policy cannot be a resource policy.
 	r := iamtest.Request{Principal: role, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}
 	for _, c := range [][2]string{{toRole, ""}, {"", allows}} {
 		if decided, err := iamtest.Decide(r, policies(t, c[0]), policies(t, c[1])); err == nil || decided.Allowed {
@@ -148,7 +148,7 @@ func TestUnsupportedPoliciesAreRejected(t *testing.T) {
 	}
 }
 
-// policy returns a policy of some statements.
+// policy returns a policy with some statements.
 func policy(t *testing.T, statements string) iamtest.Policy {
 	t.Helper()
 	p, err := iamtest.ParsePolicy(fmt.Appendf(nil, `{"Version": "2012-10-17", "Statement": [%s]}`, statements))

@@ -11,7 +11,7 @@ import (
 
 var place = iamtest.Place{Partition: "aws", Region: "eu-central-1", Account: account}
 
-// template has a role with a separate policy, a role with an inline policy, and policies of resources.
+// template has a role with a separate policy, a role with an inline policy, and resource policies.
 const template = `{"Resources": {
 "Blobs1234ABCD": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": {"Fn::Join": ["", ["b-", {"Ref": "AWS::AccountId"}]]}}},
 "Own1234ABCD": {"Type": "AWS::S3::Bucket", "Properties": {}},

@@ -139,7 +139,7 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 	}
 }
 
-// A deployer's certificates vouch for signers, but these do not count as the service.
+// A deployer's certificates vouch for signers, but these signers do not count as the service.
 func TestReaderTrustsDeployerCertificates(t *testing.T) {
 	t.Parallel()
 	own, _ := identity(t)

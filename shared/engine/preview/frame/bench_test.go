@@ -11,13 +11,13 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// combined are prompts of two moods and a medium, the most that one draws.
+// combined holds prompts with two moods and a medium, the most that a prompt can combine.
 var combined = []string{
 	"underwater film noir woodblock", "cyberpunk neon rain, oil painting", "vhs vintage film watercolor",
 	"vhs matrix mosaic", "vhs underwater oil painting", "dreamy fog impressionist",
 }
 
-// BenchmarkEdit edits frames on one core by every look.
+// BenchmarkEdit edits frames with every look on one core.
 func BenchmarkEdit(b *testing.B) {
 	in := pictureOf(b, frameOf(b, frame.Box, 1))
 	for _, prompt := range append(append(look.Names(), ""), combined...) {
@@ -36,7 +36,7 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// BenchmarkSetPrompt prepares every look, like a change of the prompt.
+// BenchmarkSetPrompt prepares every look, as a prompt change does.
 func BenchmarkSetPrompt(b *testing.B) {
 	in := frameOf(b, frame.Box, 1)
 	for _, prompt := range append(append(look.Names(), ""), combined...) {
@@ -52,8 +52,7 @@ func BenchmarkSetPrompt(b *testing.B) {
 	}
 }
 
-// used returns the processor time of this process, which excludes whatever else
-// runs on the machine.
+// used returns this process's CPU time, which excludes all other work on the machine.
 func used(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage

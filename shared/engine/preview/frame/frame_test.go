@@ -38,7 +38,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// probed caches facts about pictures, by their bytes: most tests edit the same one.
+// probed caches properties of pictures by their bytes, because most tests edit the same picture.
 var probed sync.Map
 
 // frameOf returns a frame of the sample clip as a JPEG of the size.
@@ -114,7 +114,7 @@ func edited(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Im
 	return &kept
 }
 
-// finished edits the frame with the engine of finished media.
+// finished edits the frame with the engine for finished media.
 func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []byte) image.Image {
 	t.Helper()
 	found, err := tools()
@@ -159,7 +159,7 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 }
 
 // difference is the mean absolute difference of two pictures of one size, in
-// levels of a channel, after averaging squares of a side.
+// levels of a channel, after averaging squares with the given side.
 func difference(t testing.TB, a, b image.Image, side int) float64 {
 	t.Helper()
 	size := a.Bounds().Size()
@@ -196,7 +196,7 @@ func flat(from image.Image) []uint8 {
 	return to.Pix
 }
 
-// alike fails unless the live picture is close to the finished one, pixel by pixel within JPEG's
+// alike fails unless the live picture is close to the finished one: pixel by pixel within JPEG's
 // limits, and closer in squares of eight pixels, in which grain and compression average out.
 func alike(t testing.TB, what string, live, done image.Image) {
 	t.Helper()
@@ -368,7 +368,7 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	}
 }
 
-// A frame is edited even if the prompt changes the whole time.
+// A frame is edited even if the prompt keeps changing.
 func TestFramesAreEditedWhilePromptsChange(t *testing.T) {
 	in := pictureOf(t, frameOf(t, frame.Box, 1))
 	e := editor(t, catalog.Edit)
@@ -440,7 +440,8 @@ func TestFramesAreFittedIntoBox(t *testing.T) {
 	}
 }
 
-// Every look and two at once edit pictures that have hardly a line or a column, of either range.
+// Every look, and every two looks at once, can edit pictures of either range with hardly a row or a
+// column.
 func TestEveryLookEditsThinFrames(t *testing.T) {
 	names := look.Names()
 	for i, name := range names {
@@ -470,8 +471,7 @@ func TestBadFramesAreRejected(t *testing.T) {
 	edit(t, e, frameOf(t, frame.Box, 1))
 }
 
-// A picture with the range of video is edited as the same one with the full range, and
-// keeps its range.
+// A picture in video range is edited like the same picture in full range, and keeps its range.
 func TestPictureRangeIsKept(t *testing.T) {
 	full := pictureOf(t, frameOf(t, frame.Box, 1))
 	scale := func(levels int) func(uint8) uint8 {

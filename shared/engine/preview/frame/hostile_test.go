@@ -13,7 +13,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// hostileSizes are odd, as small as can be, or as large in one direction.
+// hostileSizes holds odd sizes, the smallest sizes, and sizes that are extremely large in one
+// direction.
 var hostileSizes = []image.Point{
 	{1, 1}, {3, 3}, {1, 1920}, {1920, 1}, {2, 1081}, {1087, 3}, {16383, 127}, {127, 16383}, {65535, 31}, {31, 65535},
 	{5, 640}, {641, 7}, {100, 33}, {37, 640}, {1919, 1087},
@@ -41,8 +42,8 @@ func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand)
 	return picture
 }
 
-// A session whose pictures change their size with each frame edits them like a new session, whatever
-// their sizes and looks.
+// A session whose frames change size every time edits them like a new session, no matter which
+// sizes and looks.
 func TestHostileSizesAreEdited(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := look.Names()

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// Any caller may ask for the reading of a prompt, so the longest prompt must cost little for each of
-// its words.
+// Any caller may request the reading of a prompt, so even the longest prompt must need little
+// memory per word.
 func TestParsingUsesLittleMemoryPerWord(t *testing.T) {
 	const words, most = 4000, 10
 	for name, read := range map[string]func(string) look.Reading{

@@ -115,8 +115,7 @@ func TestLayersAreNeutral(t *testing.T) {
 	}
 }
 
-// Textures which leave on one side and come back on the
-// other have no seam there.
+// Textures that leave on one side and come back on the other have no seam there.
 func TestMovingTexturesHaveNoSeam(t *testing.T) {
 	const width, height = 160, 90
 	for name, ops := range made() {
@@ -193,8 +192,8 @@ func TestClothFollowsPrompt(t *testing.T) {
 	}
 }
 
-// A panic of a texture reaches its caller, who can contain it, though rows are
-// drawn by several goroutines.
+// A texture's panic reaches its caller, who can contain it, although several goroutines draw the
+// rows.
 func TestTexturePanicReachesCaller(t *testing.T) {
 	draw := func() (err error) {
 		defer panics.Error(&err)

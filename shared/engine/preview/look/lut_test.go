@@ -43,8 +43,8 @@ func TestLUTAppliesAdjustments(t *testing.T) {
 	}
 }
 
-// TestTransferMatchesReference maps pictures towards a reference: the means of colour arrive,
-// and even a reference of one flat colour leaves the scene.
+// TestTransferMatchesReference maps pictures towards a reference: the mean colours match, and even
+// a reference of one flat colour preserves the scene.
 func TestTransferMatchesReference(t *testing.T) {
 	var scene, warmScene, flat []byte
 	for i := range 4096 {
@@ -78,7 +78,7 @@ func TestTransferMatchesReference(t *testing.T) {
 	}
 }
 
-// TestOklabMatchesPublishedValues checks the conversion against the values of its author's page.
+// TestOklabMatchesPublishedValues checks the conversion against the values on its author's page.
 func TestOklabMatchesPublishedValues(t *testing.T) {
 	for _, c := range []struct{ rgb, lab [3]float64 }{
 		{[3]float64{1, 1, 1}, [3]float64{1, 0, 0}},

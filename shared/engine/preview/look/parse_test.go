@@ -96,9 +96,8 @@ func equal(a, b Look) bool {
 	return true
 }
 
-// TestEveryLookIsWellFormed goes through the lexicon: its phrases are unique and
-// found, lengths are of a useful size, and no look is without a table of
-// colours that the seed can vary.
+// TestEveryLookIsWellFormed checks the lexicon: its phrases are unique and found, lengths are
+// useful, and every look has a colour table that the seed can vary.
 func TestEveryLookIsWellFormed(t *testing.T) {
 	owner := map[string]string{}
 	claim := func(phrase, name string) {
@@ -171,8 +170,8 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestForeignNamesSelectLooks goes through the names of looks in other languages: each belongs to
-// a look of the lexicon, and asks for it.
+// TestForeignNamesSelectLooks checks the looks' names in other languages: each name belongs to a
+// look in the lexicon and selects it.
 func TestForeignNamesSelectLooks(t *testing.T) {
 	names := foreignNames()
 	for name := range names {

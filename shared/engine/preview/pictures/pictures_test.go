@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/engine/preview/pictures"
 )
 
-// Every look has a picture, and no picture is without its look.
+// Every look has a picture, and every picture has its look.
 func TestEveryLookHasAPicture(t *testing.T) {
 	known := map[string]bool{pictures.File(pictures.Original): true}
 	for _, name := range append(look.Names(), pictures.Original) {
@@ -42,7 +42,8 @@ func TestEveryLookHasAPicture(t *testing.T) {
 	}
 }
 
-// The pictures match the engine's: a few are drawn again. If this fails, run go generate here.
+// The pictures match the engine's output: the test draws a few of them again. If this fails, run go
+// generate here.
 func TestPicturesAreUpToDate(t *testing.T) {
 	sample, err := os.ReadFile(filepath.Join("draw", "sample.jpg"))
 	if err != nil {
