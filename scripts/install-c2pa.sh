@@ -15,7 +15,7 @@ case $system/$architecture in
 Linux/x86_64 | Linux/amd64) platform=manylinux_2_28_x86_64 library=libc2pa_c.so ;;
 Linux/aarch64 | Linux/arm64) platform=manylinux_2_28_aarch64 library=libc2pa_c.so ;;
 Darwin/arm64) platform=macosx_11_0_arm64 library=libc2pa_c.dylib ;;
-Darwin/x86_64) platform=macosx_10_9_x86_64 library=libc2pa_c.dylib ;;
+Darwin/x86_64 | Darwin/amd64) platform=macosx_10_9_x86_64 library=libc2pa_c.dylib ;;
 *)
 	echo "No libc2pa_c exists for $system on $architecture: build c2pa-rs, and set CUTROOM_C2PA_LIBRARY." >&2
 	exit 1

@@ -1,16 +1,19 @@
 #!/bin/sh
-# release-files.sh FOLDER: makes the files of a release that are not programs: the manual page,
-# completions and licences in FOLDER/share, the C2PA library in FOLDER/SYSTEM_ARCHITECTURE, SBOMs in
+# release-files.sh FOLDER: makes the files of a release that are not programs: what archives
+# contain besides the program in FOLDER/share, the C2PA library in FOLDER/SYSTEM_ARCHITECTURE, SBOMs in
 # FOLDER/sbom, client packages in FOLDER/clients, and FOLDER/install.sh.
 # RELEASES is the URL of the releases, below which install.sh finds them.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "$1"
-folder=$(cd "$1" && pwd)
+folder=$(cd "$1" && pwd -P)
 GO=${GO:-go}
 
 rm -rf "$folder/share"
-mkdir -p "$folder/share/man" "$folder/share/completions"
+mkdir -p "$folder/share/man" "$folder/share/completions" "$folder/share/docs/contract"
+cp LICENSE README.md CHANGELOG.md scripts/packaging/cutroom.service scripts/packaging/com.cutroom.server.plist "$folder/share/"
+cp docs/*.md docs/*.png docs/*.webp docs/third-party.tsv "$folder/share/docs/"
+cp docs/contract/*.md "$folder/share/docs/contract/"
 program=$folder/cutroom
 CGO_ENABLED=0 "$GO" build -o "$program" ./cmd/cutroom
 "$program" --man | gzip -9n >"$folder/share/man/cutroom.1.gz"
