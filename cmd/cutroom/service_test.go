@@ -26,7 +26,7 @@ func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 	t.Parallel()
 	unit := packaged(t, "cutroom.service")
 	for _, line := range []string{
-		"ExecStart=/usr/local/bin/cutroom dev", "Restart=always", "RestartPreventExitStatus=8", "KillMode=mixed", "OOMPolicy=continue", "DynamicUser=yes",
+		"ExecStart=cutroom dev", "Restart=always", "RestartPreventExitStatus=8", "KillMode=mixed", "OOMPolicy=continue", "DynamicUser=yes",
 		"StateDirectory=cutroom", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet=",
 		"LimitNOFILE=65536",
 		"EnvironmentFile=-/etc/cutroom/environment", "RestrictNamespaces=user mnt pid net ipc uts cgroup",
@@ -47,7 +47,7 @@ func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "cutroom.service")
-	unit = strings.Replace(unit, "ExecStart=/usr/local/bin/cutroom", "ExecStart="+string(program), 1)
+	unit = strings.Replace(unit, "ExecStart=cutroom", "ExecStart="+string(program), 1)
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
