@@ -65,6 +65,8 @@ type tool struct {
 	} `json:"function"`
 }
 
+var errTooLong = &refusal{"messages", "context_length_exceeded", "The prompt is longer than the model's context."}
+
 func (s *Server) chat(w http.ResponseWriter, q *request) (object, error) {
 	if len(q.Messages) == 0 {
 		return nil, reject("messages", "A message is required.")
@@ -75,7 +77,11 @@ func (s *Server) chat(w http.ResponseWriter, q *request) (object, error) {
 	}
 	_ = json.Unmarshal(q.Messages[len(q.Messages)-1], &last) // the gateway has validated it
 	r := reply{tool: last.Role == "tool", asked: string(last.Content)}
+	size := 0
 	for _, m := range q.Messages {
+		if size += len(m); size > maxText {
+			return nil, errTooLong
+		}
 		r.promptIDs = append(r.promptIDs, s.config.Tokenizer.Encode(string(m))...)
 	}
 	return s.answer(w, q, r)
@@ -123,7 +129,7 @@ func (s *Server) fill(r *reply, q *request) error {
 	// The gateway has checked that max_tokens is positive.
 	limit := min(cmp.Or(q.MaxCompletionTokens, q.MaxTokens, MaxOutput), MaxOutput, ContextLength-len(r.promptIDs))
 	if limit < 1 {
-		return &refusal{"messages", "context_length_exceeded", "The prompt is longer than the model's context."}
+		return errTooLong
 	}
 	called, err := q.called(r)
 	if err != nil {

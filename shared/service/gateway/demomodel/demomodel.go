@@ -22,7 +22,9 @@ const (
 	Model         = "cutroom-echo"
 	ContextLength = 32768 // tokens of prompt and completion together
 	MaxOutput     = 4096  // tokens of a reply
-	maxBody       = 32 << 20
+	maxBody       = 4 << 20
+	// maxText limits the texts of a request in bytes, because tokenizing takes a second per megabyte.
+	maxText = 8 * ContextLength
 	// maxRequestValues is the maximum number of values and names in a request. Each takes up to 200
 	// bytes of memory.
 	maxRequestValues = 40_000

@@ -395,3 +395,32 @@ func TestLargeResponsesAreSentInPieces(t *testing.T) {
 		}
 	}
 }
+
+// Requests that would take long are rejected before they are computed.
+func TestLongComputationsAreRejected(t *testing.T) {
+	server := newServer(t)
+	long := strings.Repeat("a ", 1<<19)
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"model":"m","messages":[{"role":"user","content":"` + long + `"}]}`,
+		"/v1/completions":      `{"model":"m","prompt":"` + long + `"}`,
+		"/v1/embeddings":       `{"model":"m","input":"` + long + `"}`,
+		"/v1/rerank":           `{"model":"m","query":"` + long + `","documents":["a"]}`,
+		"/v1/score":            `{"model":"m","text_1":"a","text_2":"` + long + `"}`,
+	} {
+		if status, text := ask(t, server.URL+path, body); status != 400 {
+			t.Errorf("%s: %d %.100s", path, status, text)
+		}
+	}
+	schema := func(description string) string {
+		return `{"model":"m","messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"schema":` +
+			`{"type":"object","required":["a"` + strings.Repeat(`,"a"`, 8000) + `],"properties":{"a":{"type":"null","description":"` +
+			description + `"}}}}}}`
+	}
+	if status, text := ask(t, server.URL+"/v1/chat/completions", schema(long)); status != 400 {
+		t.Errorf("a long schema: %d %.100s", status, text)
+	}
+	status, text := ask(t, server.URL+"/v1/chat/completions", schema(strings.Repeat("d", 20_000)))
+	if status != 200 || !strings.Contains(text, `{\"a\":null}`) {
+		t.Errorf("a repeated name: %d %.300s", status, text)
+	}
+}

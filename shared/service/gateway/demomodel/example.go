@@ -22,6 +22,10 @@ func exampleOf(text json.RawMessage) (string, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return "{}", nil
 	}
+	const most = 64 << 10 // each level is parsed again
+	if len(text) > most {
+		return "", fmt.Errorf("the demonstration model reads at most %d bytes of a schema", most)
+	}
 	value, err := valueOf(text, 32)
 	if err != nil {
 		return "", fmt.Errorf("the demonstration model cannot create an example of this schema: %w", err)
@@ -68,7 +72,7 @@ func valueOf(text json.RawMessage, levels int) (any, error) {
 	case "object", nil:
 		object := map[string]any{}
 		for _, name := range schema.Required {
-			if object[name] != nil {
+			if _, done := object[name]; done {
 				continue
 			}
 			value, err := valueOf(schema.Properties[name], levels-1)

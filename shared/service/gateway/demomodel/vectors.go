@@ -99,10 +99,18 @@ func (s *Server) decoded(in inputs, field string) ([]string, error) {
 		}
 		in.texts = append(in.texts, text)
 	}
-	if len(in.texts) == 0 || len(in.texts) > maxTexts {
-		return nil, reject(field, fmt.Sprintf("Expected 1 to %d texts.", maxTexts))
+	return in.texts, checkTexts(field, in.texts)
+}
+
+func checkTexts(field string, texts []string) error {
+	size := 0
+	for _, text := range texts {
+		size += len(text)
 	}
-	return in.texts, nil
+	if len(texts) == 0 || len(texts) > maxTexts || size > maxText {
+		return reject(field, fmt.Sprintf("Expected 1 to %d texts of at most %d bytes together.", maxTexts, maxText))
+	}
+	return nil
 }
 
 func (s *Server) readUsage(texts ...string) object {
@@ -156,12 +164,12 @@ type rerankRequest struct {
 
 // rerank sorts the documents by their similarity to the query.
 func (s *Server) rerank(_ http.ResponseWriter, q *rerankRequest) (object, error) {
-	if len(q.Documents) == 0 || len(q.Documents) > maxTexts {
-		return nil, reject("documents", fmt.Sprintf("Expected 1 to %d documents.", maxTexts))
-	}
 	var texts []string
 	for _, d := range q.Documents {
 		texts = append(texts, string(d))
+	}
+	if err := cmp.Or(checkTexts("documents", texts), checkTexts("query", []string{q.Query})); err != nil {
+		return nil, err
 	}
 	results := make([]object, len(texts))
 	for i, near := range similarities([]string{q.Query}, texts) {
