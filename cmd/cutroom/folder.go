@@ -12,8 +12,7 @@ import (
 
 // The kinds of entries in the data folder.
 const (
-	// ownFile is a file that the server writes in place, truncates or removes. It must not be a
-	// link.
+	// ownFile is a file that the server writes in place, truncates or removes. It must not be a link.
 	ownFile = iota
 	// anyFile is a file that may be a symbolic link, for example to a mounted secret.
 	anyFile

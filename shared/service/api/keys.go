@@ -84,8 +84,7 @@ func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// labelPattern excludes control characters, because labels are printed on
-// terminals.
+// labelPattern excludes control characters, because labels are printed on terminals.
 const labelPattern = `^[^\u0000-\u001f\u007f-\u009f]*$`
 
 // keyRequest reads the description of a key. Its tier must equal the caller's, because an account cannot

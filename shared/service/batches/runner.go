@@ -28,8 +28,7 @@ const (
 	// pollEvery is the interval at which the runner looks for batches without a Wake, and for old
 	// data to delete.
 	pollEvery = 5 * time.Second
-	// firstRetry and lastRetry are the shortest and the longest delay before failed work is
-	// retried.
+	// firstRetry and lastRetry are the shortest and the longest delay before failed work is retried.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 

@@ -39,8 +39,7 @@ type bodyMemory struct {
 	// batchCalls lists the batch calls that hold memory. batchHeld is their total in bytes.
 	batchCalls []*batchCall
 	batchHeld  int64
-	// waiting counts the waiting requests. freed is closed if memory is released while requests
-	// wait.
+	// waiting counts the waiting requests. freed is closed if memory is released while requests wait.
 	waiting int
 	freed   chan struct{}
 }

@@ -39,8 +39,7 @@ type Batches struct {
 	Detect func(head []byte) (mime string, known bool)
 	// MaxUpload is the maximum size of a file in bytes.
 	MaxUpload int64
-	// Downloads signs download URLs for files larger than RedirectAbove bytes. nil disables
-	// redirects.
+	// Downloads signs download URLs for files larger than RedirectAbove bytes. nil disables redirects.
 	Downloads interface {
 		// SignDownload returns an absolute URL that is valid for a few minutes.
 		SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)

@@ -16,7 +16,6 @@ type Meter interface {
 }
 
 type Tokenizer interface {
-	// Count returns the approximate number of tokens in the text. It must be safe for concurrent
-	// use.
+	// Count returns the approximate number of tokens in the text. It must be safe for concurrent use.
 	Count(text string) int
 }

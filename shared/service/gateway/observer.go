@@ -24,8 +24,7 @@ type Completion struct {
 	Status int
 	// Code is the code of the error that ended the response or the stream, or empty.
 	Code string
-	// Duration is the total time of the call. FirstToken is the time to a stream's first chunk, or
-	// 0.
+	// Duration is the total time of the call. FirstToken is the time to a stream's first chunk, or 0.
 	Duration, FirstToken time.Duration
 	// Waited is the time that the call spent in the model's queue.
 	Waited time.Duration

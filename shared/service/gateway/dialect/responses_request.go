@@ -67,8 +67,7 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 		w.elements(value, name, func(i int, what gjson.Result) {
 			switch what.Str {
 			case "reasoning.encrypted_content":
-				// The response contains the reasoning in plain text, so it needs no encrypted
-				// reasoning.
+				// The response contains the reasoning in plain text, so it needs no encrypted reasoning.
 			case "message.output_text.logprobs":
 				w.wantsLogprobs = true
 			default:
