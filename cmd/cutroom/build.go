@@ -212,8 +212,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	return emptyScratch(p.scratch)
 }
 
-// buildServices builds the services that use the records: jobs, files, keys, webhooks and the
-// sweepers.
+// buildServices builds the services that use the records: jobs, files, keys, webhooks and sweepers.
 func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	now, settled := s.clock.Now, s.clock.Settled
 	machine, err := boottime.Open()

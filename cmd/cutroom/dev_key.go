@@ -76,8 +76,7 @@ func (s *server) warnOfKey(c *devCommand) {
 	}
 }
 
-// ensureKey stores a development key unless it is stored already. works is false if the key was
-// revoked.
+// ensureKey stores a development key if it is missing. works is false if the key was revoked.
 func ensureKey(ctx context.Context, store credential.Store, secret string, now time.Time) (works bool, err error) {
 	key, err := credential.NewKey(secret, devAccount, credential.DevTier, "development key", now)
 	if err != nil {

@@ -167,8 +167,7 @@ func checkData(_ context.Context, e examination) []finding {
 	return append(findings, found)
 }
 
-// checkRecords checks that the database is sound and belongs to the blobs, even while a server
-// runs.
+// checkRecords checks that the database is sound and fits the blobs, even while a server runs.
 func checkRecords(ctx context.Context, e examination) []finding {
 	if _, err := os.Stat(e.settings.Data); err != nil {
 		return nil // checkData reports this

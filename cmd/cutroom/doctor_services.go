@@ -47,8 +47,7 @@ func probe(ctx context.Context, address string) (answered, error) {
 	return answered{response.StatusCode, at}, nil
 }
 
-// checkEngine checks that the engine responds. It also checks the engine for live video if that is
-// another one.
+// checkEngine checks that the engine responds. It also checks a separate engine for live video.
 func checkEngine(ctx context.Context, e examination) []finding {
 	choice := engines.Parse(e.settings.Engine)
 	var findings []finding
@@ -98,8 +97,7 @@ func inspectServers(ctx context.Context, e examination) (findings []finding) {
 	return findings
 }
 
-// checkServers checks that the servers of an engine respond. setting is the name of the engine's
-// setting.
+// checkServers checks that an engine's servers respond. setting is the name of its setting.
 func checkServers(ctx context.Context, check, setting string, choice engines.Choice) (findings []finding) {
 	for _, server := range choice.Servers {
 		address := strings.TrimSuffix(server, "/") + "/healthz"

@@ -61,8 +61,7 @@ type inference struct {
 	// file is the watched catalog file; its path is "" for the built-in catalog.
 	file   catalog.File
 	logger *slog.Logger
-	// ballast enlarges the heap with pages that are never touched, so that they use address space but
-	// no memory.
+	// ballast enlarges the heap with untouched pages, which use address space but no memory.
 	ballast []byte
 }
 

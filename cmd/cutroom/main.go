@@ -50,8 +50,7 @@ func main() {
 	}
 }
 
-// built is the version that the linker sets when the program is built outside the repository, as
-// for images.
+// built is the version that the linker sets for builds outside the repository, as for images.
 var built string
 
 func version() string {

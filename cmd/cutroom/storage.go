@@ -242,8 +242,7 @@ const asideEvery = time.Hour
 // needed the reserve also tries.
 const restoreEvery = time.Minute
 
-// watchStorage restores the reserve and deletes expired blobs that were set aside, until the
-// context ends.
+// watchStorage restores the reserve and deletes expired set-aside blobs until the context ends.
 func (s *server) watchStorage(ctx context.Context) {
 	ticker := time.NewTicker(asideEvery)
 	defer ticker.Stop()

@@ -19,8 +19,8 @@ const (
 	shutdownTime = 5 * time.Second
 	// engineCheckEvery is the interval at which the engine is checked.
 	engineCheckEvery = 15 * time.Second
-	// engineGone is how long an engine may reject runs before the worker is unhealthy. This is longer
-	// than a crashed engine needs to restart and load its weights. Meanwhile the worker leaves jobs to
+	// engineGone is how long an engine may reject runs before the worker is unhealthy. A crashed
+	// engine needs less time to restart and load its weights. Meanwhile the worker leaves jobs to
 	// other workers.
 	engineGone = 5 * time.Minute
 )
@@ -34,7 +34,7 @@ type health struct {
 	served chan error
 	logger *slog.Logger
 	// engine returns an error while the engine accepts no runs. It is nil for an engine that always
-	// accepts runs.
+	// does.
 	engine func(context.Context) error
 	stuck  atomic.Pointer[func() bool]
 	// seen is the last time at which the engine accepted runs, in Unix nanoseconds.

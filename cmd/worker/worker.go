@@ -39,8 +39,7 @@ import (
 )
 
 const (
-	// lease is how long a dead worker keeps a job (ARCHITECTURE.md#the-life-of-a-job: within a
-	// minute).
+	// lease is how long a dead worker keeps a job (see ARCHITECTURE.md#the-life-of-a-job).
 	lease = 45 * time.Second
 	// progressEvery is the interval at which progress is recorded. Each record is a paid write.
 	progressEvery = 5 * time.Second
@@ -288,8 +287,7 @@ func newSigner(
 	return signer, nil
 }
 
-// built is the version that the linker sets when the program is built outside the repository, as
-// for images.
+// built is the version that the linker sets for builds outside the repository, as for images.
 var built string
 
 // version returns the program's version, or "" if it is unknown.
@@ -303,8 +301,7 @@ func version() string {
 	return ""
 }
 
-// newScratch makes the worker's own folder. Its path is absolute, because ffmpeg runs in folders
-// below it.
+// newScratch makes the worker's own folder. Its path is absolute: ffmpeg runs in folders below it.
 func newScratch(parent string) (string, error) {
 	if parent == "" {
 		parent = os.TempDir()

@@ -89,8 +89,7 @@ func failures(results []result) error {
 // target is the model of a batch item and its result's path.
 type target struct{ model, path string }
 
-// outputs returns the models and result paths. Inputs with the same base name get distinct result
-// names.
+// outputs returns the models and result paths. Results of inputs with equal base names differ.
 func (e *editor) outputs(ctx context.Context, edit client.Edit, inputs []string) ([]target, error) {
 	models := map[bool]string{}
 	outputs := make([]target, len(inputs))

@@ -54,8 +54,7 @@ func (s *Invocation) ProfilesFile() (string, error) {
 	return filepath.Join(folder, "cutroom", "config.yaml"), nil
 }
 
-// profile returns the selected profile. It is empty if no profile is named and the file does not
-// exist.
+// profile returns the selected profile. It is empty if none is named and the file does not exist.
 func (s *Invocation) profile() (profile, error) {
 	path, err := s.ProfilesFile()
 	if err != nil {

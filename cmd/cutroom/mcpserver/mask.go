@@ -12,8 +12,7 @@ import (
 // word. The service's keys are longer.
 const shortestKey = 8
 
-// Mask removes keys from text for agents and logs. A server or a proxy may repeat a key in a
-// message.
+// Mask removes keys from text for agents and logs. A server's message may repeat a key.
 type Mask struct {
 	mu   sync.Mutex
 	keys [][]byte

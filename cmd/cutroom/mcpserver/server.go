@@ -59,8 +59,8 @@ func newServer(calls context.Context, c Config) *mcp.Server {
 	return server
 }
 
-// withoutNull drops null arguments, because version 1.8.0 of the SDK panics on them if a property
-// has a default.
+// withoutNull drops null arguments, because the SDK's version 1.8.0 panics on them if there is a
+// default.
 func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 		if called, ok := request.(*mcp.CallToolRequest); ok && string(called.Params.Arguments) == "null" {
@@ -139,8 +139,7 @@ func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	}
 }
 
-// reads and makes describe a tool's side effects to the agent's program, which may first ask the
-// user.
+// reads and makes describe a tool's side effects to the agent's program, which may ask the user.
 func reads(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
 }

@@ -40,8 +40,7 @@ type Config struct {
 	// Idempotency runs each Idempotency-Key once; nil ignores the header.
 	Idempotency *idempotency.Service
 	Origins     httpserver.Origins
-	// Stopping ends the calls that wait for a job, because no worker will take the job anymore. nil
-	// means never.
+	// Stopping ends the calls that wait for a job, because no worker will take it. nil means never.
 	Stopping context.Context
 	// Draining ends the event streams, before Stopping ends the other calls. Clients then reconnect,
 	// to another server if there are several. nil means Stopping.
@@ -70,21 +69,20 @@ type JobRoutes struct {
 	Jobs *job.Service
 	// Shares signs and checks links to results, for the groups Jobs and Content.
 	Shares job.Shares
-	// ImageWait is how long a caller waits for an image before the job is cancelled. 0 means
+	// ImageWait is how long a caller waits for an image; then its job is cancelled. 0 means
 	// DefaultImageWait.
 	ImageWait time.Duration
 	// VideoWait is how long the deprecated routes wait for a video. After that, the job continues. 0
 	// means until the job's deadline.
 	VideoWait time.Duration
-	// AfterWait calls over in a new goroutine after the wait, unless stop was called first. nil means
+	// AfterWait calls over in a new goroutine after the wait, unless stop comes first. nil means
 	// time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
 	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. A request for
 	// an image is rejected if it would have to wait for a starting worker. nil means that a worker
 	// is always running.
 	Warm func(context.Context, job.Lane) (bool, error)
-	// Downloads signs the URLs that the content route redirects to. If it is nil, the route sends
-	// the bytes itself.
+	// Downloads signs URLs for the content route's redirects. If it is nil, the route sends the bytes.
 	Downloads DownloadSigner
 	// RedirectAbove is the number of requested bytes above which the content route redirects requests.
 	// 0 always redirects.
@@ -136,8 +134,7 @@ type SessionRoutes struct {
 	Sessions Sessions
 	// LiveVideo means that sessions accept video over WebRTC, for the group RealtimePage.
 	LiveVideo bool
-	// MediaURL is the base URL of the other groups, for the group RealtimePage; empty means this
-	// server.
+	// MediaURL is the other groups' base URL, for the group RealtimePage; empty means this server.
 	MediaURL string
 }
 
@@ -253,8 +250,8 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	return who, nil
 }
 
-// Health is the group of GET /healthz and its alias GET /health. They return 200 once the service
-// accepts requests.
+// Health is the group of GET /healthz and its alias /health. They return 200 once the service is
+// ready.
 func Health(s *service) []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.health},

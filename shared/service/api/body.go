@@ -39,8 +39,8 @@ type body struct {
 	// left is the number of bytes that may still be read. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
-	// check verifies the sender again, every checkEvery while bytes arrive and when reading fails. It
-	// may be nil.
+	// check verifies the sender every checkEvery while bytes arrive, and when reading fails. It may be
+	// nil.
 	check   func() error
 	checked time.Time
 	failure error

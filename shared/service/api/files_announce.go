@@ -147,8 +147,7 @@ const (
 // mimeForm is compiled on first use, because few functions need it.
 var mimeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(mimePattern) })
 
-// readAnnouncement reads the description of a pending file. It returns all problems, in the order of the
-// fields.
+// readAnnouncement reads the description of a pending file. It returns all problems in field order.
 func readAnnouncement(sent jsonObject) (file.File, problems) {
 	var f file.File
 	var found problems

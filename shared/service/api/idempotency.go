@@ -50,8 +50,7 @@ type creation struct {
 	resource string
 	// made reports whether an earlier request created its resource, and returns its response.
 	made idempotency.Made
-	// create creates the resource. It returns the response for retries, or nil if the resource's id is
-	// enough.
+	// create creates the resource. It returns the response for retries, or nil if its id is enough.
 	create func(ctx context.Context) (answer []byte, err error)
 }
 

@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// cleanTime is the timeout for deleting the blobs of a failed request, whose own context may have
-// ended.
+// cleanTime is the timeout for deleting a failed request's blobs. Its own context may have ended.
 const cleanTime = 10 * time.Second
 
 // beginUpload admits an upload from the caller and returns the request's body, limited to maxBody.

@@ -175,8 +175,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	return nil
 }
 
-// followedBody returns a job, with its outlook while the job is pending, for clients that follow
-// the job.
+// followedBody returns a job, with its outlook while pending, for clients that follow the job.
 func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	body := s.jobBody(j)
 	if outlook, known := s.Jobs.Outlook(ctx, j); known {
@@ -263,8 +262,7 @@ type jobBody struct {
 	Failure *job.Failure `json:"error,omitempty"`
 }
 
-// timestamp formats a time as RFC 3339 in UTC, to the millisecond. It returns nil for the zero
-// time.
+// timestamp formats a time as RFC 3339 in UTC, to the millisecond. The zero time gives nil.
 func timestamp(t time.Time) *string {
 	if t.IsZero() {
 		return nil

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// eventsReconnect is the delay before clients reconnect after the end of a stream, in
-	// milliseconds.
+	// eventsReconnect is the delay before clients reconnect after a stream ends, in milliseconds.
 	eventsReconnect = 2000
 	// eventsKeepAlive is the interval of comments on an idle stream. It is shorter than the idle
 	// timeout of common proxies.

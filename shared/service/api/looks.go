@@ -210,6 +210,5 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 
 const maxSeconds = 86400
 
-// maxUnderstood is the maximum length of a prompt for understand, in code points. Forms have the
-// same limit.
+// maxUnderstood is the maximum length of a prompt for understand, in code points, as in forms.
 const maxUnderstood = 4000

@@ -17,8 +17,7 @@ import (
 const (
 	// maxParts is the maximum number of parts in a form, including unknown fields.
 	maxParts = 100
-	// maxPartHeader is the maximum number of bytes between the contents of two parts: the boundary and
-	// the header.
+	// maxPartHeader is the maximum size of a boundary and a part's header, in bytes.
 	maxPartHeader = 16 << 10
 	// bodyBuffer is the size of reads from the connection, because the parser reads small pieces.
 	bodyBuffer = 256 << 10

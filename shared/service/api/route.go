@@ -82,8 +82,7 @@ type call struct {
 	who credential.Principal
 	// model is the model in the path, or nil.
 	model *catalog.Model
-	// wait is how long the call waits for its job. After that, the job fails. 0 means that the job
-	// continues.
+	// wait is how long the call waits for its job. After that, the job fails. 0 lets it continue.
 	wait time.Duration
 }
 

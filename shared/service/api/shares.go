@@ -11,7 +11,7 @@ import (
 // sharesPath is the prefix of shared results; a job's id follows.
 const sharesPath = "/v1/shares/"
 
-// maxShare is the maximum lifetime of a share, in seconds. The share ends earlier if its result is
+// maxShare is the maximum lifetime of a share, in seconds. A share also ends if its result is
 // deleted.
 const maxShare = 30 * 24 * 60 * 60
 

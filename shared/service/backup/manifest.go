@@ -49,8 +49,7 @@ const format = 1
 
 const manifestName = "manifest.json"
 
-// largestManifest and longestLine are the maximum sizes of a manifest and of a line in an index, in
-// bytes.
+// largestManifest and longestLine are the maximum bytes of a manifest and of a line in an index.
 const largestManifest, longestLine = 1 << 20, 4 << 10
 
 type Manifest struct {

@@ -66,8 +66,7 @@ type Report struct {
 	// NewBlobs and NewBytes count the data that the store lacked.
 	NewBlobs int
 	NewBytes int64
-	// Deleted counts the deleted contents of earlier backups; Damaged counts the contents with wrong
-	// bytes.
+	// Deleted counts deleted contents of earlier backups; Damaged counts contents with wrong bytes.
 	Deleted, Damaged int
 }
 
@@ -132,8 +131,8 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 	return run.report, run.prune(ctx)
 }
 
-// stillWhole reports whether a content of an earlier backup has the correct bytes. Without Reread it trusts
-// the store.
+// stillWhole reports whether a content of an earlier backup has the correct bytes. Without Reread,
+// it trusts the store.
 func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error) {
 	if !s.Reread {
 		return true, nil
@@ -217,8 +216,8 @@ func (s *saving) save(ctx context.Context) error {
 	return err
 }
 
-// expectLast fails if another backup was made since this one started, because it may have deleted contents of
-// this one.
+// expectLast fails if another backup was made since this one started, because it may have deleted
+// this one's contents.
 func (s *saving) expectLast(ctx context.Context) error {
 	now, err := Read(ctx, s.Store)
 	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) {

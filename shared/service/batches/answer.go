@@ -112,8 +112,7 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 // makeCalls makes the calls until the context taking ends. It returns after they have ended and
 // their responses are stored.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
-	// The context ends with a cause even at shutdown, because calls that will not be retried are
-	// billed.
+	// The context ends with a cause even at shutdown, because calls without a retry are billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(a.causeAtStop(ctx, taking)) })()
@@ -153,7 +152,7 @@ func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCa
 	cut(causeOfCut(taking))
 }
 
-// endOf returns the outcome of a batch that makes no more calls. It is empty if the calls continue
+// endOf returns the outcome of a batch that makes no more calls. It is empty if calls continue
 // later.
 func endOf(taking context.Context) (outcome batch.Status) {
 	switch cause := context.Cause(taking); {
@@ -184,8 +183,7 @@ func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	return causeOfCut(taking)
 }
 
-// feed finds the calls in the input and makes each call in its own goroutine. It returns after all
-// calls have ended.
+// feed makes each of the input's calls in its own goroutine. It returns after all calls have ended.
 func (a *answering) feed(doing, taking context.Context, results chan<- result) (err error) {
 	in, err := a.openInput(doing, a.batch)
 	if err != nil {

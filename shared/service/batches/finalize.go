@@ -84,7 +84,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	return errors.Join(err, <-kept)
 }
 
-// unanswered returns the result of a call that had no response when its batch ended with this
+// unanswered returns the result of a call without a response when its batch ended with this
 // outcome.
 func unanswered(outcome batch.Status) *resultError {
 	switch outcome {
@@ -143,8 +143,7 @@ func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks
 	hash := md5.New()
 	source := &joined{ctx: ctx, blobs: r.config.Blobs, chunks: chunks, failures: failures}
 	defer source.close()
-	// The bytes are always the same, so writing them again, after a crash or concurrently, is
-	// harmless.
+	// The bytes are always the same, so writing them again, even concurrently, is harmless.
 	var err error
 	if f.Size, err = r.config.Blobs.Put(ctx, f.Blob, io.TeeReader(source, hash)); err != nil {
 		return fmt.Errorf("write the results: %w", err)

@@ -74,7 +74,7 @@ func (in *input) next() (place, error) {
 	}
 }
 
-// skip reads to the end of a line and reports whether the line is empty. The last line may lack its
+// skip reads to the end of a line and reports whether the line is empty. The last line may lack a
 // line end.
 func (in *input) skip() (empty bool, err error) {
 	in.at.offset += in.at.size
@@ -169,8 +169,7 @@ func parsed(line []byte) call {
 // members holds the members of a line that the service reads.
 type members struct{ customID, method, url, body gjson.Result }
 
-// membersOf returns the members of a line. repeated is the name of a duplicate member, which is
-// ambiguous.
+// membersOf returns the members of a line. repeated names a duplicate member, which is ambiguous.
 func membersOf(line gjson.Result) (m members, repeated string) {
 	line.ForEach(func(name, value gjson.Result) bool {
 		var member *gjson.Result

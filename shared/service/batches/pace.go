@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	// leastPause and mostPause are the shortest and the longest pause of a batch after a temporary
-	// rejection.
+	// leastPause and mostPause are a batch's shortest and longest pause after a temporary rejection.
 	leastPause, mostPause = time.Second, 30 * time.Second
 )
 
@@ -19,8 +18,7 @@ type pace struct {
 
 	mu      sync.Mutex
 	current int
-	// inFlight is the number of running calls. answered is the number of responses since current
-	// changed.
+	// inFlight is the number of running calls. answered counts the responses since current changed.
 	inFlight, answered int
 	// until is the end of the pause.
 	until time.Time
@@ -100,8 +98,8 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns how long every call has been rejected. It returns 0 while a running call may
-// still succeed.
+// refusedFor returns how long every call has been rejected. It is 0 while a running call may
+// succeed.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// keepEvery is the interval at which collected results are stored, unless the intervals set
-	// another.
+	// keepEvery is the default interval at which collected results are stored.
 	keepEvery = 2 * time.Second
 	// keepBytes and keepLines are the maximum size and number of the collected results.
 	keepBytes, keepLines = 1 << 20, 1000

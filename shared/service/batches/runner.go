@@ -61,8 +61,8 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Intervals sets the intervals for work that costs money each time. Zero fields get the values for
-// a single machine.
+// Intervals sets the intervals for work that costs money each time. Zero fields get a single
+// machine's values.
 type Intervals struct {
 	// Keep is the interval at which collected results are stored. A crash loses the collected
 	// results, and their calls are repeated.

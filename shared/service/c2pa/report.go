@@ -65,8 +65,7 @@ type failure struct {
 	Explanation string `json:"explanation"`
 }
 
-// problems returns a reader's problems, except for an untrusted signer, which is not the file's
-// fault.
+// problems returns a reader's problems, except an untrusted signer, which is not the file's fault.
 func (f findings) problems(most int) (problems []string) {
 	for _, failure := range f.Failure {
 		if len(problems) == most {

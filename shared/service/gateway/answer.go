@@ -26,8 +26,7 @@ const maxAnswer = 16 << 20
 // memory of an empty choice.
 const maxEdits = 10_000
 
-// trustedAnswer is the size of the largest buffer allocated for a declared length before the bytes
-// arrive.
+// trustedAnswer is the largest buffer size allocated for a declared length before bytes arrive.
 const trustedAnswer = 1 << 20
 
 var (

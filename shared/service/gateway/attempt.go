@@ -18,8 +18,7 @@ const (
 	// do not count, but maxTried limits them.
 	maxAttempts = 3
 	maxTried    = 16
-	// shortSilence is the longest wait for a first byte after which the call may still try another
-	// upstream.
+	// shortSilence is the longest wait for a first byte after which another upstream may be tried.
 	shortSilence = 30 * time.Second
 	// firstByteStream and firstByteWhole are the default timeouts for the first byte. A response that
 	// is not streamed is generated before its first byte.

@@ -44,8 +44,7 @@ type bodyMemory struct {
 	freed   chan struct{}
 }
 
-// newBodyMemory returns a budget of total bytes, raised if necessary to hold two of the largest
-// requests.
+// newBodyMemory returns a budget of total bytes, but at least enough for two large requests.
 func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if total == 0 {
 		total = DefaultBodyMemory
@@ -117,8 +116,8 @@ func (b *bodyMemory) fits(r *reservation, bytes int64) bool {
 	return b.accounts[r.account]+bytes <= b.total/32 || b.held-b.batchHeld+bytes <= b.total*3/4
 }
 
-// freeFromBatches abandons as many batch calls as a live call needs to get its bytes. The lock must
-// be held.
+// freeFromBatches abandons as many batch calls as a live call needs for its bytes. The lock must be
+// held.
 func (b *bodyMemory) freeFromBatches(bytes int64) {
 	missing := b.held + bytes - b.total
 	for _, l := range b.batchCalls {

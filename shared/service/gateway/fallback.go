@@ -17,8 +17,8 @@ const servedHeader = "X-Served-Model"
 // choice holds the rows that may serve a call.
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's body, which another row may need in another form. held is the body's memory
-	// in bytes.
+	// body is the caller's body, which another row may need in another form. held is its memory in
+	// bytes.
 	body *[]byte
 	held int64
 	// rest lists the remaining rows. shown means that the caller sees the name of the serving row.

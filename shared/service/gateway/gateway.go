@@ -53,8 +53,7 @@ type Config struct {
 	// Ready returns the reason why the gateway does not accept requests yet, for /healthz. nil means
 	// always ready. The message of a fault.Unavailable is public.
 	Ready func(context.Context) error
-	// Now measures durations; only differences matter. Date provides the day for recorded usage.
-	// nil means Now.
+	// Now measures durations; only differences matter. Date gives the day of usage. nil means Now.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
 	// BodyMemory is the maximum memory for all request bodies and large responses, in bytes. An
@@ -107,8 +106,7 @@ type Budgets interface {
 }
 
 type Totals interface {
-	// Totals returns an account's usage for the given days, both inclusive, sorted by day, model
-	// and key.
+	// Totals returns an account's usage for the days, both inclusive, sorted by day, model and key.
 	Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error)
 }
 
@@ -180,8 +178,7 @@ func Models(g *Gateway) {
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
 // Drain fails all calls that wait for an upstream, now and later. Calls that have an upstream
-// continue. A server must call Drain first when it shuts down, because calls may wait for a long
-// time.
+// continue. A server must call Drain first when it shuts down, because calls may wait long.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
 // Close closes idle connections and stops the embedded model server. Call it after all calls have

@@ -65,8 +65,7 @@ func isMessages(r *http.Request) bool {
 	return r.URL.Path == "/v1/messages" || r.URL.Path == "/v1/messages/count_tokens"
 }
 
-// challenge states the required credential and whether the given one is invalid (RFC 6750, section
-// 3).
+// challenge states the required credential and whether the given one is invalid (RFC 6750, 3).
 func challenge(r *http.Request) string {
 	if _, sent := bearer(r.Header.Get("Authorization")); sent {
 		return `Bearer realm="cutroom", error="invalid_token"`

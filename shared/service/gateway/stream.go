@@ -32,8 +32,7 @@ type streamWriter struct {
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
-	// started means that the header was sent. keepAliveStopped means that no more keep-alives may be
-	// sent.
+	// started means that the header was sent. keepAliveStopped means that no keep-alive may follow.
 	started, keepAliveStopped bool
 }
 
@@ -71,8 +70,8 @@ func (s *streamWriter) endKeepAlive() {
 	}
 }
 
-// hasStarted reports whether the caller has received anything. A nil writer means that the response
-// is not streamed.
+// hasStarted reports whether the caller has received anything. A nil writer means that nothing is
+// streamed.
 func (s *streamWriter) hasStarted() bool {
 	if s == nil {
 		return false

@@ -23,8 +23,7 @@ type translation interface {
 	// retain the body.
 	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
 	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
-	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot express the
-	// chunk.
+	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot express it.
 	Chunk(out []byte, chunk gjson.Result) ([]byte, error)
 	// End and Fail append the final events of a stream, after success or an error.
 	End(out []byte, counts usage.Counts) []byte

@@ -42,8 +42,7 @@ type usageBody struct {
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
 	// Jobs is set only for models that had accepted jobs.
 	Jobs int64 `json:"jobs,omitempty"`
-	// JobsCompleted is the number of jobs that completed in this period, including jobs accepted
-	// earlier.
+	// JobsCompleted is the number of jobs completed in this period, including those accepted earlier.
 	JobsCompleted int64 `json:"jobs_completed,omitempty"`
 	// Cost and Currency are set only if the model has a price.
 	Cost     json.Number `json:"cost,omitempty"`

@@ -196,8 +196,8 @@ func (c *connection) leave(why *ending) {
 	c.socket.close(why.code, why.close)
 }
 
-// serving reports whether the session may still be served. If not, it ends the session. Call it before
-// each write.
+// serving reports whether the session may still be served. Otherwise it ends the session. Call it
+// before each write.
 func (c *connection) serving() bool {
 	if !c.session.Alive() {
 		c.end(endedByLoss)

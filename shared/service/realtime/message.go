@@ -15,8 +15,7 @@ const (
 	// maxFrameMemory is the maximum memory for decoding a frame, in bytes. The largest frame needs 40
 	// MB if it is progressive and not subsampled.
 	maxFrameMemory = 48 << 20
-	// maxImage is the maximum size of a reference image in bytes; maxImagePixels is the maximum in
-	// pixels.
+	// maxImage and maxImagePixels are the maximum bytes and pixels of a reference image.
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
 	// maxText is the maximum size of a text message in bytes. It allows an image in base64 and a

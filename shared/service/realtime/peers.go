@@ -30,8 +30,7 @@ const (
 	maxForwarded, maxForwardedByCaller = 1000, 200
 	// peerDial and peerHeader are how long an instance may take to accept a connection and to respond.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
-	// peerFresh is how long an instance's address is cached; maxKnown is the maximum number of
-	// addresses.
+	// peerFresh is how long an instance's address is cached; maxKnown is how many are.
 	peerFresh, maxKnown = 5 * time.Second, 1000
 )
 

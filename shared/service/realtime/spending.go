@@ -80,8 +80,8 @@ func (p *spending) amounts(seconds int64) budget.Amounts {
 	return budget.Amounts{SessionSeconds: seconds, Cost: costOf(p.admitted.model, seconds)}
 }
 
-// spend reserves one piece after another until the session ends. It ends the session when a budget is used
-// up.
+// spend reserves one piece after another until the session ends. It ends the session when a budget
+// runs out.
 func (c *connection) spend() {
 	pause := time.Duration(0)
 	for {

@@ -46,8 +46,7 @@ type Run struct {
 	Outcome Outcome
 	// Code is the reason why the run failed, or empty.
 	Code job.Code
-	// Waited is the time from the job's creation to the start of the run; Took is the duration of the
-	// run.
+	// Waited is the time from the job's creation to the run's start; Took is the run's duration.
 	Waited, Took time.Duration
 	// Stages holds the time of each stage that the run reached (fetch, probe, enhance, engine, sign,
 	// store), and of the stages that the engine reported as engine.NAME. Prefetching happens before the

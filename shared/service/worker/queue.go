@@ -16,8 +16,8 @@ type Queue interface {
 	Receive(ctx context.Context, lane job.Lane, lease time.Duration) (Delivery, error)
 }
 
-// LeaseLost returns the error for extending a lease that another worker now has. The cause is logged; it may be
-// nil.
+// LeaseLost returns the error for extending a lease that another worker has. The cause is logged
+// and may be nil.
 func LeaseLost(cause error) *fault.Error {
 	return fault.Wrap(cause, fault.Conflict, "Another worker has the lease.")
 }

@@ -22,8 +22,8 @@ const (
 // submitted returns a context whose spans are children of the submission's span.
 func submitted(ctx context.Context, j job.Job) context.Context { return trace.WithParent(ctx, j.Trace) }
 
-// beginRun starts the span of a run, and records the wait before the first run as a span. The caller must call
-// endRun.
+// beginRun starts the span of a run, and records the wait before the first run. The caller must
+// call endRun.
 func (w *Worker) beginRun(ctx context.Context, j job.Job, started time.Time) (context.Context, api.Span) {
 	ctx, tracer := submitted(ctx, j), trace.OrNoop(w.config.Tracer)
 	described := api.WithAttributes(

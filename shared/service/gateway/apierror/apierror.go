@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Type is the kind of an error. Client libraries choose their exception by the type and the HTTP
-// status.
+// Type is the kind of an error. Client libraries choose an exception by type and HTTP status.
 type Type string
 
 const (
@@ -73,7 +72,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// errorBody is the JSON of an error. All four members are always present. An empty param or code is
+// errorBody is the JSON of an error. All members are always present. An empty param or code is
 // null.
 type errorBody struct {
 	Error struct {
@@ -162,8 +161,7 @@ func Invalid(param, code, format string, args ...any) *Error {
 	}
 }
 
-// UnknownModel returns the error for a model that is unknown, is a placeholder, or does not support
-// the route.
+// UnknownModel returns the error for a model that is unknown or a placeholder, or lacks the route.
 func UnknownModel(format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model",

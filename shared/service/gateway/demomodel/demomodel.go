@@ -23,10 +23,9 @@ const (
 	ContextLength = 32768 // tokens of prompt and completion together
 	MaxOutput     = 4096  // tokens of a reply
 	maxBody       = 4 << 20
-	// maxText limits the texts of a request in bytes, because tokenizing takes a second per megabyte.
+	// maxText is the maximum bytes of text in a request. Tokenizing takes a second per megabyte.
 	maxText = 8 * ContextLength
-	// maxRequestValues is the maximum number of values and names in a request. Each takes up to 200
-	// bytes of memory.
+	// maxRequestValues is the maximum number of values and names in a request, of 200 bytes each.
 	maxRequestValues = 40_000
 	// maxChoices is the maximum number of replies in a call, over all of its prompts.
 	maxChoices = 128

@@ -19,8 +19,7 @@ type Messages struct {
 	// out is the output. whole means that the output is a complete response instead of events.
 	out   []byte
 	whole bool
-	// started means that the first event was written. block is the index of the open block or of the
-	// next one.
+	// started means that the first event was written. block is the index of the open or next block.
 	started bool
 	block   int
 	kind    kind
@@ -238,8 +237,7 @@ func (m *Messages) shut() {
 	m.out = append(append(m.out, input(m.arguments)...), '}')
 }
 
-// input returns a call's arguments as an object. Arguments that are not an object become its only
-// member.
+// input returns a call's arguments as an object. Any other arguments become its only member.
 func input(arguments []byte) string {
 	text := gjson.Parse(`"` + string(arguments) + `"`).Str
 	if text == "" {

@@ -8,8 +8,7 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 		yield(id)
 		return
 	}
-	// A part is stored at the index of its start. The last part is at the end of the text and is
-	// empty.
+	// A part is stored at the index of its start. The last part is at the end and empty.
 	parts := make([]part, len(piece)+1)
 	for i := range parts {
 		parts[i] = part{next: i + 1, previous: i - 1, pair: none}
@@ -58,8 +57,8 @@ type part struct {
 // offset. Among pairs with equal ids, the first one is the lowest.
 type pair uint64
 
-// pairs is a binary heap with the lowest pair first. Unlike container/heap it does not allocate for
-// each pair.
+// pairs is a binary heap with the lowest pair first. Unlike container/heap, it allocates nothing
+// per pair.
 type pairs []pair
 
 func (h *pairs) push(p pair) {

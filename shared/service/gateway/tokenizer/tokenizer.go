@@ -17,8 +17,7 @@ import (
 // text, and the work for a single long word.
 const chunkSize = 4 << 10
 
-// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory after its first
-// use.
+// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB after its first use.
 type Tokenizer struct {
 	vocabulary func() *vocabulary
 }

@@ -26,8 +26,7 @@ type embedded struct {
 	// life is cancelled by close, which ends all calls.
 	life context.Context
 	end  context.CancelFunc
-	// mu is held while a call starts, so that close either waits for the call or prevents it from
-	// starting.
+	// mu is held while a call starts, so that close either waits for the call or prevents it.
 	mu    sync.Mutex
 	calls sync.WaitGroup
 }
@@ -45,8 +44,7 @@ func newEmbedded(handler http.Handler, logger *slog.Logger) *embedded {
 // Errors: errors from the request's body; the context's cause; errEmbedded if the handler panicked;
 // http.ErrServerClosed after close.
 func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
-	// The handler may run longer than the call, but the request's body must not be used after the
-	// call.
+	// The handler may outlast the call, but the request's body must not be used after the call.
 	body, err := io.ReadAll(r.Body)
 	r.Body.Close()
 	if err != nil {
@@ -91,8 +89,7 @@ func (e *embedded) begin() bool {
 	return true
 }
 
-// serve runs the handler. A panic in it ends only this call. Output after the end of the call is
-// dropped.
+// serve runs the handler. A panic in it ends only this call. Output after the call is dropped.
 func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context.CancelCauseFunc) {
 	defer e.calls.Done()
 	defer cancel(nil)
@@ -115,8 +112,8 @@ func (e *embedded) close() {
 	e.calls.Wait()
 }
 
-// embeddedAnswer is the http.ResponseWriter of a call. Writes are not buffered, so Flush sends only
-// the header.
+// embeddedAnswer is the http.ResponseWriter of a call. Writes are unbuffered; Flush sends only the
+// header.
 type embeddedAnswer struct {
 	header http.Header
 	body   *io.PipeWriter

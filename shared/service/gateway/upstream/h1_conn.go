@@ -25,8 +25,7 @@ import (
 const (
 	// maxInterim is the maximum number of interim (1xx) responses before the final one.
 	maxInterim = 8
-	// sentTime is the maximum wait for a request that is still being written after its response is
-	// complete.
+	// sentTime is the maximum wait for a request that is still written after its response is complete.
 	sentTime = 10 * time.Millisecond
 )
 
@@ -120,8 +119,8 @@ func (c *h1Conn) setDeadline() error {
 	return c.conn.SetDeadline(c.until)
 }
 
-// call sends a request and reads the head of the response. After an error the connection must not
-// be reused.
+// call sends a request and reads the head of the response. After an error, do not reuse the
+// connection.
 func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
@@ -294,8 +293,7 @@ func (c *h1Conn) readHead() (Reply, error) {
 	return r, nil
 }
 
-// parseStatusLine parses the first line of a response, such as "HTTP/1.1 200 OK". old means
-// HTTP/1.0.
+// parseStatusLine parses a response's first line, such as "HTTP/1.1 200 OK". old means HTTP/1.0.
 func parseStatusLine(line string) (status int, old bool, err error) {
 	version, rest, _ := strings.Cut(line, " ")
 	code, _, _ := strings.Cut(rest, " ")

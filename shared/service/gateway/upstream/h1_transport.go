@@ -85,8 +85,7 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes connections that were idle for too long. It reschedules itself while others
-// remain.
+// closeOld closes connections that were idle for too long. It runs again while others remain.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

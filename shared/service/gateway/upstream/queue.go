@@ -125,7 +125,7 @@ func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 }
 
 // place reports whether the queue has a place for a call of the account, which is already counted.
-// If all places are taken, an account with fewer calls takes the last place of the account with the
+// If all places are taken, an account with fewer calls takes the last place of the one with the
 // most.
 func (q *queue) place(account string) bool {
 	if q.waiting.Load() <= q.places.Load() {

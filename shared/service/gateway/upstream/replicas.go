@@ -177,8 +177,7 @@ func (r *replicas) addresses(ctx context.Context, host, port string, weight int)
 	return places, nil
 }
 
-// services looks up the SRV records of a name. It uses the records of the first priority, with
-// their weights.
+// services looks up the SRV records of a name. It uses the first priority's records and weights.
 func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	_, records, err := r.pools.config.Resolver.LookupSRV(ctx, "", "", name)
 	if err != nil {

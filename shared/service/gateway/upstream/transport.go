@@ -31,8 +31,7 @@ const versionHeader = "anthropic-version"
 
 var ErrSilent = errors.New("the upstream was silent for too long")
 
-// errSwitched is returned for status 101. The connection that follows would not end with the call's
-// context.
+// errSwitched is returned for status 101. The new connection would not end with the call's context.
 var errSwitched = errors.New("the response switches to another protocol, which was not requested")
 
 type Request struct {

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxBackoff is the maximum time for which others are preferred to an upstream that asked for a
+// maxBackoff is the longest time for which others are preferred to an upstream that asked for a
 // pause.
 const maxBackoff = time.Minute
 
@@ -34,12 +34,10 @@ func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 	return same == u && i.timeouts == row.Timeouts
 }
 
-// upstream is a model server and its state. It outlives its catalog if the next catalog also names
-// it.
+// upstream is a model server and its state. It outlives its catalog if the next one also has it.
 type upstream struct {
 	identity
-	// address is the upstream's address behind the DNS name of set. It is empty if the URL has the
-	// address.
+	// address is the upstream's address behind the DNS name of set. It is empty if the URL has it.
 	address   string
 	set       *replicas
 	transport transport

@@ -14,11 +14,10 @@ import (
 )
 
 const (
-	// MaxJoin is the maximum size of a decompressed join request, in bytes. It contains a session
+	// MaxJoin is the maximum size of a decompressed join request, in bytes. It has a session
 	// description.
 	MaxJoin = 128 << 10
-	// MaxResume is the maximum size of a join request that only resumes, in bytes. Clients send 150
-	// bytes.
+	// MaxResume is the maximum size of a request that only resumes, in bytes. Clients send 150 bytes.
 	MaxResume = 4 << 10
 )
 

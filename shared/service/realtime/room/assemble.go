@@ -9,14 +9,12 @@ import (
 )
 
 const (
-	// maxGap is the maximum number of consecutive missing packets. If more are missing, the stream is
-	// restarted.
+	// maxGap is the maximum number of consecutive missing packets. Beyond it, the stream is restarted.
 	maxGap = 512
 	// maxEncoded is the maximum size of a frame in bytes; maxHeld is the maximum in packets, including
 	// missing ones.
 	maxEncoded, maxHeld = 1 << 20, 2048
-	// reorderTime is the delay before a missing packet is requested, because the packet may just be
-	// late.
+	// reorderTime is the delay before a missing packet is requested: it may just be late.
 	reorderTime = 4 * time.Millisecond
 	// lostTime is the maximum wait for a packet. A key frame arrives sooner than a packet that needs
 	// many requests.
@@ -142,7 +140,7 @@ func (a *assembler) frames() (whole []assembled) {
 	}
 }
 
-// take removes and returns the next frame if it is complete. A frame that is too long is returned without
+// take removes and returns the next frame if it is complete. An overlong frame is returned without
 // data.
 func (a *assembler) take() (assembled, bool) {
 	for {

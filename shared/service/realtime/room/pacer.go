@@ -12,8 +12,7 @@ const (
 	// paceFactor is the ratio of the send rate to the estimated bandwidth, so that a frame is sent well
 	// before the next one.
 	paceFactor = 2.5
-	// paceBurst is the number of bytes sent without pacing: a typical frame, which pacing would only
-	// delay.
+	// paceBurst is how many bytes are sent unpaced: a typical frame, which pacing would only delay.
 	paceBurst = 12 << 10
 	paceEvery = 5 * time.Millisecond
 	// paceMost is the maximum number of waiting bytes. New packets beyond this limit are dropped,

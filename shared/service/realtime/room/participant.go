@@ -51,8 +51,7 @@ type participant struct {
 	left    bool
 }
 
-// newParticipant returns a participant with its connections. The participant has not entered the
-// room yet.
+// newParticipant returns a participant with connections, which has not entered the room yet.
 func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*participant, error) {
 	p := &participant{
 		room: r, sid: "PA_" + r.server.config.NewID(), identity: g.Identity, publishes: g.Publish, version: version,

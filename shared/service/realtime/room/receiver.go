@@ -110,7 +110,7 @@ func (v *receiver) requestMissing() {
 	v.deliver(whole)
 }
 
-// deliver passes frames to the session. After a missing frame, it drops all frames before the next key
+// deliver passes frames to the session. After a missing frame, it drops all until the next key
 // frame.
 func (v *receiver) deliver(whole []assembled) {
 	for _, frame := range whole {

@@ -17,8 +17,7 @@ const (
 	maxFrames = 32
 	// maxViewers is the maximum number of viewers of a session. Its client does not count.
 	maxViewers = 20
-	// packetSize is the size of a packet with its headers, in bytes. No network fragments packets of
-	// this size.
+	// packetSize is the size of a packet with its headers, in bytes. No network fragments it.
 	packetSize = 1180
 	// cameraStream names the stream of video and sound, so that browsers synchronize them.
 	cameraStream = "camera"
@@ -154,8 +153,7 @@ func (r *Room) Bitrate() int {
 	return least
 }
 
-// Send sends an encoded frame to all participants, with the timestamp and the trailer of the original
-// frame.
+// Send sends an encoded frame to all participants, with the original frame's timestamp and trailer.
 func (r *Room) Send(data []byte, of Frame) {
 	if len(of.Trailer) > 0 {
 		data = append(data[:len(data):len(data)], of.Trailer...)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxSignal is the maximum size of a client's message, in bytes. It may contain a session
+	// maxSignal is the maximum size of a client's message, in bytes. It may have a session
 	// description.
 	maxSignal = 256 << 10
 	// pingInterval is the interval between the clients' pings, pingTimeout is their time limit for the

@@ -13,8 +13,7 @@ const (
 	maxDelay = time.Second
 )
 
-// sound forwards a client's sound with the delay of the edited frames, so that both stay
-// synchronized.
+// sound forwards a client's sound with the edited frames' delay, so that both stay in sync.
 type sound struct {
 	room    *Room
 	waiting chan heardPacket
