@@ -122,7 +122,7 @@ declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: n
 func TestOpenAPIDocumentPassesLint(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
-	// Lint both the document that is served and the one that was written.
+	// Lint both the served document and the written one.
 	for _, document := range []string{w.document, writtenDocument(t)} {
 		w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", document, "--config",
 			w.source("redocly.yaml"), "--max-problems", "50")

@@ -294,7 +294,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 	})
 }
 
-// watch waits for the job. With --json, it prints each change on its own line.
+// watch waits for the job. With --json, it prints each change on a separate line.
 func (c *JobsWatch) watch(ctx context.Context, e *editor, tracker *tracker) (client.Job, error) {
 	var printed error
 	last := ""

@@ -75,7 +75,7 @@ type saving struct {
 	report Report
 	// last is the id of the replaced backup, or empty.
 	last string
-	// known holds the blobs of the last backup and of this one; seen holds only those of this one.
+	// known holds the blobs of the last backup and of this one; seen holds only the blobs of this one.
 	known, seen map[string]indexed
 	// kept holds the sizes of the store's contents by name.
 	kept map[string]int64

@@ -46,7 +46,7 @@ type Steps struct {
 }
 
 // Do makes a step of the next batch, if one waits and fewer than Most are active. The context's
-// deadline must equal that of the process.
+// deadline must equal the process's.
 func (s *Steps) Do(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -195,7 +195,7 @@ func everywhere(t *testing.T) net.Listener {
 	return listener
 }
 
-// A query for a name with hundreds of addresses is answered over TCP. Of these, always the same 256
+// A query for a name with hundreds of addresses is answered over TCP. Always the same 256 addresses
 // are used, and removed addresses get no calls.
 func TestNumberOfAddressesIsLimited(t *testing.T) {
 	listener := everywhere(t)
@@ -289,7 +289,7 @@ func TestNamesAreLookedUpRegularly(t *testing.T) {
 	}
 }
 
-// Calls wait for the first answer about a name and fail if there is none. Aliases are followed.
+// Calls wait for the first answer about a name and fail without one. Aliases are followed.
 func TestCallsWaitForFirstLookup(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	at := netip.MustParseAddrPort(server.listener.Addr().String())

@@ -11,7 +11,7 @@ const (
 	sampleText = 4 << 10
 )
 
-// estimate estimates the number of tokens of a text. Callers cannot predict where it samples.
+// estimate estimates the number of tokens of a text. Callers cannot predict the places that it samples.
 type estimate struct {
 	tokenizer Tokenizer
 	// tokens is the estimate for the first bytes. After them, skipped bytes follow. They are assumed

@@ -69,7 +69,7 @@ func TestKeepAlivePreventsFallback(t *testing.T) {
 	}
 }
 
-// A call's limits are clamped to those of the row that serves it. Bytes that name models in odd
+// A call's limits are clamped to the limits of the row that serves it. Bytes that name models in odd
 // ways neither reach a server nor break the request.
 func TestFallbackRowLimitsRequest(t *testing.T) {
 	down, second := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))

@@ -37,7 +37,7 @@ type lobby struct {
 	// life ends with the wait, with a rejection or errLeft as its cause. stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes, including those of the session that follows.
+	// wire is the context of reads and writes, also in the session that follows.
 	wire context.Context
 	cut  context.CancelFunc
 	// One goroutine fills messages, for the lobby and then for the session.

@@ -64,7 +64,7 @@ class Stopwatch {
   }
 
   // took returns the age of a frame that was shown at the given time, or NaN if unknown. If an edit
-  // destroys the stamp, a video timestamp (in 1/90 ms) still tells when the frame was drawn: the
+  // destroys the stamp, a video timestamp (in 1/90 ms) still shows when the frame was drawn: the
   // difference between the two clocks is constant.
   took(picture, width, height, shown, timestamp) {
     const stamp = readStamp(picture, width, height);

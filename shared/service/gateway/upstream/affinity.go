@@ -82,7 +82,7 @@ func nearest(candidates []candidate, affinity uint64) member {
 	return best
 }
 
-// draw returns an upstream's number. The weight determines how likely it is to be the largest.
+// draw returns an upstream's number. The weight determines the chance that it is the largest.
 func draw(affinity, seed uint64, weight float64) float64 {
 	// This is the finalizer of MurmurHash3. Every bit of the input affects all bits.
 	h := affinity ^ seed

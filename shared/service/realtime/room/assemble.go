@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxGap is the maximum number of consecutive missing packets. Beyond it, the stream is restarted.
+	// maxGap is the maximum number of consecutive missing packets. If more are missing, the stream restarts.
 	maxGap = 512
 	// maxEncoded is the maximum size of a frame in bytes; maxHeld is the maximum in packets, including
 	// missing ones.

@@ -52,7 +52,7 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 	}
 }
 
-// follow sets the delay to that of the last frame.
+// follow adopts the delay of the last frame.
 func (s *sound) follow(delay time.Duration) {
 	select {
 	case s.delays <- delay:
