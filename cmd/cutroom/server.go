@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// lease is how long a hanging worker keeps a job.
+	// lease is the time for which a hanging worker keeps a job.
 	lease = 30 * time.Second
 	// progressEvery is the interval at which progress is recorded. A write is cheap here.
 	progressEvery = 200 * time.Millisecond
@@ -33,7 +33,7 @@ const (
 	previewEvery = 2 * time.Second
 	// checkEvery is the interval at which a run checks whether its job was cancelled.
 	checkEvery = time.Second
-	// shutdownTime is how long running requests may take after a shutdown begins.
+	// shutdownTime is the time that running requests may take after a shutdown begins.
 	shutdownTime = 10 * time.Second
 	// reserved is the size, in bytes, of the file that is deleted when the disk is full. It exceeds
 	// what the database and its write-ahead log need for any delete.

@@ -15,13 +15,13 @@ import (
 
 const (
 	defaultAddress = ":8080"
-	// shutdownTime is how long running requests may take after a shutdown begins.
+	// shutdownTime is the time that running requests may take after a shutdown begins.
 	shutdownTime = 5 * time.Second
 	// engineCheckEvery is the interval at which the engine is checked.
 	engineCheckEvery = 15 * time.Second
-	// engineGone is how long an engine may reject runs before the worker is unhealthy. A crashed
-	// engine needs less time to restart and load its weights. Meanwhile the worker leaves jobs to
-	// other workers.
+	// engineGone is the time for which an engine may reject runs before the worker is unhealthy. A
+	// crashed engine needs less time to restart and load its weights. Meanwhile the worker leaves jobs
+	// to other workers.
 	engineGone = 5 * time.Minute
 )
 

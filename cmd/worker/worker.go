@@ -39,16 +39,16 @@ import (
 )
 
 const (
-	// lease is how long a dead worker keeps a job (see ARCHITECTURE.md#the-life-of-a-job).
+	// lease is the time for which a dead worker keeps a job (see ARCHITECTURE.md#the-life-of-a-job).
 	lease = 45 * time.Second
 	// progressEvery is the interval at which progress is recorded. Each record is a paid write.
 	progressEvery = 5 * time.Second
 	// previewEvery is the interval at which a preview of a run is stored. Each preview is a paid
 	// write. A run that is shorter stores none.
 	previewEvery = 10 * time.Second
-	// checkEvery is how long an engine may continue after its job was cancelled. Recording progress is
-	// also a check, so a separate check costs a write only while an engine reports no progress:
-	// $0.0075 for 1,000 minutes.
+	// checkEvery is the time for which an engine may continue after its job was cancelled. Recording
+	// progress is also a check, so a separate check costs a write only while an engine reports no
+	// progress: $0.0075 for 1,000 minutes.
 	checkEvery = 5 * time.Second
 	// guardEvery is the interval at which the task's protection is renewed.
 	guardEvery = 50 * time.Second

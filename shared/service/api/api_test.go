@@ -59,13 +59,13 @@ type setup struct {
 	origins   httpserver.Origins
 	// stopping and draining are the fields of api.Config.
 	stopping, draining context.Context
-	// imageWait and videoWait are how long synchronous calls wait.
+	// imageWait and videoWait are the times for which synchronous calls wait.
 	imageWait, videoWait time.Duration
 	afterWait            func(time.Duration, func()) func() bool
 	workers              int
 	ready                func(context.Context) error
 	sessions             int
-	// stored is how many bytes an account may store; 0 means no limit.
+	// stored is the number of bytes that an account may store; 0 means no limit.
 	stored int64
 	// uploads is the maximum number of an account's uploads in progress; allUploads is the
 	// server's. free is the disk space available to them.

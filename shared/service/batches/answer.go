@@ -24,8 +24,8 @@ const (
 	// Every keysEvery-th check also checks its key.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is how long running calls may take after the end of the batch, unless the intervals set
-	// another time. shortGrace applies if other accounts wait for turns.
+	// grace is the time that running calls may take after the end of the batch, unless the intervals
+	// set another time. shortGrace applies if other accounts wait for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
 	// maxFailures is the maximum number of attempts at a call that fails at the model server.
 	maxFailures = 3
@@ -52,8 +52,8 @@ type answering struct {
 	underWay chan struct{}
 }
 
-// answer makes the remaining calls of a batch until the context staying ends. It calls handOver if
-// there is no response for PauseAfter.
+// answer makes the remaining calls of a batch until the context staying ends. It calls handOver
+// after PauseAfter without a response.
 func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {

@@ -70,11 +70,11 @@ type Intervals struct {
 	// Watch is the interval at which a batch in progress is checked for whether it must end. Every
 	// fifth check also checks its key.
 	Watch time.Duration
-	// Grace is how long running calls may take after new calls have stopped, if the batch continues
-	// later. If the batch ends, they may take at most a minute.
+	// Grace is the time that running calls may take after new calls have stopped, if the batch
+	// continues later. If the batch ends, they may take at most a minute.
 	Grace time.Duration
-	// PauseAfter is how long all calls of a batch may be rejected before work on the batch stops, to
-	// continue later. 0 means no limit.
+	// PauseAfter is the time for which all calls of a batch may be rejected before work on the batch
+	// stops, to continue later. 0 means no limit.
 	PauseAfter time.Duration
 }
 
@@ -183,7 +183,7 @@ func (r *Runner) poll(ctx context.Context) error {
 	return swept
 }
 
-// begin starts work on the next open batch. It returns false if there is no batch or no free slot.
+// begin starts work on the next open batch. It returns false without a batch or a free slot.
 func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	staying, handOver := context.WithCancelCause(ctx)
 	r.mu.Lock()

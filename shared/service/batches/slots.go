@@ -11,7 +11,7 @@ import (
 const (
 	// maxActive is the maximum number of batches worked on concurrently. Other batches wait.
 	maxActive = 16
-	// slice is how long an account keeps its only slot while others have none.
+	// slice is the time for which an account keeps its only slot while others have none.
 	slice = time.Minute
 )
 
@@ -80,7 +80,7 @@ func (s *slots) suspected() bool {
 	return false
 }
 
-// take takes a free slot for the next batch. ok is false if there is no free slot or no next batch.
+// take takes a free slot for the next batch. ok is false without a free slot or a next batch.
 func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b batch.Batch, ok bool) {
 	if len(s.active) >= maxActive {
 		return b, false

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// stepTime is how long a step starts calls.
+	// stepTime is the time for which a step starts calls.
 	stepTime = 5 * time.Minute
-	// shutdownTime is how long before a step's deadline running calls are cancelled, to store results
-	// and record progress.
+	// shutdownTime is the time before a step's deadline at which running calls are cancelled, to store
+	// results and record progress.
 	shutdownTime = 45 * time.Second
 	// firstDelay and lastDelay are the shortest and the longest delay after a step without results.
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute

@@ -27,7 +27,7 @@ const (
 	// every is how long a result is valid.
 	every  = 5 * time.Second
 	within = 5 * time.Second
-	// maxWait is how long a caller waits for a running probe.
+	// maxWait is the time for which a caller waits for a running probe.
 	maxWait = 3 * time.Second
 )
 

@@ -28,9 +28,11 @@ const (
 	// maxForwarded is the maximum number of requests being forwarded; maxForwardedByCaller is the
 	// maximum per address.
 	maxForwarded, maxForwardedByCaller = 1000, 200
-	// peerDial and peerHeader are how long an instance may take to accept a connection and to respond.
+	// peerDial and peerHeader are the times that an instance may take to accept a connection and to
+	// respond.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
-	// peerFresh is how long an instance's address is cached; maxKnown is how many are.
+	// peerFresh is the time for which an instance's address is cached; maxKnown is the maximum number
+	// cached.
 	peerFresh, maxKnown = 5 * time.Second, 1000
 )
 

@@ -102,9 +102,9 @@ type Times struct {
 	// Idle is the maximum time without a message from the client.
 	Idle  time.Duration
 	Write time.Duration
-	// Close is how long a client may take to read the last message, and then to answer the close. When
-	// a session is lost, its client must be disconnected before others take its slot. So twice Close
-	// must be less than the time between session.FenceAfter and session.TakeAfter.
+	// Close is the time that a client may take to read the last message, and then to answer the close.
+	// When a session is lost, its client must be disconnected before others take its slot. So twice
+	// Close must be less than the time between session.FenceAfter and session.TakeAfter.
 	Close time.Duration
 	// Revocation is the interval at which the keys of open sessions are checked, with one read of
 	// the store per key.
@@ -115,9 +115,9 @@ type Times struct {
 	// Image is the timeout for reading and setting an image; Decode is the timeout for decoding it. A
 	// regular image of the maximum size takes about a second.
 	Image, Decode time.Duration
-	// Drain is how long sessions may take to end when the server stops.
+	// Drain is the time that sessions may take to end when the server stops.
 	Drain time.Duration
-	// Join is how long a client without a free session may take to join the queue.
+	// Join is the time that a client without a free session may take to join the queue.
 	Join time.Duration
 }
 

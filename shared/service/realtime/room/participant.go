@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// resumeTime is how long a participant may be without signalling.
+	// resumeTime is the time for which a participant may be without signalling.
 	resumeTime = 20 * time.Second
 	sayTime    = 5 * time.Second
-	// leaveTime is how long a client may take to read the leave message.
+	// leaveTime is the time that a client may take to read the leave message.
 	leaveTime = 2 * time.Second
 	maxTracks = 32
 )
