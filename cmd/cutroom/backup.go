@@ -206,8 +206,7 @@ func (c *restoreCommand) setting(_ context.Context, name string, content io.Read
 
 const restoringName = "restoring"
 
-// restoringFile returns the path of a file that exists during a restore. It contains the backup's
-// id.
+// restoringFile returns the path of a file that exists during a restore. It contains the backup id.
 func restoringFile(data string) string { return filepath.Join(data, restoringName) }
 
 func checkNotRestoring(data string) error {

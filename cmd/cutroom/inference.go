@@ -31,8 +31,7 @@ const catalogEvery = 2 * time.Second
 
 // heapBallast is approximately the minimum amount of garbage, in bytes, that accumulates before the
 // garbage collector runs. The collector runs when the heap has doubled, and a gateway's heap is so
-// small that it doubles every few hundred requests. A higher GOGC would let a large heap grow too
-// much.
+// small that it doubles every few hundred requests. A higher GOGC would bloat a large heap.
 const heapBallast = 16 << 20
 
 // longestBody is how long the body of a completion request may take to arrive. Large bodies get

@@ -33,8 +33,7 @@ type health struct {
 	server *httpserver.Server
 	served chan error
 	logger *slog.Logger
-	// engine returns an error while the engine accepts no runs. It is nil for an engine that always
-	// does.
+	// engine returns an error while the engine accepts no runs. It is nil if the engine always does.
 	engine func(context.Context) error
 	stuck  atomic.Pointer[func() bool]
 	// seen is the last time at which the engine accepted runs, in Unix nanoseconds.

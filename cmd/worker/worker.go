@@ -241,8 +241,7 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard returns a guard that protects the worker's task from scale-in while it is busy, or nil
-// outside ECS.
+// newGuard returns a guard that protects a busy worker's task from scale-in, or nil outside ECS.
 func newGuard(agentURI string) (worker.Guard, error) {
 	if agentURI == "" {
 		return nil, nil

@@ -63,8 +63,8 @@ func (c *Edit) Run(ctx context.Context, s *Invocation) error {
 	return c.run(ctx, s, "")
 }
 
-// run edits with the named model, or with the latest model of the kind. If the kind is also "", the
-// input decides.
+// run edits with the named model, or with the latest model of the kind. Without a kind, the input
+// decides.
 func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error {
 	fields, err := c.fields(c.Prompt)
 	if err != nil {

@@ -87,8 +87,8 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	return nil
 }
 
-// resolve chooses a model if none is named, and sets the model's canonical id, which is part of the
-// results' names.
+// resolve chooses a model if none is named, and sets its canonical id, a part of the results'
+// names.
 func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
 	if edit.Model == "" {
 		kind := catalog.Edit

@@ -47,8 +47,7 @@ func checkFormat(output, own string) error {
 	return nil
 }
 
-// convert downloads a job's result with fetch and writes it to output in the format of its
-// extension.
+// convert downloads a job's result with fetch and converts it to the format of output.
 func convert(ctx context.Context, id, output string, arguments []string, fetch func(path string) error) error {
 	original := client.Partial(output, id) + ".original"
 	if err := fetch(original); err != nil {

@@ -59,8 +59,7 @@ func newServer(calls context.Context, c Config) *mcp.Server {
 	return server
 }
 
-// withoutNull drops null arguments, because the SDK's version 1.8.0 panics on them if there is a
-// default.
+// withoutNull drops null arguments, because version 1.8.0 of the SDK may panic on them.
 func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 		if called, ok := request.(*mcp.CallToolRequest); ok && string(called.Params.Arguments) == "null" {

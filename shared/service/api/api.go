@@ -75,7 +75,7 @@ type JobRoutes struct {
 	// VideoWait is how long the deprecated routes wait for a video. After that, the job continues. 0
 	// means until the job's deadline.
 	VideoWait time.Duration
-	// AfterWait calls over in a new goroutine after the wait, unless stop comes first. nil means
+	// AfterWait calls over in a new goroutine after the wait, unless stopped. nil means
 	// time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
 	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. A request for
@@ -250,8 +250,7 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	return who, nil
 }
 
-// Health is the group of GET /healthz and its alias /health. They return 200 once the service is
-// ready.
+// Health is the group of GET /healthz and its alias /health. They return 200 once it is ready.
 func Health(s *service) []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.health},

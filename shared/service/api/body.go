@@ -39,7 +39,7 @@ type body struct {
 	// left is the number of bytes that may still be read. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
-	// check verifies the sender every checkEvery while bytes arrive, and when reading fails. It may be
+	// check verifies the sender every checkEvery while bytes arrive, or if reading fails. It may be
 	// nil.
 	check   func() error
 	checked time.Time

@@ -178,8 +178,7 @@ func extensionOf(mime string) string {
 }
 
 // disposition returns a Content-Disposition with a file's name in ASCII (RFC 6266). A non-ASCII
-// name is also included in its original form. replacement is used if the name has no ASCII
-// characters.
+// name is also included in its original form. replacement is used for a name without ASCII.
 func disposition(how, name, replacement, extension string) string {
 	plain := strings.Trim(asciiName(name), "-")
 	if plain == "" {

@@ -154,8 +154,8 @@ func lookPicture(name string) (string, error) {
 	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), err
 }
 
-// understoodBody describes how the engine interprets a prompt. For engines that cannot report it, only
-// Engine is set.
+// understoodBody describes how the engine interprets a prompt. Some engines cannot report it and
+// set only Engine.
 type understoodBody struct {
 	Engine     string   `json:"engine"`
 	Understood []string `json:"understood,omitzero"`

@@ -11,8 +11,7 @@ import (
 // sharesPath is the prefix of shared results; a job's id follows.
 const sharesPath = "/v1/shares/"
 
-// maxShare is the maximum lifetime of a share, in seconds. A share also ends if its result is
-// deleted.
+// maxShare is the maximum lifetime of a share, in seconds. Deleting the result also ends it.
 const maxShare = 30 * 24 * 60 * 60
 
 type shareBody struct {

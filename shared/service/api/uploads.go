@@ -72,8 +72,8 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	return nil
 }
 
-// storePending stores the bytes of a pending file if they match the announcement. It returns the
-// type, or "".
+// storePending stores a pending file's bytes if they match the announcement. It returns the type,
+// or "".
 func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
 	b.left, b.tooLarge = f.Size,
 		problems{bodyProblem(fmt.Sprintf("The body is longer than the announced %d bytes.", f.Size))}

@@ -261,8 +261,8 @@ func (s *saving) has(content Content) bool {
 
 var errChanged = errors.New("the bytes changed while they were read")
 
-// content saves bytes under their digest if the store lacks them. It reads them twice, because their name is
-// the digest.
+// content saves bytes under their digest if the store lacks them. It reads them twice: their name
+// is the digest.
 func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)) (Content, error) {
 	var content Content
 	for range 3 {

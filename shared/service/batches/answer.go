@@ -152,8 +152,7 @@ func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCa
 	cut(causeOfCut(taking))
 }
 
-// endOf returns the outcome of a batch that makes no more calls. It is empty if calls continue
-// later.
+// endOf returns the outcome of a batch without more calls. It is empty if calls continue later.
 func endOf(taking context.Context) (outcome batch.Status) {
 	switch cause := context.Cause(taking); {
 	case errors.Is(cause, errExpired):

@@ -84,8 +84,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	return errors.Join(err, <-kept)
 }
 
-// unanswered returns the result of a call without a response when its batch ended with this
-// outcome.
+// unanswered returns the result of a call without a response, given the outcome of its batch.
 func unanswered(outcome batch.Status) *resultError {
 	switch outcome {
 	case batch.Failed:

@@ -74,8 +74,8 @@ func (in *input) next() (place, error) {
 	}
 }
 
-// skip reads to the end of a line and reports whether the line is empty. The last line may lack a
-// line end.
+// skip reads to the end of a line and reports whether it is empty. The last line may lack a line
+// end.
 func (in *input) skip() (empty bool, err error) {
 	in.at.offset += in.at.size
 	in.at.size, in.short = 0, nil

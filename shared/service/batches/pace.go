@@ -98,8 +98,7 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns how long every call has been rejected. It is 0 while a running call may
-// succeed.
+// refusedFor returns how long every call has been rejected. It is 0 while a call may succeed.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

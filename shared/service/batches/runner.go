@@ -25,8 +25,7 @@ import (
 
 const (
 	DefaultCalls = 16
-	// pollEvery is the interval at which the runner looks for batches without a Wake, and for old
-	// data to delete.
+	// pollEvery is the interval at which the runner looks for new batches and for old data to delete.
 	pollEvery = 5 * time.Second
 	// firstRetry and lastRetry are the shortest and the longest delay before failed work is retried.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
@@ -149,8 +148,7 @@ func (r *Runner) woken() <-chan struct{} {
 	return r.changed
 }
 
-// Run works until the context ends. Then it cancels running calls, stores the results that it has,
-// and returns.
+// Run works until the context ends. Then it cancels running calls, stores its results, and returns.
 func (r *Runner) Run(ctx context.Context) {
 	defer r.working.Wait()
 	ticker := time.NewTicker(pollEvery)

@@ -89,8 +89,8 @@ type manifest struct {
 			// SHA256's JSON name is hashName.
 			SHA256 json.RawMessage `json:"cutroom.sha256"`
 		} `json:"metadata"`
-		// Results holds the signer's findings about the ingredient. In earlier versions of C2PA, they are
-		// in Status.
+		// Results holds the signer's findings about the ingredient. In earlier C2PA versions, they are in
+		// Status.
 		Results struct {
 			Active findings `json:"activeManifest"`
 		} `json:"validation_results"`

@@ -72,8 +72,7 @@ type reservation struct {
 	until time.Time
 }
 
-// acquire reserves memory. A live call waits if too little memory is free. The error has a
-// Retry-After.
+// acquire reserves memory. A live call waits if too little is free. The error has a Retry-After.
 func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error {
 	b := r.memory
 	for {
@@ -116,8 +115,7 @@ func (b *bodyMemory) fits(r *reservation, bytes int64) bool {
 	return b.accounts[r.account]+bytes <= b.total/32 || b.held-b.batchHeld+bytes <= b.total*3/4
 }
 
-// freeFromBatches abandons as many batch calls as a live call needs for its bytes. The lock must be
-// held.
+// freeFromBatches abandons as many batch calls as a live call needs. The lock must be held.
 func (b *bodyMemory) freeFromBatches(bytes int64) {
 	missing := b.held + bytes - b.total
 	for _, l := range b.batchCalls {

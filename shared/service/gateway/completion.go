@@ -78,8 +78,7 @@ func (g *Gateway) newCompletion(
 	}
 }
 
-// run serves the call. If it fails after a stream has started, the stream contains the returned
-// error.
+// run serves the call. If a started stream fails, the stream contains the returned error.
 func (c *completion) run() *apierror.Error {
 	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil); err != nil {
 		return c.internal(err)

@@ -173,8 +173,7 @@ func Models(g *Gateway) {
 	g.route("/v1/usage", http.MethodGet, g.keyOnly(credential.UsageRoutes, g.inTurn(g.getUsage)))
 }
 
-// rootBody is the response to GET /, with relative links. The media service documents both
-// services.
+// rootBody is the response to GET /, with relative links. The media service documents both.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
 // Drain fails all calls that wait for an upstream, now and later. Calls that have an upstream
@@ -190,8 +189,7 @@ func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
 
 func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 
-// exposedHeaders lists the response headers that browsers expose to pages in addition to the
-// standard ones.
+// exposedHeaders lists the response headers that browsers expose to pages beyond the standard ones.
 var exposedHeaders = strings.Join([]string{
 	"X-Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",

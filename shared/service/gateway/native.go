@@ -255,8 +255,7 @@ func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Ed
 	return edits, false
 }
 
-// appendOwn appends the edit that sets the gateway's count if the upstream's is missing or
-// implausible.
+// appendOwn appends the edit that sets the gateway's count if the upstream's cannot be used.
 func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result) []jsonedit.Edit {
 	if c.counts.Estimated == 0 || !object.IsObject() {
 		return edits

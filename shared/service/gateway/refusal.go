@@ -57,8 +57,7 @@ func refused(r upstream.Reply, secret string) *failure {
 	return f
 }
 
-// tooManyCalls returns the error for an upstream's 429, including the upstream's reason if it gave
-// one.
+// tooManyCalls returns the error for an upstream's 429, including the upstream's reason if any.
 func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,

@@ -126,8 +126,7 @@ type relay struct {
 	usage     []byte
 	usageSent bool
 	edits     [2]jsonedit.Edit
-	// prompted is the usage at the start of a Messages stream. The usage at its end may lack the
-	// prompt.
+	// prompted is the usage at the start of a Messages stream. Its last usage may lack the prompt.
 	prompted string
 }
 
@@ -237,8 +236,7 @@ func (r *relay) fail(f *failure) *failure {
 	return f
 }
 
-// finish meters and ends the stream. It also tries briefly to drain the upstream's connection for
-// reuse.
+// finish meters and ends the stream. It also briefly drains the upstream's connection for reuse.
 func (r *relay) finish(reader *eventReader) *failure {
 	r.completion.settle()
 	if r.completion.request.IncludeUsage {

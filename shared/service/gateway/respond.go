@@ -59,8 +59,8 @@ func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 	return apiErr.JSON()
 }
 
-// isMessages reports whether a request uses the Messages dialect, which has its own error format
-// and key header.
+// isMessages reports whether a request uses Messages, which has its own error format and key
+// header.
 func isMessages(r *http.Request) bool {
 	return r.URL.Path == "/v1/messages" || r.URL.Path == "/v1/messages/count_tokens"
 }

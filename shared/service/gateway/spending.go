@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// promptOverhead is the number of tokens that a template may add to a prompt, such as tool
-// instructions.
+// promptOverhead is the number of tokens that a template may add to a prompt.
 const promptOverhead = 512
 
 // reserve reserves the maximum usage of the call in its budgets, priced by the serving row

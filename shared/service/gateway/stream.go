@@ -70,8 +70,7 @@ func (s *streamWriter) endKeepAlive() {
 	}
 }
 
-// hasStarted reports whether the caller has received anything. A nil writer means that nothing is
-// streamed.
+// hasStarted reports whether the caller has received anything. A nil writer streams nothing.
 func (s *streamWriter) hasStarted() bool {
 	if s == nil {
 		return false

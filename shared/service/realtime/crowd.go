@@ -59,8 +59,7 @@ func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	return leave, nil
 }
 
-// answerPings returns a handler that answers the client's pings, and disconnects one that sends too
-// many.
+// answerPings returns a handler that answers pings, and disconnects a client that sends too many.
 func (h *hijacker) answerPings() func(context.Context, []byte) bool {
 	pings := newPings()
 	return func(context.Context, []byte) bool {

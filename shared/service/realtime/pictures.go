@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// imageSide is the longer side of a reference image for editors, in pixels. It is enough for colours and
-// garments.
+// imageSide is the longer side of a reference image in pixels, enough for colours and garments.
 const imageSide = 384
 
 type Pictures interface {

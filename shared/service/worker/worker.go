@@ -42,12 +42,12 @@ type Runs interface {
 // catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
-	// ReadImage returns the image as a browser shows it: the file itself, or a converted file in the
-	// given folder.
+	// ReadImage returns the image as a browser shows it: the file itself, or a converted one in the
+	// folder.
 	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)
 }
 
-// Describer describes a video based on its header. whole is true if this is as complete as a probe (see
+// Describer describes a video based on its header. whole is true if it equals a probe (see
 // [Prober]).
 type Describer interface {
 	DescribeVideo(path, mime string) (info media.Info, whole bool, err error)
@@ -68,8 +68,7 @@ type Config struct {
 	// EngineHealth returns nil while the engine accepts runs. Otherwise the worker leaves jobs to other
 	// workers, without counting a run. nil means always healthy.
 	EngineHealth func(ctx context.Context) error
-	// Free returns how many bytes on the disk a result from an engine's server may still use; nil
-	// means no limit.
+	// Free returns the disk space for a result from an engine's server, in bytes; nil means no limit.
 	Free   func() (int64, error)
 	Folder string
 	// Slots is the number of concurrent jobs per lane.

@@ -199,8 +199,8 @@ type reply struct {
 	completion, tool bool
 	asked            string
 	promptIDs        []int
-	// function is the function to call with the text as its arguments. If function is empty, the text
-	// is the content.
+	// function is the function to call with the text as its arguments. If empty, the text is the
+	// content.
 	function, callID string
 	// pieces are streamed one after another. Each piece is the text of one token, or of several tokens
 	// that share a character.

@@ -25,8 +25,7 @@ type Call struct {
 	Created int64
 }
 
-// chatOnly reports whether a field belongs to chat and has another name, or no equivalent, in a
-// dialect.
+// chatOnly reports whether a chat field has another name, or no equivalent, in a dialect.
 func chatOnly(name string) bool {
 	switch name {
 	case "messages", "prompt", "stop", "n", "best_of", "max_tokens", "max_completion_tokens", "stream_options",

@@ -152,8 +152,7 @@ func MessagesError(e *apierror.Error, requestID string) []byte {
 	return append(out, '}')
 }
 
-// AppendMessagesUsage appends a usage in the format of Messages, whose input tokens exclude cached
-// tokens.
+// AppendMessagesUsage appends a usage in Messages' format. Its input tokens exclude cached tokens.
 func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens-counts.CachedTokens, 10)
 	out = append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...)

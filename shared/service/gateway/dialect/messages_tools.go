@@ -60,8 +60,7 @@ func (w *messagesWriter) toolChoice(value gjson.Result) {
 	}
 }
 
-// failedResult is put before the content of a failed result, because tool messages have no error
-// flag.
+// failedResult precedes the content of a failed result, because tool messages have no error flag.
 const failedResult = "The tool failed:\n"
 
 // toolResult writes a tool message. It returns the number of images to write in the next message.

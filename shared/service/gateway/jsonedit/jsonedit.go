@@ -43,8 +43,7 @@ func sortEdits(edits []Edit) {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
 }
 
-// Edited is a JSON text whose edits are applied when it is written, so that memory holds the text
-// only once.
+// Edited is a JSON text whose edits are applied when it is written, so that memory holds it once.
 type Edited struct {
 	text   []byte
 	edits  []Edit

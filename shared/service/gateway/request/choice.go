@@ -33,8 +33,7 @@ func (s *scan) tools() (span, error) {
 	return r.close(start)
 }
 
-// tool reads one tool. A tool that the model server runs itself, such as a search, adds its results
-// to the prompt.
+// tool reads one tool. A tool that the server runs, such as a search, adds results to the prompt.
 func (s *scan) tool() error {
 	r := s.reader
 	start, err := r.open()

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// field is a top-level field that the gateway reads. Errors are reported in the order of these
-// fields.
+// field is a top-level field that the gateway reads. Errors are reported in field order.
 type field uint8
 
 const (
@@ -65,8 +64,7 @@ var fieldNames = [fieldCount]string{
 
 func (f field) String() string { return fieldNames[f] }
 
-// fieldOf returns the field that a name means on a route, or otherField if the route does not
-// define it.
+// fieldOf returns the field that a name means on a route, or otherField for any other name.
 func fieldOf(route catalog.Route, name []byte) field {
 	if route != catalog.Chat && route != catalog.Completions {
 		return dialectField(route, name)
@@ -251,8 +249,7 @@ func (m *sentField) present() bool { return m.kind != 0 }
 
 // object is an object to which a rule may add members.
 type object struct {
-	// open is the start of the first member. last is the end of the last one if the object is not
-	// empty.
+	// open is the start of the first member. last is the end of the last one, if any.
 	open, last int
 	empty      bool
 }

@@ -23,8 +23,7 @@ const (
 	maxValues = 1 << 20
 	// maxParam is the maximum number of bytes of a caller's names that an error repeats.
 	maxParam = 256
-	// maxReaderBuffer is the size in bytes of the largest buffer that a reader keeps for the next
-	// body.
+	// maxReaderBuffer is the largest buffer size in bytes that a reader keeps for the next body.
 	maxReaderBuffer = 16 << 10
 )
 

@@ -157,8 +157,7 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	}
 }
 
-// bound checks a request against the row's limits, because an expensive call delays all other
-// calls.
+// bound checks a request against the row's limits, because an expensive call delays all others.
 func (s *scan) bound(m *catalog.Inference) {
 	for f := nField; f <= bestOfField; f++ {
 		if s.numbers[f] > m.MaxChoices {

@@ -14,8 +14,7 @@ import (
 
 // Caller holds the models and the permissions against which a request is checked.
 type Caller struct {
-	// Row is set for a call that has fallen back to this row. In that case, Find and Refuses are not
-	// called.
+	// Row is set for a call that has fallen back to this row. Then Find and Refuses are not called.
 	Row  *catalog.Inference
 	Find func(slug string) (*catalog.Inference, bool)
 	// Refuses returns the reason why the caller may not use the model, or "". It may be nil.
@@ -46,8 +45,7 @@ type Request struct {
 	body []byte
 	// edits lists the edits that the rules require, without the model's name.
 	edits []jsonedit.Edit
-	// model, prompt and tools are spans of the body. promptIDs is the number of token ids in the
-	// prompt.
+	// model, prompt and tools are spans of the body. promptIDs is the prompt's number of token ids.
 	model, prompt, tools span
 	promptIDs            int
 	// system and cacheKey have the same meaning as in scan.

@@ -28,8 +28,7 @@ type skeleton struct {
 }
 
 type cut struct {
-	// at is the offset in the skeleton after the cut. removed is the number of bytes cut out before
-	// it.
+	// at is the offset in the skeleton after the cut. removed is the number of bytes cut before it.
 	at, removed int
 }
 

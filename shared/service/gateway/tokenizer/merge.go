@@ -57,8 +57,7 @@ type part struct {
 // offset. Among pairs with equal ids, the first one is the lowest.
 type pair uint64
 
-// pairs is a binary heap with the lowest pair first. Unlike container/heap, it allocates nothing
-// per pair.
+// pairs is a binary heap with the lowest pair first. Unlike container/heap, it does not allocate.
 type pairs []pair
 
 func (h *pairs) push(p pair) {

@@ -33,8 +33,7 @@ type pause struct {
 	wait  time.Duration
 }
 
-// clearIn returns the time until a call of the account may start. It is 0 or less if it may start
-// now.
+// clearIn returns the time until a call of the account may start, at most 0 if it may start now.
 func (b *breaker) clearIn(now time.Time, account string) time.Duration {
 	return max(b.pauses[account].until.Sub(now), b.pauses[anyAccount].until.Sub(now))
 }

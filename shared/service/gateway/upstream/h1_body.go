@@ -26,8 +26,8 @@ type h1Body struct {
 func (b *h1Body) frame(r *Reply, chunked bool) {
 	switch {
 	case r.Status == 204 || r.Status == 304:
-		// These responses have no body, whatever they declare. A body sent anyway must not be read as the
-		// next response.
+		// These responses have no body, whatever they declare. A body must not be read as the next
+		// response.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
 		// A response that declares both lengths may be split differently by different readers. Its

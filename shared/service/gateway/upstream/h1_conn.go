@@ -54,8 +54,8 @@ type h1Conn struct {
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written completely. It is nil if no request is
-	// being written.
+	// sent receives whether a large request was written completely. It is nil while none is being
+	// written.
 	sent chan bool
 	stop func() bool
 
@@ -119,8 +119,7 @@ func (c *h1Conn) setDeadline() error {
 	return c.conn.SetDeadline(c.until)
 }
 
-// call sends a request and reads the head of the response. After an error, do not reuse the
-// connection.
+// call sends a request and reads the response's head. After an error, do not reuse the connection.
 func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0

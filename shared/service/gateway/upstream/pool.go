@@ -97,8 +97,8 @@ func (p *Pools) Close() {
 	}
 }
 
-// Health returns the state of every upstream in catalog order. All upstreams behind one DNS name
-// count as one.
+// Health returns the state of every upstream in catalog order. Those behind one DNS name count as
+// one.
 func (p *Pools) Health() []Health {
 	var all []Health
 	s := p.Current()

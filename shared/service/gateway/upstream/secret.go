@@ -27,7 +27,7 @@ type Secrets interface {
 // LocalSecrets reads keys from environment variables and files.
 type LocalSecrets struct{}
 
-// Secret returns the value of the variable for "env:NAME", or the trimmed content of the file for
+// Secret returns the variable's value for "env:NAME", or the file's trimmed content for
 // "file:PATH".
 func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) {
 	kind, name, _ := strings.Cut(reference, ":")

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxBackoff is the longest time for which others are preferred to an upstream that asked for a
-// pause.
+// maxBackoff is the longest time for which an upstream that asked for a pause is avoided.
 const maxBackoff = time.Minute
 
 // unreachableTime is the time for which others are preferred to an unreachable upstream.

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// MaxJoin is the maximum size of a decompressed join request, in bytes. It has a session
-	// description.
+	// MaxJoin is the maximum size of a decompressed join request with a session description, in bytes.
 	MaxJoin = 128 << 10
 	// MaxResume is the maximum size of a request that only resumes, in bytes. Clients send 150 bytes.
 	MaxResume = 4 << 10
@@ -23,8 +22,7 @@ const (
 
 type Version int
 
-// In version 1 a client has one peer connection. In version 0 it has one for publishing and one for
-// subscribing.
+// In version 1, a client has one peer connection. In version 0, it has one for each direction.
 const (
 	Version0 Version = iota
 	Version1
@@ -33,7 +31,7 @@ const (
 type Join struct {
 	Version Version
 	// Resume is the sid of a participant that lost its signalling connection. It is empty for a new
-	// participant.
+	// one.
 	Resume string
 	// Request is the first message of version 1. It is nil in version 0.
 	Request *JoinRequest

@@ -140,8 +140,7 @@ func (a *assembler) frames() (whole []assembled) {
 	}
 }
 
-// take removes and returns the next frame if it is complete. An overlong frame is returned without
-// data.
+// take removes and returns the next frame if it is complete. A frame that is too long lacks data.
 func (a *assembler) take() (assembled, bool) {
 	for {
 		one, there := a.have[a.reached]

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// fairListener limits the connections from one address. It closes connections beyond
-// maxFromAddress.
+// fairListener limits the connections from one address. It closes those beyond maxFromAddress.
 type fairListener struct {
 	net.Listener
 

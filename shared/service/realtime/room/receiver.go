@@ -110,8 +110,7 @@ func (v *receiver) requestMissing() {
 	v.deliver(whole)
 }
 
-// deliver passes frames to the session. After a missing frame, it drops all until the next key
-// frame.
+// deliver passes frames to the session. After a missing frame, it waits for a key frame.
 func (v *receiver) deliver(whole []assembled) {
 	for _, frame := range whole {
 		key := len(frame.data) > 0 && frame.data[0]&1 == 0

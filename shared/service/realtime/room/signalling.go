@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// maxSignal is the maximum size of a client's message, in bytes. It may have a session
-	// description.
+	// maxSignal is the maximum size of a client's message (with a session description), in bytes.
 	maxSignal = 256 << 10
 	// pingInterval is the interval between the clients' pings, pingTimeout is their time limit for the
 	// reply, and silence is the time after which a silent client is disconnected.

@@ -32,8 +32,8 @@ type Config struct {
 	Version    livekit.Version
 	// Networks lists the networks for the client's addresses, by default UDP.
 	Networks []webrtc.NetworkType
-	// Camera returns the next frame to publish, a key frame if requested. A client without a camera
-	// only watches.
+	// Camera returns the next frame to publish, a key frame if requested. Without a camera, it only
+	// watches.
 	Camera func(key bool) []byte
 	// Reach changes how the client connects to the server; it may be nil.
 	Reach func(*webrtc.SettingEngine, *webrtc.Configuration)
