@@ -230,7 +230,7 @@ func TestRealtimePageUsesWebRTC(t *testing.T) {
 	page.await("their latency is shown", measured)
 	page.ask(colorfulLook)
 	page.await("the prompt shows in the JPEGs", isColorful)
-	page.await("the page says why", says("JPEGs over a WebSocket, as WebRTC found no way to the server, or lost it."))
+	page.await("the page says why", says("JPEGs over a WebSocket, as WebRTC has no connection to the server."))
 
 	page.click("#connect")
 	page.await("the session is closed", disconnected)

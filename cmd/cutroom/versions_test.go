@@ -352,7 +352,7 @@ func TestNewerVersionIsRejected(t *testing.T) {
 		{"backup", kept + "2", "--data", into}, {"keys", "list", "--data", into}, {"restore", kept, "--data", t.TempDir()},
 	} {
 		ended, err := program.Run(t.Context(), nil, args...)
-		if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "newer") {
+		if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "supports only versions up to") {
 			t.Errorf("cutroom %v of a newer folder: %+v, %v", args, ended, err)
 		}
 	}

@@ -38,7 +38,7 @@ const checks = {
   async chat() {
     const { data, response } = await ask().withResponse();
     const { message, finish_reason } = data.choices[0];
-    assert.match(message.content, /no language model.*Grüße 🤚🏾, you!/);
+    assert.match(message.content, /not a language model.*Grüße 🤚🏾, you!/);
     assert.equal(finish_reason, "stop");
     assert.equal(data.usage.total_tokens, data.usage.prompt_tokens + data.usage.completion_tokens);
     assert.equal(data.usage.completion_tokens_details.reasoning_tokens, 0);

@@ -70,7 +70,7 @@ def limits():
     cut = client().chat.completions.create(model=MODEL, messages=HELLO, max_completion_tokens=3)
     assert cut.choices[0].finish_reason == "length" and cut.usage.completion_tokens == 3
     stopped = client().chat.completions.create(model=MODEL, messages=HELLO, stop=["language"])
-    assert stopped.choices[0].message.content.endswith("It is no ")
+    assert stopped.choices[0].message.content.endswith("It is not a ")
     two = client().chat.completions.create(model=MODEL, messages=HELLO, n=2)
     assert len(two.choices) == 2
 
