@@ -49,7 +49,7 @@ const checks = {
     const cut = await ask({ max_tokens: 3 });
     assert.equal(cut.choices[0].finish_reason, "length");
     assert.equal(cut.usage.completion_tokens, 3);
-    assert.match((await ask({ stop: "language" })).choices[0].message.content, /It is no $/);
+    assert.match((await ask({ stop: "language" })).choices[0].message.content, /It is not a $/);
   },
   async streaming() {
     const whole = await ask();
