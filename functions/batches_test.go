@@ -199,7 +199,7 @@ type resultLine struct {
 func (w *batchWorld) billed() (counts usage.Counts) {
 	w.t.Helper()
 	day := usage.DayOf(time.Now())
-	totals, err := w.usage.Totals(w.t.Context(), "acme", usage.DayOf(time.Now().Add(-24*time.Hour)), day)
+	totals, err := w.usage.Totals(w.t.Context(), "acme", usage.DayOf(time.Now().Add(-24*time.Hour)), day, usage.All)
 	must(w.t, err)
 	for _, total := range totals {
 		if total.Model == "counted" {

@@ -126,7 +126,7 @@ func (w *world) pictured(t *testing.T) {
 func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	t.Helper()
 	now := time.Now()
-	totals, err := w.usage.Totals(t.Context(), "acme", usage.DayOf(now.Add(-24*time.Hour)), usage.DayOf(now))
+	totals, err := w.usage.Totals(t.Context(), "acme", usage.DayOf(now.Add(-24*time.Hour)), usage.DayOf(now), usage.All)
 	if err != nil {
 		t.Fatal(err)
 	}

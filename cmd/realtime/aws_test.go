@@ -106,7 +106,8 @@ func TestInstancesInAWSShareRecords(t *testing.T) {
 	if err != nil || len(wrong) > 0 {
 		t.Errorf("the permissions of %s: %v %v", role, wrong, err)
 	}
-	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(began), usage.DayOf(time.Now()))
+	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(began),
+		usage.DayOf(time.Now()), usage.All)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,8 @@ const drainTime = 15 * time.Minute
 // billed returns the number of jobs in the usage of all accounts.
 func (w *World) billed() (jobs int) {
 	for _, a := range w.accounts {
-		totals, err := w.service.usage.Totals(context.Background(), a.name, usage.DayOf(begin), usage.DayOf(w.clock.Now()))
+		totals, err := w.service.usage.Totals(context.Background(), a.name, usage.DayOf(begin),
+			usage.DayOf(w.clock.Now()), usage.All)
 		if err != nil {
 			panic(err) // the store is in memory and has no other load now
 		}

@@ -51,7 +51,7 @@ func TestUnsettledHoldsExpire(t *testing.T) {
 	passed.now.Add(int64(time.Hour))
 	want(0)
 	conformance.OK(t, jobs.Complete(ctx, late.ID, "n1", job.Result{Blob: "a"}, time.Now()))
-	totals, err := used.Totals(ctx, "acme", "2000-01-01", "9999-12-31")
+	totals, err := used.Totals(ctx, "acme", "2000-01-01", "9999-12-31", usage.All)
 	conformance.OK(t, err)
 	var sum usage.Counts
 	for _, total := range totals {

@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/conformance"
 )
 
@@ -38,7 +39,8 @@ func TestFailedDispatchUndoesAcceptance(t *testing.T) {
 		if _, err := jobs.Get(t.Context(), "job_1"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("the record: %v, want not found", err)
 		}
-		if used, err := counts.Totals(t.Context(), "acme", "0000-00-00", "9999-99-99"); err != nil || len(used) != 0 {
+		used, err := counts.Totals(t.Context(), "acme", "0000-00-00", "9999-99-99", usage.All)
+		if err != nil || len(used) != 0 {
 			t.Errorf("the job was counted: %+v, %v", used, err)
 		}
 		dispatcher.err = nil

@@ -140,7 +140,10 @@ func TestUsageCallsMatchDocumentation(t *testing.T) {
 	record := usage.Record{ID: "a", Account: "acme", Model: "m", Day: "2026-02-02", Counts: usage.Counts{Requests: 1}}
 	asDocumented(t, proxy, "Usage", calls{
 		{"Add", func() error { return store.Add(t.Context(), []usage.Record{record}) }},
-		{"Totals", func() error { _, err := store.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28"); return err }},
+		{"Totals", func() error {
+			_, err := store.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28", usage.All)
+			return err
+		}},
 	})
 }
 

@@ -63,7 +63,7 @@ func TestUsageCountsOnceThroughFailures(t *testing.T) {
 	}) {
 		conformance.OK(t, err)
 	}
-	got, err := dynamo.NewUsage(client(cloud), table).Totals(t.Context(), "acme", "2026-02-02", "2026-02-02")
+	got, err := dynamo.NewUsage(client(cloud), table).Totals(t.Context(), "acme", "2026-02-02", "2026-02-02", usage.All)
 	conformance.OK(t, err)
 	const all = workers * turns * each
 	want := usage.Total{Day: "2026-02-02", Model: "a", Counts: usage.Counts{Requests: all, PromptTokens: 10 * all}}
@@ -107,7 +107,7 @@ func TestJobsAreBilledOnceThroughFailures(t *testing.T) {
 	}) {
 		conformance.OK(t, err)
 	}
-	totals, err := dynamo.NewUsage(clean, usages).Totals(t.Context(), "acme", "2000-01-01", "9999-12-31")
+	totals, err := dynamo.NewUsage(clean, usages).Totals(t.Context(), "acme", "2000-01-01", "9999-12-31", usage.All)
 	conformance.OK(t, err)
 	var sum usage.Counts
 	for _, total := range totals { // midnight may have passed

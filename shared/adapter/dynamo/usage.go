@@ -1,14 +1,15 @@
 package dynamo
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -149,70 +150,54 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 
 // Totals makes one consistent read for each of the usageShards partitions, and one more for each
 // further megabyte, which holds thousands of models and days.
-func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
+func (u *Usage) Totals(
+	ctx context.Context, account string, first, last usage.Day, by usage.Columns,
+) ([]usage.Total, error) {
 	if first > last {
 		return nil, nil
 	}
-	type group struct {
-		day        usage.Day
-		model, key string
-	}
-	sums := map[group]usage.Counts{}
-	pages, err := u.shards(ctx, account, first, last)
-	if err != nil {
-		return nil, storeError("read usage", err)
-	}
-	for _, page := range pages {
-		for _, i := range page {
-			key := group{i.Day, i.Model, i.Key}
-			sum := sums[key]
-			sum.Add(i.counts())
-			sums[key] = sum
-		}
-	}
-	var totals []usage.Total
-	for key, sum := range sums {
-		if sum == (usage.Counts{}) {
-			continue // the job was withdrawn
-		}
-		totals = append(totals, usage.Total{Day: key.day, Model: key.model, Key: key.key, Counts: sum})
-	}
-	slices.SortFunc(totals, func(a, b usage.Total) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Key, b.Key))
-	})
-	return totals, nil
-}
-
-func (u *Usage) shards(ctx context.Context, account string, first, last usage.Day) ([][]usageItem, error) {
-	pages := make([][]usageItem, usageShards)
+	sums, mu := usage.Sums{}, sync.Mutex{}
 	reading, ctx := errgroup.WithContext(ctx)
-	for shard := range pages {
-		reading.Go(func() (err error) {
-			pages[shard], err = u.shard(ctx, usagePartition(account, uint32(shard)), first, last)
-			return err
+	for shard := range uint32(usageShards) {
+		reading.Go(func() error {
+			for i, err := range u.shard(ctx, usagePartition(account, shard), first, last) {
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				err = sums.Add(usage.Total{Day: i.Day, Model: i.Model, Key: i.Key, Counts: i.counts()}, by)
+				mu.Unlock()
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
-	return pages, reading.Wait()
+	if err := reading.Wait(); err != nil {
+		return nil, storeError("read usage", err)
+	}
+	return sums.Totals(), nil
 }
 
-func (u *Usage) shard(ctx context.Context, partition string, first, last usage.Day) (all []usageItem, err error) {
-	for found, err := range queried(ctx, u.client, &dynamodb.QueryInput{
-		TableName: &u.table, ConsistentRead: aws.Bool(true),
-		KeyConditionExpression: aws.String("id = :partition AND part BETWEEN :first AND :last"),
-		ExpressionAttributeValues: item{
-			":partition": text(partition), ":first": text(string(first)), ":last": text(string(last) + afterSlash),
-		},
-	}) {
-		var i usageItem
-		if err == nil {
-			err = attributevalue.UnmarshalMap(found, &i)
+func (u *Usage) shard(ctx context.Context, partition string, first, last usage.Day) iter.Seq2[usageItem, error] {
+	return func(yield func(usageItem, error) bool) {
+		for found, err := range queried(ctx, u.client, &dynamodb.QueryInput{
+			TableName: &u.table, ConsistentRead: aws.Bool(true),
+			KeyConditionExpression: aws.String("id = :partition AND part BETWEEN :first AND :last"),
+			ExpressionAttributeValues: item{
+				":partition": text(partition), ":first": text(string(first)), ":last": text(string(last) + afterSlash),
+			},
+		}) {
+			var i usageItem
+			if err == nil {
+				err = attributevalue.UnmarshalMap(found, &i)
+			}
+			if !yield(i, err) {
+				return
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, i)
 	}
-	return all, nil
 }
 
 func (i usageItem) counts() usage.Counts {

@@ -165,7 +165,7 @@ func (k kept) wantItems(t *testing.T) {
 	if found, err := k.files.FindMD5(t.Context(), "acme", itemsFile.MD5, time.Now()); err != nil || found.ID != f.ID {
 		t.Errorf("FindMD5 returned %+v, %v", found, err)
 	}
-	totals, err := k.usage.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28")
+	totals, err := k.usage.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28", usage.All)
 	var all usage.Counts
 	for _, total := range totals {
 		all.Requests += total.Requests
@@ -259,7 +259,7 @@ func (k kept) wantMore(t *testing.T) {
 	if f, err := k.files.Get(ctx, "acme", itemsUpload.ID, time.Now()); err != nil || f.Size != itemsUpload.Size {
 		t.Errorf("the stored file is %+v, %v", f, err)
 	}
-	totals, err := k.usage.Totals(ctx, "acme", "2026-02-01", "2026-02-28")
+	totals, err := k.usage.Totals(ctx, "acme", "2026-02-01", "2026-02-28", usage.All)
 	seconds := int64(0)
 	for _, total := range totals {
 		seconds += total.SessionSeconds

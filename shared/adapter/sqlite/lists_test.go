@@ -48,7 +48,7 @@ func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 	for range atOnce {
 		hostile.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := store.Totals(ctx, "hostile", usageDay, usageDay); err == nil && done.Add(1) > atOnce {
+				if _, err := store.Totals(ctx, "hostile", usageDay, usageDay, usage.All); err == nil && done.Add(1) > atOnce {
 					once.Do(func() { close(begun) })
 				}
 			}
@@ -61,7 +61,7 @@ func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 			return err
 		},
 		"a short list": func() error {
-			_, err := store.Totals(ctx, other.Account, usageDay, usageDay)
+			_, err := store.Totals(ctx, other.Account, usageDay, usageDay, usage.All)
 			return err
 		},
 	} {

@@ -82,7 +82,9 @@ func countsOf(r usage.Record) []any {
 	}
 }
 
-func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
+func (u *Usage) Totals(
+	ctx context.Context, account string, first, last usage.Day, by usage.Columns,
+) ([]usage.Total, error) {
 	lists, release, err := u.db.listsOf(ctx, account)
 	if err != nil {
 		return nil, storeError("read usage", err)
@@ -90,12 +92,12 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	defer release()
 	rows, err := lists.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
 			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost, batch_requests, batch_cost
-		from usage where account = ? and day between ? and ? order by day, model, key`, account, first, last)
+		from usage where account = ? and day between ? and ?`, account, first, last)
 	if err != nil {
 		return nil, storeError("read usage", err)
 	}
 	defer rows.Close()
-	var totals []usage.Total
+	sums := usage.Sums{}
 	for rows.Next() {
 		var t usage.Total
 		if err := rows.Scan(&t.Day, &t.Model, &t.Key, &t.Requests, &t.PromptTokens, &t.CachedTokens,
@@ -103,7 +105,9 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 			&t.JobsCompleted, &t.Cost, &t.BatchRequests, &t.BatchCost); err != nil {
 			return nil, storeError("read usage", err)
 		}
-		totals = append(totals, t)
+		if err := sums.Add(t, by); err != nil {
+			return nil, err
+		}
 	}
-	return totals, storeError("read usage", rows.Err())
+	return sums.Totals(), storeError("read usage", rows.Err())
 }

@@ -29,7 +29,7 @@ func oneCall(id string) usage.Record {
 // calls returns the number of calls that the store has counted.
 func calls(t *testing.T, store usage.Store) int64 {
 	t.Helper()
-	totals, err := store.Totals(t.Context(), "acme", usageDay, usageDay)
+	totals, err := store.Totals(t.Context(), "acme", usageDay, usageDay, usage.All)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,14 @@
 package usage
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"cutroom/shared/domain/fault"
 )
 
 type Counts struct {
@@ -76,7 +80,60 @@ type Record struct {
 	Counts
 }
 
-// Total is the usage of one model with one key on one day.
+// Columns select the columns that group totals.
+type Columns uint8
+
+const (
+	ByDay Columns = 1 << iota
+	ByModel
+	ByKey
+	All = ByDay | ByModel | ByKey
+)
+
+// MaxTotals limits the totals of one call of Store.Totals.
+const MaxTotals = 10_000
+
+// Sums adds up totals. Its keys have no Counts.
+type Sums map[Total]Counts
+
+// Add adds the usage of one model with one key on one day to the sum of its group.
+//
+// Errors: fault.Invalid if there are more than MaxTotals groups.
+func (s Sums) Add(t Total, by Columns) error {
+	var group Total
+	if by&ByDay != 0 {
+		group.Day = t.Day
+	}
+	if by&ByModel != 0 {
+		group.Model = t.Model
+	}
+	if by&ByKey != 0 {
+		group.Key = t.Key
+	}
+	sum := s[group]
+	sum.Add(t.Counts)
+	s[group] = sum
+	if len(s) > MaxTotals {
+		return fault.New(fault.Invalid,
+			"The usage has more than %d rows. Narrow \"from\" and \"to\", or group by fewer fields in \"group_by\".", MaxTotals)
+	}
+	return nil
+}
+
+// Totals returns the sums that are not zero, sorted by day, model and key.
+func (s Sums) Totals() (totals []Total) {
+	for group, sum := range s {
+		if group.Counts = sum; sum != (Counts{}) { // else its jobs were withdrawn
+			totals = append(totals, group)
+		}
+	}
+	slices.SortFunc(totals, func(a, b Total) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Key, b.Key))
+	})
+	return totals
+}
+
+// Total is the usage of one group: of one model with one key on one day, if it has all Columns.
 type Total struct {
 	Day   Day
 	Model string
@@ -90,7 +147,9 @@ type Store interface {
 	// Add adds records. After success all of them survive a crash. After an error any of them may
 	// have been added. A record that is added again within ten minutes still counts once.
 	Add(ctx context.Context, records []Record) error
-	// Totals returns an account's usage from the first to the last day, both inclusive, sorted by
-	// day, model and key. It includes every Add that has returned.
-	Totals(ctx context.Context, account string, first, last Day) ([]Total, error)
+	// Totals returns an account's usage from the first to the last day, both inclusive, grouped by
+	// the columns and sorted by day, model and key. It includes every Add that has returned.
+	//
+	// Errors: fault.Invalid if there are more than MaxTotals.
+	Totals(ctx context.Context, account string, first, last Day, by Columns) ([]Total, error)
 }

@@ -89,11 +89,11 @@ func (w *Writer) Record(ctx context.Context, record Record) error {
 }
 
 // Totals returns the store's totals after writing everything that was recorded before the call.
-func (w *Writer) Totals(ctx context.Context, account string, first, last Day) ([]Total, error) {
+func (w *Writer) Totals(ctx context.Context, account string, first, last Day, by Columns) ([]Total, error) {
 	if err := w.write(ctx); err != nil {
 		return nil, err
 	}
-	return w.config.Store.Totals(ctx, account, first, last)
+	return w.config.Store.Totals(ctx, account, first, last, by)
 }
 
 // Run writes until the context ends, and then writes the remaining records. Record must not be

@@ -50,7 +50,7 @@ func (s *store) Add(ctx context.Context, records []usage.Record) error {
 	return err
 }
 
-func (s *store) Totals(context.Context, string, usage.Day, usage.Day) ([]usage.Total, error) {
+func (s *store) Totals(context.Context, string, usage.Day, usage.Day, usage.Columns) ([]usage.Total, error) {
 	return []usage.Total{{Day: day, Model: "a", Counts: s.total()}}, nil
 }
 
@@ -205,7 +205,7 @@ func TestWriterTotalsIncludeAllRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := newWriter(t, newStore())
 		add(t, w, record("acme", "k1", "a"))
-		totals, err := w.Totals(t.Context(), "acme", day, day)
+		totals, err := w.Totals(t.Context(), "acme", day, day, usage.All)
 		if err != nil || len(totals) != 1 || totals[0].Requests != 1 {
 			t.Errorf("the totals are %+v, %v", totals, err)
 		}

@@ -313,7 +313,7 @@ func (w *world) results(account, id string) map[string]resultLine {
 
 func (w *world) billed(account string) (calls int64) {
 	w.Helper()
-	totals, err := w.db.Usage().Totals(w.Context(), account, "2026-02-03", "2026-02-03")
+	totals, err := w.db.Usage().Totals(w.Context(), account, "2026-02-03", "2026-02-03", usage.All)
 	w.must(err)
 	for _, total := range totals {
 		calls += total.Requests

@@ -438,6 +438,22 @@ func TestUsageIsReported(t *testing.T) {
 	}
 }
 
+func TestUsageHasLimitedRows(t *testing.T) {
+	w := newWorld(t, setup{})
+	w.stopClock()
+	for i := range usage.MaxTotals + 1 {
+		w.meter.records = append(w.meter.records, usage.Record{Account: "studio", Key: fmt.Sprint("key_", i), Model: "small",
+			Day: usage.DayOf(w.now()), Counts: usage.Counts{Requests: 1}})
+	}
+	a := w.get("/v1/usage?group_by=key", studio)
+	if a.status != 400 || !strings.Contains(a.body, "more than 10000 rows") {
+		t.Errorf("%d, %d bytes: %.300s", a.status, len(a.body), a.body)
+	}
+	if a := w.get("/v1/usage", studio); a.status != 200 || !strings.Contains(a.body, `"requests":10001`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 func TestBrowsersCanCallFromAllowedOrigins(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{"https://a.example"}})
 	a := w.do(w.request(t.Context(), "OPTIONS", "/v1/chat/completions", "", nil, "Origin: https://a.example",

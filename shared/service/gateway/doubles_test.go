@@ -33,16 +33,21 @@ func (m *meter) Record(_ context.Context, r usage.Record) error {
 	return m.fail
 }
 
-func (m *meter) Totals(_ context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
+func (m *meter) Totals(
+	_ context.Context, account string, first, last usage.Day, by usage.Columns,
+) ([]usage.Total, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var totals []usage.Total
+	sums := usage.Sums{}
 	for _, r := range m.records {
 		if r.Account == account && first <= r.Day && r.Day <= last {
-			totals = append(totals, usage.Total{Day: r.Day, Model: r.Model, Key: r.Key, Counts: r.Counts})
+			total := usage.Total{Day: r.Day, Model: r.Model, Key: r.Key, Counts: r.Counts}
+			if err := sums.Add(total, by); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return totals, nil
+	return sums.Totals(), nil
 }
 
 func (w *world) recorded(n int) []usage.Record {

@@ -106,8 +106,8 @@ type Budgets interface {
 }
 
 type Totals interface {
-	// Totals returns an account's usage for the days, both inclusive, sorted by day, model and key.
-	Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error)
+	// Totals is described at usage.Store.
+	Totals(ctx context.Context, account string, first, last usage.Day, by usage.Columns) ([]usage.Total, error)
 }
 
 type Gateway struct {

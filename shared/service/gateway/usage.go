@@ -72,7 +72,7 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 		return err
 	}
 	query.account = who.Account()
-	totals, err := g.config.Usage.Totals(r.Context(), who.Account(), query.from, query.to)
+	totals, err := g.config.Usage.Totals(r.Context(), who.Account(), query.from, query.to, query.columns())
 	if err != nil {
 		return err
 	}
@@ -120,29 +120,19 @@ func wrongQuery(param, message string) error {
 	}
 }
 
-// usageGroup identifies a row.
-type usageGroup struct {
-	day                 usage.Day
-	model, key, account string
-}
-
-// rows sums the totals by group and sorts the resulting rows by group.
+// rows returns the rows of the totals, sorted by group.
 func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
-	sums := map[usageGroup]usage.Counts{}
-	for _, t := range totals {
-		group := q.group(t)
-		sum := sums[group]
-		sum.Add(t.Counts)
-		sums[group] = sum
-	}
-	rows := make([]usageBody, 0, len(sums))
-	for group, sum := range sums {
+	rows := make([]usageBody, 0, len(totals))
+	for _, sum := range totals {
 		row := usageBody{
-			Account: group.account, Day: group.day, Model: group.model, Key: group.key, Requests: sum.Requests,
+			Day: sum.Day, Model: sum.Model, Key: sum.Key, Requests: sum.Requests,
 			PromptTokens: sum.PromptTokens, CompletionTokens: sum.CompletionTokens,
 			CachedTokens: sum.CachedTokens, ReasoningTokens: sum.ReasoningTokens,
 			Estimated: sum.Estimated, SessionSeconds: sum.SessionSeconds, Jobs: sum.Jobs,
 			JobsCompleted: sum.JobsCompleted, BatchRequests: sum.BatchRequests,
+		}
+		if slices.Contains(q.groups, "account") {
+			row.Account = q.account
 		}
 		if sum.Cost > 0 {
 			row.Cost, row.Currency = json.Number(usage.Amount(sum.Cost)), currency
@@ -162,20 +152,12 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	return rows
 }
 
-func (q usageQuery) group(t usage.Total) (group usageGroup) {
-	for _, name := range q.groups {
-		switch name {
-		case "day":
-			group.day = t.Day
-		case "model":
-			group.model = t.Model
-		case "key":
-			group.key = t.Key
-		case "account":
-			group.account = q.account
-		}
+// columns returns the columns of the groups. The account is the same in all rows.
+func (q usageQuery) columns() (by usage.Columns) {
+	for _, group := range q.groups {
+		by |= map[string]usage.Columns{"day": usage.ByDay, "model": usage.ByModel, "key": usage.ByKey}[group]
 	}
-	return group
+	return by
 }
 
 func (b usageBody) column(group string) string {

@@ -325,7 +325,7 @@ func TestUsageIsRecorded(t *testing.T) {
 	total := func(model string) usage.Counts {
 		t.Helper()
 		// Midnight may pass.
-		totals, err := w.usage.Totals(t.Context(), "studio", today, usage.DayOf(time.Now()))
+		totals, err := w.usage.Totals(t.Context(), "studio", today, usage.DayOf(time.Now()), usage.All)
 		if err != nil {
 			t.Fatal(err)
 		}

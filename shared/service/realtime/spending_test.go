@@ -125,7 +125,7 @@ func TestSessionContinuesAfterMidnight(t *testing.T) {
 
 func (w *world) used(account string, since time.Time) (sum usage.Counts) {
 	w.t.Helper()
-	totals, err := w.usage.Totals(w.t.Context(), account, usage.DayOf(since), usage.DayOf(w.now()))
+	totals, err := w.usage.Totals(w.t.Context(), account, usage.DayOf(since), usage.DayOf(w.now()), usage.All)
 	if err != nil {
 		w.t.Fatal(err)
 	}

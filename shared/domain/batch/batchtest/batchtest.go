@@ -131,7 +131,7 @@ func line(b batch.Batch, number int) usage.Record {
 // used checks the number of counted requests.
 func (s *suite) used(account string, want int64) {
 	s.Helper()
-	totals, err := s.usage.Totals(s.ctx, account, "2026-02-03", "2026-02-03")
+	totals, err := s.usage.Totals(s.ctx, account, "2026-02-03", "2026-02-03", usage.All)
 	var got, cost int64
 	for _, total := range totals {
 		got, cost = got+total.Requests, cost+total.Cost

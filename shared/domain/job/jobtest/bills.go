@@ -31,7 +31,7 @@ func (s *suite) priced() job.Job {
 // bill checks the account's accepted jobs, completed jobs and cost on the day of the test.
 func (s *suite) bill(accepted, completed, cost int64) {
 	s.Helper()
-	totals, err := s.Usage.Totals(s.ctx, "acme", "2000-01-01", "9999-12-31")
+	totals, err := s.Usage.Totals(s.ctx, "acme", "2000-01-01", "9999-12-31", usage.All)
 	conformance.OK(s, err)
 	s.same("usage", totals, []usage.Total{{
 		Day: usage.DayOf(s.now), Model: "gen-2.5", Key: "key_0123456789ab",

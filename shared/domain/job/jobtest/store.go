@@ -58,7 +58,7 @@ var acceptTests = []test{
 		conformance.OK(s, s.Runs.Fail(s.ctx, first.ID, "", broken, s.at(1)))
 		conformance.OK(s, s.Store.Forget(s.ctx, first.ID))
 		day := usage.DayOf(s.now)
-		totals, err := s.Usage.Totals(s.ctx, "acme", day, day)
+		totals, err := s.Usage.Totals(s.ctx, "acme", day, day, usage.All)
 		conformance.OK(s, err)
 		s.same("usage", totals, []usage.Total{
 			{Day: day, Model: "gen-2.5", Key: first.Key, Counts: usage.Counts{Jobs: 2}},

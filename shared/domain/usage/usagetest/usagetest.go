@@ -64,7 +64,7 @@ func (s *suite) add(records ...usage.Record) {
 
 func (s *suite) totals(account string, first, last usage.Day, want ...usage.Total) {
 	s.Helper()
-	got, err := s.Totals(s.ctx, account, first, last)
+	got, err := s.Totals(s.ctx, account, first, last, usage.All)
 	conformance.OK(s, err)
 	if !slices.Equal(got, want) {
 		s.Fatalf("the totals of %s from %s to %s are\n%+v, want\n%+v", account, first, last, got, want)
@@ -104,10 +104,23 @@ var tests = []test{
 		one.Counts, two.Counts = usage.Counts{Cost: usage.MaxCost - 1}, usage.Counts{Cost: usage.MaxCost}
 		s.add(one)
 		s.add(two)
-		got, err := s.Totals(s.ctx, "acme", monday, monday)
+		got, err := s.Totals(s.ctx, "acme", monday, monday, usage.All)
 		conformance.OK(s, err)
 		if len(got) != 1 || got[0].Cost < usage.MaxCost {
 			s.Fatalf("the totals of two costs of a billion are %+v", got)
+		}
+	}},
+	{"totals are grouped by the given columns", func(s *suite) {
+		s.add(s.record("acme", "a", monday), s.record("acme", "b", monday), s.record("acme", "a", tuesday))
+		for by, want := range map[usage.Columns][]usage.Total{
+			0:             {{Counts: times(3)}},
+			usage.ByDay:   {{Day: monday, Counts: times(2)}, {Day: tuesday, Counts: times(1)}},
+			usage.ByModel: {{Model: "a", Counts: times(2)}, {Model: "b", Counts: times(1)}},
+			usage.ByKey:   {{Key: "key_1", Counts: times(3)}},
+		} {
+			got, err := s.Totals(s.ctx, "acme", monday, tuesday, by)
+			conformance.OK(s, err)
+			conformance.SameList(s, "the totals", got, want)
 		}
 	}},
 	{"accounts are counted separately, even if one name is a prefix of another", func(s *suite) {
