@@ -87,12 +87,15 @@ func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	defer func() { c.waited += call.Waited }()
 	for {
 		call.Tried = c.tried[:0]
-		last, elsewhere = c.tryAll(&call)
+		before := last
+		if last, elsewhere = c.tryAll(&call); before != nil && len(call.Tried) == 0 {
+			last = before // the upstream's 429 has a reason
+		}
 		if last == nil || !elsewhere || len(call.Tried) == 0 {
 			return last, elsewhere
 		}
 		wait, busy := busyFor(last)
-		if !busy || !c.serving.Pause(c.r.Context(), &call, wait) {
+		if !busy || !c.serving.Pause(&call, wait) {
 			return last, true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -319,6 +320,42 @@ func TestQueuedCallWaitsForBusyServer(t *testing.T) {
 	server.now(always(429, `{}`, "Retry-After: 3600"))
 	if got := w.chat(plain); got.status != 429 || got.header.Get("Retry-After") != "3600" {
 		t.Errorf("over the longest wait: got %+v", got)
+	}
+}
+
+// While one account's calls take all places after a busy server's 429, another account's calls still
+// get places and turns.
+func TestBusyServerIsShared(t *testing.T) {
+	slots := make(chan bool, 2)
+	server := newUpstream(t, func(c *call) {
+		select {
+		case slots <- true:
+			time.Sleep(50 * time.Millisecond)
+			c.json(200, whole)
+			<-slots
+		default:
+			c.json(429, `{}`)
+		}
+	})
+	rows := strings.NewReplacer(", concurrency: 1", "", "calls: 3", "calls: 10").Replace(narrowRow)
+	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{server}})
+	ctx, stop := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	for range 20 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				<-w.chatAs(ctx, studio, "many")
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	defer callers.Wait()
+	defer stop()
+	w.queued(10)
+	for i := range 3 {
+		if got := patience.Receive(t, "a call", w.chatAs(t.Context(), rival, "one")); got.status != 200 {
+			t.Errorf("call %d of another account: %+v", i, got)
+		}
 	}
 }
 

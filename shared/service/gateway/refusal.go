@@ -38,7 +38,7 @@ func refused(r upstream.Reply, secret string) *failure {
 	retryAfter := retryDelay(r)
 	switch r.Status {
 	case http.StatusTooManyRequests:
-		f.outcome, f.tryNext, f.quick, f.retryAfter = Overloaded, true, true, retryAfter
+		f.outcome, f.tryNext, f.quick, f.retryAfter = Overloaded, true, true, max(retryAfter, time.Second)
 		f.apiErr = tooManyCalls(body, secret, retryAfter)
 	case http.StatusServiceUnavailable, statusOverloaded:
 		f.tryNext, f.unavailable, f.retryAfter, f.apiErr.RetryAfter = true, true, retryAfter, retryAfter

@@ -284,6 +284,8 @@ type Call struct {
 	Tried []Slot
 	// Waited is the time that the call spent in the model's queue.
 	Waited time.Duration
+	// busyFor is the pause that busy upstreams asked for, or 0.
+	busyFor time.Duration
 	// Yield is set for a call that must not delay others. Such a call leaves slots free and does
 	// not wait in the queue. If another call needs its slot, Yield is called, which must end the
 	// call soon.
@@ -305,10 +307,11 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return p.queue.take(ctx, call)
 }
 
-// Pause waits for the time that busy upstreams asked for. It reports whether the call may try
-// again. The result is false if the model has no queue.
-func (p *Pool) Pause(ctx context.Context, call *Call, d time.Duration) bool {
-	return p.queue.places.Load() > 0 && call.Yield == nil && p.queue.pause(ctx, call, d)
+// Pause makes the call's next Take wait for the time that busy upstreams asked for. It returns false
+// if the model has no queue.
+func (p *Pool) Pause(call *Call, d time.Duration) bool {
+	call.busyFor = d
+	return p.queue.places.Load() > 0 && call.Yield == nil
 }
 
 func (p *Pool) try(call Call) (Slot, *Unavailable) {

@@ -14,6 +14,9 @@ import (
 // ends. An upstream may have recovered or be new.
 const queueTick = 100 * time.Millisecond
 
+// busyTime is the time after a 429 for which accounts with refused calls wait for a call to end.
+const busyTime = time.Second
+
 // queue holds the calls of a model that wait for an upstream. Accounts take turns, so no account
 // waits behind all calls of another. The queue outlives the catalog that created it.
 type queue struct {
@@ -34,11 +37,15 @@ type queue struct {
 	accounts map[string][]*waiter
 	turns    []string
 	tick     *time.Timer
+	// busy is the last time at which a call began to wait because upstreams were busy.
+	busy time.Time
 }
 
 type waiter struct {
 	call  Call
 	given chan grant
+	// after is the time before which a refused call must not start.
+	after time.Time
 }
 
 type grant struct {
@@ -60,7 +67,8 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	q.waiting.Add(1)
 	q.mu.Lock()
 	why := &Unavailable{Full: true, Wait: time.Second}
-	if len(q.turns) == 0 {
+	started := time.Now()
+	if call.busyFor == 0 && !slices.ContainsFunc(q.turns, func(a string) bool { return q.ready(a, started) != nil }) {
 		var l Slot
 		if l, why = q.pool.try(*call); why == nil || !why.Full {
 			q.waiting.Add(-1)
@@ -69,14 +77,14 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 		}
 	}
 	left := q.wait - call.Waited
-	if left <= 0 || !q.place(call.Account) {
+	if left <= call.busyFor || !q.place(call.Account) {
 		q.waiting.Add(-1)
 		q.mu.Unlock()
 		return Slot{}, why
 	}
-	w := q.enter(*call)
+	w := q.enter(*call, started)
+	call.busyFor = 0
 	q.mu.Unlock()
-	started := time.Now()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
@@ -98,30 +106,6 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 		return Slot{}, why
 	}
 	return g.slot, g.why
-}
-
-// pause waits in one of the queue's places, for at most as long as the call may wait. It reports
-// whether time remains for a retry.
-func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
-	q.waiting.Add(1)
-	defer q.waiting.Add(-1)
-	q.mu.Lock()
-	if d >= q.wait-call.Waited || !q.place(call.Account) {
-		q.mu.Unlock()
-		return false
-	}
-	q.mu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		call.Waited += d
-		return true
-	case <-q.draining:
-		return false
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // place reports whether the queue has a place for a call of the account, which is already counted.
@@ -146,8 +130,8 @@ func (q *queue) place(account string) bool {
 	return true
 }
 
-// enter appends a call to its account's calls.
-func (q *queue) enter(call Call) *waiter {
+// enter adds a call to its account's calls: first if upstreams were busy, otherwise last.
+func (q *queue) enter(call Call, now time.Time) *waiter {
 	w := &waiter{call: call, given: make(chan grant, 1)}
 	if q.accounts == nil {
 		q.accounts = map[string][]*waiter{}
@@ -155,7 +139,11 @@ func (q *queue) enter(call Call) *waiter {
 	if len(q.accounts[call.Account]) == 0 {
 		q.turns = append(q.turns, call.Account)
 	}
-	q.accounts[call.Account] = append(q.accounts[call.Account], w)
+	at := len(q.accounts[call.Account])
+	if call.busyFor > 0 {
+		at, q.busy, w.after = 0, now, now.Add(call.busyFor)
+	}
+	q.accounts[call.Account] = slices.Insert(q.accounts[call.Account], at, w)
 	if q.tick == nil {
 		q.tick = time.AfterFunc(queueTick, q.ticked)
 	}
@@ -188,7 +176,7 @@ func (q *queue) remove(account string, w *waiter) bool {
 // ticked hands out free upstreams. It reschedules itself while calls wait.
 func (q *queue) ticked() {
 	q.refresh()
-	q.handOut()
+	q.handOut(false)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.tick = nil; len(q.turns) > 0 {
@@ -196,17 +184,35 @@ func (q *queue) ticked() {
 	}
 }
 
-// handOut assigns free upstreams to waiting calls, one account after another.
-func (q *queue) handOut() {
+// ready returns the first call of an account that may start now, or nil.
+func (q *queue) ready(account string, now time.Time) *waiter {
+	for _, w := range q.accounts[account] {
+		if !now.Before(w.after) {
+			return w
+		}
+	}
+	return nil
+}
+
+// handOut assigns free upstreams to waiting calls, one account after another. After a 429 it starts
+// only one call, so that no account gets ahead by more retries. freed means that a call ended that
+// the upstream had accepted.
+func (q *queue) handOut(freed bool) {
 	if q.waiting.Load() == 0 {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	now := time.Now()
+	since := now.Sub(q.busy)
 	for passed := 0; passed < len(q.turns); {
 		account := q.turns[0]
-		w := q.accounts[account][0]
-		l, why := q.pool.try(w.call)
+		var l Slot
+		why := &Unavailable{Full: true}
+		w := q.ready(account, now)
+		if w != nil && (freed || since >= busyTime || q.accounts[account][0].after.IsZero()) {
+			l, why = q.pool.try(w.call)
+		}
 		if why != nil && why.Full { // a call of another account may start
 			passed++
 			q.turns = append(q.turns[1:], account)
@@ -218,6 +224,9 @@ func (q *queue) handOut() {
 			q.turns = append(q.turns[1:], account)
 		}
 		w.given <- grant{l, why}
+		if since < q.wait { // calls may still wait because of the 429
+			return
+		}
 	}
 }
 

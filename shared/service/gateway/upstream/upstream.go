@@ -204,7 +204,7 @@ func (l Slot) Release(r Result, now time.Time) {
 	if r.Verdict == Broken && r.AnyAccount && u.set != nil {
 		u.set.unreachable(now)
 	}
-	u.queue.handOut()
+	u.queue.handOut(r.RetryAfter == 0)
 }
 
 func (u *upstream) settle(l Slot, r Result, now time.Time) {
