@@ -38,7 +38,7 @@ start() {
 		return 1
 	fi
 	if ! command -v dockerd >/dev/null 2>&1 || ! command -v docker >/dev/null 2>&1; then
-		# On some systems Docker only recommends iptables and the certificates.
+		# On some systems, Docker's package only recommends iptables and the certificates.
 		./install-package.sh docker apt-get="docker.io iptables ca-certificates" dnf=moby-engine pacman=docker apk=docker >&2
 	fi
 	mkdir -p "$folder"

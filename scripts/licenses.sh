@@ -18,7 +18,7 @@ mkdir -p "$work"
 (unset GOOS GOARCH; "$GO" build -C scripts/tools/licenses -o "$tool" github.com/google/go-licenses/v2)
 
 programs='./cmd/... ./functions/...'
-# Licences that let programs be passed on with a notice. A new one is a decision.
+# Licences that allow distribution with a notice. Adding one needs a decision.
 accepted='Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,MPL-2.0,Unlicense'
 
 # quiet COMMAND…: hides the tool's warnings about web addresses that it cannot find.

@@ -59,7 +59,7 @@ PUBLISHED = {
 
 
 class Measured(BaseModel):
-    """A row's time on a card: seconds for five of a clip, or for an image."""
+    """A row's time on a card: the seconds for five seconds of a clip, or for an image."""
 
     card: str
     map: str
@@ -100,12 +100,12 @@ def request_of(row: PipelineRow, seconds: float = 5, size: tuple[int, int] = (12
 
 
 def computed(models: ModelMap, name: str, seconds: float = 5) -> float | None:
-    """Returns the expected time for five seconds or an image after the row is loaded."""
+    """Returns the expected time for five seconds of a clip or an image, after the row is loaded."""
     return Estimates(models.pipelines, models.card).seconds(name, request_of(models.pipelines[name], seconds))
 
 
 def longest(models: ModelMap, name: str) -> int:
-    """Returns the longest clip, of at most five minutes, whose edit takes less than ten."""
+    """Returns the longest clip, up to five minutes, whose edit takes less than ten minutes."""
     fits = [clip for clip in range(1, 301) if (computed(models, name, clip) or 0) <= 600]
     return max(fits, default=0)
 

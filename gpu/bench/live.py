@@ -1,5 +1,5 @@
-"""Prints the speed of live video models on this machine's card: pictures a second, and seconds for
-one."""
+"""Prints the speed of live video models on this machine's card: frames per second, and seconds per
+frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts a window with the previous window's last frames, for pipelines that have no input for
+"""Starts a window with the previous window's last frames, for pipelines without an input for
 them."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 
 from .frames import Frame
 
-# Wan pipelines encode this many frames in the first latent, and in each other latent.
+# Wan pipelines encode this many frames in the first latent and in every other latent.
 _FIRST, _REST = 1, 4
 
 
@@ -37,8 +37,8 @@ class Anchor:
 
 @contextmanager
 def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
-    """Makes WanAnimatePipeline treat the frames as an earlier segment's. It conditions on the first
-    count of them."""
+    """Makes WanAnimatePipeline treat the frames as an earlier segment. The pipeline conditions on
+    the first count of them."""
     prepare = pipe.prepare_prev_segment_cond_latents
 
     def prepared(_: Any, *rest: Any, start_frame: int, **more: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Frames between frames: FFmpeg interpolates the pictures of a model that works at a lower rate
-than the result."""
+"""Frames between frames: FFmpeg interpolates the frames of a model that works at a lower rate than
+the result."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from av.filter import Graph
 
 from .frames import Frame
 
-# Motion is estimated from both sides, and blocks overlap, which hides their edges. At a cut the
+# Motion is estimated from both sides. Blocks overlap, which hides their edges. At a cut the
 # previous frame is repeated, because motion cannot be followed there.
 _OPTIONS = "mi_mode=mci:mc_mode=aobmc:me_mode=bidir:me=epzs:vsbmc=0:scd=fdiff"
 
 
 def interpolate(frames: Iterator[Frame], rate: int, fps: int, count: int) -> Iterator[Frame]:
-    """Converts frames of one rate to count frames of a higher one. The last frame of the input
-    is repeated."""
+    """Converts frames at one rate to count frames at a higher rate. The input's last frame is
+    repeated."""
     source = iter(frames)
     first = next(source)
     last = first

@@ -1,5 +1,5 @@
 """VACE's inputs for a clip, as in its training: pictures derived from the clip, and the area to
-repaint. It was never trained on unprocessed clips (ali-vilab/VACE, issue 35)."""
+repaint. VACE was never trained on unprocessed clips (ali-vilab/VACE, issue 35)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def grey(frame: Frame) -> Frame:
 
 
 def near_is_light(depth: NDArray[np.float32]) -> Frame:
-    """Returns inverse depths of any range as a picture in which the nearest point is white."""
+    """Returns inverse depths in any range as a picture with the nearest point in white."""
     low, high = float(depth.min()), float(depth.max())
     return _picture((depth - low) * (255 / max(high - low, 1e-6)))
 

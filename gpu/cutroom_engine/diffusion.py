@@ -1,4 +1,4 @@
-"""Pipelines of diffusers. Everything that computes on the device is in this module."""
+"""Diffusers pipelines. All code that computes on the device is in this module."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .prompts import Prompts
 from .sketches import Sketcher, sketched
 from .styles import STYLES, Shot, segment_before
 
-# Texts of out-of-memory errors outside PyTorch's allocator, which have no class: loading a kernel,
-# and starting cuBLAS.
+# Texts of out-of-memory errors outside PyTorch's allocator, which have no class of their own:
+# loading a kernel, and starting cuBLAS.
 _OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
@@ -102,8 +102,8 @@ class DiffusersPipeline:
                     anchor = Anchor(self._pipe, shot.before, shot.seed)
                 output = self._pipe(**arguments)
             except BaseException:
-                # Offload moves parts to the device in turn; the last one would stay there during
-                # the next run. If offload is off this does nothing.
+                # Offload moves parts to the device in turn; the last part would stay there during
+                # the next run. If offload is off, this does nothing.
                 self._pipe.maybe_free_model_hooks()
                 raise
             made = output.images if self._style.takes == "image" else output.frames[0]
@@ -129,7 +129,7 @@ class DiffusersPipeline:
         return context
 
     def _guided(self) -> dict[str, Any]:
-        """Returns the arguments of guidance that the row sets."""
+        """Returns the guidance arguments that the row sets."""
         arguments: dict[str, Any] = {}
         if self._row.guidance is not None:
             arguments[self._style.guidance] = self._row.guidance
@@ -146,7 +146,7 @@ class DiffusersPipeline:
 
 @contextmanager
 def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
-    """Makes a scheduler that adds noise use the seed, because pipelines give it no generator."""
+    """Makes a scheduler that adds noise use the seed, because pipelines pass it no generator."""
     if "generator" not in inspect.signature(scheduler.step).parameters:
         yield
         return

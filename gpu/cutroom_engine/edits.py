@@ -32,9 +32,9 @@ Check = Callable[[], None]
 class Edit:
     """One run of a pipeline.
 
-    With overlap the next window is decoded and the last one encoded while one is
-    denoised, which keeps one more window of each in memory; the output is the same, byte
-    for byte."""
+    With overlap, the next window is decoded and the previous one is encoded while a window is
+    denoised. This keeps one more window of each kind in memory. The output is the same, byte for
+    byte."""
 
     def __init__(
         self,

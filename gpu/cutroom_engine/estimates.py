@@ -1,4 +1,4 @@
-"""Estimates of run times, computed from the sizes of the model and the request, and corrected by
+"""Run time estimates, computed from the sizes of the model and the request, and corrected by
 earlier runs."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .protocol import RunRequest
 from .shapes import SHAPES
 from .styles import STYLES
 
-# Operations of a VAE for each pixel that it encodes or decodes, and the share of the
+# A VAE's operations for each pixel that it encodes or decodes, and the fraction of the
 # transformers' speed that it reaches. Both are rough; the first runs correct them.
 _VAE_OPERATIONS = 8e6
 _VAE_SPEED = 0.1
@@ -27,7 +27,7 @@ _LAST = 0.3
 
 
 class Estimates:
-    """The estimates of a server. It is safe for concurrent use."""
+    """A server's estimates. It is safe for concurrent use."""
 
     def __init__(self, rows: Mapping[str, PipelineRow], card: CardRow | None) -> None:
         self._rows = rows
@@ -37,7 +37,7 @@ class Estimates:
         self._seen: dict[str, float] = {}
 
     def seconds(self, name: str, request: RunRequest) -> float | None:
-        """Returns the expected time of the loaded pipeline; None if unknown."""
+        """Returns the loaded pipeline's expected time, or None if unknown."""
         computed = self._computed(self._rows[name], request)
         with self._lock:
             seen = self._seen.get(name)
@@ -112,7 +112,7 @@ def work_of(row: PipelineRow, request: RunRequest) -> Work:
             lengths = [window.valid(length) for _, length in window.plan(total)]
             # VACE encodes the kept and the repainted areas, Animate pose and clip.
             passes_of_vae = 3 if style.references else 2
-    # The edited picture, and each reference, add to the new one.
+    # The edited picture and each reference add to the new picture.
     pictures = 1 + (style.takes == "image") + (request.reference is not None and style.references)
     steps = max(1, int(row.steps * float(row.call.get("strength", 1.0))))
     passes = steps * (1 if row.guidance is not None and row.guidance <= 1 else 2)

@@ -11,7 +11,7 @@ from .shapes import SHAPES
 
 _BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 
-# The largest picture of the catalog that a row without a limit works at.
+# The catalog's largest picture, at which a row without a limit works.
 _PIXELS = 1280 * 720
 
 # A transformer's vectors in memory for each token, each of its width: the residual, queries, keys
@@ -24,7 +24,7 @@ _CACHED = 3
 # A VAE's memory for each pixel in the four frames that it processes: tensors with 96 channels.
 _VAE_FRAMES, _VAE_CHANNELS, _VAE_TENSORS = 4, 96, 5
 
-# Models that analyse the clip, of 27 to 90 million parameters, with working memory.
+# Models that analyse the clip, with 27 to 90 million parameters, and their working memory.
 _BESIDE = 256 * 2**20
 
 
@@ -80,7 +80,7 @@ def together(footprints: Iterable[Footprint]) -> int:
     return sum(parts.values()) + working
 
 
-# Bits of a weight, with its share of its block's scale, in the formats of GGUF.
+# Bits per weight in GGUF formats, including the weight's part of its block's scale.
 _GGUF_BITS = {
     "Q2_K": 2.63,
     "Q3_K": 3.44,
@@ -112,7 +112,7 @@ def _bytes(row: PipelineRow, part: str) -> int:
 
 def _denoising(row: PipelineRow) -> int:
     shape = SHAPES[row.shape or ""]
-    # The edited picture adds to the new one, and so does a reference.
+    # The edited picture adds to the new picture, and so does a reference.
     frames = 1 if row.takes == "image" else row.window.frames
     tokens = (row.pixels or _PIXELS) / shape.side**2 * ((frames - 1) // shape.frames + (3 if frames == 1 else 2))
     passes = 1 if row.guidance is not None and row.guidance <= 1 else 2

@@ -21,7 +21,7 @@ _SHORTEST, _TIMES = 64, 8
 
 def shown(picture: Image.Image) -> Image.Image:
     """Returns the picture in a shape that every pipeline accepts: narrow pictures get white
-    borders, small ones are enlarged."""
+    borders, and small ones are enlarged."""
     width, height = picture.size
     whole = max(width, math.ceil(height / _TIMES)), max(height, math.ceil(width / _TIMES))
     if whole != picture.size:
@@ -37,8 +37,8 @@ def shown(picture: Image.Image) -> Image.Image:
 def working_size(width: int, height: int, multiple: int, pixels: int | None) -> tuple[int, int]:
     """Returns the size at which a model works for a result of the size.
 
-    The model supports its sides, its aspect is about the same, and it has at most the given number
-    of pixels."""
+    The model supports the size's sides. Its aspect ratio is about the same, and it has at most the
+    given number of pixels."""
     scale = 1.0
     if pixels is not None and width * height > pixels:
         scale = math.sqrt(pixels / (width * height))
@@ -58,9 +58,9 @@ _SMALLEST = 64
 def live_sizes(width: int, height: int, multiple: int, pixels: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """Returns a model's working size for a live picture, and the result's size.
 
-    The working size has sides that the model supports and at most the given number of pixels,
-    whatever the picture's aspect. The result's size has the picture's aspect, and is at most
-    as large as both."""
+    The working size has sides that the model supports and at most the given number of pixels, no
+    matter which aspect ratio the picture has. The result's size has the picture's aspect ratio, and
+    is at most as large as both."""
     scale = min(1.0, math.sqrt(pixels / (width * height)))
     result = max(1, round(width * scale)), max(1, round(height * scale))
 
@@ -79,8 +79,8 @@ def working_count(count: int, fps: int, rate: int | None) -> int:
 
 
 def retime(frames: Iterator[Frame], rate: float, fps: int, count: int) -> Iterator[Frame]:
-    """Converts frames of one rate to count frames of another: each is the frame shown at
-    its time. If the input ends early its last frame is repeated."""
+    """Converts frames at one rate to count frames at another: each is the frame shown at its time.
+    If the input ends early, its last frame is repeated."""
     source = iter(frames)
     current = next(source)
     index = 0

@@ -1,5 +1,5 @@
-"""Live sessions: models that stay in memory edit the newest picture of each session. Sessions take
-turns on the device."""
+"""Live sessions: models that stay in memory edit each session's newest frame. Sessions take turns
+on the device."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .runs import Supply
 
 _logger = logging.getLogger(__name__)
 
-# A picture, or the preparation of a prompt, that shows no sign of life for this long hangs, in
-# seconds. Signs are the calls of its models.
+# The time without a sign of life, in seconds, after which a frame or the preparation of a prompt
+# counts as hung. Signs are the calls of its models.
 HUNG_AFTER = 60.0
 
-# The time that the shutdown waits for the current picture, in seconds.
+# How long the shutdown waits for the current frame, in seconds.
 _LAST = 3.0
 
 # The interval of checks for missing weights, in seconds.
@@ -42,7 +42,7 @@ _NO_IMAGES = invalid_input("The engine does not support an image for this model.
 # Called whenever a model is about to compute. It raises RunCancelled to end the call.
 Check = Callable[[], None]
 
-# Sends messages to a client: a text, or the newest picture. It may be called on any thread.
+# Sends messages to a client: a text, or the newest frame. It may be called on any thread.
 Tell = Callable[[Mapping[str, Any] | wire.Picture], None]
 
 
@@ -52,16 +52,16 @@ class LiveModel(Protocol):
     takes_images: bool
 
     def warm(self, check: Check) -> None:
-        """Makes a test edit, so that the first picture of a session is as fast as others."""
+        """Makes a test edit, so that a session's first frame is as fast as others."""
 
     def encode(self, prompt: str) -> tuple[Any, str]:
-        """Returns the encoded prompt, and a notice about it."""
+        """Returns the encoded prompt and a notice about the prompt."""
 
     def see(self, image: wire.Image) -> Any:
         """Returns the prepared reference image."""
 
     def edit(self, picture: wire.Picture, prompt: Any, image: Any, seed: int, check: Check) -> wire.Picture:
-        """Returns the edited picture, with the number and the range of the original."""
+        """Returns the edited frame, with the original's number and range."""
 
 
 class Session:
@@ -72,7 +72,7 @@ class Session:
         # The prepared conditions of edits: the empty prompt at first, and no image.
         self.prompt: Any = None
         self.image: Any = None
-        # The newest waiting picture, and the newest waiting change of each kind.
+        # The newest waiting frame, and the newest waiting change of each kind.
         self.picture: wire.Picture | None = None
         self.changes: dict[type, wire.Image | dict[str, Any]] = {}
         # The time of its last turn.
@@ -86,8 +86,8 @@ class Session:
 
 
 class Live:
-    """Edits for sessions. A thread loads the models, warms them up and then edits pictures. Another
-    thread prepares prompts and images, so that no picture waits for them."""
+    """Edits for sessions. A thread loads the models, warms them up and then edits frames. Another
+    thread prepares prompts and images, so that no frame waits for them."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Live:
         weights: Supply,
         edited: Callable[[str, str, float], None] = lambda *_: None,
     ) -> None:
-        """edited receives each picture's model, outcome and seconds."""
+        """edited receives each frame's model, outcome and seconds."""
         self._rows, self._load, self._weights, self._edited = rows, load, weights, edited
         # Held for all fields below and fields of sessions, and notified of new work.
         self._changed = threading.Condition()
@@ -193,8 +193,8 @@ class Live:
                 self._sessions.remove(session)
 
     def take(self, session: Session, message: wire.Message) -> None:
-        """Takes a message of a session's client. It replaces a waiting one of its kind. Raises
-        WireError."""
+        """Takes a message from a session's client. It replaces a waiting message of the same kind.
+        Raises WireError."""
         if isinstance(message, dict) and not (
             isinstance(message.get("number"), int) and isinstance(message.get("prompt"), str)
         ):
@@ -228,7 +228,7 @@ class Live:
         self._quiet.pop(threading.current_thread().name, None)
 
     def _work(self) -> None:
-        """Loads the models and edits pictures until the end."""
+        """Loads the models and edits frames until the end."""
         for name, row in self._rows.pipelines.items():
             if not self._loaded(name, row):
                 with self._changed:
@@ -273,7 +273,7 @@ class Live:
             raise RunCancelled
 
     def _next_picture(self) -> tuple[Session, wire.Picture] | None:
-        """Waits for a picture, from the session whose last turn is longest ago. Returns None at the
+        """Waits for a frame from the session whose last turn is longest ago. Returns None at the
         end."""
         with self._changed:
             while not (self._ending or self._broken):
@@ -287,7 +287,7 @@ class Live:
             return None
 
     def _edit(self, session: Session, picture: wire.Picture) -> str:
-        """Edits a picture and returns the outcome."""
+        """Edits a frame and returns the outcome."""
 
         def check() -> None:
             self._alive()

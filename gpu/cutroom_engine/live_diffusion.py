@@ -1,5 +1,5 @@
-"""Live pictures by pipelines of diffusers, from image to image in a few steps. Anything that
-does not depend on the picture, such as the encoded prompt, is computed in advance."""
+"""Live frames from diffusers pipelines, image to image in a few steps. Everything that does not
+depend on the frame, such as the encoded prompt, is computed in advance."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEPT = 32
 # The published guidance strength of latent consistency models.
 _CONSISTENCY = 8.0
 
-# Sizes that clients send: the first picture of another size takes longer on some cards.
+# Sizes that clients send: the first frame of another size takes longer on some cards.
 _WARM = ((640, 360), (360, 640), (640, 480))
 
 
@@ -41,7 +41,7 @@ def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) 
         given: dict[str, Any] = {}
         dtype = PRECISIONS[row.precision]
         if row.class_name != "StableDiffusionXLImg2ImgPipeline":
-            # The safety checker would black out only single pictures here.
+            # The safety checker would black out only single frames here.
             given |= {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
         if row.vae is not None:
             given["vae"] = diffusers.AutoencoderTiny.from_pretrained(
@@ -89,14 +89,14 @@ class LiveDiffusion:
         self.takes_images = row.image is not None
         self._row, self._pipe, self._device = row, pipe, device
         self._dtype = PRECISIONS[row.precision]
-        # Pictures have priority on the device, even over runs.
+        # Live frames have priority on the device, even over runs.
         cuda = device != "cpu"
         self._first = torch.cuda.Stream(device, priority=-1) if cuda else None
         self._beside = torch.cuda.Stream(device) if cuda else None
         self._prompts: OrderedDict[str, tuple[dict[str, Any], str]] = OrderedDict()
         self._shown: bool | None = None
         self._check: Check = lambda: None
-        # Only the parts that an edit calls, not the encoders of prompts and images.
+        # Only the parts that an edit calls, not the encoders for prompts and images.
         for part in (pipe.unet, getattr(pipe.vae, "encoder", None), getattr(pipe.vae, "decoder", None)):
             if isinstance(part, torch.nn.Module):
                 part.register_forward_pre_hook(lambda *_: self._check())
@@ -150,7 +150,7 @@ class LiveDiffusion:
                 "strength": row.strength,
                 "num_inference_steps": row.steps,
                 "guidance_scale": self._guidance(),
-                # The same noise for every picture, so that static parts do not flicker.
+                # Use the same noise for every frame, so that static parts do not flicker.
                 "generator": torch.Generator("cpu").manual_seed(seed),
                 "output_type": "pt",
                 **prompt,
@@ -214,7 +214,7 @@ class LiveDiffusion:
             self._shown = shown
 
     def _used(self, *of: Any) -> None:
-        """Keeps the memory of tensors from another stream until they are used."""
+        """Keeps the memory of another stream's tensors until they are used."""
         if self._first is None:
             return
         for tensor in (one for some in of for one in some):

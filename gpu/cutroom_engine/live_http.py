@@ -19,7 +19,7 @@ from .protocol import RunError, invalid_input
 _logger = logging.getLogger(__name__)
 
 # The time in which a client must send its first message, and the longest silence, in seconds.
-# Clients end sessions without pictures earlier.
+# Clients end sessions without frames earlier.
 _FIRST = 10.0
 _SILENCE = 300.0
 
@@ -72,7 +72,7 @@ class LiveEndpoint:
 
     async def _read(self, session: Session, stream: _Stream, outgoing: _Outgoing) -> None:
         """Reads until the client disconnects. It never waits for the device, so that the newest
-        picture is always known."""
+        frame is always known."""
         try:
             while True:
                 self._live.take(session, await asyncio.wait_for(stream.next(), _SILENCE))
@@ -113,8 +113,8 @@ class _Stream:
 
 
 class _Outgoing:
-    """The outgoing messages: texts in their order, and the newest picture, so that a slow reader
-    gets fewer pictures. tell may be called on any thread."""
+    """The outgoing messages: texts in order, and the newest frame, so that a slow reader gets fewer
+    frames. tell may be called on any thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -159,7 +159,7 @@ class _Outgoing:
 
 
 def _begin(message: wire.Message) -> tuple[str, int]:
-    """Returns the model and the seed of a session."""
+    """Returns a session's model and seed."""
     if not isinstance(message, dict) or message.get("version") != wire.VERSION:
         raise wire.WireError("an unknown or missing version")
     model, seed = message.get("model"), message.get("seed", 0)

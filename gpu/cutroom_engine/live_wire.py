@@ -13,7 +13,8 @@ VERSION = 1
 PATH = "/v1/live"
 CONTENT_TYPE = "application/vnd.cutroom.live"
 
-# The longest text in bytes, and the most pixels of a picture and of an image.
+# The maximum length of a text in bytes, and the maximum numbers of pixels in a frame and in an
+# image.
 MAX_TEXT = 64 * 2**10
 MAX_PIXELS = 1920 * 1088
 MAX_IMAGE_PIXELS = 2**20

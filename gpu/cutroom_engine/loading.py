@@ -43,7 +43,7 @@ class Loader:
         with LOADING, translated():
             if self._device != "cpu":
                 # Code that names no device should use this one, not the machine's first,
-                # which may belong to another server. This holds for this thread only.
+                # which may belong to another server. This applies only to this thread.
                 torch.cuda.set_device(self._device)
             shared = self._shared(row)
             given: dict[str, Any] = dict(shared)
@@ -141,8 +141,8 @@ class Loader:
         }
 
     def _straight(self, row: PipelineRow) -> dict[str, Any]:
-        """Returns the arguments by which weights are read straight to the device, without a copy in
-        the machine's memory. Weights that are made smaller are converted first."""
+        """Returns the arguments with which weights are read straight to the device, without a copy
+        in the machine's memory. Weights that are made smaller are converted first."""
         if row.offload != "none" or row.storage is not None or row.quantize is not None:
             return {}
         return {"device_map": torch.device(self._device).type}
@@ -169,8 +169,8 @@ class Loader:
 
 
 def _parts_of(row: PipelineRow, kind: str) -> list[str]:
-    """Returns the names of the parts of a kind that the row's class has: text_encoder, and of
-    some text_encoder_2."""
+    """Returns the names of the row's parts of a kind: text_encoder, and for some classes
+    text_encoder_2."""
     parts = inspect.signature(getattr(diffusers, row.class_name).__init__).parameters
     return [name for name in parts if name.startswith(kind)]
 
@@ -194,7 +194,7 @@ def _schedule(row: PipelineRow, pipe: Any) -> None:
 
 
 def _set_levels(scheduler: Any, sigmas: list[float]) -> None:
-    """Makes every run use the noise levels, whatever the pipeline requests."""
+    """Makes every run use the noise levels, no matter what the pipeline requests."""
     known = scheduler.set_timesteps
     if "sigmas" not in inspect.signature(known).parameters:
         raise WeightsError(f"sigmas: {type(scheduler).__name__} takes none", retryable=False)

@@ -1,4 +1,4 @@
-"""LoRAs: a row's become a part of its weights, and a request's are removed after it."""
+"""LoRAs: a row's LoRAs become part of its weights; a request's LoRAs are removed afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Folder = Callable[[str], Path]
 
 
 def fuse(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, part: str = "transformer") -> None:
-    """Merges the row's LoRAs into the weights of their part, so that they cost neither time nor
+    """Merges the row's LoRAs into their part's weights, so that they take neither time nor
     memory."""
     if not row.loras:
         return
@@ -26,7 +26,7 @@ def fuse(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, part: st
 
 
 class Choices:
-    """The LoRAs that requests of a row may choose. One thread uses it."""
+    """The LoRAs that a row's requests may choose. One thread uses it."""
 
     def __init__(self, row: PipelineRow, pipe: Any, folder: Folder) -> None:
         self._row = row

@@ -1,4 +1,4 @@
-"""Metrics, in the text format of Prometheus."""
+"""Metrics in Prometheus text format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 # Seconds from acceptance to the end. A job has ten minutes.
 _RUN_SECONDS = (1, 2, 5, 10, 20, 40, 60, 120, 180, 240, 300, 420, 600)
 
-# A camera sends a picture every 0.03 to 0.07 s.
+# A camera sends a frame every 0.03 to 0.07 s.
 _PICTURE_SECONDS = (0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.2, 0.5, 1, 5)
 
 
@@ -50,7 +50,7 @@ class Metrics:
         )
 
     def live_picture(self, model: str, outcome: str, seconds: float) -> None:
-        """Counts a picture of a live session. The model is in the map."""
+        """Counts a live session's frame. The model is in the map."""
         self._live.labels(model, outcome).inc()
         if outcome == "edited":
             self._live_seconds.labels(model).observe(seconds)

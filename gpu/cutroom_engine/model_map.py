@@ -47,23 +47,22 @@ class WindowRow(_Row):
 
 
 class SchedulerRow(_Row):
-    """A scheduler of diffusers: its class, and its differences from the weights' own configuration."""
+    """A diffusers scheduler: its class, and its differences from the weights' own configuration."""
 
     class_name: str = Field(alias="class")
     options: dict[str, Any] = {}
 
 
 class PosesRow(_Row):
-    """Models of transformers that find the person in a picture: an object detector such
-    as RT-DETR, and a ViTPose. Each is a folder, or s3://bucket/prefix of one."""
+    """Models from transformers that find the person in a picture: an object detector such as
+    RT-DETR, and a ViTPose. Each is a folder, or s3://bucket/prefix of one."""
 
     detector: str
     estimator: str
 
 
 class LoraRow(_Row):
-    """A LoRA: a file of safetensors in a folder or below a prefix of S3, and how strongly it
-    acts."""
+    """A LoRA: a safetensors file in a folder or below an S3 prefix, and its strength."""
 
     file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
     weight: float = Field(default=1.0, gt=-4, lt=4)
@@ -83,9 +82,9 @@ GgufFile = Annotated[str, Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.gguf$")]
 
 
 class ControlRow(_Row):
-    """The picture derived from each frame of the clip, which the result follows: its lines, its
-    luminance, its depth or its person's pose. A model of transformers estimates the depth, from a
-    folder or s3://bucket/prefix."""
+    """The picture derived from each frame of the clip, which the result follows: the frame's lines,
+    luminance, depth or person's pose. A model from transformers, in a folder or s3://bucket/prefix,
+    estimates the depth."""
 
     kind: Literal["line", "gray", "depth", "pose"]
     model: str | None = None
@@ -118,12 +117,12 @@ class MaskRow(_Row):
 
 
 class TextRow(_Row):
-    """The text encoders and tokenizers of a folder, which pipelines share."""
+    """A folder's text encoders and tokenizers, which pipelines share."""
 
     # With the folders text_encoder and tokenizer, and of FLUX.1 text_encoder_2 and tokenizer_2,
     # as in the layout of diffusers.
     weights: str
-    # Whether they are on the device only while they encode.
+    # Whether the encoders are on the device only while they encode.
     leaves: bool = False
 
 
@@ -147,7 +146,7 @@ class ServerRow(_Row):
 
 
 class PipelineRow(_Row):
-    """A pipeline of diffusers with its weights, and how it is run."""
+    """A diffusers pipeline with its weights, and how it is run."""
 
     class_name: str = Field(alias="class")
     # A folder in the layout of diffusers, or s3://bucket/prefix of one.
@@ -172,13 +171,12 @@ class PipelineRow(_Row):
     # The same by torchao, with a scale for each row of a matrix: fp8 also multiplies in FP8,
     # fp8-weights does not.
     quantize: Literal["fp8", "fp8-weights"] | None = None
-    # The kernel of attention; if absent, or if it does not work on the device, PyTorch's
-    # choice.
+    # The attention kernel; if absent, or if it does not work on the device, PyTorch's choice.
     attention: Attention | None = None
-    # The largest change of the first block from step to step, as a share, at which the other blocks
-    # are skipped.
+    # The largest change of the first block from step to step, as a fraction, at which the other
+    # blocks are skipped.
     cache: float | None = Field(default=None, gt=0, lt=1)
-    # Whether the transformer's blocks are compiled, with the first run.
+    # Whether the transformer's blocks are compiled in the first run.
     compile: bool = False
     precision: Precision = "bf16"
     # The precision of individual parts of the pipeline, for example {vae: fp32}.
@@ -189,7 +187,7 @@ class PipelineRow(_Row):
     # models that are distilled for few steps.
     shift: float | None = Field(default=None, gt=0, le=100)
     guidance: float | None = Field(default=None, ge=0, le=100)
-    # The noise levels of the steps, one for each, for models that are distilled for these.
+    # The noise levels, one for each step, for models that are distilled for these levels.
     sigmas: list[Annotated[float, Field(gt=0, le=1)]] = []
     # The negative prompt; no effect if guidance is off.
     negative: str | None = None
@@ -204,7 +202,7 @@ class PipelineRow(_Row):
     # Sides are multiples of this, and pictures have at most this many pixels.
     multiple: int = Field(default=16, ge=1)
     pixels: int | None = Field(default=None, ge=1)
-    # The frame rate at which it works. If absent, it is the rate of the result.
+    # The frame rate at which the model works. If absent, the result's rate.
     fps: int | None = Field(default=None, ge=1, le=120)
     # How the result gets a higher rate: by frames interpolated along their motion, or by repeated
     # frames.
@@ -336,8 +334,8 @@ LiveClass = Literal[
 
 
 class ImageAdapterRow(_Row):
-    """An IP-Adapter, which gives a model of live video a reference image: a file of safetensors,
-    and the folder of its CLIPVisionModelWithProjection."""
+    """An IP-Adapter, which gives a live model a reference image: a safetensors file, and the folder
+    with its CLIPVisionModelWithProjection."""
 
     file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
     encoder: str
@@ -356,29 +354,28 @@ class ImageAdapterRow(_Row):
 
 
 class LivePipelineRow(_Row):
-    """A pipeline of diffusers that edits live pictures in a few steps, from image to image."""
+    """A diffusers pipeline that edits live frames in a few steps, from image to image."""
 
     class_name: LiveClass = Field(alias="class")
     # A folder in the layout of diffusers, or s3://bucket/prefix of one.
     weights: str = Field(min_length=1)
-    # The same of an AutoencoderTiny, which takes the place of the weights' own VAE: most of
-    # the time of a picture in one step is the VAE's.
+    # The same for an AutoencoderTiny, which replaces the weights' own VAE: with one step, most of a
+    # frame's time is spent in the VAE.
     vae: str | None = None
     precision: Precision = "fp16"
     scheduler: SchedulerRow | None = None
     loras: list[LoraRow] = []
     image: ImageAdapterRow | None = None
-    # Steps that the noise levels are made for, and the share of them that is computed: the more
-    # of the noise is added, the less of the picture is kept. Latent consistency models
-    # compute all steps.
+    # The number of steps for the noise levels, and the fraction of steps that is computed: the more
+    # noise is added, the less of the picture is kept. Latent consistency models compute all steps.
     steps: int = Field(ge=1, le=50)
     strength: float = Field(default=0.5, gt=0, le=1)
-    # The strength of guidance. Only latent consistency models know it without a second pass.
+    # The strength of guidance. Only latent consistency models support it without a second pass.
     guidance: float | None = Field(default=None, ge=0, le=30)
     # Sides are multiples of this, and pictures have at most this many pixels.
     multiple: int = Field(default=8, ge=8, le=64, multiple_of=8)
     pixels: int = Field(default=512 * 512, ge=64 * 64, le=1920 * 1088)
-    # The device memory that it needs, including pictures, which other pipelines do not get.
+    # The device memory that it needs, including pictures. Other pipelines do not get this memory.
     memory: Bytes = 0
 
     @model_validator(mode="after")
@@ -399,9 +396,9 @@ class LivePipelineRow(_Row):
 
 
 class LiveMap(_Row):
-    """Models that edit live pictures. They are loaded when the server starts, and stay."""
+    """Models that edit live frames. They are loaded when the server starts, and stay in memory."""
 
-    # The number of concurrent sessions. Their pictures take turns.
+    # The number of concurrent sessions. Their frames take turns.
     sessions: int = Field(default=1, ge=1, le=64)
     pipelines: dict[str, LivePipelineRow] = {}
     # The pipeline of each model.
@@ -429,7 +426,7 @@ class ModelRow(_Row):
 
 
 class CardRow(_Row):
-    """The device of a map: the operations per second that transformers reach on it, in 10^12."""
+    """A map's device: the operations per second that transformers reach on it, in 10^12."""
 
     teraflops: float = Field(gt=0)
 

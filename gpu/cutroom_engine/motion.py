@@ -1,4 +1,4 @@
-"""A person's motion in a clip, drawn as the pictures that a pipeline takes."""
+"""A person's motion in a clip, drawn as pictures for a pipeline."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _HUES = len(_LIMBS) + 1
 # COCO's keypoints, then the neck, in the order of OpenPose, which determines their colours.
 _ORDER = (0, _NECK, 6, 8, 10, 5, 7, 9, 12, 14, 16, 11, 13, 15, 2, 1, 4, 3)
 
-# Limbs are darker than their keypoints, and so thick by the shorter side, as WanAnimate's
-# authors draw them.
+# Limbs are darker than their keypoints, and their thickness depends on the shorter side, as
+# WanAnimate's authors draw them.
 _DARKER, _THICK = 0.6, 200
 
 # The bones of a hand, from the wrist to the tips of thumb and fingers.
@@ -58,9 +58,9 @@ _CERTAIN = 0.3
 
 @dataclass(frozen=True)
 class Person:
-    """A person in a picture, in pixels: x, y and certainty (0 to 1) of COCO's 17
-    keypoints, and the surrounding box as left, top, right and bottom; and the same of the 21
-    keypoints of each hand, left and right, if an estimator knows them."""
+    """A person in a picture, in pixels: x, y and certainty (0 to 1) of COCO's 17 keypoints, and the
+    surrounding box as left, top, right and bottom; and the same for the 21 keypoints of each hand,
+    left and right, if an estimator knows them."""
 
     points: NDArray[np.float32]
     box: tuple[float, float, float, float]
@@ -68,7 +68,8 @@ class Person:
 
 
 def person(points: NDArray[np.float32], box: tuple[float, float, float, float]) -> Person:
-    """Returns the person of the keypoints of COCO, or of COCO-WholeBody, which has hands."""
+    """Returns the person with these keypoints from COCO, or from COCO-WholeBody, which has
+    hands."""
     hands = [points[start : start + _OF_HAND] for start in _HANDS if len(points) >= start + _OF_HAND]
     return Person(points[:_NECK], box, tuple(hands))
 

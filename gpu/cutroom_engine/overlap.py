@@ -20,8 +20,8 @@ _LOOK = 0.1
 class ReadAhead(Generic[_Item]):
     """Takes items from an iterator in a thread, at most a fixed number ahead of the reader.
 
-    An error of the iterator is raised after the items before it. It is a context manager:
-    leaving it ends the thread, which closes the iterator."""
+    An error from the iterator is raised after the items before it. It is a context manager: leaving
+    it ends the thread, which closes the iterator."""
 
     def __init__(self, items: Iterator[_Item], ahead: int) -> None:
         self._items = items
@@ -62,7 +62,7 @@ class ReadAhead(Generic[_Item]):
 class WriteBehind(Generic[_Item]):
     """Passes items to a function in a thread, at most a fixed number behind the writer.
 
-    An error of the function is raised by a later put, or at the end. It is a context manager:
+    An error from the function is raised by a later put, or at the end. It is a context manager:
     leaving it without an error waits until everything is written; leaving it with an error drops
     the rest."""
 

@@ -20,8 +20,8 @@ class Pipeline(Protocol):
         check: Callable[[], None],
         previews: Previews | None = None,
     ) -> list[Frame]:
-        """Makes the shot's frames. on_step is called after each denoising step with the share that
-        is done; check is called whenever the model is about to compute, inside steps and between
+        """Makes the shot's frames. on_step is called after each denoising step with the completed
+        fraction; check is called whenever the model is about to compute, inside steps and between
         them. An error that one of them raises ends the call. Wanted previews are offered after
         steps, if the model can draw them. They do not change the frames.
 

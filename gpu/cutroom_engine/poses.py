@@ -1,4 +1,4 @@
-"""Finds the person in each picture, with models of transformers."""
+"""Finds the person in each picture, with models from transformers."""
 
 from __future__ import annotations
 

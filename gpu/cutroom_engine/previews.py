@@ -15,10 +15,10 @@ from .overlap import WriteBehind
 
 _logger = logging.getLogger(__name__)
 
-# The longer side of a preview in pixels, and its quality: it is a few kilobytes large.
+# The longer side of a preview in pixels, and its JPEG quality: a preview has a few kilobytes.
 _SIDE, _QUALITY = 320, 75
 
-# Draws a preview, of any size and of about the aspect of the result.
+# Draws a preview of any size, with about the result's aspect ratio.
 Draw = Callable[[], Frame]
 
 
@@ -49,7 +49,8 @@ class Previews:
         self._behind.__exit__(kind, error, trace)
 
     def offer(self, begin: Callable[[], Draw]) -> None:
-        """Makes a preview if one is due. begin is called immediately, its result in the thread."""
+        """Makes a preview if one is due. begin is called immediately, and its result in the
+        thread."""
         now = time.monotonic()
         if self._busy or self._over or now < self._due_at:
             return

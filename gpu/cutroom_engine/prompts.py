@@ -1,5 +1,5 @@
-"""Prompts as their text encoders see them: each is encoded once, and the encoders may leave
-the device while the rest works."""
+"""Encoded prompts: each is encoded once, and the encoders may leave the device while the rest
+works."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Prompts:
     """Lets a pipeline encode its prompts with text encoders that are not its own."""
 
     def __init__(self, pipe: Any, encoders: Mapping[str, Any], device: str, leaves: bool) -> None:
-        """encoders are the parts of the pipeline that it lacks, by their names. With leaves they
-        come to the device only to encode."""
+        """encoders are the parts that the pipeline lacks, by name. With leaves, they come to the
+        device only to encode."""
         self.encoders = dict(encoders)
         self._pipe = pipe
         self._device = device if leaves else None

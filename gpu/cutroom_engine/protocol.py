@@ -12,8 +12,8 @@ Code = Literal["invalid_input", "engine_error"]
 
 
 class Input(BaseModel):
-    """An input file and its properties. Times are in seconds, sizes in pixels as displayed, after a
-    rotation that the file asks for."""
+    """An input file and its properties. Times are in seconds. Sizes are in pixels as displayed,
+    after the file's rotation."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -23,12 +23,13 @@ class Input(BaseModel):
     height: int = 0
     duration: float = Field(default=0, ge=0)
     audio: bool = False
-    # The tracks to read, counted among the pictures that are not covers and among the sounds.
+    # The tracks to read, counted among the video tracks that are not covers and among the audio
+    # tracks.
     picture_track: int = Field(default=0, ge=0)
     sound_track: int = Field(default=0, ge=0)
-    # FFmpeg's name of a decoder, if its default ignores alpha.
+    # FFmpeg's name for a decoder, if its default decoder ignores alpha.
     decoder: str = ""
-    # Pictures may be interlaced.
+    # Frames may be interlaced.
     interlaced: bool = False
 
 
@@ -66,7 +67,7 @@ class RunRequest(BaseModel):
 
     @property
     def frame_count(self) -> int:
-        """The number of pictures in the result: as long as the input, and at least one."""
+        """The number of frames in the result: as long as the input, and at least one."""
         return max(1, math.floor(self.duration * self.fps + 0.5))
 
     @property
@@ -93,7 +94,7 @@ class EstimatedEdit(BaseModel):
     lengths: list[Annotated[float, Field(ge=0, le=3600)]] = Field(max_length=64)
 
     def request(self, length: float) -> RunRequest:
-        """Returns an edit of the length with files that do not exist."""
+        """Returns an edit with the given length and files that do not exist."""
         data = None if self.kind == "text-to-video" else Input(path="", mime="")
         reference = Input(path="", mime="") if self.reference else None
         return RunRequest.model_construct(
@@ -130,7 +131,7 @@ class RunError(Exception):
 
 
 def invalid_input(message: str) -> RunError:
-    """Returns the error of an input that cannot be edited, now or later."""
+    """Returns the error for an input that can never be edited."""
     return RunError("invalid_input", message)
 
 

@@ -12,8 +12,8 @@ from .weights import WeightsError
 
 
 def transformer(file: Path, pipeline: Path, precision: torch.dtype) -> torch.nn.Module:
-    """Returns the transformer of a pipeline's folder, with the weights of the file. Each layer's
-    are brought to the precision when it computes."""
+    """Returns the transformer in a pipeline's folder, with the file's weights. Each layer's weights
+    are brought to the precision when the layer computes."""
     if not file.is_file():
         raise WeightsError(f"{file}: no such file", retryable=False)
     kind = getattr(diffusers, json.loads((pipeline / "model_index.json").read_text())["transformer"][1])

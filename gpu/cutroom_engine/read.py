@@ -1,8 +1,7 @@
 """Decodes inputs as a stream.
 
-They are untrusted: the demuxer is forced to the type that the worker found in the
-content, and reads the bytes of the one file, so that nothing in them can name
-another."""
+They are untrusted: the demuxer is forced to the type that the worker detected, and reads only one
+file's bytes, so that the file cannot name another file."""
 
 from __future__ import annotations
 
@@ -74,8 +73,8 @@ def video_frames(source: Input, width: int, height: int, fps: float, count: int)
     """Yields count frames of the video at the rate and the size, upright, opaque and in
     sRGB.
 
-    The first picture lasts from the start, and the last one to the end. It decodes no
-    further than it must."""
+    The first frame lasts from the start, and the last one to the end. It decodes no further than it
+    must."""
     with opened(source) as container:
         stream = _picture_track(container, source.picture_track)
         begin = (container.start_time or 0) / 1_000_000
@@ -100,7 +99,7 @@ def video_frames(source: Input, width: int, height: int, fps: float, count: int)
 
 
 def image(source: Input) -> Image.Image:
-    """Returns the picture of an image file, or the first of an animation, upright and opaque."""
+    """Returns an image file's picture, or an animation's first frame, upright and opaque."""
     form = _IMAGES.get(source.mime)
     if form is None:
         raise invalid_input("The file is not an image.")
@@ -187,7 +186,8 @@ def _ticks(frames: Iterator[av.VideoFrame], begin: float, fps: float) -> Iterato
 
 
 def _boxed(frame: av.VideoFrame, width: int, height: int, shape: float) -> Frame:
-    """Fits a frame into the box of the first one, whose stored pictures have the shape, on black."""
+    """Fits a frame, on black, into the first frame's box. shape is the first frame's stored
+    shape."""
     share = frame.width / frame.height / shape
     if abs(share - 1) < 0.01:
         return _convert(frame, width, height)
@@ -230,13 +230,13 @@ def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
     return np.ascontiguousarray(np.rot90(picture, turned)) if turned else picture
 
 
-# Errors of the machine's resources: the input is not to blame.
+# Errors about the machine's resources: the input is not to blame.
 _TROUBLE = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 _TROUBLE |= {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESTALE}
 
 
 def _explain(error: Exception | None) -> Exception:
-    """Returns the error for a decoder's error, which blames the input or the machine."""
+    """Converts a decoder's error to an error that blames the input or the machine."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _TROUBLE):
         return error
     return invalid_input("The video cannot be decoded.")

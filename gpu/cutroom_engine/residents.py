@@ -56,7 +56,7 @@ class Residents:
         return list(self._resident)
 
     def get(self, name: str) -> Pipeline:
-        """Returns the pipeline. Loads it first if it is not in memory."""
+        """Returns the pipeline, and loads it first if it is not in memory."""
         if name in self._resident:
             self._resident.move_to_end(name)
             return self._resident[name]
@@ -73,7 +73,7 @@ class Residents:
 
     @contextmanager
     def measured(self, name: str) -> Iterator[None]:
-        """Measures the memory of a run of the pipeline."""
+        """Measures the memory that a run of the pipeline uses."""
         if self._meter is None:
             yield
             return
@@ -102,8 +102,8 @@ class Residents:
         return found
 
     def evict_all(self) -> None:
-        """Releases all memory, also of a pipeline that failed to load. The
-        garbage collector must run, because the pipeline's parts refer to each other."""
+        """Releases all memory, even of a pipeline that failed to load. The garbage collector must
+        run, because the pipeline's parts refer to each other."""
         gc.collect()
         for name in self.names():
             self._evict(name)

@@ -34,7 +34,7 @@ STUCK_AFTER = 180.0
 # loaded. Signs are the calls of its models. The longest call is much shorter.
 HUNG_AFTER = 300.0
 
-# The time that the shutdown waits for the run's next step, in seconds.
+# How long the shutdown waits for the run's next step, in seconds.
 _LAST_STEP = 3.0
 
 # The interval of checks for runs that wait for weights, in seconds.
@@ -135,11 +135,11 @@ class Run:
 
 
 class Runner:
-    """Does runs one at a time in a separate thread.
+    """Performs runs one at a time in a separate thread.
 
     Images and videos take turns if both wait, because the sender of an image waits for it: at most
-    the current video goes first. Within a kind, the first that arrived is next. A run whose weights
-    are not on the disk yet does not hold up the others."""
+    the current video goes first. Within a kind, runs start in order of arrival. A run whose weights
+    are not on the disk yet does not delay others."""
 
     def __init__(
         self,
@@ -158,8 +158,7 @@ class Runner:
         self._waiting = waiting
         self._weights = weights
         self._estimates = Estimates(models.pipelines, models.card)
-        # Held while runs are added or removed or the server starts to stop, and notified of all
-        # three.
+        # Held while runs are added or removed or the server starts to stop; notified of all three.
         self._changed = threading.Condition()
         # The accepted runs that have not ended, in order of arrival.
         self._runs: list[Run] = []
@@ -175,8 +174,8 @@ class Runner:
         self._thread.start()
 
     def drain(self) -> None:
-        """Accepts no more runs, and ends the current ones at once: their callers learn that
-        another server may do them, and need not wait for the next step."""
+        """Accepts no more runs and ends the current ones at once: their callers learn that another
+        server may perform them, and do not wait for the next step."""
         with self._changed:
             self._draining = True
             runs = list(self._runs)
@@ -203,11 +202,11 @@ class Runner:
 
     @property
     def lost(self) -> bool:
-        """Reports whether only another process can do runs."""
+        """Reports whether only another process can perform runs."""
         return self._broken or self.stuck
 
     def health(self) -> str:
-        """Returns "ok" or the reason why no run is possible."""
+        """Returns "ok" or why no run is possible."""
         if self._broken:
             return "device lost"
         if self._draining:
@@ -253,7 +252,7 @@ class Runner:
                 raise _BROKEN
             if self._draining:
                 raise _ENDING
-            # One of them is running, not waiting.
+            # One of these runs is running, not waiting.
             if len(self._runs) > self._waiting:
                 raise _BUSY
             self._runs.append(run)
@@ -288,7 +287,7 @@ class Runner:
                 run.end(line)
 
     def _outcome(self, run: Run, stages: Stages) -> tuple[dict[str, Any], str]:
-        """Does a run. Returns the line with its outcome, and the outcome as a word."""
+        """Performs a run. Returns the line with its outcome, and the outcome as a word."""
         log = run.log
         try:
             self._attempt(run, stages)
@@ -330,7 +329,7 @@ class Runner:
             return
         except MemoryError:
             _logger.warning("out of memory; trying again without other pipelines", extra=run.log)
-        # Outside the handler, whose traceback would keep tensors alive.
+        # Do this outside the handler, whose traceback would keep tensors alive.
         self._residents.evict_all()
         self._edit(run, name, stages)
 

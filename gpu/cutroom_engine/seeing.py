@@ -1,4 +1,4 @@
-"""Models of transformers that estimate depth and segment parts."""
+"""Models from transformers that estimate depth and segment parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPTIONS: dict[str, Any] = {"local_files_only": True}
 
 
 class Depth:
-    """A model of depth, such as Depth Anything V2 or MiDaS (DPT)."""
+    """A depth model, such as Depth Anything V2 or MiDaS (DPT)."""
 
     def __init__(self, folder: Path, device: str) -> None:
         self._device = device
@@ -33,8 +33,8 @@ class Depth:
             )
 
     def pictures(self, frames: list[Frame], check: Callable[[], None]) -> list[Frame]:
-        """Returns a picture of the depth for each frame, near things light. check is called
-        every few frames."""
+        """Returns a depth picture for each frame, with near things light. check is called every few
+        frames."""
         seen: list[Frame] = []
         for batch, sizes in _batches(frames, check):
             inputs = self._process(images=batch, return_tensors="pt").to(self._device)
@@ -46,7 +46,7 @@ class Depth:
 
 
 class Parser:
-    """A model of semantic segmentation, such as a SegFormer of clothes."""
+    """A semantic segmentation model, such as a SegFormer for clothes."""
 
     def __init__(self, folder: Path, labels: Sequence[str], device: str) -> None:
         self._device = device

@@ -1,5 +1,5 @@
 """Rows whose model runs on a separate server, such as one with several cards: vLLM-Omni and SGLang
-serve diffusion models by the calls of OpenAI, POST /v1/videos and /v1/images/edits."""
+serve diffusion models with OpenAI's calls, POST /v1/videos and /v1/images/edits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ServedPipeline:
     """A pipeline on a server. It is a pipeline.Pipeline."""
 
     def __init__(self, row: PipelineRow, key: str = "", *, poll: float = _POLL) -> None:
-        """key is the API key of the server, or ""."""
+        """key is the server's API key, or ""."""
         assert row.server is not None
         self._row = row
         self._server: ServerRow = row.server

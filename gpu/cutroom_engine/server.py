@@ -23,9 +23,9 @@ from .metrics import Metrics
 from .protocol import EstimatesRequest, RunError, RunRequest
 from .runs import Run, Runner
 
-# The longest time between two lines of a run, in seconds. Loading, a VAE at work and a step of a
-# large model are quiet for longer; a run that hangs is found by the runner, and a process that
-# hangs by its silence.
+# The longest time between two lines of a run, in seconds. Loading, a working VAE and a large
+# model's step are quiet for longer. The runner finds a hung run, and silence reveals a hung
+# process.
 _HEARTBEAT = 10.0
 
 
@@ -33,8 +33,8 @@ class Server(uvicorn.Server):
     """Serves an application.
 
     On a stop signal the runs end at once, so that their callers can move them elsewhere. The server
-    stops if it can do no more runs, because its supervisor restarts it sooner than a health check
-    would."""
+    stops if no more runs are possible, because its supervisor restarts it sooner than a health
+    check would."""
 
     def __init__(self, config: uvicorn.Config, runner: Runner, live: Live | None = None) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Fast pictures of latents for previews, without a pass of the VAE."""
+"""Fast pictures from latents for previews, without running the VAE."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 # smallest and the largest leaf.
 _PICTURES, _LATENTS, _SPARSE, _SMALLEST, _LARGEST = 4, 32, 44, 4, 64
 
-# How far a leaf's colour is from grey: the standard deviation of each of its components.
+# How far a leaf's colour is from grey: the standard deviation of each component.
 _COLOUR = 45
 
 # Keeps the weights of channels that say little about colours small.
@@ -71,8 +71,8 @@ class Sketcher:
 
 
 def sketcher(row: PipelineRow, pipe: Any, device: str) -> Sketcher | None:
-    """Returns the drawer of a pipeline's previews, before the pipeline is placed on the device, or
-    None if previews are impossible."""
+    """Returns the sketcher for a pipeline's previews, before the pipeline is placed on the device,
+    or None if previews are impossible."""
     try:
         pipe.vae.to(device)
         return Sketcher(pipe)

@@ -1,4 +1,4 @@
-"""The sound of an input, with the length of the result's picture."""
+"""An input's sound, with the length of the result's picture."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _TOLERANCE = 0.05
 
 
 class Sound:
-    """Stereo samples of the input's chosen audio track, taken piece by piece. Gaps are
-    silent, so that sound and picture stay in step."""
+    """Stereo samples of the input's chosen audio track, taken piece by piece. Gaps are silent, so
+    that sound and picture stay in sync."""
 
     def __init__(self, source: Input) -> None:
         self._pieces = self._decoded(source)

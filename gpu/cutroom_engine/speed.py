@@ -27,12 +27,12 @@ _NATIVE = AttentionBackendName.NATIVE
 
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
-# The largest difference of a kernel from PyTorch's own, as a share of the largest value: more than
-# 8-bit rounding, and far less than a wrong kernel's error.
+# The largest difference between a kernel and PyTorch's own, as a fraction of the largest value:
+# more than 8-bit rounding, and far less than a wrong kernel's error.
 _TOLERANCE = 0.1
 
-# The size at which a kernel is tried. Its length is not a multiple of 128, at which kernels of
-# cuDNN before 9.15 were wrong.
+# The size with which a kernel is tested. The length is not a multiple of 128, because kernels in
+# cuDNN before 9.15 were wrong for such lengths.
 _TOKENS, _HEADS = 300, 2
 
 # cuBLAS multiplies matrices in FP8 whose sides are multiples of this.
@@ -40,8 +40,8 @@ _FP8_SIDE = 16
 
 
 def set_attention(row: PipelineRow, transformer: Any, device: str) -> None:
-    """Has the transformer use the row's kernel of attention if it works on the device, and
-    PyTorch's choice otherwise, which is cuDNN's kernel on Hopper."""
+    """Makes the transformer use the row's attention kernel if it works on the device, and otherwise
+    PyTorch's choice, which is cuDNN's kernel on Hopper."""
     name = row.attention
     if name is not None and (reason := _unusable(name, row, transformer, device)) is not None:
         _logger.warning(
@@ -50,13 +50,13 @@ def set_attention(row: PipelineRow, transformer: Any, device: str) -> None:
         )
         return
     if name is not None:
-        # diffusers also remembers it for the whole process, for models that name no kernel.
+        # diffusers also remembers the kernel for the whole process, for models that name no kernel.
         with attention_backend(_NATIVE):
             transformer.set_attention_backend(_BACKENDS[name].value)
 
 
 def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str | None:
-    """Returns the reason why the kernel cannot be used in one line, or None."""
+    """Returns, in one line, why the kernel cannot be used, or None."""
     size = (1, _TOKENS, _HEADS, transformer.config.attention_head_dim)
     precision = PRECISIONS[row.parts.get("transformer", row.precision)]
     drawn = torch.Generator().manual_seed(0)

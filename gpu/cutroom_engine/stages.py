@@ -1,4 +1,4 @@
-"""The times of the stages of a run."""
+"""The times of a run's stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways to call each class of pipeline.
+"""How to call each class of pipeline.
 
 This module knows the arguments of the classes, but not their libraries."""
 
@@ -28,7 +28,7 @@ class Shot:
     length: int
     # The frames to edit, length of them; empty for text-to-video.
     frames: list[Frame] = field(default_factory=list)
-    # Pictures that show the wanted appearance.
+    # Pictures that show the desired appearance.
     references: list[Image.Image] = field(default_factory=list)
     # The first frames of the result, made by the previous window.
     before: list[Frame] = field(default_factory=list)
@@ -46,28 +46,28 @@ class Shot:
 
 @dataclass(frozen=True)
 class Style:
-    """The way to call a class."""
+    """How to call a class."""
 
     takes: Literal["video", "text", "image"]
     arguments: Callable[[Shot], dict[str, Any]]
-    # Whether it accepts reference images, and whether it needs one.
+    # Whether the class accepts reference images, and whether it needs one.
     references: bool = False
     needs_reference: bool = False
-    # Whether it uses the person's face and poses.
+    # Whether the class uses the person's face and poses.
     people: bool = False
     # Whether controls and masks define the kept parts of the clip.
     conditioned: bool = False
     # Whether the model runs on another server.
     served: bool = False
-    # How it receives the previous window's frames: by its arguments, by the latents of each step,
-    # or as the previous segment; None if it cannot.
+    # How the class receives the previous window's frames: in its arguments, in the latents of each
+    # step, or as the previous segment; None if it cannot.
     continues: Literal["arguments", "latents", "segment"] | None = None
-    # Whether steps can be cached by the change of the first block: always, or only when guidance is
-    # off, because the pipeline does not distinguish two passes. None means never. VACE and Animate
-    # add to the output between two blocks, which would be added again. diffusers does not support
-    # the last block of the others.
+    # Whether steps can be cached based on the change of the first block: always, or only if
+    # guidance is off, because the pipeline does not distinguish two passes. None means never. VACE
+    # and Animate add to the output between two blocks, which would be added again. diffusers does
+    # not support the last block of the others.
     caches: Literal["always", "unguided"] | None = None
-    # The argument names of the strength of guidance, and of the negative prompt.
+    # The argument names for the strength of guidance and for the negative prompt.
     guidance: str = "guidance_scale"
     negative: str | None = "negative_prompt"
 
@@ -113,8 +113,8 @@ def _vace(shot: Shot) -> dict[str, Any]:
 
 
 def segment_before(shot: Shot) -> int:
-    """Returns how many frames of a segment before WanAnimatePipeline is conditioned on: it
-    knows one and five. With five it takes a shot of up to ten frames for two segments."""
+    """Returns how many of the previous segment's frames condition WanAnimatePipeline: it supports
+    one and five. With five, it treats a shot of up to ten frames as two segments."""
     return 5 if len(shot.before) >= 5 and shot.length > 10 else 1
 
 

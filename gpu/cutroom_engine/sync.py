@@ -1,8 +1,8 @@
-"""Copies a prefix of S3 to a folder, so that the folder is complete or absent.
+"""Copies an S3 prefix to a folder, so that the folder is complete or absent.
 
 Files are fetched in parts, several at once. If the copying ends early, the parts that have arrived
-are kept and the next copy continues. Each part is requested by the ETag of the listing, so that a
-file cannot mix two versions."""
+are kept and the next copy continues. Each part is requested with the listing's ETag, so that a file
+cannot mix two versions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PARALLEL = 12
 # The number of attempts for a part if connections break.
 _ATTEMPTS = 4
 
-# The interval at which a server checks another server's copy, in seconds.
+# How often a server checks another server's copy, in seconds.
 _LOOK = 0.5
 
 # This file exists only in a complete folder, and names its source.
@@ -42,7 +42,7 @@ _MANIFEST = ".manifest.json"
 
 
 class WeightsError(Exception):
-    """The reason why weights are not available."""
+    """Why weights are not available."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         super().__init__(message)
@@ -188,7 +188,7 @@ class _Target:
         try:
             etag, *starts = self._mark.read_text().split("\n")
             if etag == file.etag and self._path.stat().st_size == file.size:
-                # A number without its line end may be truncated.
+                # A number without a line end may be truncated.
                 self._came = {int(start) for start in starts[:-1]}
         except (OSError, ValueError):
             pass

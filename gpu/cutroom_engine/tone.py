@@ -27,7 +27,8 @@ def is_hdr(transfer: int) -> bool:
 
 
 def tone_map(picture: NDArray[np.uint16], transfer: int, *, wide: bool) -> Frame:
-    """Returns the SDR picture for one with 16 bits a channel; wide means BT.2020 primaries."""
+    """Returns the SDR picture for a picture with 16 bits per channel; wide means BT.2020
+    primaries."""
     light = _linear(picture.astype(np.float32) / 65535.0, transfer)
     if wide:
         light = light @ _TO_BT709.T

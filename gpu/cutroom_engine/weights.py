@@ -40,7 +40,7 @@ class Weights:
     def __init__(self, cache: Path, bucket: Callable[[], Bucket] | None = None) -> None:
         self._cache = cache
         self._bucket = bucket or _bucket
-        # Held for all fields below, and notified of a wanted copy.
+        # Held for all fields below, and notified when a copy is wanted.
         self._asked = threading.Condition()
         self._copies: dict[str, _Copy] = {}
         self._current: _Copy | None = None
@@ -136,7 +136,7 @@ def _bucket() -> Any:
     import boto3  # needed only for weights in S3
     from botocore.config import Config
 
-    # The pool has a connection for each parallel part. The server does not end before a read that
-    # hangs.
+    # The pool has a connection for each parallel part. The server does not stop before a hanging
+    # read ends.
     config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=20)
     return boto3.client("s3", config=config)

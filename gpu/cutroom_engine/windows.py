@@ -28,11 +28,11 @@ class Window:
 
     def valid(self, length: int) -> int:
         """Returns the shortest valid length of at least two steps that holds length frames: models
-        with pictures in addition to the clip need that much."""
+        with pictures in addition to the clip need two steps."""
         return max(math.ceil((length - 1) / self.step) * self.step, self.step) + 1
 
     def plan(self, total: int) -> list[tuple[int, int]]:
-        """Returns start and length of each window over total frames. All but the last have one
+        """Returns each window's start and length over total frames. All but the last have the same
         length, as short as their number allows."""
         if total <= self.frames:
             return [(0, total)]

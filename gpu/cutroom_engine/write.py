@@ -86,8 +86,7 @@ class VideoWriter:
         self._write_sound(self._written * RATE // self._fps, last=False)
 
     def _write_sound(self, until: int, *, last: bool) -> None:
-        """Adds sound up to the sample with the number, in whole frames unless these are the
-        last."""
+        """Adds sound up to the sample with the given number, in whole frames except at the end."""
         if self._sound is None:
             return
         while (left := until - self._sound_written) >= _SOUND_FRAME or (last and left > 0):

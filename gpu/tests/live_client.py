@@ -16,7 +16,7 @@ class LiveClient:
     """One session. Its answer is read by next."""
 
     def __init__(self, port: int, model: str = "gen-2.5", first: bytes | None = None) -> None:
-        """first is sent in the place of the first message."""
+        """first is sent in place of the first message."""
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE)
         self._answer = self._socket.makefile("rb")
         head = f"POST {wire.PATH} HTTP/1.1\r\nHost: engine\r\nTransfer-Encoding: chunked\r\n\r\n"

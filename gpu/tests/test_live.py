@@ -86,7 +86,7 @@ class Place:
         return answer
 
     def becomes(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Waits until the catalogue fulfils a condition."""
+        """Waits until the catalogue meets a condition."""
         pause = threading.Event()
         end = time.monotonic() + PATIENCE
         while not is_so(told := self.catalogue()):

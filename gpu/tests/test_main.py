@@ -20,7 +20,7 @@ def test_memory_is_taken_in_segments_that_grow(
     seen: list[str | None] = []
 
     class Stand(ModuleType):
-        """Stands in the place of the module that computes."""
+        """Replaces the module that computes."""
 
         class DeviceUnusable(Exception):
             """See diffusion.DeviceUnusable."""

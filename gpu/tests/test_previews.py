@@ -131,7 +131,7 @@ def test_run_sends_previews_on_request(
             *lines, last = place.run(request)
             assert "result" in last
             shown = [line for line in lines if "preview" in line]
-            # A run may end before its first preview is drawn, which then is not.
+            # A run may end before its first preview is drawn. The preview is then omitted.
             if shown or not every:
                 break
         assert bool(shown) == bool(every)

@@ -1,4 +1,4 @@
-"""Runs, by models that only change colours."""
+"""Runs with models that only change colours."""
 
 from __future__ import annotations
 
@@ -531,7 +531,7 @@ def test_a_run_waits_for_its_weights_and_keeps_no_other_waiting(
 
 
 def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
-    """However many runs wait, each waits for at most one run of each kind."""
+    """No matter how many runs wait, each waits for at most one run of each kind."""
     begun, go_on = queue.Queue[str](), queue.Queue[None]()
 
     class Turn(Inverter):

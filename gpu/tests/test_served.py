@@ -1,4 +1,4 @@
-"""Rows on servers of others, against a server that checks the bytes of every call."""
+"""Rows on other servers, tested with a server that checks the bytes of every call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RED, BLUE = (200, 20, 20), (20, 20, 200)
 
 @dataclass
 class Call:
-    """A call that the server took."""
+    """A call that the server received."""
 
     method: str
     path: str
@@ -56,7 +56,7 @@ class Call:
 
 @dataclass
 class Mock:
-    """Answers as the servers do: a video is complete when it is asked for the third time."""
+    """Responds like the servers: a video is complete at the third poll."""
 
     calls: list[Call] = field(default_factory=list)
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Mock:
 
 @pytest.fixture
 def mock(tmp_path: Path) -> Iterator[Mock]:
-    """A server that listens."""
+    """A listening server."""
     state = Mock(video=clip(tmp_path / "made.mp4", BLUE, 9))
 
     class Handler(BaseHTTPRequestHandler):

@@ -131,8 +131,8 @@ def test_disconnecting_caller_cancels_run(serve: Serve, clip: Clip, ask: Ask) ->
         lines = answer.iter_lines()
         next(lines)
         stepped.get(timeout=120)
-    # The next run begins only when that one has ended. It uses another pipeline, so that
-    # the model that never ends is evicted.
+    # The next run begins only when the first has ended. It uses another pipeline, so that the model
+    # that never ends is evicted.
     request = ask(model="gen-pro-t2v", kind="text-to-video")
     assert "result" in lines_of(client, request.model_dump())[-1]
 
@@ -174,7 +174,8 @@ def test_quiet_run_keeps_sending_lines(serve: Serve, clip: Clip, ask: Ask) -> No
 
 
 def test_line_is_sent_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whatever stage: the worker takes two minutes without one for a server that hangs."""
+    """This applies in every stage: after two minutes without a line, the worker treats the server
+    as hung."""
     waited: list[float | None] = []
     known = asyncio.wait_for
 

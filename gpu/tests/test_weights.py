@@ -1,4 +1,4 @@
-"""Weights in S3, by a client that answers as boto3's does."""
+"""Weights in S3, with a client that responds like boto3's."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def ignore_key(_: str) -> None:
 
 
 class Bucket:
-    """Objects in S3, and the ranges of them that were requested."""
+    """Objects in S3, and their requested ranges."""
 
     def __init__(self, objects: dict[str, bytes]) -> None:
         self.objects = dict(objects)
         self.asked: list[tuple[str, str]] = []
         self.reachable = True
         self.listed = False
-        # Called before each answer; it may raise.
+        # Called before each response; it may raise.
         self.before: Callable[[str], None] = lambda _: None
-        # Answers are cut to this many bytes.
+        # Responses are cut to this many bytes.
         self.cut: int | None = None
 
     def get_paginator(self, _: str) -> Bucket:
@@ -280,8 +280,8 @@ def folder_of(weights: Weights, *wanted: str) -> Path:
 
 
 def held(bucket: Bucket) -> tuple[threading.Event, threading.Event]:
-    """Holds the bucket's answers. The first event is set by a request, the second lets
-    the answers pass."""
+    """Holds the bucket's responses. A request sets the first event, and the second event releases
+    the responses."""
     begun, go_on = threading.Event(), threading.Event()
 
     def hold(_: str) -> None:

@@ -16,7 +16,7 @@ Bench = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hides a card that the machine may have."""
+    """Hides a GPU that the machine may have."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 

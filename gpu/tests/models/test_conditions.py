@@ -63,7 +63,7 @@ def test_every_condition_is_derived_from_the_clip(weights: Path, name: str) -> N
 
 
 def test_raw_clip_is_never_marked_for_repainting(weights: Path) -> None:
-    """Its authors say that VACE was never trained on raw clips."""
+    """VACE's authors say that it was never trained on raw clips."""
     raw = shot(VACE)
     for name in ("line", "gray", "depth", "box", "parts"):
         conditions = pipeline(weights, VACE, **keys(weights, name))._conditions

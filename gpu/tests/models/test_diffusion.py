@@ -162,7 +162,7 @@ def test_a_run_ends_between_steps(weights: Path) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_run_can_be_cancelled_at_any_point(weights: Path, name: str) -> None:
-    """Every call of a model is a place to end a run: encoders, steps, and decoders."""
+    """A run can be ended at every model call: encoders, steps, and decoders."""
     model = pipeline(weights, name)
     calls: list[None] = []
     made = model.run(shot(name), nothing, lambda: calls.append(None))

@@ -1,4 +1,4 @@
-"""Models that several threads make: the libraries cannot make two at a time."""
+"""Models that several threads create: the libraries cannot create two at the same time."""
 
 from __future__ import annotations
 

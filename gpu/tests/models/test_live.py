@@ -51,7 +51,8 @@ def test_every_class(folder: Path, class_name: str) -> None:
     empty, _ = model.encode("")
     made = model.edit(noise(), winter, None, 7, passes)
     assert (made.number, made.width, made.height, made.narrow) == (3, *SIZE, False)
-    # The same again, whatever came between, and another by another prompt, seed or picture.
+    # The result is the same again, no matter what came between. It changes with another prompt,
+    # seed or picture.
     others = [
         model.edit(noise(), empty, None, 7, passes),
         model.edit(noise(), winter, None, 8, passes),

@@ -137,7 +137,7 @@ def test_restarted_server_gives_the_same_result(client: httpx2.Client, start: St
     assert process.wait(120) in (0, -signal.SIGTERM)
 
 
-# The program, with a transformer that fails as on a card that computes no more.
+# The program, with a transformer that fails as if the card no longer computed.
 _LOSES_ITS_DEVICE = """
 import sys
 import diffusers, torch

@@ -95,8 +95,8 @@ class PlainVae(torch.nn.Module):
 
 
 def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
-    """Replaces the transformer by a perfectly trained one: it keeps the frames of the window
-    before, and invents the rest by an idea. The returned function sets the idea."""
+    """Replaces the transformer with a perfectly trained one: it keeps the previous window's frames
+    and invents the rest from an idea. The returned function sets the idea."""
     ideas = [0]
 
     def idea(like: torch.Tensor) -> torch.Tensor:

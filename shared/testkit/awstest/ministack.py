@@ -119,8 +119,8 @@ def start_others(self):
 
 threading.Thread.start = start_others
 
-# How often the server of an invocation checks whether it must stop, in seconds. An invocation is
-# answered only after that, which by default takes half a second.
+# How often an invocation's server checks whether it must stop, in seconds. Only then does the
+# invocation get its response, which by default takes half a second.
 socketserver.BaseServer.serve_forever.__defaults__ = (0.01,)
 
 IP_FREEBIND = 15
