@@ -14,7 +14,7 @@ type client struct {
 	*World
 	account *account
 	lane    job.Lane
-	// work is how long a worker will work on the job.
+	// work is the time that a worker will spend on the job.
 	work      time.Duration
 	impatient bool
 	tries     int
@@ -23,7 +23,7 @@ type client struct {
 	counts            *Counts
 	id                string
 	accepted, started time.Time
-	// completions is how often a worker completed the job.
+	// completions counts how often a worker completed the job.
 	completions int
 }
 

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// RenewEvery is how often a process renews an allocation that it uses.
+	// RenewEvery is the interval at which a process renews an allocation that it uses.
 	RenewEvery = 20 * time.Second
-	// FenceAfter is how long a process may draw from an allocation after the start of its last
-	// successful write. The clock also runs while the process is suspended. After that, the process
-	// must renew the allocation first.
+	// FenceAfter is the time for which a process may draw from an allocation after the start of its
+	// last successful write. The clock also runs while the process is suspended. After that, the
+	// process must renew the allocation first.
 	FenceAfter = time.Minute
 	// EndAfter is the age of an allocation's last write, by the store's clock, after which any
 	// process may end the allocation (docs/contract/budgets.md#allocations). It is longer than

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// lookUpAge is how long a key's budgets are cached, so a change applies everywhere within a
-	// minute (docs/contract/budgets.md#what-counts).
+	// lookUpAge is the time for which a key's budgets are cached, so a change applies everywhere
+	// within a minute (docs/contract/budgets.md#what-counts).
 	lookUpAge = 30 * time.Second
 	// staleAge is how long cached budgets are used if the store cannot be read.
 	staleAge   = 10 * time.Minute
 	maxLookUps = 20_000
-	// tickEvery is how often allocations are checked for unused amounts to return.
+	// tickEvery is the interval at which allocations are checked for unused amounts to return.
 	tickEvery = time.Second
 	storeTime = 10 * time.Second
 	// drainTime is the maximum time in which Run returns allocations at shutdown. It retries every

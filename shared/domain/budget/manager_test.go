@@ -259,7 +259,7 @@ func TestCallCountsInItsFirstWindow(t *testing.T) {
 func TestFrozenProcessDrawsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mayFreeze bool
-		// want is how much of an allocation of 70 stays used; 10 were spent and 30 were reserved.
+		// want is the part of an allocation of 70 that stays used; 10 were spent and 30 were reserved.
 		want int64
 	}{"a server": {false, 70}, "a function": {true, 40}} {
 		t.Run(name, func(t *testing.T) {

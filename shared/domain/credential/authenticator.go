@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// CacheAge is how long a result from the store is cached. It limits how long a revoked key
-	// keeps working, and how long a new key fails after an early attempt. Both limits require a
+	// CacheAge is the time for which a result from the store is cached. It limits how long a revoked
+	// key keeps working, and how long a new key fails after an early attempt. Both limits require a
 	// store whose reads return all earlier writes.
 	CacheAge = 5 * time.Second
 	// cacheSize is the maximum number of entries. It limits the memory that callers with invented
@@ -35,7 +35,7 @@ type Authenticator struct {
 	cache map[Hash]cached
 }
 
-// cached is what the store has for a secret: a key, a token with its key, or nothing.
+// cached is the entry that the store has for a secret: a key, a token with its key, or nothing.
 type cached struct {
 	key   Key
 	token *Token

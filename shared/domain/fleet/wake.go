@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// wakeEvery is how often wakes are recorded. It is far below MinIdle, so that an unrecorded wake
-// also keeps a worker.
+// wakeEvery is the interval at which wakes are recorded. It is far below MinIdle, so that an
+// unrecorded wake also keeps a worker.
 const wakeEvery = time.Minute
 
-// awakeFor is how long a process relies on its last wake, because each job wakes the fleet and ECS
-// limits calls per second. At that wake there was a worker, and a record at most wakeEvery old. So
-// the worker is kept for longer than both times together.
+// awakeFor is the time for which a process relies on its last wake, because each job wakes the
+// fleet and ECS limits calls per second. At that wake there was a worker, and a record at most
+// wakeEvery old. So the worker is kept for longer than both times together.
 const awakeFor = 30 * time.Second
 
 // Wake ensures that at least one worker runs, and as many as the queued jobs need. It may be

@@ -107,7 +107,7 @@ func (e Estimate) TooLong(length, within time.Duration) bool {
 }
 
 // Longest returns the longest length in whole seconds, shorter than length, for which an edit
-// probably ends within the time. It returns 0 if there is none.
+// probably ends within the time. It returns 0 without such a length.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {
@@ -117,7 +117,7 @@ func (e Estimate) Longest(length, within time.Duration) time.Duration {
 }
 
 const (
-	// estimatesFor is how long estimates are cached. noneFor is how long an empty list is cached,
+	// estimatesFor is the time for which estimates are cached. noneFor applies to an empty list,
 	// because a worker may start soon.
 	estimatesFor = 30 * time.Second
 	noneFor      = time.Second

@@ -8,7 +8,7 @@ import (
 
 type Watcher interface {
 	// Watch returns a channel that receives a value after each change of the job until the caller
-	// calls stop. Changes are merged while no one receives. A value may come without a visible
+	// calls stop. Changes are merged until the value is received. A value may come without a visible
 	// change.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
@@ -29,7 +29,7 @@ const (
 	// shortest run time. An earlier failure is noticed after at most longestSleep.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
-	// knownRuns is how many runs of a model are needed to know its shortest time.
+	// knownRuns is the number of runs of a model that are needed to know its shortest time.
 	knownRuns = 3
 	// changesPause is for clients that follow a job to its end, perhaps for minutes. It is long
 	// because each read costs money.

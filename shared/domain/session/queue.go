@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// PollEvery is how often an instance reads a queue of its waiting clients. It is short enough
-	// to take a slot that another instance frees within a second.
+	// PollEvery is the interval at which an instance reads a queue of its waiting clients. It is short
+	// enough to take a slot that another instance frees within a second.
 	PollEvery = 750 * time.Millisecond
-	// TicketLife is how long a ticket is valid after its last renewal, on the store's clock.
+	// TicketLife is the time for which a ticket is valid after its last renewal, on the store's clock.
 	TicketLife = 6 * time.Second
 	// RenewTicketsEvery is the age at which a holder's tickets are renewed.
 	RenewTicketsEvery = 2 * time.Second
-	// NotifyEvery is how often a waiting client receives its place, even if the place is unchanged
-	// (docs/contract/realtime.md#the-queue).
+	// NotifyEvery is the interval at which a waiting client receives its place, even if the place is
+	// unchanged (docs/contract/realtime.md#the-queue).
 	NotifyEvery = time.Second
 	// LongestQueue is the maximum number of tickets in a queue, whatever the tier says.
 	LongestQueue = 1000

@@ -26,8 +26,8 @@ type Deliverer struct {
 	Logger *slog.Logger
 }
 
-// Deliver makes a due attempt and returns the next one. follows is false if there is none: the
-// message was delivered or given up, or its event no longer exists. If the attempt is already
+// Deliver makes a due attempt and returns the next one. follows is false without a next attempt:
+// the message was delivered or given up, or its event no longer exists. If the attempt is already
 // recorded, another caller made it and schedules the next one. After an error the attempt must be
 // made again, even if only recording it failed: receivers recognize a message by its id.
 func (d *Deliverer) Deliver(
@@ -66,7 +66,7 @@ func (d *Deliverer) Deliver(
 }
 
 // Follow returns the attempt after a finished attempt, because the caller may have stopped before
-// scheduling it. follows is false if there is none or it was already made.
+// scheduling it. follows is false without a next attempt, or if it was already made.
 func (d *Deliverer) Follow(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {

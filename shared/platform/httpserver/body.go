@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// continueGrace is how long a client that waits for "100 Continue" but got a response may still
-// start to send.
+// continueGrace is the time in which a client that waits for "100 Continue" but got a response may
+// still start to send.
 const continueGrace = time.Second
 
 // unknownGrace is the maximum grace for a request whose account is not known yet.
 const unknownGrace = 5 * time.Second
 
-// smallRestTime is how long the server waits for the small rest of a request before it responds.
+// smallRestTime is the time for which the server waits for the small rest of a request before it
+// responds.
 const smallRestTime = 100 * time.Millisecond
 
 // steadyRate is the average speed at which a large body must arrive, in bytes per second: 1 Mbit/s.

@@ -18,11 +18,11 @@ import (
 
 const (
 	headerTime = 10 * time.Second
-	// idleTime is how long an idle connection is kept open for its next request.
+	// idleTime is the time for which an idle connection is kept open for its next request.
 	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// partingTime is how long handlers that are cut off may still respond. cutTime is how long they
-	// may then take to return.
+	// partingTime is the time in which cut-off handlers may still respond. cutTime is how long
+	// they may then take to return.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )

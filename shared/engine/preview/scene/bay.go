@@ -17,12 +17,12 @@ type coast struct {
 	sea                 rgb
 	// slopes are the colours of the hills, the farthest first.
 	slopes [3]rgb
-	// somebody adds a person who watches.
+	// true adds a person who watches.
 	somebody bool
 }
 
 // Bay is the sea in front of layered hills, with a passing sailing boat, gulls, and water that
-// mirrors everything. somebody adds a person on a jetty.
+// mirrors everything. A person on a jetty is optional.
 func Bay(seed uint32, light string, somebody bool) Scene {
 	source := noise.NewSource(uint64(seed), 1)
 	c := coast{
