@@ -150,3 +150,19 @@ func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 		}
 	}
 }
+
+// The kernel takes only a limited part of a response that its client does not read.
+func TestUnreadResponsesStayOutOfKernel(t *testing.T) {
+	taken := make(chan int, 1)
+	address, _ := start(t, httpserver.Config{Stall: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent := 0
+		for n, err := 0, error(nil); err == nil; sent += n {
+			n, err = w.Write(make([]byte, 64<<10))
+		}
+		taken <- sent
+	})})
+	io.WriteString(dialFrom(t, "127.0.0.1", address), "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if sent := patience.Receive(t, "the end of the response", taken); sent > 1<<20 {
+		t.Errorf("the kernel took %d KiB, want at most 1 MiB", sent>>10)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -42,10 +44,20 @@ func (l watchedListener) Accept() (net.Conn, error) {
 			watched.network, watched.site = networkOf(from, 64), networkOf(from, 48)
 		}
 		if l.connections.admit(watched) {
+			limitUnsent(tcp)
 			return watched, nil
 		}
 		tcp.Close()
 	}
+}
+
+// limitUnsent lets the kernel hold at most 256 KiB that it has not sent. Unlike a small send buffer,
+// the limit does not slow downloads.
+func limitUnsent(conn *net.TCPConn) {
+	raw, _ := conn.SyscallConn() // fails only for a nil connection
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, 256<<10)
+	})
 }
 
 // watchedConn is a connection whose faulty requests are rejected. Only one goroutine at a time may
@@ -138,7 +150,6 @@ func (c *watchedConn) Close() error {
 
 type connKey struct{}
 
-// withConn makes the connection available to its requests.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }

@@ -26,8 +26,11 @@ const maxAnswer = 16 << 20
 // memory of an empty choice.
 const maxEdits = 10_000
 
-// trustedAnswer is the largest buffer size allocated for a declared length before bytes arrive.
-const trustedAnswer = 1 << 20
+// Memory holds a response as received and as sent. A translation also holds its text and its items.
+const answerCopies, translatedCopies = 2, 5
+
+// maxKeptAnswer is the largest response buffer that is kept for reuse, in bytes.
+const maxKeptAnswer = 16 << 10
 
 var (
 	errAnswerTooLong = errors.New("the response is longer than 16 MiB")
@@ -38,7 +41,7 @@ var (
 var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func putAnswerBuffer(buffer *[]byte) {
-	if cap(*buffer) <= maxKeptBuffer {
+	if cap(*buffer) <= maxKeptAnswer {
 		answerBuffers.Put(buffer)
 	}
 }
@@ -86,13 +89,18 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	return nil
 }
 
-// readAnswer appends the body to a buffer. It acquires memory beyond trustedAnswer as bytes arrive,
-// so an upstream with many slow, large responses holds only the received bytes.
+// readAnswer appends the body to a buffer. As bytes arrive, it acquires memory for all copies of the
+// response if they take more than maxKeptBuffer.
 //
 // Errors: *apierror.Error if no memory is available; errors from the body.
 func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservation) ([]byte, error) {
-	if n := r.Length; n >= int64(cap(body)) && n < trustedAnswer {
-		body = make([]byte, 0, n+1) // one more byte, to see EOF
+	limit := maxAnswer + 1
+	if n := r.Length; n >= 0 && n < maxAnswer {
+		limit = int(n) + 1 // one more byte, to see EOF
+	}
+	copies := answerCopies
+	if c.translation != nil {
+		copies = translatedCopies
 	}
 	// Some servers send spaces while they generate, so a silence limit is not enough. The response
 	// gets the same time as the first byte.
@@ -104,20 +112,17 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 		}
 		r.Body.Allow(min(c.idle(), left))
 		if len(body) == cap(body) {
-			if len(body) > maxAnswer {
+			if len(body) >= limit {
 				return body, errAnswerTooLong
 			}
-			size := min(max(2*cap(body), eventBuffer), maxAnswer+1)
-			if size > trustedAnswer {
-				if apiErr := memory.acquire(c.r.Context(), int64(size)); apiErr != nil {
+			size := min(max(2*cap(body), maxKeptAnswer), limit)
+			if need := int64(copies * size); need > maxKeptBuffer {
+				if apiErr := memory.acquire(c.r.Context(), need-memory.held); apiErr != nil {
 					return body, apiErr
 				}
 			}
 			grown := make([]byte, len(body), size)
 			copy(grown, body)
-			if before := cap(body); before > trustedAnswer {
-				memory.release(int64(before))
-			}
 			body = grown
 		}
 		n, err := r.Body.Read(body[len(body):cap(body)])

@@ -132,7 +132,6 @@ func busyFor(e *apierror.Error) (wait time.Duration, busy bool) {
 	return e.RetryAfter, e.Status == http.StatusTooManyRequests || e.Code == apierror.UpstreamFailed && e.RetryAfter > 0
 }
 
-// tryUpstream makes one upstream call and records its outcome.
 func (c *completion) tryUpstream(l upstream.Slot) *failure {
 	c.stream.startKeepAlive()
 	model := c.serving.Model.ID
@@ -161,7 +160,6 @@ func (c *completion) tryUpstream(l upstream.Slot) *failure {
 	return f
 }
 
-// noUpstream returns the error for a call that found no available upstream.
 func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	switch {
 	case u.Stopping:

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// BatchResponse is the response to a batch call.
 type BatchResponse struct {
 	// Status and Body are the same as for a live call.
 	Status int

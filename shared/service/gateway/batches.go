@@ -104,7 +104,6 @@ func optional[T comparable](value T) *T {
 	return &value
 }
 
-// batchRequest is the body of POST /v1/batches.
 type batchRequest struct {
 	InputFileID        string            `json:"input_file_id"`
 	Endpoint           string            `json:"endpoint"`

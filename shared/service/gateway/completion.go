@@ -126,7 +126,6 @@ func (c *completion) reservation() reservation {
 	return reservation{memory: c.gateway.bodies, account: c.who.Account(), batch: c.batch}
 }
 
-// stopping returns the error for a call that was interrupted by a shutdown.
 func stopping(message string) *apierror.Error {
 	return &apierror.Error{
 		Status: http.StatusServiceUnavailable, Type: apierror.API, Code: apierror.ServiceUnavailable,
@@ -264,5 +263,4 @@ func (c *completion) cost() string {
 	return usage.Amount(c.counts.Cost) + " " + c.choice.snapshot.Catalog.Currency
 }
 
-// finishStream sends the end of the stream, which is in c.stream.out.
 func (c *completion) finishStream() error { return c.stream.finish(c.counts, c.cost()) }

@@ -47,7 +47,6 @@ type eventReader struct {
 	joined []byte
 }
 
-// reset switches to another source and reuses the buffer.
 func (r *eventReader) reset(source io.Reader) {
 	*r = eventReader{source: source, buf: r.buf, joined: r.joined[:0]}
 	if r.buf == nil {

@@ -14,7 +14,6 @@ import (
 // (docs/contract/gateway.md#fallbacks).
 const servedHeader = "X-Served-Model"
 
-// choice holds the rows that may serve a call.
 type choice struct {
 	snapshot *upstream.Snapshot
 	// body is the caller's body, which another row may need in another form. held is its memory in
@@ -128,7 +127,6 @@ func (c *completion) showRow() bool {
 	return c.stream.setHeader(servedHeader, c.serving.Model.ID)
 }
 
-// hideRow undoes showRow if the row did not serve the call.
 func (c *completion) hideRow() {
 	if c.choice.shown && !c.stream.hasStarted() {
 		c.stream.stopKeepAlive()

@@ -1,12 +1,14 @@
 package gateway_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +183,34 @@ func TestFormsUseLittleMemory(t *testing.T) {
 	}
 }
 
+const answered, rejected = "HTTP/1.1 200", "HTTP/1.1 429"
+
+// leaveUnread sends a request on n connections and reads each response only to a line that matches.
+// It counts the matches.
+func (w *world) leaveUnread(n, buffer int, request, body string, until *regexp.Regexp) map[string]int {
+	w.t.Helper()
+	seen := make(chan string, n)
+	for range n {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		must(w.t, err)
+		w.t.Cleanup(func() { conn.Close() })
+		must(w.t, conn.(*net.TCPConn).SetReadBuffer(buffer))
+		fmt.Fprintf(conn, "%s\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", request, studio, len(body), body)
+		go func() {
+			lines, found := bufio.NewReader(conn), ""
+			for line, err := "", error(nil); err == nil && found == ""; found = until.FindString(line) {
+				line, err = lines.ReadString('\n')
+			}
+			seen <- found
+		}()
+	}
+	got := map[string]int{}
+	for range n {
+		got[patience.Receive(w.t, "a response", seen)]++
+	}
+	return got
+}
+
 // A list that its caller does not read stays in memory. One account can hold only a few such lists,
 // each of about a megabyte, and another account is still served.
 func TestUnreadListsUseLimitedMemory(t *testing.T) {
@@ -209,29 +239,11 @@ func TestUnreadListsUseLimitedMemory(t *testing.T) {
 		t.Errorf("the pages have %d batches, want %d", seen, batches)
 	}
 	before := heap()
-	answers := make(chan string, connections)
-	for range connections {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		must(t, err)
-		defer conn.Close()
-		must(t, conn.(*net.TCPConn).SetReadBuffer(4096))
-		fmt.Fprintf(conn, "GET /v1/batches?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", studio)
-		go func() {
-			status := make([]byte, len("HTTP/1.1 200"))
-			_, _ = io.ReadFull(conn, status)
-			answers <- string(status[9:])
-		}()
-	}
-	got := map[string]int{}
-	for range connections {
-		got[patience.Receive(t, "a status", answers)]++
-	}
+	got := w.leaveUnread(connections, 4096, "GET /v1/batches?limit=100 HTTP/1.1", "", regexp.MustCompile("^HTTP/1.1 (200|429)"))
 	if held, most := heap()-before, 100; held > most {
-		t.Errorf("%d unread lists hold %d MiB, want at most %d", got["200"], held, most)
-	} else {
-		t.Log(held)
+		t.Errorf("%d unread lists hold %d MiB, want at most %d", got[answered], held, most)
 	}
-	if got["200"] != 16 || got["429"] != connections-16 {
+	if got[answered] != 16 || got[rejected] != connections-16 {
 		t.Errorf("the statuses are %v, want 16 lists and 429 for the others", got)
 	}
 	if a := w.get("/v1/batches", rival); a.status != http.StatusOK {
@@ -277,5 +289,38 @@ func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 	}
 	if a := patience.Receive(t, "the other account's response", w.chatAs(ctx, rival, "one")); a.status != http.StatusOK {
 		t.Errorf("another account got %d %s", a.status, a.body)
+	}
+}
+
+// Unread responses hold at most the account's part of the memory, with all their copies, and
+// another account is served.
+func TestUnreadResponsesUseLimitedMemory(t *testing.T) {
+	const calls, socket = 80, 64 << 10
+	text := strings.Repeat("x", 1000<<10)
+	stream := eventStream(append(slices.Repeat([]string{chunk(text[:8000])}, 125), last, used, done)...)
+	for name, c := range map[string]struct{ path, body, started string }{
+		"chat":       {"chat/completions", `{"model":"small","messages":[{"role":"user","content":"a"}]}`, answered},
+		"translated": {"responses", `{"model":"small","input":"a"}`, answered},
+		"streamed":   {"responses", `{"model":"small","input":"a","stream":true}`, "event: response.output_text.done"},
+	} {
+		u := newUpstream(t, func(c *call) {
+			if strings.Contains(c.body, `"stream":true`) {
+				c.stream()
+				c.write(stream)
+				return
+			}
+			c.json(200, `{"choices":[{"message":{"content":"`+text+`"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+		})
+		w := newWorld(t, setup{upstreams: []*modelServer{u}, bodyWait: 100 * time.Millisecond, socketBuffer: socket})
+		before := heap()
+		until := regexp.MustCompile("^(" + c.started + "|" + rejected + "|event: response.failed)")
+		got := w.leaveUnread(calls, socket, "POST /v1/"+c.path+" HTTP/1.1", c.body, until)
+		if held := heap() - before; held > 140 || got[c.started] < 10 {
+			t.Errorf("%s: %d unread responses hold %d MiB, want at least 10 in at most 140", name, got[c.started], held)
+		}
+		if a := patience.Receive(t, "the other account's response", w.chatAs(t.Context(), rival, "one")); a.status != http.StatusOK {
+			t.Errorf("%s: another account got %d %.100s", name, a.status, a.body)
+		}
+		w.stop()
 	}
 }

@@ -36,7 +36,6 @@ type Attempt struct {
 	Outcome         Outcome
 }
 
-// Outcome is the result of a call to an upstream.
 type Outcome string
 
 const (

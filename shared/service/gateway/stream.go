@@ -34,6 +34,7 @@ type streamWriter struct {
 	keepAlive *time.Timer
 	// started means that the header was sent. keepAliveStopped means that no keep-alive may follow.
 	started, keepAliveStopped bool
+	err                       error // of the last send
 }
 
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
@@ -113,20 +114,19 @@ func (s *streamWriter) begin() {
 // send flushes out. It fails if the caller has disconnected.
 func (s *streamWriter) send() error {
 	if len(s.out) == 0 {
-		return nil
+		return s.err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endKeepAlive()
 	s.begin()
-	_, err := s.w.Write(s.out)
+	if _, s.err = s.w.Write(s.out); s.err == nil {
+		s.err = s.controller.Flush()
+	}
 	if s.out = s.out[:0]; cap(s.out) > maxKeptBuffer {
 		s.out = nil
 	}
-	if err != nil {
-		return err
-	}
-	return s.controller.Flush()
+	return s.err
 }
 
 // finish sends the end of the stream, which is in out, and reports the usage. cost is empty if the

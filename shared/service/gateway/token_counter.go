@@ -10,11 +10,9 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-const (
-	// maxUncounted is the number of bytes of generated text that are collected before they are
-	// counted. Most streams end with a usage report, so their text is never counted.
-	maxUncounted = 8 << 10
-)
+// maxUncounted is the number of bytes of generated text that are collected before they are
+// counted. Most streams end with a usage report, so their text is never counted.
+const maxUncounted = 8 << 10
 
 // tokenCounter counts the tokens of one completion. It trusts the upstream's report. If the report
 // is missing or impossible, or more text follows it, it counts the text itself and marks the count

@@ -37,7 +37,7 @@ type translation interface {
 func (c *completion) translate(body *[]byte, caller request.Caller, memory *reservation) *apierror.Error {
 	model := c.request.Model
 	call := dialect.Call{
-		ID: httpserver.RequestID(c.r.Context()), Model: c.pool.Slug, Created: c.started.Unix(),
+		ID: httpserver.RequestID(c.r.Context()), Model: c.pool.Slug, Created: c.started.Unix(), Send: c.sendEvent,
 	}
 	if c.route == catalog.Responses {
 		c.translation = dialect.NewResponses(call)
@@ -64,7 +64,8 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		*body = nil
 		memory.release(before)
 	}
-	if c.repeated = int64(c.translation.Held()); c.repeated > freeBody {
+	// An event repeats the fields, too.
+	if c.repeated = 2 * int64(c.translation.Held()); c.repeated > freeBody {
 		if apiErr := c.kept.acquire(c.r.Context(), c.repeated); apiErr != nil {
 			return apiErr
 		}
@@ -96,17 +97,25 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	if c.stream.out, err = c.translation.Chunk(c.stream.out, chunk); err != nil {
 		return failed(err)
 	}
-	held := int64(c.translation.Held()) - c.repeated
+	held := int64(c.translation.Held()) - c.repeated/2
 	if held > maxAnswer {
 		return failed(errAnswerTooLong)
 	}
 	// Acquire memory in steps, because a stream has many chunks.
-	if held > trustedAnswer && held+c.repeated > c.kept.held {
-		if apiErr := c.kept.acquire(c.r.Context(), trustedAnswer); apiErr != nil {
+	if missing := translatedCopies*held + c.repeated - c.kept.held - maxKeptBuffer; missing > 0 {
+		if apiErr := c.kept.acquire(c.r.Context(), missing+maxKeptBuffer); apiErr != nil {
 			return &failure{apiErr: apiErr, outcome: Abandoned}
 		}
 	}
 	return nil
+}
+
+// sendEvent sends a translation's long output at once, so that memory holds only one such event.
+func (c *completion) sendEvent(out []byte) []byte {
+	if c.stream.out = out; len(out) > maxUnsent {
+		_ = c.stream.send() // the next send returns the error
+	}
+	return c.stream.out
 }
 
 func (c *completion) appendEnd(out []byte) []byte {
@@ -119,7 +128,6 @@ func (c *completion) appendEnd(out []byte) []byte {
 	return append(out, doneEvent...)
 }
 
-// appendFailure appends the events that end a failed stream.
 func (c *completion) appendFailure(out []byte, apiErr *apierror.Error) []byte {
 	switch {
 	case c.translation != nil:

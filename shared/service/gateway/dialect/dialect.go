@@ -7,6 +7,7 @@
 package dialect
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,6 +24,8 @@ type Call struct {
 	// Model is the model's name as JSON. Created is the time of the call in seconds since 1970.
 	Model   []byte
 	Created int64
+	// Send receives the output after each event of a stream. It returns the output that is not sent yet.
+	Send func(out []byte) []byte
 }
 
 // chatOnly reports whether a chat field has another name, or no equivalent, in a dialect.
@@ -101,11 +104,7 @@ const maxCalls = 1000
 var ErrManyCalls = fmt.Errorf("the response calls more than %d functions", maxCalls)
 
 // ErrInterleaved is returned if a server continues an earlier call.
-var ErrInterleaved = interleaved{}
-
-type interleaved struct{}
-
-func (interleaved) Error() string { return "the response interleaves the arguments of several calls" }
+var ErrInterleaved = errors.New("the response interleaves the arguments of several calls")
 
 // choice reads one choice of a chunk or of a complete response.
 func (w *walk) choice(choice gjson.Result) error {

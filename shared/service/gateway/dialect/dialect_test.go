@@ -23,12 +23,16 @@ type translation interface {
 	Held() int
 }
 
+func newCall() dialect.Call {
+	return dialect.Call{ID: "1", Model: []byte(`"m"`), Created: 7, Send: func(out []byte) []byte { return out }}
+}
+
 func newMessages() translation {
-	return dialect.NewMessages(dialect.Call{ID: "1", Model: []byte(`"m"`), Created: 7})
+	return dialect.NewMessages(newCall())
 }
 
 func newResponses() translation {
-	return dialect.NewResponses(dialect.Call{ID: "1", Model: []byte(`"m"`), Created: 7})
+	return dialect.NewResponses(newCall())
 }
 
 var (

@@ -97,7 +97,7 @@ func (m *Messages) event(name string, members func()) {
 	m.out = append(append(append(m.out, "event: "...), name...), "\ndata: {\"type\":\""...)
 	m.out = append(append(m.out, name...), '"')
 	members()
-	m.out = append(m.out, "}\n\n"...)
+	m.out = m.call.Send(append(m.out, "}\n\n"...))
 }
 
 func (m *Messages) End(out []byte, counts usage.Counts) []byte {

@@ -181,7 +181,7 @@ func (r *Responses) event(name string, members func()) {
 	r.out = strconv.AppendInt(r.out, int64(r.sequence), 10)
 	r.sequence++
 	members()
-	r.out = append(r.out, "}\n\n"...)
+	r.out = r.call.Send(append(r.out, "}\n\n"...))
 }
 
 func (r *Responses) End(out []byte, counts usage.Counts) []byte {
