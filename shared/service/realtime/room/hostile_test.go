@@ -16,6 +16,7 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 	"github.com/pion/stun/v3"
+	"github.com/pion/transport/v4/packetio"
 	"github.com/pion/webrtc/v4"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -481,5 +482,32 @@ func TestSignallingIsRateLimited(t *testing.T) {
 	}
 	if leave := c.Left(); leave.Reason != livekit.ReasonParticipantRemoved {
 		t.Errorf("the server ends with %v", leave)
+	}
+}
+
+// Streams without a reader keep few packets. Other streams still work.
+func TestUnreadPacketsNeedLittleMemory(t *testing.T) {
+	for _, reports := range []int{0, maxStreams / 2, maxStreams} {
+		i, packet, kept := newIntake(func() {}), make([]byte, 1000), 0
+		var last io.ReadWriter
+		for n := range maxStreams {
+			kind := packetio.RTPBufferPacket
+			if n < reports {
+				kind = packetio.RTCPBufferPacket
+			}
+			last = i.buffer(kind, uint32(n))
+			for range 200 {
+				if _, err := last.Write(packet); err == nil {
+					kept += len(packet)
+				}
+			}
+		}
+		if kept > 3<<19 || reports == maxStreams && kept > 1<<20 {
+			t.Errorf("with %d report streams, %d bytes are kept", reports, kept)
+		}
+		_, failed := last.Read(make([]byte, 1500))
+		if _, err := last.Write(packet); err != nil || failed != nil {
+			t.Errorf("with %d report streams, a stream with a reader gets no packet: %v, %v", reports, err, failed)
+		}
 	}
 }

@@ -19,7 +19,9 @@ const (
 	// maxStreams is the maximum number of packet and report streams from a peer. A camera in three
 	// sizes and a microphone have 14 streams, and earlier streams remain.
 	maxStreams = 256
-	maxUnread  = 128 << 10
+	// maxUnread is the maximum size of a stream's unread packets in bytes. If all streams together exceed
+	// maxAllUnread, and for reports, it is maxFew. Some streams have no reader.
+	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
 	// maxChannels is the maximum number of a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
 	// maxCandidates is the number of addresses from which a client may initially connect. One more is
@@ -35,9 +37,11 @@ const (
 type intake struct {
 	interceptor.NoOp
 
-	streams, channels atomic.Int64
-	candidates        *rate.Limiter
-	feedback          *rate.Limiter
+	mu         sync.Mutex
+	streams    map[*stream]bool
+	channels   atomic.Int64
+	candidates *rate.Limiter
+	feedback   *rate.Limiter
 	// overflow is called once if the client exceeds a limit, which is far beyond normal use.
 	overflow func()
 }
@@ -45,34 +49,56 @@ type intake struct {
 func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
-		overflow: sync.OnceFunc(overflow),
+		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{},
 	}
 }
 
 // buffer returns the packet buffer of a stream, for the library.
-func (i *intake) buffer(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
-	b := packetio.NewBuffer()
-	if i.streams.Add(1) > maxStreams {
-		_ = b.Close()
+func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCloser {
+	s := &stream{packetio.NewBuffer(), i}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.streams) == maxStreams {
+		_ = s.Buffer.Close()
 		go i.overflow()
-		return &stream{Buffer: b, of: i}
+		return s
 	}
-	b.SetLimitSize(maxUnread)
-	return &stream{Buffer: b, of: i}
+	i.streams[s] = true
+	s.SetLimitSize(maxUnread)
+	if kind == packetio.RTCPBufferPacket {
+		s.SetLimitSize(maxFew)
+	}
+	return s
+}
+
+// unread returns the size of all unread packets in bytes.
+func (i *intake) unread() (size int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for one := range i.streams {
+		size += one.Size()
+	}
+	return size
 }
 
 // stream holds the unread packets of one sender.
 type stream struct {
 	*packetio.Buffer
-	of     *intake
-	closed atomic.Bool
+	of *intake
+}
+
+func (s *stream) Write(packet []byte) (int, error) {
+	if s.Size()+len(packet) > maxFew && s.of.unread() > maxAllUnread {
+		return 0, packetio.ErrFull
+	}
+	return s.Buffer.Write(packet)
 }
 
 // Close may be called more than once.
 func (s *stream) Close() error {
-	if !s.closed.Swap(true) {
-		s.of.streams.Add(-1)
-	}
+	s.of.mu.Lock()
+	delete(s.of.streams, s)
+	s.of.mu.Unlock()
 	return s.Buffer.Close()
 }
 
