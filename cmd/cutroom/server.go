@@ -46,8 +46,7 @@ type server struct {
 	lock   *folderLock
 	storage
 	reserve *reserve.Reserve
-	// clock provides all stored times. Durations are measured with the machine's monotonic clock,
-	// which cannot be set.
+	// clock provides all stored times. Durations are measured with the machine's monotonic clock.
 	clock       *clock.Clock
 	checker     *health.Checker
 	listener    net.Listener

@@ -35,8 +35,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// shutdownTime is how long running requests may take after a stop: enough for an upload of several
-// hundred megabytes.
+// shutdownTime is how long running requests may take after a stop: enough for a large upload.
 const shutdownTime = 100 * time.Second
 
 const defaultAddress = ":8080"

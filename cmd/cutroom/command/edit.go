@@ -122,8 +122,7 @@ func isVideo(name string) bool {
 	return slices.Contains(videoKinds, strings.ToLower(filepath.Ext(name)))
 }
 
-// inputs returns the inputs, with folders replaced by the media files in them, and reports whether
-// they are a batch.
+// inputs returns the inputs and whether they are a batch. Media files replace their folders.
 func (c *Edit) inputs() (inputs []string, batch bool, err error) {
 	batch = len(c.Inputs) > 1
 	for _, input := range c.Inputs {

@@ -32,8 +32,7 @@ type bodyError struct{ err error }
 func (e *bodyError) Error() string { return fmt.Sprintf("read the body: %v", e.err) }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// body reads a request's body up to a limit. It keeps the read error, because its reader may
-// replace the error.
+// body reads a request's body up to a limit. It keeps the read error, which a reader may replace.
 type body struct {
 	source io.Reader
 	// left is the number of bytes that may still be read. Reading more fails with tooLarge.

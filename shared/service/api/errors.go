@@ -73,8 +73,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, problems{bodyProblem(refusal.Message)})
 	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:
 		status := statusOf(refusal.Code)
-		// Unavailable without a cause is normal, for example if no worker is warm, so it is not
-		// logged as an error.
+		// Unavailable without a cause is normal, for example without a warm worker, and not logged.
 		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
 			s.log(r, err)
 		}

@@ -48,8 +48,7 @@ func purgeQuery(raw string) (purge bool, found problems) {
 	return value.(bool), nil
 }
 
-// cancelJob cancels a job. Cancelling a job again succeeds, so a client may retry a call whose
-// response was lost.
+// cancelJob cancels a job. Cancelling again succeeds, so a client may retry after a lost response.
 func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (err error) {
 	if !j.Status.Terminal() {
 		if j, err = s.cancel(r.Context(), j, job.CancelledFailure()); err != nil {

@@ -73,8 +73,7 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the next batch. ok reports whether it got a batch; more reports whether another
-// process may start.
+// claim claims the next batch. ok means that it got one; more means that another process may start.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {

@@ -7,8 +7,7 @@ type Settings struct {
 	// BaseURL is the media service's URL; InferenceURL is the gateway's.
 	BaseURL      string `json:"base_url"`
 	InferenceURL string `json:"inference_url"`
-	// RealtimeURL is the page for realtime sessions; DocsURL is the page for the API documentation.
-	// Either may be empty.
+	// RealtimeURL is the realtime page; DocsURL is the API documentation. Either may be empty.
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
 	// MaxUpload is the maximum size of a file in a form, in bytes. Larger files are uploaded to a

@@ -44,8 +44,7 @@ const (
 	Refused Outcome = "refused"
 	// Overloaded means that the upstream asked to be called later.
 	Overloaded Outcome = "overloaded"
-	// Failed means that the upstream was unreachable, closed the connection early, or sent an
-	// unusable response.
+	// Failed means that the upstream was unreachable, hung up, or sent an unusable response.
 	Failed Outcome = "failed"
 	// TimedOut means that the upstream was silent for too long.
 	TimedOut Outcome = "timed_out"

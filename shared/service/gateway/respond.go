@@ -17,8 +17,7 @@ import (
 	"cutroom/shared/service/gateway/dialect"
 )
 
-// statusCallerGone is logged for a call whose caller disconnected before the response. nginx uses
-// the same number.
+// statusCallerGone is logged if the caller disconnected before the response, as in nginx.
 const statusCallerGone = 499
 
 // callerLeft reports whether the caller has closed its connection. A request's context also ends at

@@ -106,8 +106,7 @@ type Times struct {
 	// When a session is lost, its client must be disconnected before others take its slot. So twice
 	// Close must be less than the time between session.FenceAfter and session.TakeAfter.
 	Close time.Duration
-	// Revocation is the interval at which the keys of open sessions are checked, with one read of
-	// the store per key.
+	// Revocation is the interval at which open sessions' keys are checked, with one read per key.
 	Revocation time.Duration
 	// Usage is the interval at which the usage of open sessions is reported. A crash loses the usage
 	// of at most this time.

@@ -86,8 +86,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 		lease.logger = lease.logger.With(ended.stages())
 		ended.Outcome = l.complete(lease, j.Nonce, result)
 	case errors.Is(cause, errLost):
-		// Another worker has the job now, or the job has ended. Settling the delivery could take the job
-		// from that worker.
+		// Another worker has the job now, or the job has ended. Settling could take it from that worker.
 		lease.logger.Warn("run lost", "cause", cause)
 		ended.Outcome = Lost
 	case errors.Is(cause, errOverdue):

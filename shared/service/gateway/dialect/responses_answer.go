@@ -64,8 +64,7 @@ func (r *Responses) remember(name string, value gjson.Result) {
 	}
 }
 
-// Held returns the number of bytes that are buffered until the stream ends: the output so far, and
-// the repeated fields.
+// Held returns the bytes buffered until the stream ends: the output so far and the repeated fields.
 func (r *Responses) Held() int {
 	held := len(r.items) + len(r.text) + len(r.logprobs)
 	for _, value := range r.sent {

@@ -160,8 +160,7 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	return c.receive()
 }
 
-// awaitSent waits until the request's body is no longer used. The connection must be closed, which
-// makes this fast.
+// awaitSent waits until the request's body is no longer used. Close the connection first.
 func (c *h1Conn) awaitSent() {
 	if c.sent != nil {
 		<-c.sent

@@ -24,8 +24,7 @@ const (
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
 	// maxChannels is the maximum number of a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
-	// maxCandidates is the number of addresses from which a client may initially connect. One more is
-	// allowed each second.
+	// maxCandidates is the number of addresses from which a client may connect, plus one each second.
 	maxCandidates = 64
 	// feedbackRate is how many packets per second a client's reports may cover; feedbackBurst is how
 	// many they may cover in a burst. The server sends a few hundred packets per second.

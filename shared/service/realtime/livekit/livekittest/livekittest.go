@@ -54,8 +54,7 @@ type Client struct {
 	Seen, Heard chan []byte
 	Leaves      chan *livekit.LeaveRequest
 	Updates     chan *livekit.ParticipantUpdate
-	// Resumed receives an element each time the client resumes; Answered receives one for each
-	// accepted answer.
+	// Resumed gets an element each time the client resumes; Answered gets one per accepted answer.
 	Resumed, Answered chan struct{}
 	Sent              atomic.Int64
 	// Packets sends packets unchanged. It is nil until the client publishes.
