@@ -19,7 +19,7 @@ import (
 const (
 	// authCallers is the number of concurrent clients, each with a keep-alive connection.
 	authCallers = 64
-	// authTime is how long each kind of request is measured, after authWarmUp.
+	// authTime is the time for which each kind of request is measured, after authWarmUp.
 	authTime, authWarmUp = 4 * time.Second, time.Second
 	// authBar is the bar for each kind, in requests per second.
 	authBar = 5000

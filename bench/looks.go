@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// looksTime is how long each look is measured.
+	// looksTime is the time for which each look is measured.
 	looksTime = 500 * time.Millisecond
 	// framesBar is the minimum number of frames per second that one core edits.
 	framesBar = 40

@@ -30,8 +30,8 @@ const (
 	videoBar = 25 * time.Millisecond
 	// firstBar is the maximum time until the first frame.
 	firstBar = time.Second
-	// lossSeconds is how long the network loses packets. settleBar is the maximum time after that
-	// until the latency is normal again.
+	// lossSeconds is the time for which the network loses packets. settleBar is the maximum time
+	// after that until the latency is normal again.
 	lossSeconds = 8
 	settleBar   = 2 * time.Second
 	// videoTime is the timeout for the browser's work.

@@ -23,7 +23,7 @@ func TestFunctionsLinkOnlyTheirRoutes(t *testing.T) {
 		"github.com/gabriel-vasile/mimetype.Detect": {
 			"arrived", "batches", "c2pa", "content", "files", "images", "jobs", "models",
 		},
-		// Lambda's runtime passes on the requests, and the demo model is called without HTTP.
+		// Lambda's runtime forwards the requests, and the demo model is called without HTTP.
 		"net/http.(*Server).Serve": nil,
 		// Its tables are only used to change the sandbox's filters.
 		"github.com/elastic/go-seccomp-bpf": nil,

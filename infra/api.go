@@ -89,7 +89,7 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	return rest
 }
 
-// binaryTypes returns the content types that API Gateway passes on as bytes. With streaming, only
+// binaryTypes returns the content types that API Gateway forwards as bytes. With streaming, only
 // requests need this. A buffered binary response needs every type, because API Gateway decides by
 // the client's Accept header. Preflights have no body and work the same with both.
 func (s *stack) binaryTypes() []string {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Streams cannot keep a worker from being woken or a job from ending, and Lambda keeps the 100 that
-// it requires.
+// Streams cannot prevent a worker from being woken or a job from ending, and Lambda keeps the 100
+// that it requires.
 func TestConcurrencyIsSplit(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any

@@ -24,7 +24,7 @@ import (
 type function struct {
 	functions.Function
 	called string
-	// memory is in MB. The processor time grows with it.
+	// memory is in MB. The CPU time grows with it.
 	memory  int
 	timeout int
 	// may lists additional permissions for its role; writing its log is always allowed.

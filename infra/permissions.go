@@ -11,7 +11,7 @@ type permission struct {
 	actions   []string
 	resources []*string
 	when      map[string]any
-	// why is the reason for a resource that ends with a wildcard.
+	// why is the reason if a resource ends with a wildcard.
 	why string
 }
 

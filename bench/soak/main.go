@@ -28,8 +28,8 @@ import (
 // metricsKey reads the server's metrics.
 const metricsKey = "soak-metrics-key"
 
-// endTime is how long accepted jobs may take to end after the load. quietTime is how long the
-// server may take to release the load's resources.
+// endTime is the time that accepted jobs may take to end after the load. quietTime is the time that
+// the server may take to release the load's resources.
 const endTime, quietTime = 11 * time.Minute, 90 * time.Second
 
 func main() {

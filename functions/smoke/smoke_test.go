@@ -18,7 +18,7 @@ const taskARN = "arn:aws:ecs:eu-central-1:123456789012:task/cutroom-dev/1a2b3c"
 
 // fakeTasks runs no task and reports the given states.
 type fakeTasks struct {
-	// refusals is how many starts fail before one succeeds.
+	// refusals is the number of failing starts before one succeeds.
 	refusals int
 	// states lists the states of the tasks in order. Each task is polled once before it has ended.
 	states []ecs.TaskState

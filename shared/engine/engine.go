@@ -41,8 +41,8 @@ type Spec struct {
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
-	// Remaining is how long the run may take before it is stopped; 0 if unknown. An engine that
-	// needs longer must refuse at once.
+	// Remaining is the time that the run may take before it is stopped; 0 if unknown. An engine
+	// that needs longer must refuse at once.
 	Remaining time.Duration
 	// PreviewEvery is the shortest time between two previews; 0 means no previews. An engine may
 	// send none.
@@ -62,8 +62,8 @@ type Progress struct {
 	Fraction float64
 	// Stage names the engine's current stage, such as "denoise".
 	Stage string
-	// Took is how long the stage took. It is set only in the final reports of engines that measure
-	// their stages.
+	// Took is the time that the stage took. It is set only in the final reports of engines that
+	// measure their stages.
 	Took time.Duration
 	// Preview is a new small picture of the result so far, as a JPEG that [CheckPreview] accepts,
 	// or nil. The engine must not change it afterwards.

@@ -15,7 +15,7 @@ const (
 	lease         = 45 * time.Second
 	progressEvery = 5 * time.Second
 	beatEvery     = 30 * time.Second
-	// deadlineSlack is how long before its job's deadline a run is stopped.
+	// deadlineSlack is the time before its job's deadline at which a run is stopped.
 	deadlineSlack = 3 * time.Second
 	// settleTime is the maximum time for which a report is repeated.
 	settleTime = 10 * time.Second

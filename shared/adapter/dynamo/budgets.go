@@ -57,7 +57,7 @@ const (
 	budgetPrefix, counterPrefix = "budget/", "budget-used/"
 	warningsPrefix              = "budget-warning/"
 	usedPart, allocationPrefix  = "used", "lease/"
-	// keptCounters is how long counters and allocations are kept after their window.
+	// keptCounters is the time for which counters and allocations are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 )
 

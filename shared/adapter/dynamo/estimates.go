@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimatesAge is how long estimates are kept after the last worker published them. There may be
-// days without a worker.
+// estimatesAge is the time for which estimates are kept after the last worker published them. There
+// may be days without a worker.
 const estimatesAge = 14 * 24 * time.Hour
 
 // Estimates implements job.EstimateStore in the jobs table.

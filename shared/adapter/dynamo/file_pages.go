@@ -17,7 +17,7 @@ const (
 	// longestPage is the maximum number of files that one call reads. They fit into the megabyte
 	// that a call returns.
 	longestPage = 1000
-	// firstMatches is how many files the first call for an MD5 reads.
+	// firstMatches is the number of files that the first call for an MD5 reads.
 	firstMatches = 5
 )
 

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// laneStateFor is how long a process caches a lane's state. Each submission needs the state twice,
-// and each request for a pending job once.
+// laneStateFor is the time for which a process caches a lane's state. Each submission needs the
+// state twice, and each request for a pending job once.
 const laneStateFor = 5 * time.Second
 
 // laneState is a lane's recorded state: its last runs and its workers.

@@ -56,9 +56,9 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 
 const (
 	workersPart = "workers"
-	// BeatEvery is how often a worker records that it is running. WarmFor is how long it then
-	// counts as running. A worker does not replace a time younger than freshFor, because it records
-	// the next one before that time is old.
+	// BeatEvery is the interval at which a worker records that it is running. WarmFor is the time
+	// for which it then counts as running. A worker does not replace a time younger than freshFor,
+	// because it records the next one before that time is old.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second

@@ -43,8 +43,8 @@ func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID
 
 const (
 	ratePart = "rate"
-	// keptRates is how long a rate's item is kept after its burst is available again. From then on
-	// the item means the same as no item.
+	// keptRates is the time for which a rate's item is kept after its burst is available again.
+	// From then on the item means the same as no item.
 	keptRates = time.Hour
 	// mostSeen is the maximum number of items that a process remembers.
 	mostSeen = 20_000

@@ -81,9 +81,9 @@ func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 // DynamoDB.
 //
 // The write that marks an epoch as dead requires that the lease was not renewed since it was
-// read. A renewal requires that the epoch is not dead. So one of the two fails, however late
-// either arrives. A renewal that writes the time already read, within the same second, started
-// less than a second after the previous renewal, so the same argument applies.
+// read. A renewal requires that the epoch is not dead. So one of the two fails, no matter how late
+// either arrives. A renewal that writes the time already read, within the same second, started less
+// than a second after the previous renewal, so the same argument applies.
 func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) error {
 	read, err := s.leases(ctx, []string{epoch})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // is alive.
 //
 // A slot whose epoch is dead does not count. It stays in the item until the capacity is needed,
-// so ending a lease is one write, however many sessions it had.
+// so ending a lease is one write for any number of sessions.
 type Sessions struct {
 	client *dynamodb.Client
 	table  string
@@ -303,5 +303,5 @@ func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []stri
 
 func accountKey(account string) item { return item{"id": text(accountPrefix + account)} }
 
-// keptLeases is the time for which the item of a lease is kept after its last renewal.
+// keptLeases is the time for which a lease's item is kept after its last renewal.
 const keptLeases = 24 * time.Hour

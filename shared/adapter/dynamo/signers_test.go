@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// The certificates of each signer are stored once, however often they are added.
+// Each signer's certificates are stored once, even if they are added repeatedly.
 func TestSignersAreStoredOnce(t *testing.T) {
 	cloud := local.Cloud(t)
 	signers := dynamo.NewSigners(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// protectedTime is how long a busy task is protected, in whole minutes: the longest time of a
-	// job (docs/contract/jobs.md#deadline) plus the time to return it. A task that hangs is not
-	// protected for longer.
+	// protectedTime is the time for which a busy task is protected, in whole minutes: the longest
+	// time of a job (docs/contract/jobs.md#deadline) plus the time to return it. A task that hangs
+	// is not protected for longer.
 	protectedTime = 15 * time.Minute
 	// agentTime is the timeout for a call to the agent, which in turn calls ECS.
 	agentTime = 10 * time.Second

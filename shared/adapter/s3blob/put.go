@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// partSize is how many bytes are read before they are sent. One request stores a blob of up to
-	// this size. S3 allows 10,000 parts.
+	// partSize is the number of bytes that are read before they are sent. One request stores a blob
+	// of up to this size. S3 allows 10,000 parts.
 	partSize = 8 << 20
 	// partsAtOnce is the maximum number of parts that are sent while the next part is read.
 	partsAtOnce = 2

@@ -24,7 +24,7 @@ var _ budget.Store = (*Budgets)(nil)
 func (db *DB) Budgets(machine Machine) *Budgets { return &Budgets{db, machine} }
 
 const (
-	// keptCounters is how long counters are kept after their window.
+	// keptCounters is the time for which counters are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 
 	isCounter  = "account = ? and key = ? and period = ? and unit = ? and term = ?"

@@ -30,7 +30,8 @@ var _ session.Store = (*Sessions)(nil)
 
 func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine} }
 
-// deadLeaseAge is how long a dead epoch is kept. It is longer than any call that uses the epoch.
+// deadLeaseAge is the time for which a dead epoch is kept. It is longer than any call that uses the
+// epoch.
 const deadLeaseAge = time.Hour
 
 // staleLease is the condition that a lease has ended, even if it is not marked as dead.

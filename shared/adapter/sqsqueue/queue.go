@@ -51,8 +51,8 @@ type Config struct {
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
-	// PollTime is how long SQS waits for a message before it responds, in whole seconds up to 20. 0
-	// means DefaultPollTime. Close waits as long.
+	// PollTime is the time that SQS waits for a message before it responds, in whole seconds up to
+	// 20. 0 means DefaultPollTime. Close waits as long.
 	PollTime time.Duration
 	Now      func() time.Time
 	Logger   *slog.Logger

@@ -21,7 +21,7 @@ const (
 	// MaxKept is the maximum number of batch records of an account. A new batch deletes the oldest
 	// records of ended batches.
 	MaxKept = 1000
-	// KeepRecord is how long the record of an ended batch is kept.
+	// KeepRecord is the time for which the record of an ended batch is kept.
 	KeepRecord = 30 * 24 * time.Hour
 	// FileLifetime is the default lifetime of batch files and results.
 	FileLifetime = 30 * 24 * time.Hour

@@ -68,7 +68,7 @@ type Entry struct {
 	Info
 }
 
-// Linker is implemented by stores on this machine's file system. A link costs no space.
+// Linker is implemented by stores on this machine's file system. A link takes no space.
 type Linker interface {
 	// Link makes path a read-only link to the blob. It may fail if the file system does not
 	// support links. The caller then copies the blob.

@@ -15,8 +15,8 @@ const (
 	portion = 32
 	// ahead is the number of calls for which an allocation lasts in a process that may be frozen.
 	ahead = 16
-	// refusedFor is how long a rejection is cached, so that callers over a budget do not all ask
-	// the store.
+	// refusedFor is the time for which a rejection is cached, so that callers over a budget do not
+	// all ask the store.
 	refusedFor = 500 * time.Millisecond
 )
 

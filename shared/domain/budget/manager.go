@@ -13,7 +13,7 @@ const (
 	// lookUpAge is the time for which a key's budgets are cached, so a change applies everywhere
 	// within a minute (docs/contract/budgets.md#what-counts).
 	lookUpAge = 30 * time.Second
-	// staleAge is how long cached budgets are used if the store cannot be read.
+	// staleAge is the time for which cached budgets are used if the store cannot be read.
 	staleAge   = 10 * time.Minute
 	maxLookUps = 20_000
 	// tickEvery is the interval at which allocations are checked for unused amounts to return.

@@ -236,7 +236,7 @@ func TestExhaustedBudgetRejectsCalls(t *testing.T) {
 	})
 }
 
-// A call belongs to the window in which it started, even if it ends in the next one.
+// A call belongs to the window of its start, even if it ends in the next window.
 func TestCallCountsInItsFirstWindow(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Route is a route of the inference gateway. Its name is that of the capability in
+// Route is a route of the inference gateway. It is named after the capability in
 // docs/contract/gateway.md#model-list.
 type Route string
 

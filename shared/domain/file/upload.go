@@ -6,7 +6,7 @@ import "time"
 type SignedUpload struct {
 	// URL is absolute, or a path and query of this service.
 	URL string
-	// Headers holds the required header fields, beyond those that HTTP clients usually send.
+	// Headers holds the required header fields, in addition to the usual fields of HTTP clients.
 	Headers   map[string]string
 	ExpiresAt time.Time
 }

@@ -22,7 +22,8 @@ type Rules struct {
 	// Backlog is the number of jobs per worker, including running ones, above which another
 	// worker starts.
 	Backlog int
-	// Idle is how long surplus workers are kept, and how long a wake keeps a worker without a job.
+	// Idle is the time for which surplus workers are kept, and for which a wake keeps a worker
+	// without a job.
 	Idle time.Duration
 }
 

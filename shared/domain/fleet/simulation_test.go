@@ -177,7 +177,7 @@ func (c *cloud) pass(d time.Duration) {
 	}
 }
 
-// accept accepts a job. wakes is how many of its wakes arrive.
+// accept accepts a job. wakes is the number of its wakes that arrive.
 func (c *cloud) accept(lane job.Lane, takes time.Duration, wakes int) *simJob {
 	j := &simJob{lane: lane, accepted: c.now, takes: takes}
 	c.jobs, c.waiting[lane] = append(c.jobs, j), append(c.waiting[lane], j)

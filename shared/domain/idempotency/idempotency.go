@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Age is how long a key is remembered.
+	// Age is the time for which a key is remembered.
 	Age = 24 * time.Hour
 	// MaxKey is the maximum length of a key in bytes.
 	MaxKey = 255

@@ -72,8 +72,8 @@ func (b *broken) Stop(_ context.Context, id string) error {
 	return errors.New("no response")
 }
 
-// A cancellation is valid even if the orchestrator cannot be reached. A failed cancellation is
-// not passed on to the orchestrator.
+// A cancellation is valid even if the orchestrator cannot be reached. The orchestrator is not
+// notified of a failed cancellation.
 func TestCancelSurvivesOrchestratorFailure(t *testing.T) {
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})

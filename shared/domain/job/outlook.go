@@ -53,7 +53,7 @@ type Outlook struct {
 }
 
 const (
-	// queueFor is how long a queue is cached.
+	// queueFor is the time for which a queue is cached.
 	queueFor = 2 * time.Second
 	// sigmas is a number of standard deviations. In a normal distribution, four of five values lie
 	// within it.

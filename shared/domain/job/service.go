@@ -135,8 +135,8 @@ func (s *Service) NewSeed() (uint32, error) {
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account, Key, Model, Lane,
 // Seed, Request and Estimate. limit is the account's maximum number of pending and processing jobs,
-// and wait is how long the caller waits for the job to end. 0 means no limit for both. If Submit
-// rejects the job, the caller deletes the inputs.
+// and wait is the time that the caller waits for the job to end. 0 means no limit for both. If
+// Submit rejects the job, the caller deletes the inputs.
 //
 // Errors: as CheckCapacity; fault.Exhausted if a budget has too little left.
 func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {

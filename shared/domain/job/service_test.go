@@ -130,7 +130,7 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 		callers.Wait()
 		return int(accepted.Load())
 	}
-	// This is how many jobs one account can submit one after another on an idle lane.
+	// This is the number of jobs that one account can submit one after another on an idle lane.
 	want := 0
 	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1, time.Now()) == nil {
 		want++

@@ -11,8 +11,8 @@ import (
 
 const (
 	storeTime = 5 * time.Second
-	// checkEvery is how often an instance checks whether it must end its sessions. Frames cause
-	// additional checks.
+	// checkEvery is the interval at which an instance checks whether it must end its sessions.
+	// Frames cause additional checks.
 	checkEvery = 500 * time.Millisecond
 	// retryEvery is the delay before the store is called again after a failure.
 	retryEvery = time.Second

@@ -120,7 +120,7 @@ var errDown = errors.New("the store is down")
 type world struct {
 	*session.Instance
 	store *records
-	// asleep is how long the process was suspended in total, in nanoseconds.
+	// asleep is the total time for which the process was suspended, in nanoseconds.
 	asleep atomic.Int64
 	end    context.CancelFunc
 }

@@ -20,7 +20,7 @@ const (
 	// NotifyEvery is the interval at which a waiting client receives its place, even if the place is
 	// unchanged (docs/contract/realtime.md#the-queue).
 	NotifyEvery = time.Second
-	// LongestQueue is the maximum number of tickets in a queue, whatever the tier says.
+	// LongestQueue is the maximum number of tickets in a queue, even if a tier allows more.
 	LongestQueue = 1000
 )
 

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// RenewEvery is how often an instance renews its lease, with one write for all sessions.
+	// RenewEvery is the interval at which an instance renews its lease, with one write for all
+	// sessions.
 	RenewEvery = 15 * time.Second
 	// FenceAfter is the time after the start of the last successful renewal at which an instance stops
 	// serving.
@@ -59,7 +60,7 @@ type Store interface {
 	// Errors: fault.Conflict if the epoch is dead or unknown, or its last renewal is TakeAfter old.
 	Address(ctx context.Context, epoch string) (string, error)
 
-	// Renew renews the lease with one write, whatever the number of sessions.
+	// Renew renews the lease with one write for any number of sessions.
 	//
 	// Errors: fault.Conflict if the epoch is dead or unknown, which is permanent.
 	Renew(ctx context.Context, epoch string) error

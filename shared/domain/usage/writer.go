@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// WriteEvery is how often collected records are written together. A crash loses at most the
-	// records from one interval and from the running write.
+	// WriteEvery is the interval at which collected records are written together. A crash loses at
+	// most the records from one interval and from the running write.
 	WriteEvery = 250 * time.Millisecond
 	// maxGroups is the maximum number of unwritten groups of records. A group has one account, key,
 	// model and day.
@@ -46,8 +46,8 @@ type Writer struct {
 	// drained is closed when the collected records are taken for writing.
 	drained chan struct{}
 
-	// writing passes on the records that the last write failed to store. Only the goroutine that
-	// has received them may write.
+	// writing holds the records that the last write failed to store. Only the goroutine that has
+	// received them may write.
 	writing chan []Record
 }
 

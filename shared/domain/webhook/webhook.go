@@ -49,7 +49,7 @@ type Response struct {
 }
 
 type Sender interface {
-	// Send returns the receiver's response, whatever its status, within the context's time.
+	// Send returns the receiver's response with any status, within the context's time.
 	//
 	// Errors: a [NoResponse].
 	Send(ctx context.Context, url string, m Message) (Response, error)

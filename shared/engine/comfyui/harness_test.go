@@ -33,7 +33,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// patience is longer than any test waits; aLittle is how long a test waits.
+// patience is longer than any test waits; aLittle is the time that a test waits.
 const patience, aLittle = 2 * time.Minute, 200 * time.Millisecond
 
 // standIn returns a fake ComfyUI server with the recorded classes.

@@ -22,7 +22,7 @@ type pool struct {
 // state is a server's state before a run is sent to it.
 type state struct {
 	server *server
-	// err is the reason why the server accepts no runs now, or nil.
+	// err is why the server accepts no runs now, or nil.
 	err error
 	// lacks lists the run's missing requirements.
 	lacks []string

@@ -38,7 +38,7 @@ type liveConnection struct {
 	spare   chan []byte
 	// sets receives the response to a change.
 	sets chan livewire.Set
-	// held is the memory of the last returned picture.
+	// held is the memory of the last returned frame.
 	held []byte
 
 	// ended is closed once the connection has ended; why holds the error.

@@ -72,8 +72,8 @@ type bounds struct {
 }
 
 // A command may use pictureTime of CPU time. Each video adds perSecond seconds for each second of
-// its length, and a second for every pixelsPerSecond pixels in its frames. Honest inputs need only
-// a fraction of this.
+// its length, and a second for every pixelsPerSecond pixels in its frames. Harmless inputs need
+// only a fraction of this.
 const (
 	pictureTime     = 30 * time.Second
 	perSecond       = 15

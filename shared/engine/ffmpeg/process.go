@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// drainTime is how long the pipes of an exited program may stay open.
+	// drainTime is the time for which the pipes of an exited program may stay open.
 	drainTime = 5 * time.Second
 	// keptLog is the maximum number of bytes of a program's last messages that are kept for the
 	// log.

@@ -63,7 +63,7 @@ const (
 const flickerTo = 0.15
 
 // rushFrom is the speed in units per second from which a texture rushes. At 720 lines and 20 frames
-// a second, it is 14 pixels a frame; encoders search 16 pixels.
+// per second, it is 14 pixels per frame; encoders search 16 pixels.
 const rushFrom = 0.4
 
 // stir records how a texture moves.

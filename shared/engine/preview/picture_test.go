@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// picture is a decoded frame: three bytes a pixel.
+// picture is a decoded frame with three bytes per pixel.
 type picture struct {
 	width, height int
 	pixels        []byte

@@ -10,7 +10,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A clip with a valid header but no decodable picture is rejected: its sound alone is not a result.
+// A clip with a valid header but no decodable picture is rejected: its sound is not enough for a
+// result.
 func TestClipWithoutPicturesIsRejected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp4")

@@ -18,7 +18,7 @@ const (
 )
 
 // sample decodes the input's first frame, or key frames of the entire clip, at a small size, after
-// the operations of a look. It returns the frames one after the other, with three bytes a pixel.
+// the operations of a look. It returns the frames one after another, with three bytes per pixel.
 func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Size, error) {
 	small := *e
 	side := max(e.size.Width, e.size.Height)
@@ -64,8 +64,8 @@ func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, err
 	return pixels.Bytes(), err
 }
 
-// reference decodes the reference image at a small size: four bytes a pixel,
-// the last one alpha.
+// reference decodes the reference image at a small size, with four bytes per pixel. The last byte
+// is alpha.
 func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error) {
 	image := *e.spec.Reference
 	small := *e

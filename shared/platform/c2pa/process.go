@@ -31,7 +31,7 @@ const (
 	// maxSigned is the maximum number of bytes that a helper asks to sign, which are only the
 	// claim.
 	maxSigned = 1 << 20
-	// drainTime is how long the pipes of an exited helper may stay open.
+	// drainTime is the time for which the pipes of an exited helper may stay open.
 	drainTime = 5 * time.Second
 )
 

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// Hold is how long a step of the machine's clock must last before it is followed.
+	// Hold is the time that a step of the machine's clock must last before it is followed.
 	Hold = 10 * time.Minute
 	// Quiet is the time after a step during which nothing should be deleted.
 	Quiet = 10 * time.Minute

@@ -153,7 +153,7 @@ func TestFollowIsCalledInOrder(t *testing.T) {
 
 func TestStartsAfterClockChanges(t *testing.T) {
 	for name, c := range map[string]struct {
-		// away is how long the machine, or only the server, is off.
+		// away is the time that the machine, or only the server, is off.
 		away time.Duration
 		step time.Duration
 		boot string

@@ -9,8 +9,8 @@ import (
 // empty list or "*" allows any.
 type Origins []string
 
-// preflightAge is how many seconds a browser may cache a preflight response: the largest maximum of
-// any browser.
+// preflightAge is the number of seconds for which a browser may cache a preflight response: the
+// largest maximum of any browser.
 const preflightAge = "7200"
 
 // Allows reports whether pages of the origin may call.

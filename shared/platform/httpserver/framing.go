@@ -51,8 +51,8 @@ type framing struct {
 	length                      uint64
 }
 
-// follow reads the next bytes of the stream and returns how many of them may be passed on: all, or
-// those before a faulty line.
+// follow reads the stream's next bytes and returns how many of them may be forwarded: all, or those
+// before a faulty line.
 func (f *framing) follow(read []byte) (int, error) {
 	for at := 0; at < len(read); {
 		if f.part == lost {

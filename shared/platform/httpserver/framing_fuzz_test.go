@@ -27,7 +27,7 @@ func FuzzFraming(f *testing.F) {
 			taken += n
 			rest = rest[len(part):]
 		}
-		// Part of a line that arrived in pieces was passed on.
+		// Part of a line that arrived in pieces was forwarded.
 		if fault != err || taken > len(stream) {
 			t.Errorf("%v in pieces of %d, %v in one piece", fault, piece, err)
 		}

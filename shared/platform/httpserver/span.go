@@ -34,7 +34,7 @@ type Answer struct {
 var watched = []string{"/health", "/healthz", "/metrics"}
 
 // begin starts a request's span. Its parent is the context's span or the client's span in the
-// header (W3C Trace Context). If tracer is nil, begin passes on the client's trace. The span is nil
+// header (W3C Trace Context). If tracer is nil, begin forwards the client's trace. The span is nil
 // if nothing is recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()

@@ -52,7 +52,7 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 }
 
 // withTrace makes Lambda's segment of the invocation the request's parent. If Lambda does not trace
-// it, it passes on the client's trace from the header.
+// it, withTrace forwards the client's trace from the header.
 func withTrace(ctx context.Context, header http.Header) context.Context {
 	segment, _ := ctx.Value("x-amzn-trace-id").(string) // the key that aws-lambda-go uses
 	traced := xray.WithParent(ctx, segment)

@@ -23,7 +23,7 @@ const (
 	// queueSize is the maximum number of ended spans that wait to be sent, about 4 MB. More are
 	// dropped, for example when the collector is down.
 	queueSize = 2048
-	// batchSize is the number of spans sent together. batchEvery is how long a span waits for
+	// batchSize is the number of spans sent together. batchEvery is the time that a span waits for
 	// others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second

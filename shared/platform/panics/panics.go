@@ -21,8 +21,8 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
-// newPanic returns the error for a recovered value. A panic that a [Group] passes on keeps the
-// stack of its origin.
+// newPanic returns the error for a recovered value. A panic that a [Group] repeats keeps the stack
+// of its origin.
 func newPanic(value any) *Panic {
 	if p, passed := value.(*Panic); passed {
 		return p

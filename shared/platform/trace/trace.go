@@ -1,6 +1,6 @@
 // Package trace carries traces through the service: from a request to the submitted job, and on to
 // its worker and engine. It uses OpenTelemetry's API; shared/platform/otlp sends the traces.
-// Without a receiver it still passes on a client's trace and logs its id.
+// Without a receiver it still forwards a client's trace and logs the trace's id.
 //
 // Names and attributes of spans contain no prompt, key, file name, or address with a query.
 package trace
@@ -20,7 +20,7 @@ import (
 const Scope = "cutroom"
 
 // The names under which a trace passes from one program to another (W3C Trace Context, "Traceparent
-// Header"). tracestate is not passed on, because it belongs to other systems and would have to be
+// Header"). tracestate is not forwarded, because it belongs to other systems and would have to be
 // stored with every job.
 const (
 	parentField = "traceparent"

@@ -63,7 +63,7 @@ func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 func (l *Library) String() string { return "libvpx " + strings.TrimPrefix(l.found.Version, "v") }
 
 // environment returns the environment of helpers. They use one processor, and a limit on arenas
-// keeps their threads from filling the address space.
+// prevents their threads from filling the address space.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
 }

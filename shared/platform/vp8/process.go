@@ -27,7 +27,7 @@ const (
 	startTime     = 20 * time.Second
 	// keptLog is the maximum number of bytes kept from a helper's messages.
 	keptLog = 2 << 10
-	// drainTime is how long the pipes of an exited helper may stay open.
+	// drainTime is the time for which the pipes of an exited helper may stay open.
 	drainTime = 5 * time.Second
 )
 

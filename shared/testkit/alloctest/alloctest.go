@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// perByte is how many bytes may be allocated per received byte, and slack is how many in
-	// addition.
+	// perByte is the number of bytes that may be allocated per received byte, and slack is an
+	// additional number.
 	perByte = 20
 	slack   = 64 << 10
 )

@@ -20,8 +20,8 @@ import (
 // stands still, so they are simulated here. A retry counts in its real second, and its writes
 // take effect immediately. The retry budget of each client is not simulated.
 
-// TransactionTime is how long a transaction holds its items. During this time, writes to the items
-// and other transactions with them are rejected.
+// TransactionTime is the time for which a transaction holds its items. During this time, writes to
+// the items and other transactions with them are rejected.
 const TransactionTime = 10 * time.Millisecond
 
 // try makes a call and retries it like a client.

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// tokenAge is how long DynamoDB remembers a transaction's token.
+// tokenAge is the time for which DynamoDB remembers a transaction's token.
 const tokenAge = 10 * time.Minute
 
 // mostParsed is the number of parsed expressions that are kept.

@@ -32,7 +32,8 @@ func (d *DynamoDB) before(w write) (item, bool) {
 	return found, d.condition(*w.condition)(scope{found, w.names, w.values})
 }
 
-// make performs the write and returns the new item. each is how many units one unit counts as.
+// make performs the write and returns the new item. each is the number of units that one unit
+// counts as.
 func (d *DynamoDB) make(w write, before item, each float64) item {
 	p := partition{w.table.Name, w.hash}
 	after := before

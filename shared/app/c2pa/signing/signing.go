@@ -113,7 +113,7 @@ type Store interface {
 	LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
 
-// expiring is how long before a certificate's expiry the program starts to warn.
+// expiring is the time before a certificate's expiry at which the program starts to warn.
 const expiring = 30 * 24 * time.Hour
 
 type Parts struct {

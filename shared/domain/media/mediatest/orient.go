@@ -101,7 +101,7 @@ func orientTIFF(content []byte, orientation int) []byte {
 }
 
 // turned maps Exif orientations to properties that rotate and mirror a HEIF in the same way:
-// quarter turns counterclockwise, then the mirror's axis, or -1.
+// counterclockwise quarter turns, then the mirror's axis or -1.
 var turned = map[int][2]int{1: {0, -1}, 2: {0, 1}, 3: {2, -1}, 4: {0, 0}, 5: {1, 0}, 6: {3, -1}, 7: {3, 0}, 8: {1, -1}}
 
 // orientHEIF appends a copy of the box "meta" with two more properties and hides the old box, so

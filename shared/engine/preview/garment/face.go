@@ -43,8 +43,8 @@ type Face struct {
 	X, Y, Size float64
 }
 
-// FindFace returns the largest face in a picture with three bytes a pixel. found is false if there
-// is no frontal face.
+// FindFace returns the largest face in a picture with three bytes per pixel. found is false if
+// there is no frontal face.
 func FindFace(pixels []byte, size catalog.Size) (face Face, found bool, err error) {
 	if min(size.Width, size.Height) < minFace {
 		return face, false, nil

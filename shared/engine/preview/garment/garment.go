@@ -63,7 +63,7 @@ func (h *histogram) density(r, g, b float64) float64 {
 	return sum / (h.total + 1e-9)
 }
 
-// Shot is a small picture of a person, with three bytes a pixel and the position of the face.
+// Shot is a small picture of a person, with three bytes per pixel and the position of the face.
 type Shot struct {
 	Pixels []byte
 	Face   Face

@@ -36,7 +36,8 @@ const (
 
 // Motion moves a texture. The zero Motion keeps it still.
 type Motion struct {
-	// Hold is how many seconds the texture stays before it jumps elsewhere. 0 means forever.
+	// Hold is the time in seconds that the texture stays before it jumps elsewhere. 0 means
+	// forever.
 	Hold float64
 	// Right and Down are speeds in units per second. A texture wraps around at the borders.
 	Right, Down float64
@@ -54,7 +55,7 @@ type Sheet struct {
 	Values []float32
 }
 
-// JumpMargin is how much larger a jumping layer's sheet is than the picture, in units.
+// JumpMargin is the difference in size between a jumping layer's sheet and the picture, in units.
 const JumpMargin = 0.25
 
 // JumpAcross and JumpDown determine where in its sheet the picture's part of a jumping layer begins: after

@@ -68,8 +68,8 @@ var scopes = sync.OnceValue(func() map[string]bool {
 	lighting mood wash cast overlay filter grade grading atmosphere`)
 })
 
-// objectlike lists phrases of looks that usually name a thing in the picture. They ask for a look
-// only if nothing else is named, or if a style is asked for.
+// objectlike lists phrases of looks that usually name a thing in the picture. They request a look
+// only if the prompt names nothing else or requests a style.
 var objectlike = sync.OnceValue(func() map[string]bool {
 	members := map[string]bool{}
 	for phrase := range strings.SplitSeq(`fall, october, icy, ice, frozen, christmas, aquarium, golden, dawn, fire, flames,

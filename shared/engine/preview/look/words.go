@@ -57,7 +57,7 @@ func isUnspaced(r rune) bool {
 }
 
 // words splits a text into the words of its tokens: lower case, letters and digits only, without the ending
-// of a plural, so that "Oil Paintings!" asks for an "oil painting".
+// of a plural, so that "Oil Paintings!" requests an "oil painting".
 func words(text string) []string {
 	var list []string
 	for _, t := range tokenize(text) {

@@ -46,7 +46,7 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 				row := frame[y*width*3:][:width*3]
 				for x := range width {
 					c := shade((float64(x)+0.5)*scale, (float64(y)+0.5)*scale)
-					// A little noise before rounding keeps smooth skies from showing bands.
+					// A little noise before rounding prevents bands in smooth skies.
 					dither := float64(noise.Mix(uint64(y*width+x))&0xff)/255 - 0.5
 					row[x*3], row[x*3+1], row[x*3+2] = level(c.r, dither), level(c.g, dither), level(c.b, dither)
 				}

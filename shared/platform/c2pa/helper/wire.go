@@ -7,7 +7,7 @@ type Found struct {
 	Path    string
 	Version string
 	Loaded  loaded.Libraries
-	// Problem is the reason why no library can be used.
+	// Problem is why no library can be used.
 	Problem string
 }
 

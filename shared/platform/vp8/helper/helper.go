@@ -62,7 +62,7 @@ type Found struct {
 	Version string
 	// Loaded describes the loaded libraries.
 	Loaded loaded.Libraries
-	// Problem is the reason why no library can be used.
+	// Problem is why no library can be used.
 	Problem string
 }
 
