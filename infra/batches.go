@@ -31,7 +31,6 @@ func (s *stack) newBatches() {
 	})
 }
 
-// startSteps lets a program start work on batches.
 func (s *stack) startSteps() permission {
 	return permission{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("steps")}}
 }

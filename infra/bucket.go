@@ -43,7 +43,6 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	return bucket
 }
 
-// notifyArrivals starts a function for each signed upload.
 func (s *stack) notifyArrivals(bucket awss3.Bucket, arrived awslambda.Function) {
 	resource := bucket.Node().DefaultChild().(awss3.CfnBucket)
 	resource.SetNotificationConfiguration(&awss3.CfnBucket_NotificationConfigurationProperty{

@@ -66,7 +66,6 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	return task
 }
 
-// engineVariables returns the settings of an engine server.
 func (s *gpuStack) engineVariables() map[string]*string {
 	return map[string]*string{
 		"CUTROOM_FAMILY":         jsii.String(s.Family),

@@ -36,7 +36,6 @@ func stop(err error) {
 	os.Exit(1)
 }
 
-// newApp returns the app with the context of the command line.
 func newApp() awscdk.App {
 	return awscdk.NewApp(&awscdk.AppProps{
 		AnalyticsReporting: jsii.Bool(false),

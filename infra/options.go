@@ -334,7 +334,6 @@ type reader struct {
 
 func (r *reader) fail(key, format string, args ...any) { r.conflict(key, "must be "+format, args...) }
 
-// conflict reports an option that conflicts with others.
 func (r *reader) conflict(key, format string, args ...any) {
 	r.wrong = append(r.wrong, key+" "+fmt.Sprintf(format, args...))
 }

@@ -36,7 +36,6 @@ func (s *stack) onTable(name string, actions ...string) permission {
 	return permission{actions: actions, resources: []*string{s.tables[name].TableArn()}}
 }
 
-// onIndexes allows queries on a table's indexes.
 func (s *stack) onIndexes(name string) permission {
 	return permission{
 		actions: []string{"dynamodb:Query"}, resources: []*string{jsii.String(*s.tables[name].TableArn() + "/index/*")},

@@ -64,7 +64,6 @@ func (s *stack) catalogInJSON(source []byte) ([]byte, error) {
 	return catalog.JSON(source)
 }
 
-// tiersInJSON converts tiers for functions.
 func tiersInJSON(source []byte) ([]byte, error) {
 	tiers, err := credential.ParseTiers(source)
 	if err != nil {

@@ -96,7 +96,6 @@ func (a answer) encode() ([]byte, error) {
 	}
 }
 
-// send uploads a response to CloudFormation's URL.
 func (a answer) send(ctx context.Context, client *http.Client, url string) error {
 	body, err := a.encode()
 	if err != nil {

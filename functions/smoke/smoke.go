@@ -151,7 +151,6 @@ func (s *smoke) pause(ctx context.Context) error {
 // idOf returns the id from the ARN of a task, which names its log.
 func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
-// withoutURL removes the signed URL from an error.
 func withoutURL(err error) error {
 	var call *url.Error
 	if errors.As(err, &call) {

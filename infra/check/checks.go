@@ -88,7 +88,6 @@ func (v *visit) checkAll(ctx context.Context) error {
 // runbookPage has the steps after a failed check.
 const runbookPage = "docs/runbook.md"
 
-// try runs a check within its limit.
 func (v *visit) try(ctx context.Context, c check) (how, detail string) {
 	if v.local && c.needs != "" {
 		return skipped, "a local AWS " + c.needs

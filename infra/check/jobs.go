@@ -132,7 +132,6 @@ func (v *visit) whileCold(ctx context.Context) error {
 	return nil
 }
 
-// retryAfter returns the Retry-After of a response, or 0.
 func retryAfter(got answer) time.Duration {
 	seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
 	if err != nil || got.status != http.StatusServiceUnavailable {

@@ -141,7 +141,6 @@ func newVisit(ctx context.Context, settings aws.Config, o options, out io.Writer
 	return v, v.choose(known)
 }
 
-// choose chooses the models that the checks use.
 func (v *visit) choose(known *catalog.Catalog) error {
 	v.video, _ = known.First(catalog.TextToVideo)
 	v.image, _ = known.First(catalog.Image)

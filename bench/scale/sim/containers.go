@@ -60,7 +60,6 @@ func (c *containers) started() {
 
 func (c *containers) notePeak() { c.peaks.Tasks = max(c.peaks.Tasks, c.alive+c.starting) }
 
-// forgetDead removes workers that have ended, and their slots.
 func (w *World) forgetDead() {
 	w.workers = slices.DeleteFunc(w.workers, func(one *worker) bool { return !one.alive })
 	for lane, idle := range w.idle {

@@ -107,7 +107,6 @@ func submit(t *testing.T, client *servertest.Client, prompt string) string {
 	return submitted.ID
 }
 
-// processing waits until a job is in progress.
 func processing(t *testing.T, client *servertest.Client, id string) {
 	t.Helper()
 	eventually(t, "the job is in work", func() bool {

@@ -32,7 +32,6 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	return fileError("copy", err)
 }
 
-// copyBytes is like Copy, for files that cannot be linked.
 func (s *Store) copyBytes(ctx context.Context, from, to string) error {
 	source, _, err := s.openFile(ctx, from)
 	if err != nil {

@@ -232,7 +232,6 @@ func (b *Budgets) returnUsed(c budget.Counter, amount int64) types.TransactWrite
 	}}
 }
 
-// query makes consistent reads.
 func (b *Budgets) query(ctx context.Context, id, prefix string) ([]item, error) {
 	input := &dynamodb.QueryInput{
 		TableName: &b.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("id = :id"),

@@ -63,7 +63,6 @@ func (s *Files) puts(items ...fileItem) ([]types.TransactWriteItem, error) {
 	return writes, nil
 }
 
-// remove returns the write that removes an existing item.
 func (s *Files) remove(partition, id string) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{
 		TableName: &s.table, Key: fileKey(partition, id), ConditionExpression: aws.String("attribute_exists(id)"),

@@ -64,7 +64,6 @@ type accountState struct {
 	now time.Duration
 }
 
-// taken returns the number of slots whose lease is alive.
 func (a accountState) taken() (count int) {
 	for _, epoch := range a.slots {
 		if a.leases[epoch].alive() {

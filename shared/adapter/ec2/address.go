@@ -124,7 +124,6 @@ func (a *TaskAddress) find(ctx context.Context) (found []netip.Addr, err error) 
 	return found, nil
 }
 
-// network reads the task's metadata about its interface.
 func (a *TaskAddress) network(ctx context.Context) (network, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.metadata, nil)
 	if err != nil {

@@ -88,7 +88,6 @@ func sizeOf(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// markOf returns the zero mark if the schema has no mark table.
 func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) {
 	var known bool
 	err = pool.QueryRowContext(ctx, "select exists (select 1 from sqlite_schema where name = 'mark')").Scan(&known)

@@ -120,7 +120,6 @@ func (s *Sessions) slotState(ctx context.Context, q querier, slot session.Slot) 
 	return st, err
 }
 
-// admits reports whether the session may take a slot.
 func (st slotState) admits(id string, limit int) bool {
 	return limit <= 0 || st.own || session.Admits(st.queue.Tickets(st.now), id, limit-st.taken)
 }

@@ -38,7 +38,6 @@ func Snapshot(ctx context.Context, path, into string) error {
 	return checkCopy(ctx, into)
 }
 
-// checkCopy checks all pages and references of a snapshot.
 func checkCopy(ctx context.Context, path string) error {
 	pool, err := openPool(path, url.Values{"mode": {"ro"}}, 1)
 	if err != nil {

@@ -104,7 +104,6 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	return db, nil
 }
 
-// connect opens the file without migrating it.
 func connect(path string, options Options) (*DB, error) {
 	if options.Now == nil {
 		return nil, errors.New("sqlite: no clock")
@@ -264,7 +263,6 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// millis converts a time to its stored form.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
 // timeOf converts a stored time. Null becomes the zero time.

@@ -59,7 +59,6 @@ func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.
 	return err
 }
 
-// changeAnyway is like change, with writeAnyway.
 func (s *Jobs) changeAnyway(ctx context.Context, what, id string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	err := s.db.writeAnyway(ctx, what, do)

@@ -99,7 +99,6 @@ func askSTUN(ctx context.Context, text string) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("%s does not respond", text)
 }
 
-// readSTUN reads the response to a request.
 func readSTUN(conn net.Conn, request [stun.TransactionIDSize]byte) (netip.Addr, error) {
 	buffer := make([]byte, maxSTUN)
 	for {

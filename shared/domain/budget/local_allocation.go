@@ -209,7 +209,6 @@ func (s *localAllocation) settle(amount, used int64) {
 	s.stored.Spent += used
 }
 
-// put returns part of a drawn amount.
 func (s *localAllocation) put(amount int64) { s.settle(amount, 0) }
 
 // drawUpTo reserves at most the given amount and returns the reserved amount.
@@ -334,7 +333,6 @@ func (s *localAllocation) end(ctx context.Context) error {
 	return err
 }
 
-// failed logs a failed store call that will be repeated.
 func (s *localAllocation) failed(ctx context.Context, err error) {
 	s.manager.config.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot report a budget allocation; trying again",
 		slog.String("account", s.stored.Account), slog.String("unit", string(s.stored.Unit)),

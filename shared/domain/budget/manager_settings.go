@@ -62,7 +62,6 @@ func (m *Manager) Delete(ctx context.Context, from audit.Origin, id ID) error {
 	return nil
 }
 
-// forget drops the cached budgets of an account.
 func (m *Manager) forget(account string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -155,7 +155,6 @@ func (a *Authenticator) askKey(hash Hash) ask {
 	}
 }
 
-// ofToken returns the cache entry for a token.
 func ofToken(token Token, err error) (cached, error) {
 	if err != nil {
 		return cached{}, err

@@ -58,7 +58,6 @@ func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, 
 	return who, err
 }
 
-// hasWorked reports whether a secret is cached and works.
 func (a *Authenticator) hasWorked(hash Hash) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -201,7 +201,6 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take reserves storage for arrived bytes.
 func (u *Upload) take(ctx context.Context, bytes int64) error {
 	if u.displaced.Load() {
 		refused := fault.New(fault.Limited, "The server has reached its limit of concurrent uploads. It stopped this "+

@@ -159,7 +159,6 @@ func StorageFull(limit int64) error {
 	return full
 }
 
-// name sets a file's id and times, unless it has them.
 func (s *Service) name(f *File) error {
 	if f.ID != "" {
 		return nil

@@ -81,7 +81,6 @@ func (r Rules) Decide(now time.Time, jobs, desired int, s State) (count int, exc
 	return count, excessSince
 }
 
-// need returns the number of workers for a number of jobs.
 func (r Rules) need(jobs int) int { return r.clamp((max(jobs, 0) + r.Backlog - 1) / r.Backlog) }
 
 func (r Rules) clamp(n int) int { return min(max(n, r.Min), r.Max) }

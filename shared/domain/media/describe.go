@@ -202,7 +202,6 @@ func (t *track) readSamples(w *window, stbl box) {
 	}
 }
 
-// readTimes sums a table of frame durations.
 func (t *track) readTimes(w *window, b box) {
 	head := w.at(b.start, 8)
 	if head == nil {
@@ -253,7 +252,6 @@ func (t *track) readFormat(w *window, stsd box) {
 	}
 }
 
-// readExtensions reads the boxes of a visual sample entry.
 func (t *track) readExtensions(w *window, entry box) {
 	for b := range boxes(w, entry.start, entry.end) {
 		switch b.kind {

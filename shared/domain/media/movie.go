@@ -111,7 +111,6 @@ func movieTime(w *window, b box) (scale, duration uint64) {
 	return 0, 0
 }
 
-// fragmentsTime reads the duration of all fragments.
 func fragmentsTime(w *window, b box) uint64 {
 	content := w.at(b.start, int(min(b.end-b.start, 12)))
 	switch {

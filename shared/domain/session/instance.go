@@ -170,7 +170,6 @@ func (i *Instance) alive(l *lease) bool {
 	return false
 }
 
-// held returns the lease, or nil.
 func (i *Instance) held() *lease {
 	i.mu.Lock()
 	l := i.lease

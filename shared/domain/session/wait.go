@@ -99,7 +99,6 @@ func (i *Instance) placeOf(w *waiter) Place {
 	return w.place
 }
 
-// enlist adds a waiter to the queue of the account.
 func (i *Instance) enlist(account string, w *waiter) *queue {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -237,7 +236,6 @@ func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
 	return next
 }
 
-// moves records the place of a waiter.
 func (i *Instance) moves(w *waiter, place Place) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

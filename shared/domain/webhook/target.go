@@ -97,7 +97,6 @@ func (t Targets) AllowsAddress(host string, address netip.Addr) bool {
 	return isPublic(address) || t.hosts[canonicalHost(host)] || t.listsAddress(address)
 }
 
-// lists reports whether the list contains the host.
 func (t Targets) lists(host string) bool {
 	if t.hosts[host] {
 		return true

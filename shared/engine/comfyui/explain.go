@@ -79,7 +79,6 @@ func (r *run) invalid(refused *statusError) error {
 		fmt.Errorf("comfyui: %w: %s", refused, oneLine(strings.Join(reasons, "; "))))
 }
 
-// failure returns the error of a failed run, or nil.
 func (d *record) failure(prompt string) error {
 	if d.Status == nil || d.Status.Said != "error" {
 		return nil

@@ -69,7 +69,6 @@ func progressAt(fraction float64) engine.Progress {
 	return engine.Progress{Fraction: prepared + (generated-prepared)*fraction, Stage: "generate"}
 }
 
-// show reports a preview if one is due.
 func (r *run) show(preview []byte, m *meter) {
 	every := r.spec.PreviewEvery
 	if every <= 0 || !r.shown.IsZero() && time.Since(r.shown) < every || engine.CheckPreview(preview) != nil {

@@ -141,7 +141,6 @@ func (w *workflow) missing(classes map[string]*class) []string {
 	return slices.Compact(lacks)
 }
 
-// input returns the type of an input, or nil.
 func (c *class) input(name string) inputType {
 	if t, known := c.Input.Required[name]; known {
 		return t

@@ -58,7 +58,6 @@ func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
 	}
 }
 
-// check checks all servers concurrently.
 func (p *pool) check(ctx context.Context, w *workflow) []state {
 	states := make([]state, len(p.servers))
 	var all sync.WaitGroup

@@ -75,7 +75,6 @@ func uuid(b []byte) string {
 	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
 }
 
-// alive records that the server sent something.
 func (r *run) alive() { r.watch.Reset(r.server.silence) }
 
 func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made transfer.Made, err error) {

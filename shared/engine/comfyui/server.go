@@ -254,7 +254,6 @@ type record struct {
 	} `json:"status"`
 }
 
-// history returns the record of a run, or nil.
 func (s *server) history(ctx context.Context, id string) (*record, error) {
 	var records map[string]*record
 	if err := s.get(ctx, "/history/"+url.PathEscape(id), &records); err != nil {

@@ -177,7 +177,6 @@ func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 	return filled
 }
 
-// set sets inputs of nodes that exist.
 func (g graph) set(places []catalog.Place, value any) {
 	for _, place := range places {
 		if n, there := g[place.Node]; there {
@@ -190,7 +189,6 @@ func (g graph) set(places []catalog.Place, value any) {
 	}
 }
 
-// leaveOut removes nodes and the links to them.
 func (g graph) leaveOut(ids []string) {
 	for _, id := range ids {
 		delete(g, id)

@@ -177,7 +177,6 @@ func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*ht
 
 var errSilent = errors.New("the engine server is silent")
 
-// explain converts a connection error.
 func (e *Engine) explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

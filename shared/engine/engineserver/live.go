@@ -284,14 +284,12 @@ func (e *liveEditor) editOnce(ctx context.Context, picture *engine.Picture) (*en
 	return c.edit(ctx, e.number.Add(1), picture)
 }
 
-// asksNothing reports whether frames stay unchanged.
 func (e *liveEditor) asksNothing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.prompt == "" && e.image == nil
 }
 
-// current returns the connection, or nil if it has ended.
 func (e *liveEditor) current() *liveConnection {
 	e.mu.Lock()
 	defer e.mu.Unlock()

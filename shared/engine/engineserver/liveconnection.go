@@ -213,7 +213,6 @@ func (c *liveConnection) hasEnded() bool {
 	}
 }
 
-// close ends the connection and waits for its goroutines.
 func (c *liveConnection) close() {
 	c.fail(errors.New("the session was closed"))
 	c.work.Wait()

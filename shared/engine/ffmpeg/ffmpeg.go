@@ -244,7 +244,6 @@ var codersForm = regexp.MustCompile(`\((decoder|encoder)s: ([^)]*)\)`)
 // "encoder libx264". "codec h264" means that a decoder exists for it.
 type coders map[string]bool
 
-// supported parses lists of codecs and filters.
 func supported(codecs, filters string) coders {
 	has := coders{}
 	for line := range strings.Lines(codecs) {

@@ -82,7 +82,6 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// callsBegin returns the URL prefix of a server's calls.
 func callsBegin(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {

@@ -173,7 +173,6 @@ func along(seen []sighting, length func(garment.Face) float64) string {
 	return expression
 }
 
-// drawGray draws a function of the pixel position.
 func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	picture := image.NewGray(image.Rect(0, 0, size.Width, size.Height))
 	for y := range size.Height {

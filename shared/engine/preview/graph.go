@@ -66,7 +66,6 @@ const flickerTo = 0.15
 // per second, it is 14 pixels per frame; encoders search 16 pixels.
 const rushFrom = 0.4
 
-// stir records how a texture moves.
 func (g *graph) stir(motion look.Motion) {
 	switch {
 	case motion.Hold > 0 && motion.Hold <= flickerTo:

@@ -217,7 +217,6 @@ func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
 	return appendChroma(to, &picture.YCbCr, picture.Cr)
 }
 
-// appendChroma appends a chroma plane as 4:2:0.
 func appendChroma(to []byte, of *image.YCbCr, plane []byte) []byte {
 	size := of.Rect.Size()
 	wide, high := (size.X+1)/2, (size.Y+1)/2

@@ -79,7 +79,6 @@ func (b *bilateral) across(out, out2 []int32, line, line2 []uint8) {
 	}
 }
 
-// towards pulls a row towards its neighbour.
 func (b *bilateral) towards(plane []uint8, width, y, neighbour int) {
 	row, beside := plane[y*width:][:width], plane[neighbour*width:][:width]
 	out, by := b.evened[y*width:][:width], b.evened[neighbour*width:][:width]
@@ -90,7 +89,6 @@ func (b *bilateral) towards(plane []uint8, width, y, neighbour int) {
 	}
 }
 
-// rounded sets a row of a plane to evened levels.
 func rounded(row []uint8, evened []int32) {
 	evened = evened[:len(row)]
 	for x := range row {

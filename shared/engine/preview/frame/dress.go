@@ -116,7 +116,6 @@ func (c *wearing) wear(w *workspace) {
 	}
 }
 
-// opaque adds a fourth byte to pixels of three bytes.
 func opaque(pixels []byte) []byte {
 	four := make([]byte, 0, len(pixels)/3*4)
 	for i := 0; i+2 < len(pixels); i += 3 {
@@ -125,7 +124,6 @@ func opaque(pixels []byte) []byte {
 	return four
 }
 
-// rasterOf returns an opaque picture in planes.
 func rasterOf(from image.Image) raster {
 	size := from.Bounds().Size()
 	w := newWorkspace()

@@ -145,7 +145,6 @@ func (e *editor) Plans(picture *engine.Picture) bool {
 	return made == nil || made.program.size != fitted(picture)
 }
 
-// fitted returns the size of a picture's edit.
 func fitted(picture *engine.Picture) catalog.Size {
 	return Box.Fit(catalog.Size{Width: picture.Rect.Dx(), Height: picture.Rect.Dy()})
 }
@@ -286,7 +285,6 @@ func (w *workspace) resize(from *image.YCbCr, size catalog.Size) {
 	s.scale(w.colors.Cr, from.Cr, from.CStride)
 }
 
-// chromaSize is the size of a picture's chroma planes.
 func chromaSize(p *image.YCbCr) catalog.Size {
 	size := p.Bounds().Size()
 	across, down := 1, 1

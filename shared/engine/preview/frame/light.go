@@ -242,7 +242,6 @@ func mapOf(drawn *image.Gray, s sheet) []uint8 {
 	return levels
 }
 
-// halved returns the maps of a warp for half the size.
 func (s sheet) halved() sheet {
 	half := sheet{width: max(1, s.width/2), height: max(1, s.height/2)}
 	for i, levels := range s.planes[:2] {
@@ -255,7 +254,6 @@ func (s sheet) halved() sheet {
 	return half
 }
 
-// moved moves points by a sheet of maps.
 func (p *program) moved(motion look.Motion, s sheet) step {
 	// Away from the borders a point moves by a constant offset in a plane.
 	width, height := p.size.Width, p.size.Height

@@ -96,5 +96,4 @@ func approach(plane, shares []uint8, end uint8) {
 	}
 }
 
-// by255 divides a product of two bytes.
 func by255(v uint32) uint8 { return uint8((v + 1 + v>>8) >> 8) }

@@ -223,7 +223,6 @@ func (p *program) length(units float64) float64 {
 
 func (p *program) pixels(units float64) int { return look.Pixels(units, p.size.Width, p.size.Height) }
 
-// part returns the size divided by a factor.
 func (p *program) part(factor int) catalog.Size {
 	return catalog.Size{Width: max(1, p.size.Width/factor), Height: max(1, p.size.Height/factor)}
 }

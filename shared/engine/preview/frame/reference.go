@@ -41,7 +41,6 @@ func within(size catalog.Size, side int) catalog.Size {
 	return catalog.Size{Width: max(1, size.Width*side/longer), Height: max(1, size.Height*side/longer)}
 }
 
-// interleaved returns a picture with three bytes per pixel.
 func interleaved(r raster) []byte {
 	pixels := make([]byte, 0, 3*len(r.planes[0]))
 	for i := range r.planes[0] {

@@ -152,7 +152,6 @@ func (s *resampler) squeeze(out, line []uint8) {
 	}
 }
 
-// mix sets a line to the weighted mean of several.
 func (s *resampler) mix(out []uint8, t *taps) {
 	s.sums = grown(s.sums, len(out))
 	sums := s.sums
@@ -245,7 +244,6 @@ func squares(top, bottom []uint8) uint64 {
 	return a&evenBytes + a>>8&evenBytes + b&evenBytes + b>>8&evenBytes
 }
 
-// packed returns the bytes of four lanes.
 func packed(lanes uint64) uint32 {
 	lanes = (lanes | lanes>>8) & evenPairs
 	return uint32(lanes | lanes>>16)
@@ -326,7 +324,6 @@ func octupled(out, line []uint8) {
 	}
 }
 
-// mingle sets a line to the weighted mean of two.
 func mingle(to, near, next []uint8, weight, of int) {
 	next, to = next[:len(near)], to[:len(near)]
 	w, rest, shift := uint64(weight), uint64(of-weight), bits.Len(uint(of))-1

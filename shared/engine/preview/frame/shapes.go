@@ -30,7 +30,6 @@ func (c *chroma) planes(do func(plane []uint8, width, height int, chroma bool)) 
 	do(c.Cr, c.CStride, len(c.Cr)/c.CStride, true)
 }
 
-// shrunk sets the small picture from the full one.
 func (w *workspace) shrunk(size catalog.Size) *raster {
 	w.small.sized(size)
 	if size == w.picture.size {
@@ -155,13 +154,11 @@ func (p *program) divide(w *workspace, _ time.Duration) {
 	from.split(&w.colors.YCbCr, fullRange)
 }
 
-// reduce scales the picture down to the size of the program.
 func (p *program) reduce(w *workspace, _ time.Duration) {
 	w.shrunk(p.size)
 	w.picture, w.small = w.small, w.picture
 }
 
-// restore scales the picture up to the size of the program.
 func (p *program) restore(w *workspace, _ time.Duration) {
 	w.other.sized(p.size)
 	s := w.scaler(w.picture.size, p.size)

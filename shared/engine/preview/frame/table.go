@@ -62,7 +62,6 @@ func newTable(lut *look.LUT) *table {
 	return t
 }
 
-// apply changes the colours of a picture.
 func (t *table) apply(r raster) {
 	red, green, blue := r.planes[0], r.planes[1], r.planes[2]
 	green, blue = green[:len(red)], blue[:len(red)]

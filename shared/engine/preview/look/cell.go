@@ -99,7 +99,6 @@ func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
 }
 
-// gathered gives each piece its point's colour.
 func (c *cells) gathered() Warp {
 	reach := 1.5 / c.perUnit
 	axis := func(down bool) Texture {
@@ -128,7 +127,6 @@ func (c *cells) leading(width float64) Texture {
 	}
 }
 
-// facets lights every piece differently, around 1/2.
 func (c *cells) facets(depth float64) Texture {
 	return func(s *Sheet) {
 		d := c.pieces(s)

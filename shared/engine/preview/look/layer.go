@@ -192,10 +192,8 @@ func (s *Sheet) rows(do func(row int)) {
 	done.Wait()
 }
 
-// source starts a sequence of numbers for one purpose.
 func (s *Sheet) source(purpose uint64) *noise.Source { return noise.NewSource(s.Seed, purpose) }
 
-// field makes smooth noise for one purpose.
 func (s *Sheet) field(purpose uint64) *noise.Field { return noise.NewField(s.Seed, purpose) }
 
 func (s *Sheet) aspect() (width, height float64) {
@@ -269,7 +267,6 @@ func wrap(i, n int) int {
 // bell is 1 at 0 and falls to 0 on both sides.
 func bell(x float64) float64 { return math.Exp(-x * x) }
 
-// between returns the value between four pixels.
 func (s *Sheet) between(x, y float64) float64 {
 	x, y = x-0.5, y-0.5
 	x0, y0 := int(math.Floor(x)), int(math.Floor(y))

@@ -33,7 +33,6 @@ func (l Layer) soft() Layer {
 	return l
 }
 
-// drifting moves the layer, in units per second.
 func (l Layer) drifting(right, down float64) Layer {
 	l.Motion = Motion{Right: right, Down: down}
 	return l
