@@ -154,7 +154,6 @@ func (m *Model) Plan(resolution, orientation string, input Size, rate float64) P
 	return Plan{size.Width, size.Height, fps}
 }
 
-// nearestEven rounds a/b to the nearest even number that is at least 2.
 func nearestEven(a, b int) int {
 	return max(2, (a+b)/(2*b)*2)
 }

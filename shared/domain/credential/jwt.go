@@ -52,7 +52,6 @@ type jwtConstraints struct {
 	} `json:"realtime"`
 }
 
-// jwtKeyID returns the id of the key that signs a token's JWT.
 func jwtKeyID(hash Hash) string { return "tok_" + hash.String()[:12] }
 
 // signToken returns the token as a JWT. Its times are whole seconds, because many clients cannot

@@ -165,7 +165,6 @@ func (t *inspected) readMedia(w *window, mdia box) {
 	}
 }
 
-// countSamples returns the number of samples in the table of sample sizes.
 func countSamples(w *window, minf box) (samples float64) {
 	for stbl := range boxes(w, minf.start, minf.end) {
 		if stbl.kind != "stbl" {

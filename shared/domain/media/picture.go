@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 )
 
-// fixedSize reads the size of a picture from a fixed offset.
 func fixedSize(w *window, mime string) (width, height int) {
 	head := w.at(0, 30)
 	if head == nil {

@@ -105,7 +105,6 @@ func (f *Failures) count(name string) (delay time.Duration, done func(), err err
 	}, nil
 }
 
-// find returns the entry of the name and moves it to the front.
 func (f *Failures) find(name string) *failing {
 	now := f.now()
 	element, ok := f.names[name]

@@ -158,7 +158,6 @@ func (i *Instance) kick(account string) {
 	}
 }
 
-// watch serves a queue until its last client has left.
 func (i *Instance) watch(q *queue) {
 	ticker := time.NewTicker(PollEvery)
 	defer ticker.Stop()

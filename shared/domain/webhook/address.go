@@ -22,7 +22,6 @@ var alwaysRejected = [...]netip.Prefix{
 // and NAT64. It is never changed.
 var registries = ssrf.New(ssrf.WithAnyPort())
 
-// isPublic reports whether an address is on the public internet.
 func isPublic(address netip.Addr) bool {
 	// For the registries, an IPv4 address in IPv6 form is outside IPv6's public block, and an
 	// address with a zone is outside every block.

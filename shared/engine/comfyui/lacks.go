@@ -103,7 +103,6 @@ func (s *server) setComplete(w *workflow, complete bool) {
 	s.complete[w] = complete
 }
 
-// missing compares the workflow with a server's classes.
 func (w *workflow) missing(classes map[string]*class) []string {
 	filledIn := map[string]bool{}
 	for _, place := range w.Places() {

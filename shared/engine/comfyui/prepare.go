@@ -57,7 +57,6 @@ func bounded(info media.Info) catalog.Size {
 	return catalog.Size{Width: maxReference, Height: maxReference}.Fit(size)
 }
 
-// clip writes a clip with the given number of frames.
 func (e *Engine) clip(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, frames int, path string,
 ) error {

@@ -161,7 +161,6 @@ func faultOf(f livewire.Failure) error {
 	return fault.New(code, "%s", message)
 }
 
-// named returns the name that the server reports, shortened.
 func named(reported string) string {
 	if reported = oneLine(reported, maxName); reported == "" {
 		return Name

@@ -136,7 +136,6 @@ func (t *Tools) lookLater(ctx context.Context, folder string, of []engine.Depict
 	}
 }
 
-// isVideo reports whether the file may have more than one picture.
 func isVideo(input engine.Input) bool {
 	kind, _ := media.Find(input.MIME)
 	return kind.Video

@@ -108,7 +108,6 @@ func readProfile(profile []byte) (matrix primaries, curves [3]func(float64) floa
 	return matrix, curves, true
 }
 
-// fixed reads a 16.16 fixed-point number.
 func fixed(b []byte) float64 { return float64(int32(binary.BigEndian.Uint32(b))) / (1 << 16) }
 
 // readCurve reads a curve that converts to linear light (ICC.1:2022, 10.6 and 10.18), or returns

@@ -137,7 +137,6 @@ func (p picture) info() media.Info {
 	return info
 }
 
-// hasAlpha reports whether a pixel format has alpha, from its FFmpeg name.
 func hasAlpha(format string) bool {
 	for _, prefix := range []string{"yuva", "rgba", "bgra", "argb", "abgr", "gbrap", "ya8", "ya16", "pal8"} {
 		if strings.HasPrefix(format, prefix) {

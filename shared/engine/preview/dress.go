@@ -186,7 +186,6 @@ func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 // garmentSide is the longer side at which a reference image is searched for a garment, in pixels.
 const garmentSide = 384
 
-// cloth draws the subject's new clothes in the size of the result.
 func (e *edit) cloth(ctx context.Context) (image.Image, error) {
 	var reference *garment.Reference
 	if e.spec.Reference != nil {

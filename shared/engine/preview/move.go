@@ -79,7 +79,6 @@ func (g *graph) wave(link string, op look.Warp, seed uint32) (string, error) {
 	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
 }
 
-// move returns the frames of a drawn picture that moves.
 func (g *graph) move(drawn string, motion look.Motion) string {
 	switch {
 	case g.fps == 0 && motion.Hold > 0:

@@ -170,7 +170,6 @@ func (g *graph) coloured(link string, op look.Op, seed uint32) (string, error) {
 	return "", fmt.Errorf("preview: no rendering of %T", op)
 }
 
-// shape passes luma and chroma through filters.
 func (g *graph) shape(link, filters string) string {
 	if !g.even() {
 		// zscale does not support chroma at half-pixel positions.
@@ -350,7 +349,6 @@ func curve(op look.Lines, ink float64) string {
 	return levels(fmt.Sprintf("255*(%.4f+%.4f*(st(0,%s)*ld(0)*(3-2*ld(0))))+0.5", ink, 1-ink, share))
 }
 
-// triple makes red, green and blue of one plane.
 func (g *graph) triple(link string) string {
 	red, rest := g.split(link)
 	green, blue := g.split(rest)

@@ -57,7 +57,6 @@ func (e *edit) readPoster() []byte {
 	return poster
 }
 
-// thumbnails returns the requested thumbnails after ffmpeg has ended.
 func (e *edit) thumbnails() engine.Thumbnails {
 	blank := false
 	read := func(file string) []byte {

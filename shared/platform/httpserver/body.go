@@ -121,7 +121,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// credit adds to the sender's time for received bytes.
 func (b *body) credit(bytes int) {
 	b.due = b.due.Add(time.Duration(int64(bytes) * int64(time.Second) / b.pace.slowest))
 	if most := b.returned.Add(b.grace); b.due.After(most) {

@@ -153,7 +153,6 @@ func (c *connections) keep(conn *watchedConn) {
 	}
 }
 
-// setKnown records the account of the connection's request.
 func (c *connections) setKnown(conn *watchedConn, account string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

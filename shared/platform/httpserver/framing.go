@@ -119,7 +119,6 @@ func (f *framing) keep(text []byte) (fault bool) {
 	return isField(name, "Content-Length") || isField(name, "Transfer-Encoding")
 }
 
-// endBody continues after a body or a chunk.
 func (f *framing) endBody() {
 	switch {
 	case f.left > 0:

@@ -71,7 +71,6 @@ func (w *response) FlushError() error {
 	return w.controller.Flush()
 }
 
-// beforeAnswer handles the unread part of the request.
 func (w *response) beforeAnswer() {
 	b := w.body
 	if b == nil || b.ended {

@@ -62,7 +62,6 @@ func withTrace(ctx context.Context, header http.Header) context.Context {
 	return traced
 }
 
-// bodyOf returns the body of an event and its length in bytes.
 func bodyOf(event events.APIGatewayProxyRequest) (io.Reader, int64) {
 	source := strings.NewReader(event.Body)
 	if !event.IsBase64Encoded {

@@ -199,7 +199,6 @@ func (c *Codec) drop(h *process) error {
 	return fmt.Errorf("%w: %s", ErrLost, h.why())
 }
 
-// write writes the planes of a picture without padding.
 func write(to []byte, picture *image.YCbCr) {
 	width, height := picture.Rect.Dx(), picture.Rect.Dy()
 	at := 0

@@ -58,7 +58,6 @@ func (p *program) overlay(op look.Layer, seed uint32) overlay {
 	}
 }
 
-// added changes only luma.
 func (p *program) added(s sheet, motion look.Motion) overlay {
 	// Video range has fewer levels.
 	narrow := sync.OnceValue(func() []uint8 {

@@ -71,7 +71,6 @@ func (c *colors) white() uint8 {
 	return uint8((c.luma[0]*255 + c.luma[1]*255 + c.luma[2]*255 + uint32(c.black)<<16 + 1<<15) >> 16)
 }
 
-// widen gives planes of luma and chroma the full range.
 func (c *colors) widen(planes *chroma) {
 	if c == fullRange {
 		return
@@ -114,7 +113,6 @@ func (r raster) split(to *image.YCbCr, by *colors) {
 	}
 }
 
-// splitChroma sets a line of chroma from two lines of the picture.
 func (r raster) splitChroma(to *image.YCbCr, by *colors, y, next int) {
 	cbr, cbg, cbb, crr, crg, crb := by.cb[0], by.cb[1], by.cb[2], by.cr[0], by.cr[1], by.cr[2]
 	width := r.size.Width

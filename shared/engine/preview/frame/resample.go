@@ -79,7 +79,6 @@ func tapsOf(from, to int) []taps {
 	return all
 }
 
-// scale sets a plane of the second size from one of the first.
 func (s *resampler) scale(to, from []uint8, stride int) {
 	if s.factor > 1 {
 		s.average(to, from, stride)
@@ -295,7 +294,6 @@ func doubled(out, line []uint8) {
 	}
 }
 
-// spread puts the lower four bytes into lanes.
 func spread(bytes uint64) uint64 {
 	bytes = (bytes&0xffffffff | bytes<<16) & evenPairs
 	return (bytes | bytes<<8) & evenBytes

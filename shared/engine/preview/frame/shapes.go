@@ -211,7 +211,6 @@ func (p *program) pixelate(op look.Pixelate, grade *table) step {
 	}
 }
 
-// clarity increases the difference to the surroundings.
 func (p *program) clarity(op look.Clarity) shaping {
 	sharpen := newSharpener(op.Amount).apply
 	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
@@ -300,7 +299,6 @@ func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small c
 	}
 }
 
-// sharpened is clarity for red, green and blue.
 func (p *program) sharpened(op look.Clarity) step {
 	do := p.clarity(op)
 	return func(w *workspace, _ time.Duration) {

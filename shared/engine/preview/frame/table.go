@@ -94,7 +94,6 @@ func (t *table) apply(r raster) {
 	}
 }
 
-// levels takes the levels out of weighted lanes.
 func levels(lanes uint64) (red, green, blue uint8) {
 	const below = levelBits + fractionBits
 	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))

@@ -86,7 +86,6 @@ func (f Face) Torso(x, y float64) float64 {
 	return step(top-0.06, top+0.10, v) * step(half+0.12, half-0.25, u) * step(4.6, 3.9, v)
 }
 
-// isHead reports whether a position shows the face or the hair around it.
 func (f Face) isHead(x, y float64) bool {
 	u, v := (x-f.X)/f.Size, (y-f.Y)/f.Size
 	return math.Hypot(u/0.62, (v+0.15)/0.85) < 1

@@ -125,7 +125,6 @@ func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	return picture
 }
 
-// dyesIn returns the colours that words name, in order.
 func dyesIn(tokens []string) []dye {
 	var found []dye
 	known := dyes()

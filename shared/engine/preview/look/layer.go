@@ -72,7 +72,6 @@ func Pixels(length float64, width, height int) int {
 	return max(1, int(math.Round(length*float64(min(width, height)))))
 }
 
-// newSheet makes a sheet for a picture of the given size in pixels.
 func newSheet(width, height int, seed uint32, motion Motion) *Sheet {
 	unit := float64(min(width, height))
 	if motion.Hold > 0 {

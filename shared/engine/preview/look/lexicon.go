@@ -14,7 +14,6 @@ type entry struct {
 
 func grade(adjustments ...Adjust) Grade { return Grade{NewLUT(adjustments...)} }
 
-// add, multiply and screen make static layers.
 func add(t Texture) Layer      { return Layer{Texture: t, Mode: Add} }
 func multiply(t Texture) Layer { return Layer{Texture: t, Mode: Multiply} }
 func screen(t Texture, r, g, b float64) Layer {

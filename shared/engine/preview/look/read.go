@@ -186,7 +186,6 @@ func isBare(instruction []part) bool {
 	return modifiers > 0
 }
 
-// read adds the wishes in a prompt to the request.
 func (asked request) read(prompt string, known func(word string) bool) request {
 	all := parts(prompt, known)
 	asked.empty = len(all) == 0

@@ -89,7 +89,6 @@ func stars(amount float64, count int) Texture {
 	}
 }
 
-// embers are sparks that rise.
 func embers(amount float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(46)

@@ -107,7 +107,6 @@ func set(list string) map[string]bool {
 	return members
 }
 
-// startsWith reports whether tokens start with a phrase's tokens.
 func startsWith(tokens, phrase []string) bool {
 	return len(phrase) > 0 && len(phrase) <= len(tokens) && slices.Equal(tokens[:len(phrase)], phrase)
 }

@@ -106,7 +106,6 @@ func ofScene(asked Request) Reading {
 	return r
 }
 
-// ofGarment reads a request for other clothes.
 func ofGarment(asked Request) Reading {
 	read := look.ReadCloth(asked.Prompt)
 	r := Reading{Understood: read.Understood, Ignored: read.Ignored}

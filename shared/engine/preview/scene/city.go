@@ -72,7 +72,6 @@ func (s *street) pavement(t, x, y float64) rgb {
 	return c.plus(traffic(t, x, y))
 }
 
-// skyline returns the colour of the nearest tower, or of the sky.
 func (s *street) skyline(t, x, y float64) rgb {
 	for depth := depths - 1; depth >= 0; depth-- {
 		k := float64(depth) / (depths - 1)
@@ -126,7 +125,6 @@ func (s *street) sign(b tower, t, x, y float64) rgb {
 	return s.signs[b.seed>>24%5].times((cover(d-0.010, 0.003)*bars + 0.5*math.Exp(-d*28)) * 0.9)
 }
 
-// traffic returns the lights of two lanes of cars.
 func traffic(t, x, y float64) rgb {
 	var c rgb
 	for lane := range 2 {

@@ -67,7 +67,6 @@ func (d *desert) at(t, aspect float64) *desertView {
 	return e
 }
 
-// color returns the colour of the nearest dune, or of the sky.
 func (e *desertView) color(x, y float64) rgb {
 	for i := duneCount - 1; i >= 0; i-- {
 		below := y - e.crests[i].at(x)

@@ -73,7 +73,6 @@ func (m *massif) at(t, aspect float64) *mountainView {
 	return v
 }
 
-// treetops returns the outline of the firs in front.
 func (m *massif) treetops(t, aspect float64) profile {
 	eye := t * 0.03
 	return newProfile(aspect, func(x float64) float64 {

@@ -70,7 +70,6 @@ func lit(base rgb, across float64) rgb {
 	return shaded.mix(hex(0xffe6b8), 0.7*smooth(0.7, 0.98, across))
 }
 
-// limbs paints the legs, then the arms.
 func (f *figure) limbs() {
 	x, y := f.x, f.y
 	for _, side := range []float64{-1, 1} {

@@ -79,7 +79,6 @@ func help(path string) error {
 	return out.Encode(told)
 }
 
-// descriptor returns an inherited file by its number.
 func descriptor(number int) *os.File { return os.NewFile(uintptr(3+number), "inherited") }
 
 // sign signs a file. It requests the signature on standard output.

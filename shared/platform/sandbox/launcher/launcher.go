@@ -112,7 +112,6 @@ func ParseAbility(written string) (a Ability, err error) {
 	return a, errors.Join(errs[:]...)
 }
 
-// cut splits a text around the first separator.
 func cut(text string, separator byte) (before, after string, found bool) {
 	for i := range len(text) {
 		if text[i] == separator {
