@@ -22,7 +22,7 @@ type alarm struct {
 	// periods is the number of periods of the metric.
 	periods int
 	// second marks an alarm that only repeats another alarm, later or less exactly. It exists only
-	// if the options ask for all alarms.
+	// if the options request all alarms.
 	second bool
 	// silence makes missing data count as above the limit.
 	silence bool

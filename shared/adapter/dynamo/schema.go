@@ -15,8 +15,9 @@ type Table struct {
 	// TTL is the attribute with the Unix time, in seconds, after which DynamoDB deletes an item.
 	// It is empty if items do not expire.
 	TTL string
-	// StreamsOldImages gives the table a stream of items before each change or removal, and
-	// StreamsNewImages a stream of items after each change. A table has at most one stream.
+	// StreamsOldImages gives the table a stream of items before each change or removal.
+	// StreamsNewImages gives it a stream of items after each change. A table has at most one
+	// stream.
 	StreamsOldImages bool
 	StreamsNewImages bool
 }

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// mostWorkers is the default quota of tasks for an ECS service.
+// mostWorkers is the default task quota of an ECS service.
 const mostWorkers = 5000
 
 // New returns the deployment's fleet of workers. The caller validates its rules.

@@ -20,7 +20,7 @@ type Tier struct {
 	Name string `yaml:"-"`
 	// PendingJobs is the maximum number of pending and processing jobs.
 	PendingJobs int `yaml:"pending_jobs"`
-	// RequestsPerSecond is an account's sustained request rate, and Burst the number of requests
+	// RequestsPerSecond is an account's sustained request rate. Burst is the number of requests
 	// that it may make at the same moment.
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 	Burst             int     `yaml:"burst"`

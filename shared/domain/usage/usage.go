@@ -90,7 +90,7 @@ const (
 	All = ByDay | ByModel | ByKey
 )
 
-// MaxTotals limits the totals of one call of Store.Totals.
+// MaxTotals is the maximum number of totals from one call of Store.Totals.
 const MaxTotals = 10_000
 
 // Sums adds up totals. Its keys have no Counts.

@@ -16,7 +16,8 @@ const MaxURL = 2048
 // mailPort is rejected because a mail server would interpret much of a message as commands.
 const mailPort = 25
 
-// Targets limits the targets of messages. The zero value allows the public internet with https.
+// Targets restricts where messages may be sent. The zero value allows the public internet with
+// https.
 type Targets struct {
 	hosts    map[string]bool
 	prefixes []netip.Prefix

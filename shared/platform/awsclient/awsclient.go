@@ -26,7 +26,7 @@ const (
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer returns the retryer of one client. It limits the attempts of each call. A token budget
+// Retryer returns the retryer for one client. It limits the attempts of each call. A token budget
 // also limits the retries of the client, so that a fault in AWS does not meet four times the load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {

@@ -18,10 +18,10 @@ const (
 	fullLogEvery = time.Minute
 )
 
-// connections limits the open connections of a server. At a limit, a new connection replaces one
-// without a known account. If there is none, the new connection is closed. The replaced connection
-// is from the site and the address with the most connections: the longest idle connection, or if
-// none is idle, the oldest.
+// connections limits a server's open connections. At a limit, a new connection replaces one without
+// a known account. If there is none, the new connection is closed. The replaced connection is from
+// the site and the address with the most connections: the longest idle connection, or if none is
+// idle, the oldest.
 type connections struct {
 	mu   sync.Mutex
 	most int

@@ -27,7 +27,7 @@ const (
 	Header      = "Traceparent"
 )
 
-// OrNoop returns the tracer, or for nil one that records nothing.
+// OrNoop returns the tracer, or for nil a tracer that records nothing.
 func OrNoop(tracer api.Tracer) api.Tracer {
 	if tracer == nil {
 		return noop.Tracer{}

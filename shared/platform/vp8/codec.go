@@ -22,7 +22,7 @@ type Codec struct {
 
 	mu     sync.Mutex
 	helper *process
-	// The decoder has the frames on which later ones depend.
+	// begun means that the decoder has the frames on which later ones depend.
 	begun bool
 	// last is the helper, which Close ends while another goroutine holds mu.
 	last atomic.Pointer[process]

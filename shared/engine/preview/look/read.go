@@ -91,8 +91,8 @@ func parts(prompt string, known func(word string) bool) []part {
 	return found
 }
 
-// isStyle reports whether the words from first to next, without that one, are asked
-// for as a style.
+// isStyle reports whether the prompt requests the words from first to next, excluding next, as a
+// style.
 func isStyle(texts []string, first, next int) bool {
 	if next < len(texts) && styleCues()[texts[next]] && !slices.Contains([]string{"as", "into", "like"}, texts[next]) {
 		return true

@@ -47,7 +47,7 @@ var answers = []answer{
 	{edit, "make it a video for my friends", "", "friends", unfollowed},
 	{edit, "añade un sombrero", "", "añade un sombrero", unfollowed},
 	{edit, "给他戴一顶帽子", "", "他戴一顶帽", unfollowed},
-	// Prompts that ask for nothing.
+	// Prompts that request nothing.
 	{edit, "don't change anything", "", "", declined},
 	{edit, "don't make it green", "", "", declined},
 	{edit, "without snow", "", "", declined},
@@ -68,7 +68,7 @@ var answers = []answer{
 	{edit, "make it red", "red", "", ""},
 	{edit, "waterclor", "watercolor", "", ""},
 	{edit, "keep the background but make it watercolor", "watercolor", "", ""},
-	// Prompts that name a look and ask for more.
+	// Prompts that name a look and request more.
 	{edit, "make it darker and add a hat", "darker", "add a hat", "“add a hat” changed nothing: "},
 	{edit, "cyberpnk city at nigth", "cyberpunk neon; night", "city", "“city” changed nothing: "},
 	{edit, "an oil painting of a castle", "oil painting", "castle", "“castle” changed nothing: "},

@@ -1,4 +1,4 @@
-// Package tracetest is a trace collector for tests, which receives OTLP over HTTP.
+// Package tracetest is a trace collector for tests. It receives OTLP over HTTP.
 package tracetest
 
 import (
@@ -26,8 +26,8 @@ type Span struct {
 	TraceID, SpanID, Parent string
 	Start, End              time.Time
 	Failed                  bool
-	// Attributes contains the attributes, with lists joined by commas, Events the names of the
-	// events.
+	// Attributes contains the attributes, with lists joined by commas. Events contains the names of
+	// the events.
 	Attributes map[string]string
 	Events     []string
 }
