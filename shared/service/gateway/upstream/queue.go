@@ -15,7 +15,7 @@ import (
 const queueTick = 100 * time.Millisecond
 
 // busyTime is the time after a 429 for which accounts with refused calls wait for a call to end.
-const busyTime = time.Second
+const busyTime = 2 * queueTick
 
 // queue holds the calls of a model that wait for an upstream. Accounts take turns, so no account
 // waits behind all calls of another. The queue outlives the catalog that created it.
