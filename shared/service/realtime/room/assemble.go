@@ -11,8 +11,8 @@ import (
 const (
 	// maxGap is the maximum number of consecutive missing packets. If more are missing, the stream restarts.
 	maxGap = 512
-	// maxEncoded is the maximum size of a frame in bytes; maxHeld is the maximum in packets, including
-	// missing ones.
+	// maxEncoded is the maximum size of a frame's packets in bytes; maxHeld is the maximum number of
+	// packets, including missing ones.
 	maxEncoded, maxHeld = 1 << 20, 2048
 	// reorderTime is the delay before a missing packet is requested: it may just be late.
 	reorderTime = 4 * time.Millisecond
@@ -30,6 +30,8 @@ type assembler struct {
 	next, newest uint16
 	have         map[uint16]part
 	missing      map[uint16]absence
+	// held is the size of the packets in have, in bytes.
+	held int
 	// reached is the first packet of the next frame that was not checked yet. size is the number of
 	// bytes in the packets before it.
 	reached uint16
@@ -44,6 +46,8 @@ type assembler struct {
 type part struct {
 	data      []byte
 	timestamp uint32
+	// size is the size of the whole packet, which data keeps in memory.
+	size int
 	// first and last mark a frame's first and last packet.
 	first, last bool
 }
@@ -91,7 +95,11 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	default:
 		delete(a.missing, number)
 	}
+	a.held += one.size - a.have[number].size
 	a.have[number] = one
+	if a.held > maxEncoded {
+		a.restart()
+	}
 	return a.frames()
 }
 
@@ -105,7 +113,7 @@ func partOf(p *rtp.Packet) (part, bool) {
 	if err != nil {
 		return part{}, false
 	}
-	return part{data, p.Timestamp, v.S == 1 && v.PID == 0, p.Marker}, true
+	return part{data, p.Timestamp, p.MarshalSize(), v.S == 1 && v.PID == 0, p.Marker}, true
 }
 
 // restart drops everything: missing packets will not arrive.
@@ -128,9 +136,7 @@ func (a *assembler) frames() (whole []assembled) {
 				return whole
 			}
 			a.dropping = false
-			if frame.data != nil {
-				whole = append(whole, frame)
-			}
+			whole = append(whole, frame)
 		default: // padding, or the rest of an abandoned frame
 			if len(first.data) > 0 && !a.dropping {
 				a.gap, a.dropping = true, true
@@ -140,7 +146,7 @@ func (a *assembler) frames() (whole []assembled) {
 	}
 }
 
-// take removes and returns the next frame if it is complete. A frame that is too long lacks data.
+// take removes and returns the next frame if it is complete.
 func (a *assembler) take() (assembled, bool) {
 	for {
 		one, there := a.have[a.reached]
@@ -153,15 +159,10 @@ func (a *assembler) take() (assembled, bool) {
 			break
 		}
 	}
-	frame := assembled{timestamp: a.have[a.next].timestamp, gap: a.gap}
-	a.gap = a.size > maxEncoded
-	if !a.gap {
-		frame.data = make([]byte, 0, a.size)
-	}
+	frame := assembled{make([]byte, 0, a.size), a.have[a.next].timestamp, a.gap}
+	a.gap = false
 	for a.next != a.reached {
-		if !a.gap {
-			frame.data = append(frame.data, a.have[a.next].data...)
-		}
+		frame.data = append(frame.data, a.have[a.next].data...)
 		a.advance()
 	}
 	return frame, true
@@ -170,6 +171,7 @@ func (a *assembler) take() (assembled, bool) {
 // advance continues after the next packet.
 func (a *assembler) advance() {
 	delete(a.missing, a.next)
+	a.held -= a.have[a.next].size
 	delete(a.have, a.next)
 	a.next++
 	if int16(a.next-a.reached) >= 0 {

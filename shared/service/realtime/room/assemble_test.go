@@ -96,6 +96,20 @@ func TestLostPacketsAreRequested(t *testing.T) {
 	}
 }
 
+// A frame without an end holds at most maxEncoded bytes, including its packets' headers.
+func TestUnfinishedFrameHoldsLittleMemory(t *testing.T) {
+	a, most := newAssembler(), 0
+	for number := range uint16(2 * maxHeld) {
+		packet := &rtp.Packet{Payload: bytes.Repeat([]byte{16}, 1000), Header: rtp.Header{SequenceNumber: number}}
+		_ = packet.SetExtensionWithProfile(1, make([]byte, 255), rtp.ExtensionProfileTwoByte)
+		a.push(packet, time.Now())
+		most = max(most, len(a.have)*packet.MarshalSize())
+	}
+	if most > maxEncoded || most < maxEncoded*9/10 {
+		t.Errorf("%d bytes are held, the limit is %d", most, maxEncoded)
+	}
+}
+
 // Whatever the packets are, the returned frames are complete, in order and within the limits.
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{0, 1, 16, 0, 2, 144, 1, 2, 3})

@@ -29,6 +29,8 @@ type receiver struct {
 	peer  *peer
 	track *webrtc.TrackRemote
 
+	// replaced is closed when another camera replaces this one.
+	replaced  chan struct{}
 	assembler *assembler
 	// color is the id of the colour extension. colored is true once a packet since the last key
 	// frame has it.
@@ -42,7 +44,8 @@ type receiver struct {
 }
 
 func newReceiver(r *Room, p *peer, track *webrtc.TrackRemote, color uint8) *receiver {
-	return &receiver{room: r, peer: p, track: track, assembler: newAssembler(), color: color, needsKey: true}
+	return &receiver{room: r, peer: p, track: track, color: color, needsKey: true,
+		replaced: make(chan struct{}), assembler: newAssembler()}
 }
 
 func (v *receiver) run() {
@@ -69,6 +72,11 @@ func (v *receiver) run() {
 	v.demand()
 	for {
 		select {
+		case <-v.replaced:
+			v.assembler = nil
+			for range packets { // the library keeps unread packets
+			}
+			return
 		case packet, more := <-packets:
 			if !more {
 				return

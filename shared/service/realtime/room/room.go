@@ -190,6 +190,9 @@ func (r *Room) take(from *receiver, frame Frame) bool {
 func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera := newReceiver(r, p, track, color)
 	r.mu.Lock()
+	if r.source != nil {
+		close(r.source.replaced)
+	}
 	r.source, r.placed = camera, false
 	r.mu.Unlock()
 	camera.run()

@@ -1,9 +1,12 @@
 package room
 
 import (
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
+	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
 
 	"cutroom/shared/service/realtime/livekit"
@@ -110,7 +113,8 @@ func TestViewersAreLimited(t *testing.T) {
 	viewers[1].Sees(3)
 }
 
-// A client may repeatedly remove its camera and publish another one.
+// A client may repeatedly remove its camera and publish another one. Only the newest one is assembled,
+// even if the client does not remove the others.
 func TestTrackCanBeReplaced(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -124,6 +128,23 @@ func TestTrackCanBeReplaced(t *testing.T) {
 		c.Publish()
 	}
 	c.Sees(10)
+	r.mu.Lock()
+	old := weak.Make(r.source.assembler)
+	r.mu.Unlock()
+	camera, err := webrtc.NewTrackLocalStaticRTP(r.video.Codec(), "second", "mine")
+	if err == nil {
+		sends := webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly}
+		_, err = c.Own.AddTransceiverFromTrack(camera, sends)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Negotiate(false)
+	patience.Until(t, "the old camera's assembler is released", func() bool {
+		_ = camera.WriteRTP(&rtp.Packet{Header: rtp.Header{Version: 2}, Payload: []byte{16, 0}})
+		runtime.GC()
+		return old.Value() == nil
+	})
 }
 
 // A client that resumes at an instance that does not know it must rejoin. A client that stays away too
