@@ -55,17 +55,16 @@ func newIntake(overflow func()) *intake {
 // buffer returns the packet buffer of a stream, for the library.
 func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCloser {
 	s := &stream{packetio.NewBuffer(), i}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.streams) == maxStreams {
-		_ = s.Buffer.Close()
-		go i.overflow()
-		return s
-	}
-	i.streams[s] = true
 	s.SetLimitSize(maxUnread)
 	if kind == packetio.RTCPBufferPacket {
 		s.SetLimitSize(maxFew)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.streams[s] = true
+	if len(i.streams) > maxStreams {
+		_ = s.Buffer.Close()
+		go i.overflow()
 	}
 	return s
 }

@@ -123,30 +123,15 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 func (p *Ports) registerInterceptors(
 	registry *interceptor.Registry, bounds *intake, limit *bandwidth, colors *colored,
 ) error {
-	numbers, err := twcc.NewHeaderExtensionInterceptor()
-	if err != nil {
-		return err
-	}
-	feedback, err := twcc.NewSenderInterceptor(twcc.WithLoggerFactory(p.logs))
-	if err != nil {
-		return err
-	}
-	again, err := nack.NewResponderInterceptor(nack.WithResponderLoggerFactory(p.logs), nack.ResponderSize(1024))
-	if err != nil {
-		return err
-	}
-	received, err := report.NewReceiverInterceptor(report.WithReceiverLoggerFactory(p.logs))
-	if err != nil {
-		return err
-	}
-	sent, err := report.NewSenderInterceptor(report.WithSenderLoggerFactory(p.logs))
-	if err != nil {
-		return err
-	}
+	numbers, err1 := twcc.NewHeaderExtensionInterceptor()
+	feedback, err2 := twcc.NewSenderInterceptor(twcc.WithLoggerFactory(p.logs))
+	again, err3 := nack.NewResponderInterceptor(nack.WithResponderLoggerFactory(p.logs), nack.ResponderSize(1024))
+	received, err4 := report.NewReceiverInterceptor(report.WithReceiverLoggerFactory(p.logs))
+	sent, err5 := report.NewSenderInterceptor(report.WithSenderLoggerFactory(p.logs))
 	for _, one := range []interceptor.Factory{bounds, limit, numbers, &playout{}, colors, feedback, again, received, sent} {
 		registry.Add(one)
 	}
-	return nil
+	return errors.Join(err1, err2, err3, err4, err5)
 }
 
 // answer answers a client's offer with all of the server's addresses.
