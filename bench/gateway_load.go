@@ -19,9 +19,8 @@ const (
 	// translationBar limits.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
-	// largeCallers clients send large prompts concurrently, largeWaves times. The memory of the
-	// last wave may be at most largeGrowth times the second's, because the first wave fills the
-	// heap.
+	// largeCallers clients send large prompts concurrently, largeWaves times. The memory of the last
+	// wave may be at most largeGrowth times the second's, because the first wave fills the heap.
 	largeCallers = 256
 	largeWaves   = 6
 	largeGrowth  = 1.1

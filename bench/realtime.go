@@ -26,8 +26,7 @@ const (
 	realtimeFrames = 400
 	// realtimePrompt requests a look that takes a medium time to render.
 	realtimePrompt = "a watercolor painting"
-	// frameBar is the maximum time of a frame through the server, as a multiple of the engine's
-	// time.
+	// frameBar is the maximum time of a frame through the server, as a multiple of the engine's time.
 	frameBar = 1.5
 )
 

@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	// Frames go through the server and directly, in turns: videoRounds times, for videoSeconds
-	// each.
+	// Frames go through the server and directly, in turns: videoRounds times, for videoSeconds each.
 	videoRounds, videoSeconds = 3, 10
 	// videoBar is the maximum delay that the server adds to a frame.
 	videoBar = 25 * time.Millisecond

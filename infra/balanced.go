@@ -11,8 +11,7 @@ import (
 type balanced struct {
 	container
 	domain domain
-	// idle is the time for which a connection may be silent before the balancer closes it, in
-	// seconds.
+	// idle is the time for which a connection may be silent before the balancer closes it, in seconds.
 	idle  int
 	tasks int
 }

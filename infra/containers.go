@@ -80,9 +80,8 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		Image:       s.imageOf(c),
 		Environment: s.variables(containerFiles, c.environment),
 		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
-		// The root file system is read-only. A container writes to a volume on the task's own disk,
-		// which is deleted with the task. The image declares the folder as a volume, so its user
-		// owns it.
+		// The root file system is read-only. A container writes to a volume on the task's own disk, which
+		// is deleted with the task. The image declares the folder as a volume, so its user owns it.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
 			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", s.logGroup(c.name)),

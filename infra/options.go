@@ -92,8 +92,7 @@ type containerOptions struct {
 // addressOptions describe the domains, the public APIs and their callers.
 type addressOptions struct {
 	Origins []string
-	// WebhookAllow lists hosts and address blocks outside the public internet that webhooks may
-	// use.
+	// WebhookAllow lists hosts and address blocks outside the public internet that webhooks may use.
 	WebhookAllow []string
 	Console      bool
 	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.

@@ -31,8 +31,7 @@ func (s *stack) newWebhookQueue() lane {
 		QueueName:  jsii.String(s.name("webhooks")),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL: jsii.Bool(true),
-		// Each wait is a separate message; this is for messages that stay while the function is
-		// disabled.
+		// Each wait is a separate message; this is for messages that stay while the function is disabled.
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
 		// Lambda recommends six times the timeout of the function, which is one minute.
 		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),

@@ -346,8 +346,7 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 					return
 				}
 			}
-			// A page may be empty although others follow, because the service limits the time of a
-			// search.
+			// A page may be empty although others follow, because the service limits the time of a search.
 			if left -= len(found); next == nil {
 				return
 			}

@@ -10,8 +10,7 @@ import (
 
 // Assumed load, which docs/scale.md describes.
 const (
-	// videos is the fraction of jobs that are videos. The others are images, which arrive in
-	// bursts.
+	// videos is the fraction of jobs that are videos. The others are images, which arrive in bursts.
 	videos = 0.6
 	// imageBurst is the mean number of images of a burst.
 	imageBurst = 8

@@ -67,8 +67,7 @@ func (c *Counts) count(what string, err error) {
 type Peaks struct {
 	// OpenJobs is the highest number of open jobs of one account.
 	Lambdas int
-	// Requests of the API, Starts of executions and Describes of the ECS service are rates per
-	// second.
+	// Requests of the API, Starts of executions and Describes of the ECS service are rates per second.
 	Tasks, FewestWorkers int
 	// OpenJobs is the highest number of open jobs of one account.
 	OpenJobs int

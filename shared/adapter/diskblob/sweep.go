@@ -35,9 +35,8 @@ func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, 
 	return true
 }
 
-// Children returns the blobs and prefixes directly below a prefix such as "jobs", in no order.
-// The empty prefix means the entire store. It may miss entries that are added or removed while it
-// runs.
+// Children returns the blobs and prefixes directly below a prefix such as "jobs", in no order. The
+// empty prefix means the entire store. It may miss entries that are added or removed while it runs.
 func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		prefix := strings.TrimSuffix(prefix, "/")

@@ -70,8 +70,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, m
 	return budget.Taken{}, busy(errors.New("the counter keeps changing"))
 }
 
-// foundAllocation returns the allocation that a rejected write found, or reports that it has
-// ended.
+// foundAllocation returns the allocation that a rejected write found, or reports that it has ended.
 func foundAllocation(found item, l budget.Allocation) (was storedAllocation, over bool, err error) {
 	if len(found) == 0 {
 		return was, true, budget.ErrAllocationEnded

@@ -64,8 +64,7 @@ func queried(ctx context.Context, client *dynamodb.Client, query *dynamodb.Query
 }
 
 // tryUpdate performs a conditional update and returns the attributes that the input asks for. If
-// the condition fails, refused is true and found is the current item, or nil if it does not
-// exist.
+// the condition fails, refused is true and found is the current item, or nil if it does not exist.
 func tryUpdate(
 	ctx context.Context, client *dynamodb.Client, input *dynamodb.UpdateItemInput,
 ) (found item, refused bool, err error) {

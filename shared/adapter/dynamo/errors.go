@@ -27,8 +27,7 @@ func storeError(what string, err error) error {
 	return fmt.Errorf("dynamo: %s: %w", what, err)
 }
 
-// busy returns the error for records that are throttled or written concurrently. cause may be
-// nil.
+// busy returns the error for records that are throttled or written concurrently. cause may be nil.
 func busy(cause error) *fault.Error {
 	busy := fault.Wrap(cause, fault.Unavailable, "The records are busy. Try again.")
 	busy.RetryAfter = time.Second

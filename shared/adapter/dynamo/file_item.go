@@ -22,9 +22,8 @@ const (
 	// storage. It has no TTL, because the transaction that removes it also subtracts the file's
 	// bytes from the count.
 	md5Prefix = "md5/"
-	// promisePrefix and a file's id form the id of a pending file's entry, which counts in the
-	// same way. They are also the pending file's partition, so that it can be read without its
-	// account.
+	// promisePrefix and a file's id form the id of a pending file's entry, which counts in the same
+	// way. They are also the pending file's partition, so that it can be read without its account.
 	promisePrefix = "promise/"
 	promiseItem   = "promise"
 	// reservationPrefix and the id of a reservation form the id of its entry.

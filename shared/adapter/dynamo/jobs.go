@@ -21,8 +21,7 @@ type Dispatcher interface {
 	// Dispatch queues a job, with its entry in the sets of open jobs. It does nothing if the job
 	// was already queued.
 	//
-	// Errors: a fault if the job was definitely not queued. After any other error it may have
-	// been.
+	// Errors: a fault if the job was definitely not queued. After any other error it may have been.
 	Dispatch(ctx context.Context, j job.Job, open OpenEntry) error
 }
 

@@ -254,8 +254,7 @@ func readKey(i item) (credential.Key, error) {
 const (
 	// tokenPrefix and a token's hash form the id of its item.
 	tokenPrefix = "token/"
-	// keptExpired is the time for which an expired token is still distinguished from an unknown
-	// token.
+	// keptExpired is the time for which an expired token is still distinguished from an unknown token.
 	keptExpired = time.Hour
 )
 

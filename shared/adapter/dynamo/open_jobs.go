@@ -199,10 +199,9 @@ func (c *comparisons) due(now time.Time) bool {
 	return true
 }
 
-// dropEnded removes ended jobs from sets. It checks jobs whose ids are so old that they should
-// have ended. An id is generated when an upload starts, so an open job can be older than
-// job.MaxAge, and the record decides. A process compares at most itemsAtOnce jobs once per
-// compareEvery.
+// dropEnded removes ended jobs from sets. It checks jobs whose ids are so old that they should have
+// ended. An id is generated when an upload starts, so an open job can be older than job.MaxAge, and
+// the record decides. A process compares at most itemsAtOnce jobs once per compareEvery.
 func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) error {
 	now := s.now()
 	old := map[string]bool{}

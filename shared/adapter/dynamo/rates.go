@@ -18,11 +18,10 @@ import (
 // ratelimit.Limiter with counts that several processes share.
 //
 // A name is one item with one number: the time at which its burst is completely available again
-// (the generic cell rate algorithm). Each count moves that time forward. The condition of the
-// write rejects a count that would move it beyond the burst. So the rate is exact under
-// concurrency, as far as the callers' clocks agree. A count is one write, or two if this process
-// does not know that the name is in use. A count of 0 is a read. One item takes about a thousand
-// writes per second.
+// (the generic cell rate algorithm). Each count moves that time forward. The condition of the write
+// rejects a count that would move it beyond the burst. So the rate is exact under concurrency, as
+// far as the callers' clocks agree. A count is one write, or two if this process does not know that
+// the name is in use. A count of 0 is a read. One item takes about a thousand writes per second.
 type Rates struct {
 	client *dynamodb.Client
 	table  string

@@ -16,8 +16,7 @@ type Table struct {
 	// It is empty if items do not expire.
 	TTL string
 	// StreamsOldImages gives the table a stream of items before each change or removal.
-	// StreamsNewImages gives it a stream of items after each change. A table has at most one
-	// stream.
+	// StreamsNewImages gives it a stream of items after each change. A table has at most one stream.
 	StreamsOldImages bool
 	StreamsNewImages bool
 }

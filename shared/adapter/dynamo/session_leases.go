@@ -70,13 +70,10 @@ func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 // late, after the next renewal, changes nothing.
 //
 // So a lease is never taken too early. Let b be the time at which an instance's last successful
-// renewal starts. The
-// instance stops its sessions at b + FenceAfter by its own clock, and closes its clients'
-// connections some seconds later
-// (realtime.Times, Close). The time that the renewal wrote, or found, is later than b - 1 s,
-// because DynamoDB rounds
-// seconds down. A process that takes the slots has read a time that is TakeAfter later, which is
-// not before b + TakeAfter
+// renewal starts. The instance stops its sessions at b + FenceAfter by its own clock, and closes
+// its clients' connections some seconds later (realtime.Times, Close). The time that the renewal
+// wrote, or found, is later than b - 1 s, because DynamoDB rounds seconds down. A process that
+// takes the slots has read a time that is TakeAfter later, which is not before b + TakeAfter
 // - 1 s. Between the two are nine seconds, less twice the difference between the clocks of
 // DynamoDB.
 //

@@ -97,9 +97,8 @@ func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item)
 }
 
 // Take takes a slot with one transaction. If the account is full or its queue has tickets, Take
-// reads the leases of its slots, makes two writes for each dead lease, and repeats the
-// transaction if it is the slot's turn. A limit of 0 allows mostSlots slots and ignores the
-// queue.
+// reads the leases of its slots, makes two writes for each dead lease, and repeats the transaction
+// if it is the slot's turn. A limit of 0 allows mostSlots slots and ignores the queue.
 //
 // Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the
 // slot's epoch is dead or unknown.

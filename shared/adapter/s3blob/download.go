@@ -14,8 +14,7 @@ import (
 const downloadTime = 5 * time.Minute
 
 // SignDownload returns a URL that reads a blob without a key, with the given Content-Type and
-// Content-Disposition. It does not check that the blob exists. The signing role needs
-// s3:GetObject.
+// Content-Disposition. It does not check that the blob exists. The signing role needs s3:GetObject.
 func (g *Signer) SignDownload(ctx context.Context, name, contentType, disposition string) (string, error) {
 	if err := blob.CheckName(name); err != nil {
 		return "", err

@@ -46,8 +46,7 @@ func (t *turn) transactCounted(ctx context.Context, do func(ctx context.Context,
 	return err
 }
 
-// Probe makes a durable write. It fails if the write fails, or if another file is now at the
-// path.
+// Probe makes a durable write. It fails if the write fails, or if another file is now at the path.
 func (db *DB) Probe(ctx context.Context) error {
 	now, err := os.Stat(db.path)
 	if err != nil {

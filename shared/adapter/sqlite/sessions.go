@@ -124,8 +124,7 @@ func (st slotState) admits(id string, limit int) bool {
 	return limit <= 0 || st.own || session.Admits(st.queue.Tickets(st.now), id, limit-st.taken)
 }
 
-// Take takes a slot. A rejection is one read, so rejected callers do not delay clients that
-// leave.
+// Take takes a slot. A rejection is one read, so rejected callers do not delay clients that leave.
 //
 // Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the
 // slot's own epoch is dead or unknown.

@@ -9,9 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// ReadStop returns the job whose execution has stopped, and why, from the detail of an event of
-// the type "Step Functions Execution Status Change". The status must be FAILED, TIMED_OUT or
-// ABORTED.
+// ReadStop returns the job whose execution has stopped, and why, from the detail of an event of the
+// type "Step Functions Execution Status Change". The status must be FAILED, TIMED_OUT or ABORTED.
 func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	var execution struct {
 		Name   string `json:"name"`

@@ -41,8 +41,7 @@ type Parts struct {
 	Keys    *dynamo.Keys
 	// Tracer traces requests; nil traces none.
 	Tracer trace.Tracer
-	// broken is the error, other than an invalid setting, that prevents the assembly of the
-	// program.
+	// broken is the error, other than an invalid setting, that prevents the assembly of the program.
 	broken error
 }
 

@@ -101,8 +101,7 @@ func IsID(text string) bool {
 }
 
 type Query struct {
-	// From and To limit the result to entries of this time range, excluding To. Zero means no
-	// limit.
+	// From and To limit the result to entries of this time range, excluding To. Zero means no limit.
 	From, To time.Time
 	// Before limits the result to entries older than the entry with this id. If it is empty, the
 	// result starts with the newest entry.

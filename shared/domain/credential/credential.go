@@ -1,10 +1,9 @@
 // Package credential holds the keys and tiers of accounts, and authenticates callers.
 //
-// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-] (docs/contract/auth.md#keys). It is
-// shown once, when it is created, and only its SHA-256 is stored. A key belongs to an account,
-// which is an organisation: all keys of an account see the same jobs and files and share the
-// limits of its tier. A client token is issued for a permanent key, for a short time and with a
-// narrower scope.
+// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-] (docs/contract/auth.md#keys). It is shown
+// once, when it is created, and only its SHA-256 is stored. A key belongs to an account, which is
+// an organisation: all keys of an account see the same jobs and files and share the limits of its
+// tier. A client token is issued for a permanent key, for a short time and with a narrower scope.
 package credential
 
 import (
@@ -88,8 +87,7 @@ type Principal struct {
 // Account returns the account whose jobs and files the caller sees.
 func (p Principal) Account() string { return p.Key.Account }
 
-// Scope returns the scope of the client token. The limits of its key also apply (see
-// AllowsModel).
+// Scope returns the scope of the client token. The limits of its key also apply (see AllowsModel).
 func (p Principal) Scope() Scope {
 	if p.Token == nil {
 		return Scope{}

@@ -2,8 +2,7 @@ package credential
 
 import "cutroom/shared/domain/fault"
 
-// Errors without parameters. Stores return them too, so that the text is the same for every
-// store.
+// Errors without parameters. Stores return them too, so that the text is the same for every store.
 var (
 	ErrKeyNotFound   = fault.New(fault.NotFound, "Key not found.")
 	ErrTokenNotFound = fault.New(fault.NotFound, "Token not found.")

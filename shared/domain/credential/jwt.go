@@ -78,8 +78,7 @@ func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 }
 
 // isJWT reports whether a secret may be a JWT, which findJWT then verifies. Other characters are
-// rejected here, because the base64 decoder ignores line ends, and each JWT must have one
-// spelling.
+// rejected here, because the base64 decoder ignores line ends, and each JWT must have one spelling.
 func isJWT(secret string) bool {
 	return len(secret) <= maxJWT && strings.HasPrefix(secret, "eyJ") && strings.Count(secret, ".") == 2 &&
 		ascii.Only(secret, "._-")

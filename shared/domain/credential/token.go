@@ -61,9 +61,8 @@ type Issued struct {
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.
 type TokenStore interface {
-	// CreateToken stores a new token, which works immediately. It must survive a crash of the
-	// process. It may be lost in a power failure, because its holder can get another within a
-	// second.
+	// CreateToken stores a new token, which works immediately. It must survive a crash of the process.
+	// It may be lost in a power failure, because its holder can get another within a second.
 	CreateToken(ctx context.Context, token Token) error
 	// FindToken returns the token with the hash and its current key. It may return an expired
 	// token that has not been deleted yet.

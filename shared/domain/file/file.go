@@ -33,9 +33,8 @@ type File struct {
 	ExpiresAt time.Time
 	// Lifetime is the time from the arrival of the bytes to expiry, or 0 for a persistent file.
 	Lifetime time.Duration
-	// Pending means that the bytes must still arrive at a signed URL, before UploadUntil. Until
-	// then only that upload can use the file. (The JSON names are part of stored idempotency
-	// records.)
+	// Pending means that the bytes must still arrive at a signed URL, before UploadUntil. Until then
+	// only that upload can use the file. (The JSON names are part of stored idempotency records.)
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
 	Upload      PendingUpload `json:"Promise"`
@@ -82,10 +81,9 @@ type Store interface {
 	// Create records a stored or pending file, which replaces its reservation.
 	//
 	// Errors: fault.Limited if the account would then store more than limit bytes, including its
-	// pending files and reservations (0 means no limit). The limit is exact under concurrency.
-	// Files that expired by the new file's CreatedAt do not count, even before a sweep.
-	// ErrTooManyPending, which is also fault.Limited, if the account would have more than
-	// Upload.Most pending files.
+	// pending files and reservations (0 means no limit). The limit is exact under concurrency. Files
+	// that expired by the new file's CreatedAt do not count, even before a sweep. ErrTooManyPending,
+	// which is also fault.Limited, if the account would have more than Upload.Most pending files.
 	Create(ctx context.Context, f File, limit int64) error
 
 	// Get returns an account's file.

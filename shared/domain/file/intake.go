@@ -17,9 +17,8 @@ import (
 const (
 	// DefaultUploads is the default maximum number of concurrent uploads.
 	DefaultUploads = 256
-	// An upload reserves a quarter of its arrived bytes in advance, but at least leastStep and at
-	// most mostStep bytes. So a large upload needs few writes, and a small upload reserves
-	// little.
+	// An upload reserves a quarter of its arrived bytes in advance, but at least leastStep and at most
+	// mostStep bytes. So a large upload needs few writes, and a small upload reserves little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
 	// unwritten is the number of an upload's bytes that may have arrived but are not on the disk

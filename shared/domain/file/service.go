@@ -22,8 +22,7 @@ const (
 	MaxSignedSize = 5_000_000_000
 	// SignedTime is the time during which a signed URL accepts requests.
 	SignedTime = 30 * time.Minute
-	// MinPendingBytes is the storage that a larger pending file uses until more bytes have
-	// arrived.
+	// MinPendingBytes is the storage that a larger pending file uses until more bytes have arrived.
 	MinPendingBytes = 1 << 20
 	// slowest is the minimum upload rate to a blob store in bytes per second: 2 Mbit/s.
 	slowest = 250_000
@@ -54,8 +53,7 @@ type Config struct {
 	SpreadBlobs bool
 	Cursors     Cursors
 	Now         func() time.Time
-	// Signed is the blob store if it receives the bytes of pending files itself, and otherwise
-	// nil.
+	// Signed is the blob store if it receives the bytes of pending files itself, and otherwise nil.
 	Signed SignedBlobs
 	// Detect returns the type of a file from its first media.SniffLen bytes, and whether they
 	// identify the type, like sniff.Any. It is required if Signed is set.
@@ -180,8 +178,7 @@ func (f File) expiry(from time.Time) time.Time {
 	return from.Add(f.Lifetime)
 }
 
-// Announced returns a file that is pending, or was pending before Finalize, even after
-// UploadUntil.
+// Announced returns a file that is pending, or was pending before Finalize, even after UploadUntil.
 //
 // Errors: fault.NotFound.
 func (s *Service) Announced(ctx context.Context, id string) (File, error) {

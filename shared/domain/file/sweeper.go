@@ -50,9 +50,8 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep deletes expired files and overdue pending files. It deletes the bytes first: the next
-// sweep finds a record without bytes, but bytes without a record are only found at the next
-// startup.
+// Sweep deletes expired files and overdue pending files. It deletes the bytes first: the next sweep
+// finds a record without bytes, but bytes without a record are only found at the next startup.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	if s.Settled != nil && !s.Settled() {
 		return nil

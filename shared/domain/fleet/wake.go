@@ -79,8 +79,7 @@ const (
 	// RiseEvery is the interval of checks after a raise: the first job of a burst wakes the
 	// fleet, and queue counts lag.
 	RiseEvery = 15 * time.Second
-	// MostRises is the maximum number of these checks, so that they end before the next regular
-	// check.
+	// MostRises is the maximum number of these checks, so that they end before the next regular check.
 	MostRises = 3
 )
 

@@ -64,8 +64,7 @@ type Store interface {
 	// Settle records that the claim's resource was created. It does nothing if the claim was
 	// replaced or is already settled.
 	Settle(ctx context.Context, c Claim, response []byte) error
-	// Withdraw removes an unsettled claim. It does nothing if the claim was replaced or is
-	// settled.
+	// Withdraw removes an unsettled claim. It does nothing if the claim was replaced or is settled.
 	Withdraw(ctx context.Context, c Claim) error
 	// Known reports whether the key has a record younger than Age, even if it is not settled.
 	Known(ctx context.Context, account, key string, now time.Time) (bool, error)
@@ -80,9 +79,8 @@ type Service struct {
 	Now   func() time.Time
 }
 
-// Begin claims the key. For the first request it returns nil, and the caller must then call
-// Settle or Withdraw. Otherwise it returns the record of the first request, for which it may wait
-// seconds.
+// Begin claims the key. For the first request it returns nil, and the caller must then call Settle
+// or Withdraw. Otherwise it returns the record of the first request, for which it may wait seconds.
 //
 // Errors: fault.Conflict if the key was used for a different request, or, with RetryAfter, if
 // another request with the key is still in progress.

@@ -27,8 +27,7 @@ type Backlog struct {
 type Fleet struct {
 	// SeenAt is the time of the last check.
 	SeenAt time.Time
-	// Running is the number of running workers. Wanted is the desired number, and Most is the
-	// maximum.
+	// Running is the number of running workers. Wanted is the desired number, and Most is the maximum.
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose. It is zero if workers were lost since then.
 	WantedSince time.Time

@@ -2,8 +2,7 @@ package job
 
 import "cutroom/shared/domain/fault"
 
-// Errors without parameters. Stores return them too, so that the text is the same for every
-// store.
+// Errors without parameters. Stores return them too, so that the text is the same for every store.
 var (
 	ErrNotFound      = fault.New(fault.NotFound, "Job not found.")
 	ErrOverdue       = fault.New(fault.Conflict, "The job is past its deadline.")

@@ -63,8 +63,7 @@ type EstimatePoint struct {
 
 const (
 	maxPoints = 64
-	// MaxTakes is the maximum run time of a point, in seconds. Longer times are reported as
-	// MaxTakes.
+	// MaxTakes is the maximum run time of a point, in seconds. Longer times are reported as MaxTakes.
 	MaxTakes = 24 * 60 * 60
 	maxSlack = 10
 )

@@ -190,15 +190,13 @@ type Job struct {
 	Request Request
 	// Webhook is the URL that is notified when the job ends, or empty.
 	Webhook string
-	// Trace is the W3C traceparent of the submission, or empty. The worker's spans are its
-	// children.
+	// Trace is the W3C traceparent of the submission, or empty. The worker's spans are its children.
 	Trace string
 	// Estimate is the engine's expected run time at acceptance, in whole milliseconds, or 0 if
 	// unknown.
 	Estimate time.Duration
 
-	// Holds lists the amounts reserved in budgets at acceptance. They are settled when the job
-	// ends.
+	// Holds lists the amounts reserved in budgets at acceptance. They are settled when the job ends.
 	Holds []budget.Hold
 
 	Status Status
@@ -249,8 +247,7 @@ func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 // Folder returns the prefix of a job's blob names.
 func Folder(id string) string { return "jobs/" + id }
 
-// InputBlob names the blob of an input on one machine. Service.InputBlob works in every
-// deployment.
+// InputBlob names the blob of an input on one machine. Service.InputBlob works in every deployment.
 func InputBlob(id, field string) string { return Folder(id) + "/" + field }
 
 // spreadFolder is like Folder, but starts with the last digits of the id. They are random, while

@@ -29,8 +29,7 @@ type Config struct {
 	// Spare is the number of extra places per lane for accounts without a job on that lane.
 	// Admission does not count them as capacity.
 	Spare int
-	// ResultAge and RecordAge limit how long a result and a record are kept after the job has
-	// ended.
+	// ResultAge and RecordAge limit how long a result and a record are kept after the job has ended.
 	ResultAge, RecordAge time.Duration
 	// SpreadBlobs puts random digits before the ids in blob names of new jobs.
 	SpreadBlobs bool

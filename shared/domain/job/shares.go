@@ -24,8 +24,7 @@ func NewShares(secret []byte, now func() time.Time) Shares {
 	return NewSharesFrom(func(context.Context) ([]byte, error) { return secret, nil }, now)
 }
 
-// NewSharesFrom returns Shares that call secret for every signature. The function should cache
-// it.
+// NewSharesFrom returns Shares that call secret for every signature. The function should cache it.
 func NewSharesFrom(secret func(context.Context) ([]byte, error), now func() time.Time) Shares {
 	return Shares{secret, now}
 }

@@ -71,8 +71,7 @@ type Runs interface {
 	// ErrNoRunsLeft after MaxRuns runs. An error changes nothing.
 	Start(ctx context.Context, id, nonce string, now time.Time) (Job, error)
 
-	// Progress records the run's progress, clamped to 0 to 1. It never lowers the recorded
-	// progress.
+	// Progress records the run's progress, clamped to 0 to 1. It never lowers the recorded progress.
 	//
 	// Errors: fault.Conflict if the run is no longer current. The worker must then stop.
 	Progress(ctx context.Context, id, nonce string, fraction float64) error

@@ -119,8 +119,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 }
 
 // sweepJob deletes the blobs of an ended job, except its thumbnails and a result that has not
-// expired. A job without a record is an upload in progress, or the empty folder of a rejected
-// job.
+// expired. A job without a record is an upload in progress, or the empty folder of a rejected job.
 func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	id := path.Base(folder.Name)
 	j, err := s.Store.Get(ctx, id)

@@ -38,8 +38,7 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 }
 
 // CheckRate returns an error if a video has more than MaxFrameRate frames or MaxPixelRate pixels
-// per second, or more than MaxPixels in total. A video shorter than a second counts as one
-// second.
+// per second, or more than MaxPixels in total. A video shorter than a second counts as one second.
 //
 // Errors: as for [CheckVideo].
 func CheckRate(info Info) error {

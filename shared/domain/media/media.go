@@ -27,8 +27,7 @@ type Info struct {
 	// FullRange reports whether samples use the full range of their bits, as in JPEG.
 	FullRange bool
 
-	// The other fields control how FFmpeg reads a video. Their zero values select the first
-	// tracks.
+	// The other fields control how FFmpeg reads a video. Their zero values select the first tracks.
 
 	// PictureTrack and SoundTrack are the selected tracks, counted from 0. PictureTrack does not
 	// count attached pictures such as covers.

@@ -48,8 +48,7 @@ func CheckPNG(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// decompressed returns the decompressed length of a chunk's compressed data. It stops beyond
-// most.
+// decompressed returns the decompressed length of a chunk's compressed data. It stops beyond most.
 func decompressed(chunk *io.SectionReader, kind string, most int64) int64 {
 	var buffer [maxPNGHead]byte
 	n, _ := chunk.ReadAt(buffer[:], 0)

@@ -83,8 +83,7 @@ func (w *window) copy(offset, length int64) []byte {
 	return content
 }
 
-// readPNG reads the Exif and profile chunks (PNG, third edition, 11.3). Exif may be the last
-// chunk.
+// readPNG reads the Exif and profile chunks (PNG, third edition, 11.3). Exif may be the last chunk.
 func (s *Still) readPNG(w *window) {
 	at := int64(8)
 	for range maxPNGChunks {
@@ -147,8 +146,7 @@ func (f *Frame) Static(r io.ReaderAt) io.Reader {
 	head := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(length+4))
 	first := make([]byte, 8)
 	if n, _ := r.ReadAt(first, f.Start); n == len(first) && string(first[:4]) == "ALPH" {
-		// Only an extended file may have an alpha chunk. The picture, which follows, contains the
-		// size.
+		// Only an extended file may have an alpha chunk. The picture, which follows, contains the size.
 		picture := f.Start + 8 + int64(binary.LittleEndian.Uint32(first[4:])+1)&^1
 		content := make([]byte, 18)
 		_, _ = r.ReadAt(content, picture)

@@ -28,8 +28,7 @@ func exifOrientation(exif []byte) int {
 // tiffTag is a number, or the offset of a value of several bytes.
 type tiffTag struct{ count, value int }
 
-// tiffTags reads the known tags of the first directory whose value is one number, and the
-// profile.
+// tiffTags reads the known tags of the first directory whose value is one number, and the profile.
 func tiffTags(w *window) map[int]tiffTag {
 	const (
 		entrySize  = 12

@@ -61,8 +61,7 @@ func (l *listener) once(ctx context.Context, s *server, first bool) {
 		defer response.Body.Close()
 	}
 	if err == nil {
-		// A server sends a greeting when it has registered a listener. Messages before that are
-		// lost.
+		// A server sends a greeting when it has registered a listener. Messages before that are lost.
 		connection.SetReadLimit(maxMessage)
 		_, _, err = connection.Read(dialing)
 	}

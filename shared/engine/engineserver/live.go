@@ -22,8 +22,7 @@ import (
 const (
 	// openTime is the timeout for starting a session, which needs a loaded model.
 	openTime = 5 * time.Second
-	// defaultFrame is the time for a frame, a prompt or an image after which a server counts as
-	// hung.
+	// defaultFrame is the time for a frame, a prompt or an image after which a server counts as hung.
 	defaultFrame = 10 * time.Second
 	// maxCatalogue is the maximum size of a server's description of its models, in bytes.
 	maxCatalogue = 1 << 20

@@ -72,8 +72,7 @@ type Result struct {
 	Bytes int64 `json:"bytes"`
 	// Stages maps stages to seconds.
 	Stages map[string]float64 `json:"stages,omitempty"`
-	// Engine, Understood and Notice form the engine's report (see engine.Outcome). All are
-	// optional.
+	// Engine, Understood and Notice form the engine's report (see engine.Outcome). All are optional.
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`

@@ -16,8 +16,7 @@ import (
 const (
 	// drainTime is the time for which the pipes of an exited program may stay open.
 	drainTime = 5 * time.Second
-	// keptLog is the maximum number of bytes of a program's last messages that are kept for the
-	// log.
+	// keptLog is the maximum number of bytes of a program's last messages that are kept for the log.
 	keptLog = 4 << 10
 	// exitOfLinker is the exit code of the dynamic linker if a library is missing.
 	exitOfLinker = 127

@@ -10,9 +10,8 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// source prepares the input's picture for the operations: upright, at the
-// result's size and frame rate, opaque, in sRGB colours. FFmpeg itself rotates
-// pictures that request it.
+// source prepares the input's picture for the operations: upright, at the result's size and frame
+// rate, opaque, in sRGB colours. FFmpeg itself rotates pictures that request it.
 func (e *edit) source(link string, input engine.Input) string {
 	return e.colors(e.upright(link, input))
 }

@@ -14,9 +14,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Trace returns a configuration whose clients make one span for each call, with all its
-// attempts. With a nil tracer it returns the configuration unchanged. Calls outside a
-// trace make no span.
+// Trace returns a configuration whose clients make one span for each call, with all its attempts.
+// With a nil tracer it returns the configuration unchanged. Calls outside a trace make no span.
 func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	if tracer == nil {
 		return config

@@ -28,8 +28,7 @@ const (
 	MaxGrowth = 32 << 20
 	// maxTold is the maximum size of a helper's output in bytes.
 	maxTold = 16 << 20
-	// maxSigned is the maximum number of bytes that a helper asks to sign, which are only the
-	// claim.
+	// maxSigned is the maximum number of bytes that a helper asks to sign, which are only the claim.
 	maxSigned = 1 << 20
 	// drainTime is the time for which the pipes of an exited helper may stay open.
 	drainTime = 5 * time.Second

@@ -82,8 +82,7 @@ func newBody(r *http.Request, controller *http.ResponseController, pace pace) *b
 		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
-	// The server itself reads the rest that a handler leaves, so the deadline applies from the
-	// start.
+	// The server itself reads the rest that a handler leaves, so the deadline applies from the start.
 	b.limit()
 	return b
 }

@@ -116,10 +116,9 @@ func New(c Config) *Server {
 			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime,
-		// This limits only requests that net/http rejects before Handler, such as an unknown
-		// expectation, and then reads to their end. Handler removes it and sets a deadline for
-		// every step instead, because this timeout and a write timeout would limit entire
-		// transfers.
+		// This limits only requests that net/http rejects before Handler, such as an unknown expectation,
+		// and then reads to their end. Handler removes it and sets a deadline for every step instead,
+		// because this timeout and a write timeout would limit entire transfers.
 		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,

@@ -58,8 +58,7 @@ func NeedsKeyFrame(err error) bool {
 }
 
 type Frame struct {
-	// Data is the compressed frame, owned by the caller. It is empty if the encoder dropped the
-	// frame.
+	// Data is the compressed frame, owned by the caller. It is empty if the encoder dropped the frame.
 	Data []byte
 	Key  bool
 }

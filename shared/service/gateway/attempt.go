@@ -24,8 +24,7 @@ const (
 	// is not streamed is generated before its first byte.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
-	// affinityHeader groups calls that should use the same cache
-	// (docs/contract/gateway.md#affinity).
+	// affinityHeader groups calls that should use the same cache (docs/contract/gateway.md#affinity).
 	affinityHeader = "X-Session-Affinity"
 	// idleTime is the default timeout between bytes.
 	idleTime = 2 * time.Minute

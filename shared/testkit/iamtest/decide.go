@@ -24,8 +24,7 @@ type Decision struct {
 	Allowed bool
 	// Reason is the text in the error message of a rejection.
 	Reason string
-	// Because holds the deciding statements: the denying ones if any, and otherwise the allowing
-	// ones.
+	// Because holds the deciding statements: the denying ones if any, and otherwise the allowing ones.
 	Because []Statement
 }
 

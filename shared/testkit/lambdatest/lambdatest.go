@@ -14,9 +14,8 @@ import (
 // Program is the path of a built function.
 type Program string
 
-// Build builds the functions of packages, such as "cutroom/functions/jobs", into the folder, as
-// for a deployment but for this machine. Each program is named after the last element of its
-// package.
+// Build builds the functions of packages, such as "cutroom/functions/jobs", into the folder, as for
+// a deployment but for this machine. Each program is named after the last element of its package.
 func Build(ctx context.Context, folder string, packages ...string) error {
 	arguments := []string{"build", "-o", folder + string(filepath.Separator), "-tags", "lambda.norpc", "-trimpath",
 		"-ldflags", "-s -w"}

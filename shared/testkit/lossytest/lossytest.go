@@ -75,9 +75,8 @@ func (w *way) carry(packet []byte, to func([]byte)) {
 	}
 }
 
-// pass returns how often to forward a packet now, and keeps it for later copies. Every packet
-// uses the same number of random values, so that the next packet's faults do not depend on this
-// one.
+// pass returns how often to forward a packet now, and keeps it for later copies. Every packet uses
+// the same number of random values, so that the next packet's faults do not depend on this one.
 func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package servertest runs the built program like a user and calls it over HTTP with a small
-// client. It sees what users see: exit codes, output, and responses. Tests and benchmarks share
-// it.
+// Package servertest runs the built program like a user and calls it over HTTP with a small client.
+// It sees what users see: exit codes, output, and responses. Tests and benchmarks share it.
 package servertest
 
 import (

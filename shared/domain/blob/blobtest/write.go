@@ -292,8 +292,7 @@ var nameTests = []test{
 	}},
 }
 
-// malformed fails the test if a call accepted an invalid name, or only did not find a blob with
-// it.
+// malformed fails the test if a call accepted an invalid name, or only did not find a blob with it.
 func (s *suite) malformed(call, name string, err error) {
 	s.Helper()
 	if fault.CodeOf(err) != fault.Internal {

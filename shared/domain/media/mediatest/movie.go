@@ -40,9 +40,8 @@ func boxContent(t testing.TB, movie []byte, kind string) int {
 	return moov + at + 4
 }
 
-// ClaimDuration rewrites the header of an MP4 so that the movie header, and optionally its
-// tracks, claim a duration in seconds. The frames stay unchanged. It returns the path of the new
-// file.
+// ClaimDuration rewrites the header of an MP4 so that the movie header, and optionally its tracks,
+// claim a duration in seconds. The frames stay unchanged. It returns the path of the new file.
 func ClaimDuration(t testing.TB, path string, seconds uint32, tracksToo bool) string {
 	t.Helper()
 	content := read(t, path)

@@ -44,8 +44,7 @@ const ContentType = "application/vnd.cutroom.live"
 
 const (
 	MaxText = 64 << 10
-	// MaxPixels is the maximum number of pixels in a frame: 1920x1080 plus the rows that codecs
-	// add.
+	// MaxPixels is the maximum number of pixels in a frame: 1920x1080 plus the rows that codecs add.
 	MaxPixels      = 1920 * 1088
 	MaxImagePixels = 1 << 20
 )

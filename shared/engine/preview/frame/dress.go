@@ -9,9 +9,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// dress returns the step that puts cloth on the subject, as package preview
-// does for finished videos. The clothes' colours are learned from the first
-// frame that shows a face.
+// dress returns the step that puts cloth on the subject, as package preview does for finished
+// videos. The clothes' colours are learned from the first frame that shows a face.
 func (p *program) dress(asked request, seed uint32) func(w *workspace) step {
 	var reference *garment.Reference
 	if asked.image != nil {

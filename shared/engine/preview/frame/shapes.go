@@ -238,8 +238,7 @@ func (p *program) clarity(op look.Clarity) shaping {
 
 // sharpener increases the difference to a blurred plane.
 type sharpener struct {
-	// sharp and wide are the weights of the plane and the blurred plane, as fractions of
-	// 1<<sharpBits.
+	// sharp and wide are the weights of the plane and the blurred plane, as fractions of 1<<sharpBits.
 	sharp, wide uint64
 	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum is
 	// never negative; zero is the resulting offset of the sum, without its bits below the level.

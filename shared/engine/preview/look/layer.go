@@ -36,8 +36,7 @@ const (
 
 // Motion moves a texture. The zero Motion keeps it still.
 type Motion struct {
-	// Hold is the time in seconds that the texture stays before it jumps elsewhere. 0 means
-	// forever.
+	// Hold is the time in seconds that the texture stays before it jumps elsewhere. 0 means forever.
 	Hold float64
 	// Right and Down are speeds in units per second. A texture wraps around at the borders.
 	Right, Down float64

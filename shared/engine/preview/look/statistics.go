@@ -38,12 +38,11 @@ func Measure(pixels []byte) Statistics {
 	return s
 }
 
-// Transfer returns the change of colours that maps a picture of the first
-// statistics to the colours of the second: the linear map between two normal
-// distributions that moves colours least (Pitié and Kokaram, "The linear
-// Monge-Kantorovitch linear colour mapping for example-based colour transfer",
-// 2007). The change of contrast is limited, so that a reference of one flat
-// colour does not wipe the picture out.
+// Transfer returns the change of colours that maps a picture of the first statistics to the colours
+// of the second: the linear map between two normal distributions that moves colours least (Pitié
+// and Kokaram, "The linear Monge-Kantorovitch linear colour mapping for example-based colour
+// transfer", 2007). The change of contrast is limited, so that a reference of one flat colour does
+// not wipe the picture out.
 func Transfer(from, to Statistics) *LUT {
 	// A picture without any variation has no directions to map between.
 	a, b := from.Covariance, to.Covariance

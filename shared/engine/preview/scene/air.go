@@ -111,8 +111,7 @@ type profile struct {
 	step float64
 }
 
-// newProfile draws an outline over x from -margin to width+margin; top returns
-// the y of its height.
+// newProfile draws an outline over x from -margin to width+margin; top returns the y of its height.
 func newProfile(width float64, top func(x float64) float64) profile {
 	const points = 1024
 	p := profile{make([]float64, points+1), (width + 2*profileMargin) / points}

@@ -29,8 +29,7 @@ type street struct {
 	towers [depths][]tower
 }
 
-// city is a street of towers at night: lit windows, signs, traffic, and wet
-// ground that mirrors it.
+// city is a street of towers at night: lit windows, signs, traffic, and wet ground that mirrors it.
 func city(seed uint32, light string) Scene {
 	source := noise.NewSource(uint64(seed), 31)
 	s := street{

@@ -38,8 +38,7 @@ type Order struct {
 
 	Program string
 	Args    []string
-	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or
-	// "".
+	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or "".
 	Executes, Reads []string
 	Folder          string
 

@@ -14,8 +14,7 @@ func FromSRGB(r, g, b float64) Color { return FromLinear(decode(r), decode(g), d
 // Light is the linear light of a channel of sRGB, for [FromLinear].
 func Light(v float64) float64 { return decode(v) }
 
-// SRGB converts to sRGB. Colours that a screen cannot show have channels below
-// 0 or above 1.
+// SRGB converts to sRGB. Colours that a screen cannot show have channels below 0 or above 1.
 func (c Color) SRGB() (r, g, b float64) {
 	r, g, b = c.Linear()
 	return encode(r), encode(g), encode(b)
