@@ -62,16 +62,15 @@ func (c *Counts) count(what string, err error) {
 	c.Refused[what+": "+reason]++
 }
 
-// Tasks is the number of worker containers that ran or started. FewestWorkers is the lowest number
-// of running workers.
 type Peaks struct {
-	// OpenJobs is the highest number of open jobs of one account.
+	// Lambdas is the highest number of functions that ran at once.
 	Lambdas int
-	// Requests of the API, Starts of executions and Describes of the ECS service are rates per second.
+	// Tasks is the highest number of worker containers that ran or started. FewestWorkers is the
+	// lowest number of running workers.
 	Tasks, FewestWorkers int
 	// OpenJobs is the highest number of open jobs of one account.
 	OpenJobs int
-	// Rate counts events per second.
+	// Requests of the API, Starts of executions and Describes of the ECS service are rates per second.
 	Requests, Starts, Describes Rate
 }
 

@@ -33,8 +33,8 @@ type connections struct {
 	// known counts the protected connections of each account, at most perAccount. The rest can be
 	// replaced, so that an account leaves connections to others, even behind a proxy, where all clients
 	// have the same address.
-	perAccount int
 	known      map[string]int
+	perAccount int
 	// unknown lists each *watchedConn that waits for a request, or whose request has no account
 	// yet. The least recently changed connection is first.
 	unknown *list.List
