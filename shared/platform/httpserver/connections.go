@@ -44,13 +44,17 @@ type connections struct {
 	logged            time.Time
 }
 
-// newConnections leaves three quarters of the process's file descriptors for other uses.
-func newConnections(logger *slog.Logger) *connections {
-	most := maxConnections
+// ConnectionLimit returns most, or less to leave three quarters of the process's file descriptors for other uses.
+func ConnectionLimit(most int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
 		most = min(most, max(int(min(uint64(limit.Cur), 1<<20))/4, 16))
 	}
+	return most
+}
+
+func newConnections(logger *slog.Logger) *connections {
+	most := ConnectionLimit(maxConnections)
 	return &connections{
 		most: most, perHost: most / 2, perSite: most * 3 / 4, perAccount: most / 8,
 		open: map[netip.Prefix]int{}, sites: map[netip.Prefix]int{}, known: map[string]int{},
@@ -58,8 +62,8 @@ func newConnections(logger *slog.Logger) *connections {
 	}
 }
 
-// networkOf returns an IPv6 address's network with this many bits, or an IPv4 address.
-func networkOf(address netip.Addr, bits int) netip.Prefix {
+// NetworkOf returns an IPv6 address's network with this many bits, or an IPv4 address.
+func NetworkOf(address netip.Addr, bits int) netip.Prefix {
 	if address = address.Unmap(); address.Is4() {
 		bits = address.BitLen()
 	}

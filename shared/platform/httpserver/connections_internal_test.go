@@ -14,7 +14,7 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(text string) *watchedConn {
 		from := netip.MustParseAddr(text)
-		conn := &watchedConn{TCPConn: &net.TCPConn{}, network: networkOf(from, 64), site: networkOf(from, 48)}
+		conn := &watchedConn{TCPConn: &net.TCPConn{}, network: NetworkOf(from, 64), site: NetworkOf(from, 48)}
 		if !c.admit(conn) {
 			t.Fatalf("%s is refused", text)
 		}
@@ -33,7 +33,7 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	if victim.forgotten {
 		t.Error("the victim lost its connection")
 	}
-	if got := c.sites[networkOf(netip.MustParseAddr("2001:db8:2::1"), 48)]; got != c.perSite-1 {
+	if got := c.sites[NetworkOf(netip.MustParseAddr("2001:db8:2::1"), 48)]; got != c.perSite-1 {
 		t.Errorf("the site has %d connections, want %d", got, c.perSite-1)
 	}
 }
@@ -41,7 +41,7 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 // An account behind a proxy, where all clients have one address, leaves connections to others.
 func TestAccountBehindProxyLeavesConnections(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
-	address := networkOf(netip.MustParseAddr("203.0.113.1"), 64)
+	address := NetworkOf(netip.MustParseAddr("203.0.113.1"), 64)
 	for _, account := range []string{"greedy", "other"} {
 		for i := range c.perHost {
 			conn := &watchedConn{TCPConn: &net.TCPConn{}, network: address, site: address}

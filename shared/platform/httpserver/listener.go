@@ -41,7 +41,7 @@ func (l watchedListener) Accept() (net.Conn, error) {
 		watched := &watchedConn{TCPConn: tcp, newRequestID: l.newRequestID, connections: l.connections}
 		if address, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
 			from := address.AddrPort().Addr()
-			watched.network, watched.site = networkOf(from, 64), networkOf(from, 48)
+			watched.network, watched.site = NetworkOf(from, 64), NetworkOf(from, 48)
 		}
 		if l.connections.admit(watched) {
 			limitUnsent(tcp)

@@ -4,9 +4,13 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+
+	"golang.org/x/net/netutil"
+
+	"cutroom/shared/platform/httpserver"
 )
 
-// fairListener limits the connections from one address. It closes those beyond maxFromAddress.
+// fairListener limits all connections and those from one address. It closes those beyond maxFromAddress.
 type fairListener struct {
 	net.Listener
 
@@ -15,6 +19,7 @@ type fairListener struct {
 }
 
 func newFairListener(l net.Listener) *fairListener {
+	l = netutil.LimitListener(l, httpserver.ConnectionLimit(maxMediaConnections))
 	return &fairListener{Listener: l, open: map[netip.Prefix]int{}}
 }
 
@@ -24,7 +29,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := networkOf(conn.RemoteAddr())
+		from := networkOf(conn)
 		if l.count(from, 1) <= maxFromAddress {
 			return &fairConn{Conn: conn, leave: sync.OnceFunc(func() { l.count(from, -1) })}, nil
 		}
@@ -33,7 +38,6 @@ func (l *fairListener) Accept() (net.Conn, error) {
 	}
 }
 
-// count changes the number of a network's connections and returns it.
 func (l *fairListener) count(from netip.Prefix, more int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,22 +48,10 @@ func (l *fairListener) count(from netip.Prefix, more int) int {
 	return n
 }
 
-// networkOf returns the network that identifies a caller: an IPv4 address, or a customer's IPv6 network.
-func networkOf(remote net.Addr) netip.Prefix {
-	tcp, ok := remote.(*net.TCPAddr)
-	if !ok {
-		return netip.Prefix{}
-	}
-	address := tcp.AddrPort().Addr().Unmap()
-	bits := 32
-	if address.Is6() {
-		bits = 64
-	}
-	network, _ := address.Prefix(bits) // fails only for invalid lengths
-	return network
+func networkOf(conn net.Conn) netip.Prefix {
+	return httpserver.NetworkOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), 64)
 }
 
-// fairConn is a connection that counts until it is closed.
 type fairConn struct {
 	net.Conn
 	leave func()

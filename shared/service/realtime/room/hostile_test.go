@@ -7,11 +7,13 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/pion/interceptor"
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
@@ -185,6 +187,70 @@ func TestStrangersGetNoReply(t *testing.T) {
 	}
 }
 
+// unanswered joins a room and returns the server's offer, which the client does not answer.
+func (w *world) unanswered(r *Room) (socket *websocket.Conn, offer string) {
+	w.Helper()
+	socket, _, err := websocket.Dial(w.Context(), w.http.URL+Path+r.Name()+"/rtc?access_token="+w.token(r, false), nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { socket.CloseNow() })
+	var message livekit.SignalResponse
+	for message.Offer == nil {
+		if content, err := read(socket); err != nil || livekit.Unmarshal(content, &message) != nil {
+			w.Fatalf("the server makes no offer: %v", err)
+		}
+	}
+	return socket, message.Offer.Sdp
+}
+
+// Packets for a participant that has not answered the server's offer do not fill the memory.
+func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
+	heap := func() int {
+		var memory runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&memory)
+		return int(memory.HeapAlloc)
+	}
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	_, offer := w.unanswered(r)
+	name, _ := credentials(offer)
+	stranger, err := net.Dial("udp4", w.config.Ports.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	client := w.join(r, livekit.Version0, true)
+	client.Sees(1)
+	packet, before := binding(t, name+":me", ""), heap()
+	for i := range 20_000 {
+		_, _ = stranger.Write(packet)
+		if i%50 == 0 {
+			time.Sleep(time.Millisecond) // otherwise most are lost
+		}
+	}
+	client.Sees(25) // earlier packets have been read
+	if grown := heap() - before; grown > 8<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+}
+
+// A participant that has not answered the server's offer after answerTime is disconnected.
+func TestUnansweredOfferEndsParticipant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	socket, _ := w.unanswered(r)
+	time.Sleep(answerTime + time.Second)
+	ping := int64(1)
+	_ = socket.Write(w.Context(), websocket.MessageBinary, livekit.Marshal(&livekit.SignalRequest{Ping: &ping}))
+	var message livekit.SignalResponse
+	if content, err := read(socket); err != nil || livekit.Unmarshal(content, &message) != nil || message.Leave == nil {
+		t.Errorf("the server sends %v, %v", &message, err)
+	}
+}
+
 // A participant may use only a limited number of addresses. It receives no more bytes than it sends.
 func TestAddressesOfClientAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
@@ -305,7 +371,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	first.Close() // counts once
 	dial(1)
 	accepts(1)
-	if n := l.count(networkOf(first.RemoteAddr()), 0); n != maxFromAddress {
+	if n := l.count(networkOf(first), 0); n != maxFromAddress {
 		t.Errorf("%d connections are counted, want %d", n, maxFromAddress)
 	}
 }

@@ -100,7 +100,6 @@ func (p *participant) newPeer() (*peer, error) {
 	return one, nil
 }
 
-// drop reads and discards a track.
 func drop(track *webrtc.TrackRemote) {
 	for {
 		if _, _, err := track.ReadRTP(); err != nil {
@@ -176,7 +175,6 @@ func leave(why livekit.DisconnectReason, action livekit.LeaveAction) *livekit.Si
 	}}
 }
 
-// say sends a message if the participant has a socket.
 func (p *participant) say(message *livekit.SignalResponse) {
 	p.mu.Lock()
 	socket, left := p.socket, p.left

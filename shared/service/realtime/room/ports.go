@@ -3,15 +3,16 @@ package room
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/pion/ice/v4"
-	"golang.org/x/net/netutil"
 )
 
 const (
@@ -37,7 +38,7 @@ type Ports struct {
 
 	addresses []netip.Addr
 	number    int
-	udp       *ice.MultiUDPMuxDefault
+	udp       quietMux
 	tcp       *ice.TCPMuxDefault
 	logs      *logs
 }
@@ -78,7 +79,7 @@ func listen(c PortsConfig) (*Ports, error) {
 		return nil, err
 	}
 	p.tcp = ice.NewTCPMuxDefault(ice.TCPMuxParams{
-		Listener: newFairListener(netutil.LimitListener(listener, maxMediaConnections)), Logger: p.logs.NewLogger("tcp"),
+		Listener: newFairListener(listener), Logger: p.logs.NewLogger("tcp"),
 		ReadBufferSize: 64, WriteBufferSize: tcpBuffer,
 		FirstStunBindTimeout: strangerTime, AliveDurationForConnFromStun: strangerTime,
 	})
@@ -104,8 +105,36 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 		}
 		muxes = append(muxes, ice.NewUDPMuxDefault(ice.UDPMuxParams{Logger: p.logs.NewLogger("udp"), UDPConn: conn}))
 	}
-	p.udp = ice.NewMultiUDPMuxDefault(muxes...)
+	p.udp = quietMux{ice.NewMultiUDPMuxDefault(muxes...)}
 	return nil
+}
+
+// quietMux drops packets for a peer that does not read yet. The library would queue all packets until the
+// client answers. Clients repeat their first packets.
+type quietMux struct{ *ice.MultiUDPMuxDefault }
+
+type quietConn struct {
+	net.PacketConn
+	reads atomic.Bool
+}
+
+func (m quietMux) GetConn(name string, at net.Addr) (net.PacketConn, error) {
+	conn, err := m.MultiUDPMuxDefault.GetConn(name, at)
+	if err != nil {
+		return nil, err
+	}
+	quiet := &quietConn{PacketConn: conn}
+	go func() {
+		for (err == nil || errors.Is(err, io.ErrShortBuffer)) && !quiet.reads.Load() {
+			_, _, err = conn.ReadFrom(nil)
+		}
+	}()
+	return quiet, nil
+}
+
+func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
+	c.reads.Store(true)
+	return c.PacketConn.ReadFrom(b)
 }
 
 // addressesOf returns a listener's addresses: its own, or the machine's. It omits link-local

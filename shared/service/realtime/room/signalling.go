@@ -17,6 +17,8 @@ const (
 	// pingInterval is the interval between the clients' pings, pingTimeout is their time limit for the
 	// reply, and silence is the time after which a silent client is disconnected.
 	pingInterval, pingTimeout, silence = 5 * time.Second, 15 * time.Second, 45 * time.Second
+	// answerTime is the time that a client may take to negotiate its first connection.
+	answerTime = 30 * time.Second
 )
 
 // The version and the protocol of LiveKit's server that this server emulates.
@@ -77,7 +79,7 @@ func (p *participant) resumed(join *livekit.JoinRequest) {
 // listen handles a client's messages until the socket ends. left reports whether the client has left.
 func (p *participant) listen(socket *websocket.Conn) (left bool) {
 	// A joining client sends a few dozen messages, two of them of 20 kB.
-	signals := rate.NewLimiter(50, 300)
+	signals, began := rate.NewLimiter(50, 300), time.Now()
 	for {
 		content, err := read(socket)
 		if err != nil {
@@ -85,7 +87,8 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 		}
 		var message livekit.SignalRequest
 		switch {
-		case !signals.AllowN(time.Now(), costOf(content)):
+		case !signals.AllowN(time.Now(), costOf(content)),
+			time.Since(began) > answerTime && p.other.ConnectionState() == webrtc.PeerConnectionStateNew:
 			p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 			return false
 		case livekit.Unmarshal(content, &message) != nil:
@@ -107,7 +110,6 @@ func read(socket *websocket.Conn) ([]byte, error) {
 	return content, err
 }
 
-// obey handles a message. It ignores messages that need no action.
 func (p *participant) obey(message *livekit.SignalRequest) {
 	switch {
 	case message.Offer != nil:
