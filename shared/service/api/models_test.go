@@ -81,7 +81,7 @@ func TestUnderstandExplainsPrompt(t *testing.T) {
 		{`{"model":"gen-2.5","prompt":"acuarela"}`, 200, body{"preview", []string{"watercolor"}, []string{}, ""}},
 		{`{"model":"gen-2.5"}`, 200, body{"preview", []string{}, []string{}, "Nothing was changed"}},
 		{`{"model":"gen-2.5","prompt":null,"reference_image":true}`, 200,
-			body{"preview", []string{"colors of the reference image"}, []string{}, "Of the reference image"}},
+			body{"preview", []string{"colors of the reference image"}, []string{}, "The preview engine takes only the colors"}},
 		{`{"model":"gen-pro-t2v","prompt":"the sea"}`, 200, body{"preview", []string{"bay"}, []string{}, ""}},
 		{`{"model":"gen-9","prompt":"x"}`, 404, body{}},
 		{`{"prompt":"x"}`, 422, body{}},
