@@ -120,9 +120,8 @@ func TestMissingPermissionIsNotRevealed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// On a busy machine the attempts of an earlier call may all end at
-			// awsclient.AttemptTime. Then the client sees the same failure, and the function does
-			// not make the rejected call.
+			// On a busy machine the attempts of an earlier call may all end at awsclient.AttemptTime. Then
+			// the client sees the same failure, and the function does not make the rejected call.
 			refused := patience.Await(t, "a refused call", func() []string {
 				answer, err := f.Request(patience.Context(t), event)
 				if err != nil {

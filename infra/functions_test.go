@@ -94,8 +94,7 @@ func TestRolesHaveTheListedPermissions(t *testing.T) {
 	holdPolicies(t, made, synthesizeGPU(t, nil))
 }
 
-// permissions returns a line for each pair of an action and a resource that a role is
-// allowed.
+// permissions returns a line for each pair of an action and a resource that a role is allowed.
 func (m template) permissions(t *testing.T) []string {
 	t.Helper()
 	var lines []string
@@ -119,8 +118,7 @@ func (m template) permissions(t *testing.T) []string {
 	return lines
 }
 
-// list returns a JSON value as a list: CloudFormation writes a list of one as the
-// value itself.
+// list returns a JSON value as a list: CloudFormation writes a list of one as the value itself.
 func list(value any) []any {
 	if values, ok := value.([]any); ok {
 		return values
@@ -128,8 +126,7 @@ func list(value any) []any {
 	return []any{value}
 }
 
-// withoutHash removes the suffix that CDK adds to the id of a resource to make it
-// unique.
+// withoutHash removes the suffix that CDK adds to the id of a resource to make it unique.
 func withoutHash(id string) string {
 	const hash = 8
 	if len(id) > hash &&

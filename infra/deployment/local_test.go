@@ -29,8 +29,7 @@ func TestLocal(t *testing.T) {
 	t.Run("Changed", func(t *testing.T) { testLocalChanged(t, local) })
 }
 
-// testLocalJob checks that the running worker edits a job, and that a failed job has
-// no content.
+// testLocalJob checks that the running worker edits a job, and that a failed job has no content.
 func testLocalJob(t *testing.T, client *servertest.Client) {
 	job := ended(t, client, submit(t, client, short(t)).ID)
 	if job.Status != "completed" {

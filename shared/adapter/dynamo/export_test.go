@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// CompareEvery is the minimum interval at which a process compares sets of open jobs with
-// records.
+// CompareEvery is the minimum interval at which a process compares sets of open jobs with records.
 const CompareEvery = compareEvery
 
 // Hold reserves holds in a separate transaction, and reports which ones failed.

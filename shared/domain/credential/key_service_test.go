@@ -18,8 +18,7 @@ type listing struct {
 
 func (l listing) ListKeys(context.Context, string) ([]credential.Key, error) { return l.keys, nil }
 
-// A list that is too long omits the keys that were revoked first, however old the active keys
-// are.
+// A list that is too long omits the keys that were revoked first, however old the active keys are.
 func TestLongListOmitsFirstRevokedKeys(t *testing.T) {
 	const revoked, working = 1100, 50
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -40,8 +40,7 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// The cleaned name of a file is a plain name for any input, and cleaning it again changes
-// nothing.
+// The cleaned name of a file is a plain name for any input, and cleaning it again changes nothing.
 func FuzzCleanName(f *testing.F) {
 	for _, seed := range []string{"", ".", "..", "/", `\`, "a/b", `C:\a`, "a\x00b", "\xff", "\u202ea", " a ", "a\u2028b",
 		"été", "a/ ", "a\u0085"} {

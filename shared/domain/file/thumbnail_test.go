@@ -105,8 +105,7 @@ func (l *lateDeletion) Put(ctx context.Context, name string, r io.Reader) (int64
 	return n, err
 }
 
-// An empty thumbnail records that the file cannot have one, which differs from a missing
-// thumbnail.
+// An empty thumbnail records that the file cannot have one, which differs from a missing thumbnail.
 func TestEmptyThumbnailIsRemembered(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)

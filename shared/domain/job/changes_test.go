@@ -43,8 +43,7 @@ func TestChangesAreSeenOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				seen = append(seen, changed.Status)
-				// Each change follows once the previous one was seen. The last change is not
-				// visible.
+				// Each change follows once the previous one was seen. The last change is not visible.
 				switch len(seen) {
 				case 1:
 					_, err = db.Jobs().Start(ctx, j.ID, "nonce", time.Now())

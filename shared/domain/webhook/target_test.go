@@ -16,8 +16,7 @@ func TestTargetsCheckURLs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		url string
-		// public means that zero Targets allow the URL. allowed means that Targets with a list
-		// allow it.
+		// public means that zero Targets allow the URL. allowed means that Targets with a list allow it.
 		public, allowed bool
 	}{
 		{"https://example.com", true, true},

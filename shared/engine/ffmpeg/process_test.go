@@ -102,8 +102,7 @@ func number(text string) int {
 	return n
 }
 
-// childrenOf lists the child processes of a process, if the system can list
-// them.
+// childrenOf lists the child processes of a process, if the system can list them.
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -17,8 +17,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// traceRole is the environment variable with the list of files to decode, in
-// the traced process.
+// traceRole is the environment variable with the list of files to decode, in the traced process.
 const traceRole = "CUTROOM_TEST_DECODE"
 
 // The test decodes files that refer to other files, have false headers, or are damaged, and checks

@@ -36,8 +36,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// call is a request that the server received: its method and path, fields and
-// files.
+// call is a request that the server received: its method and path, fields and files.
 type call struct {
 	what   string
 	fields map[string]string

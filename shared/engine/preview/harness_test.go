@@ -20,8 +20,7 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// sample is the clip that comes with the program; most tests examine its edits,
-// small and short.
+// sample is the clip that comes with the program; most tests examine its edits, small and short.
 var sample = filepath.Join("..", "..", "..", "testdata", "clip.mp4")
 
 // tools finds ffmpeg once for all tests.

@@ -200,8 +200,7 @@ func TestHDRLooksLikeSDR(t *testing.T) {
 	ordinary := mediatest.Video{Source: "smptehdbars", Silent: true, Seconds: 0.2}
 	high := ordinary
 	high.Codec, high.PixelFormat, high.HDR = "libx265", "yuv420p10le", true
-	// The scene as a camera for HDR stores it, with white at 203 cd/m2 (ITU-R
-	// BT.2408).
+	// The scene as a camera for HDR stores it, with white at 203 cd/m2 (ITU-R BT.2408).
 	high.Filter = "scale=out_color_matrix=bt709,format=yuv444p10le," +
 		"setparams=color_primaries=bt709:color_trc=bt709:colorspace=bt709:range=tv,zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=2020,zscale=t=smpte2084:m=2020_ncl:r=tv:npl=203,format=yuv420p10le"
 	sdr, hdr := edit(ordinary), edit(high)

@@ -56,8 +56,7 @@ type traits struct {
 	// edges is the mean of luma's steps between neighbours, and grain is the mean of its second
 	// differences.
 	edges, grain float64
-	// tones is how many of 4096 colours (4 bits a channel) cover nine tenths
-	// of the picture.
+	// tones is how many of 4096 colours (4 bits a channel) cover nine tenths of the picture.
 	tones int
 	// borders is the light of the outermost pixels, and middle is the light around the picture's
 	// centre.

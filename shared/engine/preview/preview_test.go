@@ -211,8 +211,7 @@ func TestIgnoredPromptChangesNothing(t *testing.T) {
 	}
 }
 
-// Any two texts, and any two seeds, produce different
-// videos.
+// Any two texts, and any two seeds, produce different videos.
 func TestScenesDiffer(t *testing.T) {
 	texts := []string{
 		"the sea", "the sea at night", "a desert", "a desert with camels", "snowy mountains", "a city", "northern lights",
@@ -262,8 +261,7 @@ func TestTryOnKeepsFace(t *testing.T) {
 	}
 }
 
-// A reference image's colours are used: any two of
-// them produce visibly different pictures.
+// A reference image's colours are used: any two of them produce visibly different pictures.
 func TestReferencesGiveDifferentPictures(t *testing.T) {
 	references := map[string]string{
 		"aurora": reference,

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// A browser page can read every response, including errors
-// (docs/contract/errors.md#cors).
+// A browser page can read every response, including errors (docs/contract/errors.md#cors).
 func TestOtherOriginsCanReadResponses(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, rate: ratelimit.Rate{PerSecond: 0.01, Burst: 4}})
 	const origin = "Origin: https://app.example.com"

@@ -58,8 +58,7 @@ func TestQuotaWithoutLimit(t *testing.T) {
 	w.quota(studio, `{"limit":2147483647,"active":2,"remaining":2147483645}`)
 }
 
-// The tenth read within a second with one key gets 429
-// (docs/contract/realtime.md#quota).
+// The tenth read within a second with one key gets 429 (docs/contract/realtime.md#quota).
 func TestQuotaReadsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.stopClock()

@@ -426,8 +426,7 @@ func TestBreakerProbesOneAtATime(t *testing.T) {
 }
 
 func TestSilentUpstreamTimesOut(t *testing.T) {
-	// Each case shortens only the tested timeout, so that a slow machine does not reach another
-	// one.
+	// Each case shortens only the tested timeout, so that a slow machine does not reach another one.
 	const first, idle = "first_byte: 50ms", "first_byte: 1m, idle: 50ms"
 	silent := func(c *call) { <-c.left }
 	for _, c := range []struct {

@@ -51,8 +51,7 @@ func TestParseFindsLooks(t *testing.T) {
 	}
 }
 
-// Prompts with the same meaning lead to the same
-// operations.
+// Prompts with the same meaning lead to the same operations.
 func TestEquivalentPromptsGiveSameLook(t *testing.T) {
 	for _, same := range [][]string{
 		{"watercolor", "Watercolour!", "make it a watercolor", "turn this video into watercolors"},
