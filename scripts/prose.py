@@ -22,7 +22,6 @@ PHRASES = {
     "drop it": r"\b(?:by (?:itself|themselves)|(?:of|on) (?:its|their|your|our) own)\b",
     "say must or will": r"\b(?:is|are|was|were) to (?:be|have|do|go|come|see|end|start|get|take|give|keep|hold|stay|make|run)\b",
     "subject first": r"(?:^|[.;:] )(?:Of|Beyond|Whoever|Who|Whose|What) (?:a|an|the|what|these|those|which|is|was|has|it|one)\b",
-    "say number of": r"\b(?:is|are) how (?:many|much|long|often)\b",
 }
 SKIPPED = re.compile(r"(^|/)testdata/|static/(marked|mediabunny)|SECURITY.md|package-lock\.json$|^scripts/prose\.py$")
 COMMENTS = {"go": "//", "js": "//", "ts": "//", "mjs": "//", "py": "#", "sh": "#", "yaml": "#", "yml": "#"}

@@ -156,8 +156,8 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Invocation) error {
 			return out.Print(view)
 		}
 		fmt.Fprintln(out.Out, secret)
-		fmt.Fprintf(out.Err, "Created %s for account %s. Only its hash is stored: the key is shown only this once.\n",
-			key.ID, key.Account)
+		fmt.Fprintf(out.Err, "Created %s for account %s in %s. Only its hash is stored: the key is shown only this once.\n",
+			key.ID, key.Account, cmp.Or(c.Stage, c.Data))
 		return nil
 	})
 }
