@@ -154,9 +154,9 @@ func (v *vault) refused(reason string) {
 	if err == nil {
 		v.t.Fatal("the server started")
 	}
-	code := "exit code 1"
+	code := "exited with code 1:"
 	if strings.Contains(reason, "damaged") {
-		code = "exit code 8" // with this code the systemd service is not restarted
+		code = "exited with code 8:" // with this code the systemd service is not restarted
 	}
 	for _, words := range []string{
 		reason, "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair", code,

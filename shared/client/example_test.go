@@ -100,7 +100,8 @@ func ExampleClient_CreateJob() {
 	content, err := os.ReadFile(output)
 	fmt.Println(string(content), err)
 	// Output:
-	// completed, 100 % the edited clip <nil>
+	// completed, 100 %
+	// the edited clip <nil>
 }
 
 // A rejected call returns an *Error with the status and the service's message.
@@ -138,7 +139,8 @@ func ExampleClient_Stream() {
 	})
 	fmt.Printf("\n%d tokens, %v\n", usage.TotalTokens, err)
 	// Output:
-	// Hello there! 8 tokens, <nil>
+	// Hello there!
+	// 8 tokens, <nil>
 }
 
 // A server creates a client token for a browser, which must not have the key.
