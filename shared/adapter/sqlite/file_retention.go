@@ -33,11 +33,14 @@ func endFiles(ctx context.Context, tx *transaction, which string, now time.Time,
 	return changed.RowsAffected()
 }
 
-// Ended marks all expired files before it returns the first, so that requests no longer see them
+// Ended releases expired reservations. It marks all expired files before it returns the first, so that requests no longer see them
 // when their bytes are deleted.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
 		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *transaction) (err error) {
+			if _, err := tx.ExecContext(ctx, endReservations, "", millis(now)); err != nil {
+				return err
+			}
 			ended, err = endFiles(ctx, tx, endOfAll, now)
 			return err
 		})

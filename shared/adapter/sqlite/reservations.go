@@ -11,7 +11,7 @@ import (
 
 const (
 	unlessBatch     = " not exists (select 1 from batch where batch.id = reservation.id and kept = 1)"
-	endReservations = "delete from reservation where account = ? and until <= ? and" + unlessBatch
+	endReservations = "delete from reservation where (?1 = '' or account = ?1) and until <= ?2 and" + unlessBatch
 	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
@@ -67,10 +67,11 @@ func release(ctx context.Context, tx *transaction, r file.Reservation) (held int
 	return held, err
 }
 
-// ReleaseAll releases all reservations except those of batches with blobs.
+// ReleaseAll releases all reservations except those of batches with blobs and of jobs' results.
 func (s *Files) ReleaseAll(ctx context.Context) error {
 	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
-		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch)
+		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch+
+			" and not exists (select 1 from job where job.id = reservation.id)")
 		return err
 	})
 }

@@ -48,6 +48,9 @@ func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit 
 
 func (s *Jobs) Forget(ctx context.Context, id string) error {
 	return s.db.writeAnyway(ctx, "forget a job", func(ctx context.Context, tx *transaction) error {
+		if _, err := tx.ExecContext(ctx, "delete from reservation where id = ?", id); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, "delete from job where id = ? and completed_at is not null", id)
 		return err
 	})

@@ -10,6 +10,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
+// reserveResult makes a result count as stored bytes until it expires.
+const reserveResult = "insert into reservation (id, account, bytes, until) values (?, ?, ?, ?)"
+
 func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
 	if nonce == "" {
 		return job.Job{}, job.ErrNoNonce
@@ -80,6 +83,10 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 		}
 		j.Status, j.Progress, j.CompletedAt, j.Result = job.Completed, 1, now, &result
 		if err := s.db.end(ctx, tx, j); err != nil {
+			return err
+		}
+		if _, err = tx.ExecContext(ctx, reserveResult,
+			id, j.Account, result.Size, millis(now.Add(job.DefaultResultAge))); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, addCounts, countsOf(job.Billed(j))...)

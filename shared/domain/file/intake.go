@@ -272,6 +272,23 @@ func (u *Upload) reserveDisk(bytes int64) error {
 	return full
 }
 
+// CheckSpace checks that the account's storage is not full, if results of jobs count there too. They
+// do not in AWS, where Intake.Free is nil.
+//
+// Errors: fault.Limited.
+func (u *Upload) CheckSpace(ctx context.Context) error {
+	if u == nil || u.intake.Free == nil || u.limit == 0 || u.reservation.Bytes > 0 {
+		return nil
+	}
+	now, reservation := u.intake.Now(), u.reservation
+	reservation.Until = now.UTC().Truncate(time.Millisecond).Add(holdTime)
+	reservation, err := u.intake.Reservations.Reserve(ctx, reservation, 1, 1, u.limit, now)
+	if err == nil {
+		u.reservation = reservation
+	}
+	return err
+}
+
 // Arrived marks all bytes as read. The upload no longer counts as in progress, but keeps its
 // reservation.
 func (u *Upload) Arrived() {

@@ -152,7 +152,7 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 // StorageFull returns the error for bytes beyond the account's storage limit.
 func StorageFull(limit int64) error {
 	full := fault.New(fault.Limited,
-		"The account's storage is full (limit: %d bytes). Delete files, or wait until some expire.", limit)
+		"The account's storage is full (limit: %d bytes). Delete files or jobs with results, or wait until some expire.", limit)
 	full.RetryAfter = time.Minute
 	return full
 }

@@ -672,7 +672,7 @@ func (w *diskWorld) uncounted() (wrong string) {
 	return wrong
 }
 
-// foldersOfJobs returns the bytes of jobs that are being submitted, and describes the blobs that no class
+// foldersOfJobs returns the bytes of jobs that are being submitted and of results, and describes the blobs that no class
 // allows.
 func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int64, wrong string) {
 	w.t.Helper()
@@ -692,6 +692,8 @@ func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int
 		}
 		if !j.Status.Terminal() {
 			open[j.Account]++
+		} else if has.results > 0 && j.Result != nil {
+			arriving += j.Result.Size
 		}
 		if why := w.beyond(j, *has); why != "" {
 			wrong += fmt.Sprintf("job %s, %s, %d runs, has %+v: %s; ", id, j.Status, j.Runs, *has, why)

@@ -120,6 +120,9 @@ func (s *service) submitOnce(
 			if err := s.estimate(ctx, c.model, &accepted, in.clip); err != nil {
 				return nil, err
 			}
+			if err := in.upload.CheckSpace(ctx); err != nil {
+				return nil, err
+			}
 			in.kept = true
 			accepted, err = s.Jobs.Submit(ctx, accepted, c.who.Tier.PendingJobs, c.wait)
 			in.kept = !rejected(err)

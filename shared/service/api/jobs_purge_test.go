@@ -3,6 +3,7 @@ package api_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
@@ -68,4 +69,38 @@ func TestEndedJobCanBeDeleted(t *testing.T) {
 		t.Errorf("the list has %v", ids)
 	}
 	w.nothingStays()
+}
+
+// Results count as stored bytes until they are deleted or expire. A full account can submit no job.
+func TestResultsCountAsStoredBytes(t *testing.T) {
+	const free = int64(1) << 40
+	w := newWorld(t, setup{stored: 1 << 20, free: func() (int64, error) { return free, nil }})
+	stored := w.keep(studio, clip(t)).ID
+	submit := func() answer { return w.post("gen-2.5", studio, text("data", stored)) }
+	full := func() {
+		t.Helper()
+		for _, a := range []answer{submit(), w.send(studio, upload("file", "more"))} {
+			if a.status != 429 || !strings.Contains(a.detail(), "storage is full") {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+	}
+	first, second := w.accepted(submit()), w.accepted(submit())
+	for _, id := range []string{first, second} {
+		w.start(id)
+		w.complete(id, strings.Repeat("x", 1<<20), "video/mp4")
+		full()
+		if err := w.shelf.ReleaseAll(t.Context()); err != nil { // as at the start of a server
+			t.Fatal(err)
+		}
+		full()
+		w.accepted(w.post("gen-2.5", rival, upload("data", clip(t))))
+		if id == first {
+			if a := w.purge(first, studio, "purge=true"); a.status != 204 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+		}
+	}
+	w.pass(24*time.Hour + time.Minute)
+	w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
 }
