@@ -80,7 +80,8 @@ func (g *Gateway) newCompletion(
 
 // run serves the call. If a started stream fails, the stream contains the returned error.
 func (c *completion) run() *apierror.Error {
-	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil); err != nil {
+	tokens, err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil)
+	if err != nil {
 		return c.internal(err)
 	}
 	read := requestBuffers.Get().(*[]byte)
@@ -91,6 +92,9 @@ func (c *completion) run() *apierror.Error {
 	if c.batch != nil {
 		read = &c.batch.body
 	} else if *read, apiErr = readBody((*read)[:0], c.r, &c.memory); apiErr != nil {
+		return apiErr
+	}
+	if apiErr = c.checkRunning(tokens); apiErr != nil {
 		return apiErr
 	}
 	snapshot := c.gateway.pools.Current()

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,48 +12,69 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/apierror"
 )
 
 // count counts a completion as one request against the caller's tier and requires that tokens
-// remain. The tokens are charged later (see charge). It sets the rate limit headers that client
-// libraries read. Batch calls leave half of each rate to live calls.
+// remain. It returns their number. The tokens are charged later (see charge). It sets the rate limit
+// headers that client libraries read. Batch calls leave half of each rate to live calls.
 //
 // Errors: fault.Limited with RetryAfter.
-func (g *Gateway) count(ctx context.Context, header http.Header, who credential.Principal, ofBatch bool) error {
+func (g *Gateway) count(
+	ctx context.Context, header http.Header, who credential.Principal, ofBatch bool,
+) (tokens int64, err error) {
 	if g.config.Limiter == nil {
-		return nil
+		return math.MaxInt64, nil
 	}
 	if n := who.Tier.InferenceRequestsPerMinute; n > 0 {
 		name := "inference-requests/" + who.Account()
 		rate := ratelimit.PerMinute(n)
 		if err := g.leaveHalf(ctx, name, rate, ofBatch); err != nil {
-			return err
+			return 0, err
 		}
 		state, err := g.config.Limiter.Take(ctx, name, 1, rate)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		setRateHeaders(header, "Requests", n, state)
 		if !state.Allowed {
-			return limitExceeded(state, "The account exceeded its limit of %d requests per minute.", n)
+			return 0, limitExceeded(state, "The account exceeded its limit of %d requests per minute.", n)
 		}
 	}
-	if n := who.Tier.InferenceTokensPerMinute; n > 0 {
-		name := "inference-tokens/" + who.Account()
-		rate := ratelimit.PerMinute(n)
-		if err := g.leaveHalf(ctx, name, rate, ofBatch); err != nil {
-			return err
-		}
-		state, err := g.config.Limiter.Take(ctx, name, 0, rate)
-		if err != nil {
-			return err
-		}
-		setRateHeaders(header, "Tokens", n, state)
-		if state.Remaining < 1 {
-			return limitExceeded(state, "The account exceeded its limit of %d tokens per minute.", n)
-		}
+	n := who.Tier.InferenceTokensPerMinute
+	if n <= 0 {
+		return math.MaxInt64, nil
+	}
+	name := "inference-tokens/" + who.Account()
+	rate := ratelimit.PerMinute(n)
+	if err := g.leaveHalf(ctx, name, rate, ofBatch); err != nil {
+		return 0, err
+	}
+	state, err := g.config.Limiter.Take(ctx, name, 0, rate)
+	if err != nil {
+		return 0, err
+	}
+	setRateHeaders(header, "Tokens", n, state)
+	if state.Remaining < 1 {
+		return 0, tooManyTokens(state, n)
+	}
+	return int64(state.Remaining), nil
+}
+
+// textPerToken is the assumed number of bytes of a request per token.
+const textPerToken = 4
+
+// checkRunning rejects the call if the large requests of the account's running calls may use all
+// remaining tokens, because those are charged only when the calls end.
+func (c *completion) checkRunning(tokens int64) *apierror.Error {
+	if c.batch == nil && c.memory.heldByOthers()/textPerToken >= tokens {
+		return apierror.From(tooManyTokens(ratelimit.State{}, c.who.Tier.InferenceTokensPerMinute))
 	}
 	return nil
+}
+
+func tooManyTokens(state ratelimit.State, n int) error {
+	return limitExceeded(state, "The account exceeded its limit of %d tokens per minute.", n)
 }
 
 // leaveHalf rejects a batch call if less than half of the rate remains.
