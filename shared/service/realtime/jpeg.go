@@ -129,7 +129,7 @@ func checkFrame(frame []byte) error {
 // maxScans is the maximum number of scans in a JPEG. Encoders write about ten. A dozen bytes can
 // encode an empty scan for which a decoder must visit every block. A file of the allowed size could
 // occupy a processor for minutes.
-const maxScans = 100
+const maxScans = 30
 
 // scans returns an upper limit for the number of scans. The bytes that start a scan do not appear
 // within a scan (ITU-T T.81, B.1.1.5).

@@ -204,14 +204,53 @@ func (w *world) unanswered(r *Room) (socket *websocket.Conn, offer string) {
 	return socket, message.Offer.Sdp
 }
 
+func heap() int {
+	var memory runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&memory)
+	return int(memory.HeapAlloc)
+}
+
+// Media that a client sends without a handshake do not fill the memory.
+func TestMediaBeforeHandshakeAreDropped(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	config := w.as(r, livekit.Version1, true)
+	config.Networks = []webrtc.NetworkType{webrtc.NetworkTypeTCP6} // the client connects nowhere
+	c := livekittest.Join(t, config)
+	name, password := credentials(c.Own.RemoteDescription().SDP)
+	mine, _ := credentials(c.Own.LocalDescription().SDP)
+	socket, err := net.Dial("udp4", w.config.Ports.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	err = errors.New("not tried")
+	for end := time.Now().Add(patience.Max); err != nil && time.Now().Before(end); {
+		_, _ = socket.Write(binding(t, name+":"+mine, password))
+		_ = socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		_, err = socket.Read(make([]byte, 1500))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := heap()
+	for i := range 4_000 {
+		for _, kind := range []byte{96, 200} { // RTP and RTCP
+			_, _ = socket.Write(append([]byte{0x80, kind}, make([]byte, 1000)...))
+		}
+		if i%25 == 0 {
+			time.Sleep(time.Millisecond) // otherwise most are lost
+		}
+	}
+	time.Sleep(time.Second)
+	if grown := heap() - before; grown > 1<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+}
+
 // Packets for a participant that has not answered the server's offer do not fill the memory.
 func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
-	heap := func() int {
-		var memory runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&memory)
-		return int(memory.HeapAlloc)
-	}
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	_, offer := w.unanswered(r)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"math"
 	"math/bits"
 	"net"
 	"sync"
@@ -22,6 +23,8 @@ const (
 	// maxUnread is the maximum size of a stream's unread packets in bytes. If all streams together exceed
 	// maxAllUnread, and for reports, it is maxFew. Some streams have no reader.
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
+	// maxEarly is the maximum number of bytes of media that a client sends before the handshake has ended.
+	maxEarly = 64 << 10
 	// maxChannels is the maximum number of a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
 	// maxCandidates is the number of addresses from which a client may connect, plus one each second.
@@ -36,9 +39,11 @@ const (
 type intake struct {
 	interceptor.NoOp
 
-	mu         sync.Mutex
-	streams    map[*stream]bool
-	channels   atomic.Int64
+	mu       sync.Mutex
+	streams  map[*stream]bool
+	channels atomic.Int64
+	// early counts the bytes of media before the first stream.
+	early      atomic.Int64
 	candidates *rate.Limiter
 	feedback   *rate.Limiter
 	// overflow is called once if the client exceeds a limit, which is far beyond normal use.
@@ -62,11 +67,21 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.streams[s] = true
+	i.early.Store(math.MinInt64) // the handshake has ended
 	if len(i.streams) > maxStreams {
 		_ = s.Buffer.Close()
 		go i.overflow()
 	}
 	return s
+}
+
+// tooEarly reports whether a packet is one of too many media packets before the first stream
+// (RFC 7983, section 7). The library would queue megabytes of them until the handshake ends.
+func (i *intake) tooEarly(packet []byte) bool {
+	if len(packet) == 0 || packet[0] < 128 || packet[0] > 191 || i.early.Load() < 0 {
+		return false
+	}
+	return i.early.Add(int64(len(packet))) > maxEarly
 }
 
 // unread returns the size of all unread packets in bytes.

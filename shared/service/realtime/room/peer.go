@@ -71,8 +71,8 @@ func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.BufferFactory = bounds.buffer
 	s.SetRemoteIPFilter(bounds.call)
 	s.SetLite(true)
-	s.SetICEUDPMux(p.udp)
-	s.SetICETCPMux(p.tcp)
+	s.SetICEUDPMux(quietMux{p.udp, bounds})
+	s.SetICETCPMux(quietTCP{p.tcp, bounds})
 	s.SetNetworkTypes([]webrtc.NetworkType{
 		webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6,
 	})

@@ -38,7 +38,7 @@ type Ports struct {
 
 	addresses []netip.Addr
 	number    int
-	udp       quietMux
+	udp       *ice.MultiUDPMuxDefault
 	tcp       *ice.TCPMuxDefault
 	logs      *logs
 }
@@ -105,17 +105,36 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 		}
 		muxes = append(muxes, ice.NewUDPMuxDefault(ice.UDPMuxParams{Logger: p.logs.NewLogger("udp"), UDPConn: conn}))
 	}
-	p.udp = quietMux{ice.NewMultiUDPMuxDefault(muxes...)}
+	p.udp = ice.NewMultiUDPMuxDefault(muxes...)
 	return nil
 }
 
 // quietMux drops packets for a peer that does not read yet. The library would queue all packets until the
 // client answers. Clients repeat their first packets.
-type quietMux struct{ *ice.MultiUDPMuxDefault }
+type quietMux struct {
+	*ice.MultiUDPMuxDefault
+	bounds *intake
+}
 
+// quietTCP is the same for TCP, where the library queues only ReadBufferSize packets.
+type quietTCP struct {
+	*ice.TCPMuxDefault
+	bounds *intake
+}
+
+// quietConn drops media that arrive before the handshake.
 type quietConn struct {
 	net.PacketConn
-	reads atomic.Bool
+	bounds *intake
+	reads  atomic.Bool
+}
+
+func (m quietTCP) GetConnByUfrag(name string, isIPv6 bool, local net.IP) (net.PacketConn, error) {
+	conn, err := m.TCPMuxDefault.GetConnByUfrag(name, isIPv6, local)
+	if err != nil {
+		return nil, err
+	}
+	return &quietConn{PacketConn: conn, bounds: m.bounds}, nil
 }
 
 func (m quietMux) GetConn(name string, at net.Addr) (net.PacketConn, error) {
@@ -123,7 +142,7 @@ func (m quietMux) GetConn(name string, at net.Addr) (net.PacketConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	quiet := &quietConn{PacketConn: conn}
+	quiet := &quietConn{PacketConn: conn, bounds: m.bounds}
 	go func() {
 		for (err == nil || errors.Is(err, io.ErrShortBuffer)) && !quiet.reads.Load() {
 			_, _, err = conn.ReadFrom(nil)
@@ -134,7 +153,12 @@ func (m quietMux) GetConn(name string, at net.Addr) (net.PacketConn, error) {
 
 func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	c.reads.Store(true)
-	return c.PacketConn.ReadFrom(b)
+	for {
+		n, from, err := c.PacketConn.ReadFrom(b)
+		if err != nil || !c.bounds.tooEarly(b[:n]) {
+			return n, from, err
+		}
+	}
 }
 
 // addressesOf returns a listener's addresses: its own, or the machine's. It omits link-local
