@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
 	"runtime"
 	"slices"
@@ -122,19 +123,25 @@ func memoryFor(machine int64, cores int) int64 {
 	return min(most, max(machine/2, 1<<30))
 }
 
-// machineMemory returns the memory of the machine or the container in bytes, or 0 if it is unknown.
+// machineMemory returns the memory of the machine, the container or the systemd unit in bytes, or 0 if
+// it is unknown.
 func machineMemory() (least int64) {
-	for _, place := range []struct {
-		path, form string
-		unit       int64
-	}{{"/proc/meminfo", "MemTotal: %d kB", 1 << 10}, {"/sys/fs/cgroup/memory.max", "%d", 1}} {
-		text, _ := os.ReadFile(place.path)
+	read := func(file, form string, unit int64) {
+		text, _ := os.ReadFile(file)
 		var units int64
-		if _, err := fmt.Sscanf(string(text), place.form, &units); err == nil {
-			least = min(cmp.Or(least, units*place.unit), units*place.unit)
+		if _, err := fmt.Sscanf(string(text), form, &units); err == nil {
+			least = min(cmp.Or(least, units*unit), units*unit)
 		}
 	}
-	return least
+	read("/proc/meminfo", "MemTotal: %d kB", 1<<10)
+	group, _ := os.ReadFile("/proc/self/cgroup")
+	_, folder, _ := strings.Cut(string(group), "0::")
+	for folder = path.Clean("/" + strings.TrimSpace(folder)); ; folder = path.Dir(folder) {
+		read("/sys/fs/cgroup"+folder+"/memory.max", "%d", 1)
+		if folder == "/" {
+			return least
+		}
+	}
 }
 
 // Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restricts the inputs.
