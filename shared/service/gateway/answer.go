@@ -18,12 +18,11 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// maxAnswer is the maximum size in bytes of a response that is not streamed. Such a response is
-// buffered completely, because its header reports the tokens, which are known only at the end.
+// maxAnswer limits a response that is not streamed, in bytes. Such a response is buffered, because
+// its header reports the tokens, which are known only at the end.
 const maxAnswer = 16 << 20
 
-// maxEdits is the maximum number of edits to a response, because each edit takes many times the
-// memory of an empty choice.
+// maxEdits limits the edits to a response. An edit takes many times the memory of an empty choice.
 const maxEdits = 10_000
 
 // Memory holds a response as received and as sent. A translation also holds its text and its items.
@@ -46,7 +45,6 @@ func putAnswerBuffer(buffer *[]byte) {
 	}
 }
 
-// answer forwards a response that is not streamed.
 func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	read := answerBuffers.Get().(*[]byte)
 	defer putAnswerBuffer(read)
@@ -194,7 +192,6 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 	return edits, nil
 }
 
-// missing returns the members that the response lacks.
 func (c *completion) missing(id, object, created, named bool) []string {
 	var members []string
 	if !id {
@@ -353,7 +350,6 @@ func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, 
 	return edits
 }
 
-// appendCorrections appends the edits that set the metered numbers.
 func appendCorrections(
 	edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route,
 ) []jsonedit.Edit {
@@ -379,7 +375,7 @@ func appendCorrections(
 		case "total_tokens":
 			number(value, billed(counts))
 		case "cost":
-			// If the row has a price, its cost replaces the upstream's.
+			// A cost by the row's price replaces the upstream's cost.
 			if counts.Cost > 0 {
 				edits = append(edits, jsonedit.Replace(value, []byte(usage.Amount(counts.Cost))))
 			}

@@ -14,14 +14,12 @@ import (
 )
 
 const (
-	// maxAttempts is the maximum number of a row's upstreams that one call tries. Refused connections
-	// do not count, but maxTried limits them.
+	// maxAttempts limits the upstreams that a call tries. maxTried also counts refused connections.
 	maxAttempts = 3
 	maxTried    = 16
 	// shortSilence is the longest wait for a first byte after which another upstream may be tried.
 	shortSilence = 30 * time.Second
-	// firstByteStream and firstByteWhole are the default timeouts for the first byte. A response that
-	// is not streamed is generated before its first byte.
+	// Default timeouts. A response that is not streamed is generated before its first byte.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
 	// affinityHeader groups calls that should use the same cache (docs/contract/gateway.md#affinity).
@@ -72,8 +70,7 @@ func (c *completion) serve() *apierror.Error {
 }
 
 // serveRow tries the upstreams of one row. elsewhere reports whether another row may succeed. If
-// all upstreams are busy, it waits for the requested time and retries, if the row's queue permits
-// the wait.
+// all upstreams are busy, it waits and retries while the row's queue permits it.
 func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	c.serving.Ready(c.r.Context())
 	call := upstream.Call{Account: c.who.Account()}
@@ -100,7 +97,6 @@ func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	}
 }
 
-// tryAll calls the upstreams of a row one after another, up to the limits.
 func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewhere bool) {
 	for attempts := 0; attempts < maxAttempts && len(call.Tried) < maxTried; {
 		l, unavailable := c.serving.Take(c.r.Context(), call)
@@ -175,7 +171,6 @@ func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	}
 }
 
-// result converts the failure for the upstream's health tracking.
 func (f *failure) result() upstream.Result {
 	r := upstream.Result{AnyAccount: f.upstreamFault, RetryAfter: f.retryAfter}
 	switch {

@@ -18,8 +18,8 @@ type BatchResponse struct {
 	Body   []byte
 	// RetryAfter is the delay before a temporarily rejected call may be retried, or 0.
 	RetryAfter time.Duration
-	// Cut means that the call was abandoned because its context ended or a live call needed its
-	// slot. It has no response. It has usage only if the cause is ErrGivenUp.
+	// Cut means that the context ended or a live call took the slot. There is no response. There
+	// is usage only if the cause is ErrGivenUp.
 	Cut bool
 	// Used is the unmetered usage of the call, without an id.
 	Used []usage.Record
@@ -62,7 +62,7 @@ func (g *Gateway) BatchCall(
 	defer cut(nil)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1"+route.Path(), http.NoBody)
 	if err != nil {
-		return BatchResponse{Cut: true} // unreachable: the path is a constant of the catalog
+		return BatchResponse{Cut: true} // unreachable: the path is a constant
 	}
 	w := &batchWriter{header: http.Header{}, status: http.StatusOK}
 	c := g.newCompletion(w, r, who, route)

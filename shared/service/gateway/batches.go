@@ -20,7 +20,6 @@ const maxBatchRequest = 256 << 10
 // maxBatchValues is the maximum number of values and member names in that body.
 const maxBatchValues = 10_000
 
-// batchBody is the response body for a batch (docs/contract/batches.md#batch-record).
 type batchBody struct {
 	ID               string             `json:"id"`
 	Object           string             `json:"object"`
@@ -183,7 +182,6 @@ func (g *Gateway) getBatch(w http.ResponseWriter, r *http.Request, who credentia
 	return respond(w, newBatchBody(b))
 }
 
-// namedBatch returns the batch in the path if the caller may use its model.
 func (g *Gateway) namedBatch(r *http.Request, who credential.Principal) (batch.Batch, error) {
 	b, err := g.config.Batches.Service.Get(r.Context(), who.Account(), r.PathValue("batch_id"))
 	if err != nil {

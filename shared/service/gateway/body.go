@@ -36,8 +36,7 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	if declared > MaxBody {
 		return nil, tooLarge()
 	}
-	// Read one byte past the declared length to see EOF. Only after EOF does the server detect that
-	// the caller disconnects.
+	// The byte past the declared length shows EOF. Only then does the server detect a disconnect.
 	size := int64(512)
 	if declared >= size {
 		size = min(declared, trustedLength) + 1

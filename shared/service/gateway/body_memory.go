@@ -60,14 +60,11 @@ func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	}
 }
 
-// reservation is one request's allocation from the budget. Only one goroutine may use it. The zero
-// value is empty and cannot acquire memory.
 type reservation struct {
 	memory  *bodyMemory
 	account string
-	// batch is set for a batch call.
-	batch *batchCall
-	held  int64
+	batch   *batchCall
+	held    int64
 	// until is the time at which the request stops waiting, or zero before its first wait.
 	until time.Time
 }
@@ -154,7 +151,6 @@ func (b *bodyMemory) add(r *reservation, bytes int64) {
 	}
 }
 
-// waitFor waits until memory is released. It returns false after BodyWait or when the context ends.
 func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bool) {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(r.memory.wait)

@@ -24,11 +24,10 @@ type completion struct {
 	who     credential.Principal
 	route   catalog.Route
 	started time.Time
-	// batch is set for a batch call.
-	batch *batchCall
+	batch   *batchCall
 
 	request *request.Request
-	// translation converts the call to chat. It is nil if the upstreams serve the route natively.
+	// translation is nil if the upstreams serve the route natively.
 	translation translation
 	// kept is the memory of the translation; repeated is its size for the request, in bytes. sequence
 	// is the number of the stream's next event if its events are numbered.
@@ -38,7 +37,7 @@ type completion struct {
 	// pool belongs to the requested model; serving belongs to the row that serves the call.
 	pool, serving *upstream.Pool
 	choice        choice
-	// memory is the request's memory. tried lists the upstreams of the row that failed this call.
+	// tried lists the upstreams of the row that failed this call.
 	memory  reservation
 	tried   [maxAttempts]upstream.Slot
 	counter tokenCounter
@@ -47,12 +46,10 @@ type completion struct {
 	upstream string
 	// requestSent means that an upstream received the request and may have used tokens.
 	requestSent bool
-	// waited is the time spent waiting for upstreams.
-	waited time.Duration
-	// firstToken is the arrival time of a stream's first chunk.
-	firstToken time.Time
-	settled    bool
-	counts     usage.Counts
+	waited      time.Duration
+	firstToken  time.Time
+	settled     bool
+	counts      usage.Counts
 	// reserved is the call's budget reservation, or nil.
 	reserved *budget.Reservation
 }
@@ -78,7 +75,7 @@ func (g *Gateway) newCompletion(
 	}
 }
 
-// run serves the call. If a started stream fails, the stream contains the returned error.
+// run serves the call. If the stream has started, it already contains the returned error.
 func (c *completion) run() *apierror.Error {
 	tokens, err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil)
 	if err != nil {
@@ -137,7 +134,6 @@ func stopping(message string) *apierror.Error {
 	}
 }
 
-// internal converts an error for the caller and logs it if the gateway is at fault.
 func (c *completion) internal(err error) *apierror.Error {
 	apiErr := apierror.From(err)
 	if apiErr.Status >= http.StatusInternalServerError {
@@ -196,7 +192,6 @@ func (c *completion) settle() {
 	c.spend(c.counts)
 }
 
-// price returns the cost of the call in billionths of the currency.
 func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 {
 	if c.batch != nil {
 		return price.OfBatch(used)
@@ -205,9 +200,8 @@ func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 
 }
 
 // end meters a failed call. It bills the generated tokens if the caller disconnected or the stream
-// broke, and the reported usage if the response could not be forwarded. A response that is not
-// streamed arrives only when it is complete, so a caller that disconnects earlier pays for the
-// prompt. A batch call that will be retried is billed by the retry.
+// broke. A caller that disconnects before a complete response pays for the prompt. A batch call
+// that will be retried is billed by the retry.
 func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
 	if gone && c.batch != nil && !givenUp(c.r.Context()) {
@@ -245,11 +239,9 @@ func (c *completion) observe(apiErr *apierror.Error) {
 	c.gateway.config.Observer.Completed(o)
 }
 
-// costHeader reports the cost of a call.
 const costHeader = "X-Cost"
 
-// setUsed sets the headers that report the billed tokens and their cost
-// (docs/contract/gateway.md#headers).
+// setUsed sets the headers for tokens and cost (docs/contract/gateway.md#headers).
 func (c *completion) setUsed(header http.Header) {
 	if n := billed(c.counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))

@@ -3,22 +3,20 @@ package gateway
 import "math/rand/v2"
 
 const (
-	// estimateText is the number of bytes of text that are tokenized completely. Only samples of the
-	// rest are tokenized, because tokenizing takes a second or more per megabyte.
+	// estimateText is the number of bytes that are tokenized completely. Only samples of the rest
+	// are tokenized, because tokenizing takes a second or more per megabyte.
 	estimateText = 64 << 10
-	// sampleText is the size of a sample in bytes. At first, samples are at most that many bytes
-	// apart. The distance grows with the text.
+	// sampleText is the size of a sample in bytes. The distance between samples grows with the text.
 	sampleText = 4 << 10
 )
 
-// estimate estimates the number of tokens of a text. Callers cannot predict the places that it samples.
+// estimate estimates the tokens of a text. Callers cannot predict the places that it samples.
 type estimate struct {
 	tokenizer Tokenizer
-	// tokens is the estimate for the first bytes. After them, skipped bytes follow. They are assumed
-	// to be like the last sample, which has lastTokens in lastBytes.
+	// tokens is the estimate for the first bytes. The skipped bytes after them are assumed to be
+	// like the last sample, which has lastTokens in lastBytes.
 	tokens, bytes, skipped, lastTokens, lastBytes int64
-	// gap is the number of bytes before the next sample.
-	gap int64
+	gap                                           int64
 }
 
 func (e *estimate) add(text []byte) {

@@ -7,12 +7,9 @@ import (
 )
 
 const (
-	// eventBuffer is the initial buffer size of a stream in bytes. Chunks take a few hundred bytes,
-	// and there may be thousands of streams.
-	eventBuffer = 4 << 10
-	// maxEvent is the maximum size of an event in bytes.
-	maxEvent = 4 << 20
-	// maxEmptyReads is the maximum number of consecutive reads that return no bytes.
+	// eventBuffer is a stream's initial buffer size in bytes. There may be thousands of streams.
+	eventBuffer   = 4 << 10
+	maxEvent      = 4 << 20
 	maxEmptyReads = 100
 )
 
@@ -20,19 +17,15 @@ var errEventTooLong = errors.New("an event of the stream is longer than 4 MiB")
 
 // event is one event of a stream. It is valid until the next one is read.
 type event struct {
-	// name is the value of the "event:" line, or empty.
 	name string
-	// data is the joined value of the "data:" lines.
 	data []byte
 }
 
-// eventReader reads Server-Sent Events (HTML standard, "Parsing an event stream"). It drops
-// comments, unknown fields and events without data. Unlike the standard, it accepts a last event
-// without a line end or an empty line, because some servers omit them.
+// eventReader reads Server-Sent Events (HTML standard, "Parsing an event stream"). Unlike the
+// standard, it accepts a last event without a line end or an empty line.
 type eventReader struct {
 	source io.Reader
-	// reserve is called before buf grows beyond maxKeptBuffer, with the new size in bytes. nil
-	// permits any size.
+	// reserve, if set, is called with the new size before buf grows beyond maxKeptBuffer.
 	reserve func(size int) error
 	buf     []byte
 	// buf[start:end] is unread. buf[start:line] contains the complete lines of the current event.
@@ -43,8 +36,7 @@ type eventReader struct {
 	// started means that the first line, which may start with a byte order mark, was read.
 	started bool
 	err     error
-	// joined holds the data of an event with several data lines.
-	joined []byte
+	joined  []byte
 }
 
 func (r *eventReader) reset(source io.Reader) {

@@ -10,23 +10,19 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// servedHeader names the row that serves a call with several possible rows
-// (docs/contract/gateway.md#fallbacks).
+// servedHeader names the row that serves a call (docs/contract/gateway.md#fallbacks).
 const servedHeader = "X-Served-Model"
 
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's body, which another row may need in another form. held is its memory in
-	// bytes.
-	body *[]byte
-	held int64
-	// rest lists the remaining rows. shown means that the caller sees the name of the serving row.
+	// body is the caller's body, from which each row's request is made. held is its size in memory.
+	body  *[]byte
+	held  int64
 	rest  []*catalog.Inference
 	shown bool
 }
 
-// caller returns the checks for a request. They apply to the row that the call has fallen back to,
-// or to the named model if row is nil.
+// caller returns the checks for a request. row is the fallback row in use, or nil.
 func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
 		Row: row, Find: c.choice.snapshot.Catalog.Inference,
@@ -82,11 +78,9 @@ func (c *completion) otherRows() []*catalog.Inference {
 	return rows
 }
 
-// use selects the row that serves the call and checks c.request for it.
 func (c *completion) use(row *catalog.Inference) *apierror.Error {
 	c.serving, c.translation = c.choice.snapshot.Pool(row.ID), nil
 	c.kept.releaseAll()
-	// Release the memory of the translation for the previous row.
 	c.memory.release(c.memory.held - c.choice.held)
 	if !row.Speaks(c.route) {
 		if apiErr := c.translate(c.choice.body, c.caller(row), &c.memory); apiErr != nil {
@@ -140,7 +134,6 @@ var tooLong = []string{
 	"maximum model length", "prompt is too long", "input is too long", "too many tokens", "exceeds the available context",
 }
 
-// isTooLong reports whether an upstream's error means that the prompt is too long for the model.
 func isTooLong(e *apierror.Error) bool {
 	if e.Code == apierror.ContextExceeded {
 		return true

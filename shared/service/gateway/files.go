@@ -48,17 +48,12 @@ type Batches struct {
 }
 
 const (
-	// maxForm is the maximum size of a form without its file, in bytes. maxFormParts is the maximum
-	// number of its parts.
 	maxForm      = 1 << 20
 	maxFormParts = 100
-	// maxFormValue is the maximum size of a field's value, in bytes.
 	maxFormValue = 1 << 10
-	// afterwards is the timeout for cleanup after a request whose context may have ended.
-	afterwards = 10 * time.Second
+	afterwards   = 10 * time.Second
 )
 
-// userData is the purpose of general-purpose files.
 const userData = "user_data"
 
 var purposes = []string{batch.InputPurpose, userData, "assistants", "vision", "fine-tune", "evals"}
@@ -81,8 +76,7 @@ func FilesAndBatches(g *Gateway) {
 
 type principalHandler func(http.ResponseWriter, *http.Request, credential.Principal) error
 
-// keyOnly is like authenticated, but requires a permanent key. It counts the call against the
-// request rate of the media service.
+// keyOnly is like authenticated, but requires a permanent key and applies the tier's request rate.
 func (g *Gateway) keyOnly(group credential.RouteGroup, handle principalHandler) handler {
 	return g.authenticated(group, func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		if who.Token != nil {
@@ -104,7 +98,6 @@ func (g *Gateway) keyOnly(group credential.RouteGroup, handle principalHandler) 
 	})
 }
 
-// fileBody is the response body for a file (docs/contract/batches.md#files).
 type fileBody struct {
 	ID        string `json:"id"`
 	Object    string `json:"object"`
@@ -130,7 +123,6 @@ func purposeOf(f file.File) string {
 	return f.Purpose
 }
 
-// unixOf returns a time in seconds since 1970, or nil for the zero time.
 func unixOf(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil
@@ -201,8 +193,7 @@ type uploadForm struct {
 	values map[string]string
 }
 
-// readUpload reads a form part by part and stores the file while it arrives. The returned form
-// names the blob even if reading fails.
+// readUpload stores the file while it arrives. The form names the blob even if reading fails.
 func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, error) {
 	form := uploadForm{values: map[string]string{}}
 	noForm := apierror.Invalid("", apierror.InvalidValue, "The body must be multipart/form-data with a boundary.")
@@ -299,7 +290,6 @@ func formError(err error) error {
 	return bodyError(err)
 }
 
-// finish validates the form and sets the fields of the file.
 func (f *uploadForm) finish() error {
 	switch {
 	case f.file.Blob == "":
@@ -329,10 +319,8 @@ func (f *uploadForm) finish() error {
 	return err
 }
 
-// fileAnchor is the only supported anchor of a file's lifetime.
 const fileAnchor = "created_at"
 
-// fileLifetime validates a lifetime in seconds.
 func fileLifetime(param string, seconds int64) (time.Duration, error) {
 	least, most := int64(batch.MinFileLifetime/time.Second), int64(file.MaxLifetime/time.Second)
 	if seconds < least || seconds > most {

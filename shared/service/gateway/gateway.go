@@ -1,9 +1,6 @@
-// Package gateway serves text inference over HTTP: chat and text completions for any number of
-// model servers with the same interface. The contract is docs/contract/gateway.md.
-//
-// It checks and edits a request in place (package request), sends it to an upstream of the model
-// (package upstream), and forwards the response as it arrives. It meters the usage even if the
-// caller disconnects.
+// Package gateway serves text inference over HTTP (docs/contract/gateway.md). It checks and edits a
+// request in place (package request), sends it to an upstream of the model (package upstream), and
+// forwards the response as it arrives. It meters the usage even if the caller disconnects.
 package gateway
 
 import (
@@ -43,22 +40,21 @@ type Config struct {
 	// Observer may be nil. Metrics serves GET /metrics; if nil, the route does not exist.
 	Observer Observer
 	Metrics  http.Handler
-	// Origins lists the origins that browsers may call from.
-	Origins httpserver.Origins
-	// KeepAlive is how long a stream may be silent before its first chunk. After that, comments keep
-	// the connection alive. 0 means DefaultKeepAlive.
+	Origins  httpserver.Origins
+	// KeepAlive is the silence before a stream's first chunk after which comments keep the
+	// connection alive. 0 means DefaultKeepAlive.
 	KeepAlive time.Duration
 	// Trailers means that the transport supports trailers, in which streams report their tokens.
 	Trailers bool
-	// Ready returns the reason why the gateway does not accept requests yet, for /healthz. nil means
-	// always ready. The message of a fault.Unavailable is public.
+	// Ready returns the reason why the gateway is not ready, for /healthz. nil means always ready.
+	// The message of a fault.Unavailable is public.
 	Ready func(context.Context) error
-	// Now measures durations; only differences matter. Date gives the day of usage. nil means Now.
+	// Now measures durations. Date returns the day of usage; nil means Now.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
-	// BodyMemory is the maximum memory for all request bodies and large responses, in bytes. An
-	// account may hold half of it. 0 means DefaultBodyMemory. BodyWait is how long a request waits for
-	// memory before it is rejected with a Retry-After. 0 means DefaultBodyWait.
+	// BodyMemory limits the memory for all request bodies and large responses, in bytes. An account
+	// may hold half of it. BodyWait limits how long a request waits for memory before it is
+	// rejected with a Retry-After. 0 means DefaultBodyMemory and DefaultBodyWait.
 	BodyMemory int64
 	BodyWait   time.Duration
 
@@ -66,7 +62,6 @@ type Config struct {
 	Upstreams
 }
 
-// Spending configures the metering, limiting and billing of calls.
 type Spending struct {
 	// Limiter counts requests and tokens against the rates of tiers. nil means no limits.
 	Limiter Limiter
@@ -83,16 +78,14 @@ type Upstreams struct {
 	Secrets upstream.Secrets
 	// Embedded is the model server for the base URL "embedded:", or nil.
 	Embedded http.Handler
-	// Random returns a number in [0, 1), used to choose upstreams.
-	Random func() float64
+	Random   func() float64
 	// Resolver looks up the names of upstreams. nil means the system's resolver.
 	Resolver upstream.Resolver
 }
 
 type Limiter interface {
-	// Take counts n under the name if the rate permits it now.
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
-	// Charge counts n that were already used.
+	// Charge counts n that were already used, even above the rate.
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
@@ -119,11 +112,10 @@ type Gateway struct {
 	started time.Time
 }
 
-// Group registers a set of routes that are deployed together.
 type Group func(*Gateway)
 
-// New returns a gateway with the routes of the groups. It does not refer to any group itself, so a
-// program links only the groups that it uses. Call Close when done.
+// New returns a gateway with the routes of the groups. It does not refer to a group, so a program
+// links only the groups that it uses. Call Close when done.
 func New(c Config, groups ...Group) *Gateway {
 	if c.KeepAlive == 0 {
 		c.KeepAlive = DefaultKeepAlive
@@ -176,20 +168,18 @@ func Models(g *Gateway) {
 // rootBody is the response to GET /, with relative links. The media service documents both.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
-// Drain fails all calls that wait for an upstream, now and later. Calls that have an upstream
-// continue. A server must call Drain first when it shuts down, because calls may wait long.
+// Drain fails all calls that wait for an upstream, now and later. Calls with an upstream continue.
+// A server must call it first when it shuts down.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
 // Close closes idle connections and stops the embedded model server. Call it after all calls have
 // ended.
 func (g *Gateway) Close() { g.pools.Close() }
 
-// Health returns the state of every upstream in catalog order.
 func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
 
 func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 
-// exposedHeaders lists the response headers that browsers expose to pages beyond the standard ones.
 var exposedHeaders = strings.Join([]string{
 	"X-Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
@@ -209,7 +199,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handler serves a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// route serves one path with one method. GET includes HEAD.
 func (g *Gateway) route(pattern, method string, handle handler) {
 	g.routes(pattern, map[string]handler{method: handle})
 }
@@ -277,8 +266,7 @@ func (g *Gateway) authenticated(
 	}
 }
 
-// bearer returns the secret from an Authorization field (RFC 6750, section 2.1). The case of the
-// scheme is ignored.
+// bearer returns the secret from an Authorization field (RFC 6750, section 2.1).
 func bearer(field string) (secret string, ok bool) {
 	scheme, secret, ok := strings.Cut(field, " ")
 	secret = strings.TrimSpace(secret)

@@ -9,9 +9,9 @@ import (
 // Meter records the usage of completions. A server may write a record after Record returns. If a
 // process may be frozen after its response, Record must write before it returns.
 type Meter interface {
-	// Record records the usage of one completion and assigns it an id. It is called before the
-	// response ends, even if the caller has disconnected. The context outlives the caller and has
-	// no deadline, so a store that may hang must set one.
+	// Record is called before the response ends, even if the caller has disconnected. It assigns an
+	// id. The context outlives the caller and has no deadline, so a store that may hang must set
+	// one.
 	Record(ctx context.Context, record usage.Record) error
 }
 

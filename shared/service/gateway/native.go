@@ -19,7 +19,6 @@ import (
 
 var errNoAnswer = errors.New("the response does not have the format of the route")
 
-// content returns the name of the main member of a response.
 func content(route catalog.Route) string {
 	switch route {
 	case catalog.Messages:
@@ -86,7 +85,6 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 	return edits, nil
 }
 
-// addTexts counts the generated texts in a value of any shape.
 func (t *tokenCounter) addTexts(value gjson.Result) {
 	value.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -267,7 +265,6 @@ func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result)
 	return append(edits, jsonedit.InsertMembers(object, `"usage":`+string(own)))
 }
 
-// isEventName reports whether a name is valid in an "event:" line.
 func isEventName(name string) bool {
 	for _, c := range name {
 		if (c < 'a' || c > 'z') && c != '_' && c != '.' {

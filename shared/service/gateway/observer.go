@@ -15,7 +15,6 @@ type Observer interface {
 }
 
 type Completion struct {
-	// Route is "chat" or "completions".
 	Route string
 	// Model is the slug, or empty if the call was rejected before the model was known.
 	Model  string
@@ -23,8 +22,7 @@ type Completion struct {
 	// Status is the response's status, or 499 if the caller disconnected before the response.
 	Status int
 	// Code is the code of the error that ended the response or the stream, or empty.
-	Code string
-	// Duration is the total time of the call. FirstToken is the time to a stream's first chunk, or 0.
+	Code                 string
 	Duration, FirstToken time.Duration
 	// Waited is the time that the call spent in the model's queue.
 	Waited time.Duration
@@ -44,9 +42,8 @@ const (
 	Refused Outcome = "refused"
 	// Overloaded means that the upstream asked to be called later.
 	Overloaded Outcome = "overloaded"
-	// Failed means that the upstream was unreachable, hung up, or sent an unusable response.
-	Failed Outcome = "failed"
-	// TimedOut means that the upstream was silent for too long.
+	// Failed means that the upstream was unreachable or sent an unusable or incomplete response.
+	Failed   Outcome = "failed"
 	TimedOut Outcome = "timed_out"
 	// Abandoned means that the caller disconnected or the server is shutting down.
 	Abandoned Outcome = "abandoned"

@@ -15,9 +15,9 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// count counts a completion as one request against the caller's tier and requires that tokens
-// remain. It returns their number. The tokens are charged later (see charge). It sets the rate limit
-// headers that client libraries read. Batch calls leave half of each rate to live calls.
+// count counts a completion as one request against the caller's tier and returns the number of
+// remaining tokens, which are charged later (see charge). It sets the rate limit headers that
+// client libraries read. Batch calls leave half of each rate to live calls.
 //
 // Errors: fault.Limited with RetryAfter.
 func (g *Gateway) count(
@@ -61,7 +61,6 @@ func (g *Gateway) count(
 	return int64(state.Remaining), nil
 }
 
-// textPerToken is the assumed number of bytes of a request per token.
 const textPerToken = 4
 
 // checkRunning rejects the call if the large requests of the account's running calls may use all
@@ -92,7 +91,7 @@ func (g *Gateway) leaveHalf(ctx context.Context, name string, rate ratelimit.Rat
 	return err
 }
 
-// charge charges a completion's tokens to the tier's token rate.
+// charge charges a completion's tokens to the token rate.
 func (g *Gateway) charge(ctx context.Context, header http.Header, who credential.Principal, tokens int64) {
 	n := who.Tier.InferenceTokensPerMinute
 	if g.config.Limiter == nil || n <= 0 || tokens == 0 {

@@ -18,11 +18,9 @@ import (
 )
 
 const (
-	// maxRefusal is the maximum number of bytes read from an upstream's error response.
 	maxRefusal  = 64 << 10
 	refusalTime = 5 * time.Second
-	// maxMessage is the maximum number of bytes of the upstream's message that the caller sees.
-	maxMessage = 4 << 10
+	maxMessage  = 4 << 10
 	// maxRetryAfter caps an upstream's Retry-After, because few limits last longer than an hour.
 	maxRetryAfter = time.Hour
 )
@@ -57,7 +55,6 @@ func refused(r upstream.Reply, secret string) *failure {
 	return f
 }
 
-// tooManyCalls returns the error for an upstream's 429, including the upstream's reason if any.
 func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,
@@ -70,7 +67,6 @@ func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *apierro
 	return e
 }
 
-// readRefusal reads the start of an error response within refusalTime. It ignores read errors.
 func readRefusal(body upstream.Body) []byte {
 	var text []byte
 	buffer := make([]byte, 4<<10)
@@ -99,10 +95,8 @@ func isCallerError(status int) bool {
 	return status >= 400 && status < 500
 }
 
-// statusOverloaded is the Messages API's equivalent of 503.
 const statusOverloaded = 529
 
-// noReason is the message if the upstream gave no reason.
 const noReason = "The model server rejected the request."
 
 // refusalError converts an upstream's error response to the gateway's format. Servers send
@@ -152,8 +146,8 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 	return failed(errors.New("the upstream responded with status 200 and an error in the body"))
 }
 
-// retryDelay parses the upstream's Retry-After, in seconds or as a date. It returns 0 without a
-// valid one. Some servers send fractions of seconds.
+// retryDelay parses the upstream's Retry-After, in seconds or as a date. Without a valid one, it
+// returns 0.
 func retryDelay(r upstream.Reply) time.Duration {
 	if seconds, err := strconv.ParseFloat(r.RetryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {

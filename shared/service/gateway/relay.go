@@ -16,11 +16,9 @@ import (
 const (
 	// maxKeptBuffer is the size in bytes of the largest buffer that is reused for another stream.
 	maxKeptBuffer = 64 << 10
-	// eventCopies is the maximum number of copies of a large event in memory: as received, joined
-	// to one line, and as forwarded.
+	// eventCopies is the maximum number of copies of a large event in memory.
 	eventCopies = 3
-	// drainTime and drainReads limit reading after the end of an upstream's stream. Reading to the end
-	// permits reuse of the connection.
+	// drainTime and drainReads limit reading after the end of a stream, for connection reuse.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
 )
@@ -110,7 +108,6 @@ func (c *completion) notStreamed(answer upstream.Reply, secret string) *failure 
 	return f
 }
 
-// relay is the state of a stream that is being forwarded.
 type relay struct {
 	completion *completion
 	secret     string
@@ -130,7 +127,6 @@ type relay struct {
 	prompted string
 }
 
-// pass handles one event. done means that it was the last event.
 func (r *relay) pass(e event) (done bool, f *failure) {
 	if isTyped(r.completion.request.Route) {
 		return r.passTyped(e)
@@ -193,8 +189,8 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	return false, nil
 }
 
-// readChunk returns the choices and the usage of a chunk, and the edits that set the caller's model
-// name. broken means that the chunk contains an error.
+// readChunk returns a chunk's choices, its usage, and the edits that set the caller's model name.
+// broken means that the chunk contains an error.
 func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, used gjson.Result, broken bool) {
 	named := false
 	edits = r.edits[:0]
@@ -256,8 +252,7 @@ func (r *relay) finish(reader *eventReader) *failure {
 	return nil
 }
 
-// writeUsage appends the requested usage chunk: the upstream's chunk, or a new one with the
-// gateway's count.
+// writeUsage appends the usage chunk: the upstream's, or one with the gateway's count.
 func (r *relay) writeUsage() {
 	out := append(r.completion.stream.out, "data: "...)
 	switch {

@@ -20,8 +20,7 @@ import (
 // statusCallerGone is logged if the caller disconnected before the response, as in nginx.
 const statusCallerGone = 499
 
-// callerLeft reports whether the caller has closed its connection. A request's context also ends at
-// shutdown, while the caller is still connected.
+// callerLeft reports whether the caller has disconnected. The context also ends at shutdown.
 func callerLeft(r *http.Request) bool {
 	return r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), httpserver.ErrStopping)
 }
@@ -50,7 +49,6 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, apiErr.Status, errorJSON(r, apiErr))
 }
 
-// errorJSON returns the body of an error response in the dialect of the route.
 func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 	if isMessages(r) {
 		return dialect.MessagesError(apiErr, httpserver.RequestID(r.Context()))
@@ -58,8 +56,7 @@ func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 	return apiErr.JSON()
 }
 
-// isMessages reports whether a request uses Messages, which has its own error format and key
-// header.
+// isMessages reports whether a request uses Messages, which has its own errors and key header.
 func isMessages(r *http.Request) bool {
 	return r.URL.Path == "/v1/messages" || r.URL.Path == "/v1/messages/count_tokens"
 }
@@ -95,8 +92,8 @@ func bodyError(err error) *apierror.Error {
 	}
 }
 
-// writeJSON sends a JSON response. It declares the length, so that a client that is still sending
-// knows when the response is complete (see httpserver).
+// writeJSON sends a JSON response with its length, so that a client that is still sending knows
+// when the response is complete (see httpserver).
 func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	header := w.Header()
 	header["Content-Type"] = jsonType
@@ -115,7 +112,7 @@ func respond(w http.ResponseWriter, value any) error {
 	return nil
 }
 
-// encode returns a value as JSON. It does not escape HTML characters, because each takes six bytes.
+// encode does not escape HTML characters, because each would take six bytes.
 func encode(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -124,8 +121,7 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-// inTurn wraps a handler whose response is built in memory and stays there until the caller has
-// read it. Accounts take turns, which limits the memory in use.
+// inTurn wraps a handler that builds its response in memory. Accounts take turns.
 func (g *Gateway) inTurn(handle principalHandler) principalHandler {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		return g.answers.Answer(r.Context(), who.Account(), func() error { return handle(w, r, who) })

@@ -14,8 +14,7 @@ const firstTokenEvent = "first_token"
 
 // upstreamSpan is the span of one upstream call. The zero value records nothing.
 type upstreamSpan struct {
-	span api.Span
-	// parent is the traceparent for the upstream.
+	span   api.Span
 	parent string
 }
 
@@ -42,8 +41,7 @@ func (c *completion) startSpan(l upstream.Slot) upstreamSpan {
 	return upstreamSpan{span, trace.Parent(ctx)}
 }
 
-// endSpan ends the span. For a failure it records only the outcome, because error texts may contain
-// an upstream's response.
+// endSpan records only the outcome of a failure, because errors may contain an upstream's text.
 func (c *completion) endSpan(s upstreamSpan, outcome Outcome) {
 	span := s.span
 	if span == nil {

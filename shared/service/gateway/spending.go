@@ -10,8 +10,8 @@ import (
 // promptOverhead is the number of tokens that a template may add to a prompt.
 const promptOverhead = 512
 
-// reserve reserves the maximum usage of the call in its budgets, priced by the serving row
-// (docs/contract/budgets.md#what-counts). A fallback adjusts the reservation.
+// reserve reserves the maximum usage of the call in its budgets, or adjusts it for a fallback row
+// (docs/contract/budgets.md#what-counts).
 func (c *completion) reserve() *apierror.Error {
 	if c.gateway.config.Budgets == nil || c.route == catalog.CountTokens {
 		return nil
@@ -65,7 +65,6 @@ func (c *completion) most() budget.Amounts {
 	return amounts
 }
 
-// spend settles the call's actual usage in its budgets.
 func (c *completion) spend(used usage.Counts) {
 	c.reserved.Settle(c.r.Context(), budget.Amounts{Cost: used.Cost, Tokens: billed(used)})
 }

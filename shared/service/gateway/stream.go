@@ -17,18 +17,14 @@ var (
 	doneEvent        = []byte("data: [DONE]\n\n")
 )
 
-// streamWriter sends a stream to the caller. It sends the header with the first chunk, so that an
-// earlier failure still gets its own status. If the first chunk is late, it sends the header with
-// the first keep-alive.
-//
-// Only one goroutine may use it. Its own timer is synchronized.
+// streamWriter sends a stream to the caller. It sends the header with the first chunk or
+// keep-alive, so that an earlier failure still gets its own status. Only one goroutine may use it.
 type streamWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	trailers   bool
 	every      time.Duration
-	// out holds the bytes to send next.
-	out []byte
+	out        []byte
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
@@ -41,8 +37,8 @@ func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bo
 	return &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
 }
 
-// startKeepAlive starts the keep-alives; calling it again has no effect. A keep-alive starts the
-// stream, so call it only once an upstream has been found. A nil writer ignores it.
+// startKeepAlive starts the keep-alives once. Call it only when an upstream has been found, because
+// a keep-alive starts the stream. A nil writer ignores it.
 func (s *streamWriter) startKeepAlive() {
 	if s == nil {
 		return
@@ -94,7 +90,6 @@ func (s *streamWriter) sendKeepAlive() {
 	s.keepAlive.Reset(s.every)
 }
 
-// begin sends the header unless it was already sent.
 func (s *streamWriter) begin() {
 	if s.started {
 		return
@@ -129,9 +124,8 @@ func (s *streamWriter) send() error {
 	return s.err
 }
 
-// finish sends the end of the stream, which is in out, and reports the usage. cost is empty if the
-// model has no price. The cost trailer is not announced, because the serving row is known only
-// after the header is sent.
+// finish sends the end of the stream and the usage. cost is empty without a price. Its trailer is
+// not announced, because the serving row is known only after the header is sent.
 func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	err := s.send()
 	if s.trailers {
@@ -143,8 +137,7 @@ func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	return err
 }
 
-// stopKeepAlive stops the keep-alives. Then only one goroutine writes, and it may change the
-// header. A nil writer ignores it.
+// stopKeepAlive stops the keep-alives, so that one goroutine may change the header.
 func (s *streamWriter) stopKeepAlive() {
 	if s == nil {
 		return

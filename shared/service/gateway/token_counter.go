@@ -10,26 +10,23 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// maxUncounted is the number of bytes of generated text that are collected before they are
-// counted. Most streams end with a usage report, so their text is never counted.
+// maxUncounted is the number of bytes of generated text that are collected before counting. Most
+// streams end with a usage report, so their text is never counted.
 const maxUncounted = 8 << 10
 
-// tokenCounter counts the tokens of one completion. It trusts the upstream's report. If the report
-// is missing or impossible, or more text follows it, it counts the text itself and marks the count
-// as an estimate.
+// tokenCounter counts the tokens of one completion. If the upstream's report is missing, impossible
+// or followed by text, it counts the text itself and marks the count as an estimate.
 type tokenCounter struct {
-	// maxTokens is the maximum usage of the completion. It limits the upstream's report, which is
-	// billed and counts against the account's rate.
+	// maxTokens is the maximum usage of the completion. It limits the upstream's report.
 	maxTokens int64
-	// maxGenerated is the number of tokens that the completion may generate. It limits estimates.
+	// maxGenerated limits estimates of generated tokens.
 	maxGenerated int64
-	// reported is the upstream's last plausible report; known means that one exists. implausible means
-	// that a report was impossible.
+	// reported is the last plausible report, if known. implausible means that one was impossible.
 	reported           usage.Counts
 	known, implausible bool
 	// textSince means that text followed the report.
 	textSince bool
-	// text holds generated text that was not counted yet. generated counts the earlier text.
+	// text holds text that was not counted yet. generated counts the earlier text.
 	text      []byte
 	generated estimate
 }
@@ -40,8 +37,7 @@ func (t *tokenCounter) reset() {
 		text: t.text[:0]}
 }
 
-// addChoice counts the text of one choice of a chunk or of a complete response. It reports whether
-// the choice has a finish reason.
+// addChoice counts the text of a choice. It reports whether the choice has a finish reason.
 func (t *tokenCounter) addChoice(choice gjson.Result) (finished bool) {
 	choice.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -97,13 +93,11 @@ func (t *tokenCounter) add(piece string) {
 	t.text = append(t.text[:0], t.text[end:]...)
 }
 
-// report records an upstream's usage and reports whether it is plausible. An impossible report also
-// invalidates earlier ones.
+// report records an upstream's usage. An impossible report also invalidates earlier ones.
 func (t *tokenCounter) report(reported gjson.Result) (believed bool) {
 	return t.take(usageOf(reported))
 }
 
-// take is report for parsed counts.
 func (t *tokenCounter) take(counts usage.Counts, present, ok bool) (believed bool) {
 	if !present {
 		return false
@@ -119,8 +113,8 @@ func (t *tokenCounter) take(counts usage.Counts, present, ok bool) (believed boo
 	return ok
 }
 
-// counts returns the completion's usage. It calls prompt to count the prompt's tokens if the
-// upstream did not report them. Estimates are capped, because an upstream may send endless text.
+// counts returns the completion's usage. prompt counts the prompt's tokens if the upstream did not.
+// Estimates are capped, because an upstream may send endless text.
 func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	counts := t.reported
 	counts.Requests = 1
@@ -140,8 +134,7 @@ func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf parses a usage object. present means that it has token counts; ok means that they are
-// valid numbers. It ignores invalid details.
+// usageOf parses a usage object. present means that it has token counts, ok that they are valid.
 func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
 		return usage.Counts{}, false, false
@@ -194,5 +187,4 @@ func isInteger(value gjson.Result, n int64) bool {
 	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(buffer[:0], n, 10))
 }
 
-// billed returns the sum of prompt and completion tokens.
 func billed(c usage.Counts) int64 { return c.PromptTokens + c.CompletionTokens }

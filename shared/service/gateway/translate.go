@@ -16,11 +16,10 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// translation converts one call of a dialect that the upstreams do not support to chat. A feature
-// that chat lacks is an error and is never dropped silently.
+// translation converts a call of a dialect that the upstreams do not support to chat. A feature
+// that chat lacks is an error.
 type translation interface {
-	// Request appends the chat request for a body that request.Parse has accepted. It does not
-	// retain the body.
+	// Request appends the chat request for a body that request.Parse has accepted.
 	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
 	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
 	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot express it.
@@ -28,12 +27,10 @@ type translation interface {
 	// End and Fail append the final events of a stream, after success or an error.
 	End(out []byte, counts usage.Counts) []byte
 	Fail(out []byte, e *apierror.Error) []byte
-	// Held returns the number of buffered bytes. The dialect repeats parts of the response and of
-	// the request at the end of a stream.
+	// Held returns the number of buffered bytes, which are repeated at the end of a stream.
 	Held() int
 }
 
-// translate converts the call to chat and frees the body.
 func (c *completion) translate(body *[]byte, caller request.Caller, memory *reservation) *apierror.Error {
 	model := c.request.Model
 	call := dialect.Call{
@@ -77,7 +74,6 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	return nil
 }
 
-// countTokens responds with the gateway's own count of the prompt's tokens.
 func (c *completion) countTokens() *apierror.Error {
 	body := strconv.AppendInt([]byte(`{"input_tokens":`), c.promptTokens(), 10)
 	writeJSON(c.w, http.StatusOK, append(body, '}'))
@@ -110,7 +106,7 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	return nil
 }
 
-// sendEvent sends a translation's long output at once, so that memory holds only one such event.
+// sendEvent sends a long output at once, so that memory holds only one.
 func (c *completion) sendEvent(out []byte) []byte {
 	if c.stream.out = out; len(out) > maxUnsent {
 		_ = c.stream.send() // the next send returns the error

@@ -17,11 +17,8 @@ import (
 )
 
 const (
-	// usageDays is the default number of days.
-	usageDays = 30
-	// maxUsageDays is the maximum number of days in one call.
-	maxUsageDays = 366
-	// defaultGroups is the default for group_by.
+	usageDays     = 30
+	maxUsageDays  = 366
 	defaultGroups = "day,model"
 )
 
@@ -36,13 +33,11 @@ type usageBody struct {
 	CompletionTokens int64     `json:"completion_tokens"`
 	CachedTokens     int64     `json:"cached_tokens"`
 	ReasoningTokens  int64     `json:"reasoning_tokens"`
-	// Estimated is the number of requests whose tokens the gateway estimated.
-	Estimated int64 `json:"estimated"`
-	// SessionSeconds is set only for models that had realtime sessions.
+	Estimated        int64     `json:"estimated"`
+	// SessionSeconds is set only for models with realtime sessions, Jobs for models with jobs.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
-	// Jobs is set only for models that had accepted jobs.
-	Jobs int64 `json:"jobs,omitempty"`
-	// JobsCompleted is the number of jobs completed in this period, including those accepted earlier.
+	Jobs           int64 `json:"jobs,omitempty"`
+	// JobsCompleted also counts jobs that were accepted before this period.
 	JobsCompleted int64 `json:"jobs_completed,omitempty"`
 	// Cost and Currency are set only if the model has a price.
 	Cost     json.Number `json:"cost,omitempty"`
@@ -52,20 +47,16 @@ type usageBody struct {
 	BatchCost     json.Number `json:"batch_cost,omitempty"`
 }
 
-// usageQuery is a parsed query for GET /v1/usage.
 type usageQuery struct {
 	from, to usage.Day
-	// groups lists names from groupNames in the requested order.
-	groups []string
-	csv    bool
-	// account is the account that owns the usage.
-	account string
+	groups   []string
+	csv      bool
+	account  string
 }
 
 func groupNames() []string { return []string{"day", "model", "key", "account"} }
 
 // getUsage serves GET /v1/usage?from=&to=&group_by=&format=. Both days are inclusive and in UTC.
-// The default is the last 30 days.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	query, err := g.usageQuery(r.URL.Query())
 	if err != nil {
@@ -120,7 +111,6 @@ func wrongQuery(param, message string) error {
 	}
 }
 
-// rows returns the rows of the totals, sorted by group.
 func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	rows := make([]usageBody, 0, len(totals))
 	for _, sum := range totals {
@@ -152,7 +142,6 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	return rows
 }
 
-// columns returns the columns of the groups. The account is the same in all rows.
 func (q usageQuery) columns() (by usage.Columns) {
 	for _, group := range q.groups {
 		by |= map[string]usage.Columns{"day": usage.ByDay, "model": usage.ByModel, "key": usage.ByKey}[group]
@@ -172,7 +161,7 @@ func (b usageBody) column(group string) string {
 	return b.Key
 }
 
-// writeCSV responds with a CSV table (RFC 4180). Its first row contains the column names.
+// writeCSV responds with a CSV table (RFC 4180) with column names.
 func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 	header := w.Header()
 	header.Set("Content-Type", "text/csv; charset=utf-8; header=present")

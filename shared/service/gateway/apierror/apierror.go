@@ -41,7 +41,6 @@ const (
 	StorageFull        = "storage_full"
 )
 
-// Codes of an invalid request. Client libraries know these names.
 const (
 	InvalidJSON      = "invalid_json"
 	MissingParameter = "missing_required_parameter"
@@ -72,8 +71,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// errorBody is the JSON of an error. All members are always present. An empty param or code is
-// null.
+// errorBody is the JSON of an error. All members are always present; empty ones are null.
 type errorBody struct {
 	Error struct {
 		Message string  `json:"message"`
@@ -83,7 +81,6 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// JSON returns the response body, {"error": {message, type, param, code}}.
 func (e *Error) JSON() []byte {
 	var body errorBody
 	body.Error.Message, body.Error.Type = e.Message, e.Type
@@ -101,9 +98,8 @@ func (e *Error) JSON() []byte {
 // shortageRetry is the Retry-After while the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
-// From converts err to an error for the caller. It returns an *Error in err's chain unchanged, maps
-// a fault by its code, returns 503 if the machine lacks a resource, and otherwise an internal error
-// without details.
+// From converts err to an error for the caller. It returns an *Error unchanged and maps a fault by
+// its code. A shortage becomes a 503, and any other error a 500 without details.
 func From(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -100,7 +100,6 @@ func (s *Server) completions(w http.ResponseWriter, q *request) (object, error) 
 	return s.answer(w, q, prompts...)
 }
 
-// answer sends n replies to each prompt.
 func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) (object, error) {
 	n := cmp.Or(q.N, 1)
 	if n < 1 || n > maxChoices/len(prompts) {
@@ -160,8 +159,8 @@ func (s *Server) fill(r *reply, q *request) error {
 	return s.generate(r, text, limit, stop)
 }
 
-// called returns the tool to call, or nil. The tool is the one in tool_choice; otherwise it is the
-// first tool, until a tool has returned a result.
+// called returns the tool to call, or nil: the one in tool_choice, or the first one unless a tool
+// has returned a result.
 func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool
@@ -194,16 +193,13 @@ func say(about string) string {
 		"from your request only." + about + " To talk to a language model, add a model server to the catalog."
 }
 
-// reply is one reply, token by token.
 type reply struct {
 	completion, tool bool
 	asked            string
 	promptIDs        []int
-	// function is the function to call with the text as its arguments. If empty, the text is the
-	// content.
+	// function is the function to call with the text as its arguments, or empty for content.
 	function, callID string
-	// pieces are streamed one after another. Each piece is the text of one token, or of several tokens
-	// that share a character.
+	// pieces are streamed in order. A piece has one token, or several that share a character.
 	pieces []string
 	ids    []int
 	// finish is the finish reason: "stop", "tool_calls" or "length".
@@ -240,7 +236,6 @@ func (s *Server) generate(r *reply, text string, tokens int, stop []string) erro
 
 type object = map[string]any
 
-// send sends the replies as one response, or streams them.
 func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used object) {
 	id, kind := "chatcmpl-", "chat.completion"
 	if replies[0].completion {

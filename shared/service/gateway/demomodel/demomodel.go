@@ -1,8 +1,8 @@
 // Package demomodel is a small model server for first runs and tests, with OpenAI's interface.
 //
-// It has no language model. It composes each reply from the request and says so. The same request
-// always gets the same reply. Tool arguments and structured output match their JSON Schema, limits
-// and stop sequences apply, and usage counts the tokenizer's tokens.
+// The same request always gets the same reply, composed from the request. Tool arguments and
+// structured output match their JSON Schema, limits and stop sequences apply, and usage counts the
+// tokenizer's tokens.
 package demomodel
 
 import (
@@ -34,8 +34,7 @@ const (
 type Config struct {
 	Tokenizer *tokenizer.Tokenizer
 	Now       func() time.Time
-	// NewID returns a unique id for a response.
-	NewID func() string
+	NewID     func() string
 }
 
 type Server struct {
@@ -62,8 +61,8 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	sendJSON(w, http.StatusOK, object{"object": "list", "data": []object{model}})
 }
 
-// handle decodes the body for a route. It sends the route's error or response. A nil response means
-// that the route has already responded.
+// handle decodes the body and sends the route's response or error. A route that has already
+// responded returns nil.
 func handle[T any](route func(w http.ResponseWriter, q *T) (object, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q T
@@ -114,8 +113,8 @@ func sendJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// sendList sends an object with a list of n items in the field. It writes one item after another,
-// because all of them can be a thousand times larger than their request.
+// sendList sends an object with n items in the field. It writes one item after another, because
+// all of them can be a thousand times larger than their request.
 func sendList(w http.ResponseWriter, answer object, field string, n int, item func(i int) object) {
 	text, _ := json.Marshal(answer) // such objects always encode
 	w.Header().Set("Content-Type", "application/json")

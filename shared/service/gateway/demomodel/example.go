@@ -13,9 +13,8 @@ var unsupported = []string{
 	"uniqueItems", "minProperties", "maxProperties", "propertyNames", "dependentSchemas", "dependentRequired",
 }
 
-// exampleOf returns a value that matches the JSON Schema, with the required properties only. It
-// supports type, enum, const, properties, required and items. Without a schema, it returns an empty
-// object.
+// exampleOf returns a value that matches the JSON Schema, with the required properties only.
+// Without a schema, it returns an empty object.
 //
 // Errors: the schema is invalid or uses another keyword that restricts values.
 func exampleOf(text json.RawMessage) (string, error) {
@@ -34,7 +33,6 @@ func exampleOf(text json.RawMessage) (string, error) {
 	return string(example), err
 }
 
-// valueOf returns an example with at most the given number of nested levels.
 func valueOf(text json.RawMessage, levels int) (any, error) {
 	if levels < 0 {
 		return nil, errors.New("the schema is nested too deeply")

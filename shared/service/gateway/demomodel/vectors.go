@@ -21,8 +21,7 @@ const (
 	maxNumbers = maxTexts * dimensions
 )
 
-// vector counts a text's words in hashed dimensions and normalizes the result to length 1. Texts
-// with common words have similar vectors.
+// vector hashes a text's words into dimensions and normalizes the sum to length 1.
 func vector(text string, size int) []float32 {
 	v := make([]float32, size)
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
@@ -54,8 +53,7 @@ func product(a, b []float32) (sum float32) {
 	return sum
 }
 
-// similarities returns the cosine similarity of texts: of one text with each of many, or of each
-// text with its counterpart.
+// similarities returns the cosine similarity of one text with each of many, or of pairs.
 func similarities(first, second []string) []float32 {
 	found := make([]float32, len(second))
 	var about []float32
@@ -90,7 +88,7 @@ func (in *inputs) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// decoded returns the texts, including the decoded token ids.
+// decoded returns the texts and the decoded token ids.
 func (s *Server) decoded(in inputs, field string) ([]string, error) {
 	for _, ids := range in.ids {
 		text, err := s.config.Tokenizer.Decode(ids...)
@@ -128,7 +126,6 @@ type embeddingRequest struct {
 	Dimensions int    `json:"dimensions"`
 }
 
-// embeddings returns a vector for each text.
 func (s *Server) embeddings(w http.ResponseWriter, q *embeddingRequest) (object, error) {
 	texts, err := s.decoded(q.Input, "input")
 	if err != nil {
@@ -194,7 +191,6 @@ type scoreRequest struct {
 	Text2 inputs `json:"text_2"`
 }
 
-// score returns the similarity of texts.
 func (s *Server) score(_ http.ResponseWriter, q *scoreRequest) (object, error) {
 	first, err := s.decoded(q.Text1, "text_1")
 	second, otherErr := s.decoded(q.Text2, "text_2")

@@ -1,9 +1,6 @@
 // Package dialect translates between chat completions and two other dialects: Messages and
-// Responses (docs/contract/dialects.md). It converts a request to an equivalent chat request, and a
-// complete or streamed completion to a response in the dialect.
-//
-// If a request uses a feature that chat lacks, it is rejected with the path of the feature, which
-// is never dropped. Texts are copied as JSON without decoding.
+// Responses (docs/contract/dialects.md). It rejects a request that uses a feature that chat lacks,
+// and returns the feature's path. Texts are copied as JSON without decoding.
 package dialect
 
 import (
@@ -19,16 +16,15 @@ import (
 )
 
 type Call struct {
-	// ID is part of the id of the response and of all its items.
 	ID string
 	// Model is the model's name as JSON. Created is the time of the call in seconds since 1970.
 	Model   []byte
 	Created int64
-	// Send receives the output after each event of a stream. It returns the output that is not sent yet.
+	// Send receives the output after each event of a stream and returns the unsent rest.
 	Send func(out []byte) []byte
 }
 
-// chatOnly reports whether a chat field has another name, or no equivalent, in a dialect.
+// chatOnly reports whether a chat field has another name or no equivalent in a dialect.
 func chatOnly(name string) bool {
 	switch name {
 	case "messages", "prompt", "stop", "n", "best_of", "max_tokens", "max_completion_tokens", "stream_options",
@@ -64,8 +60,7 @@ const (
 	called
 )
 
-// parts receives the parts of a completion in order. Each part is opened, receives its text, and is
-// closed before the next one.
+// parts receives the parts of a completion in order. A part is closed before the next one opens.
 type parts interface {
 	// open starts a part. id and name describe a function call.
 	open(k kind, id, name string)
@@ -85,20 +80,19 @@ type walk struct {
 	ids    map[string]bool
 	// finish is the finish reason; stop is the stop sequence.
 	finish, stop string
-	// wantsLogprobs means that the caller asked for token probabilities. logprobs holds those of the
-	// next text, as array elements.
+	// wantsLogprobs means that the caller asked for token probabilities. logprobs holds the
+	// probabilities of the next text, as array elements.
 	wantsLogprobs bool
 	logprobs      []byte
 }
 
-// openCall is a function call as the server identifies it.
 type openCall struct {
 	index int64
 	id    string
 }
 
-// maxCalls is the maximum number of function calls in a response. In both dialects each call takes
-// hundreds of times the bytes of an empty one.
+// maxCalls limits the function calls in a response. Both dialects take hundreds of times the bytes
+// of an empty call.
 const maxCalls = 1000
 
 var ErrManyCalls = fmt.Errorf("the response calls more than %d functions", maxCalls)
@@ -106,7 +100,6 @@ var ErrManyCalls = fmt.Errorf("the response calls more than %d functions", maxCa
 // ErrInterleaved is returned if a server continues an earlier call.
 var ErrInterleaved = errors.New("the response interleaves the arguments of several calls")
 
-// choice reads one choice of a chunk or of a complete response.
 func (w *walk) choice(choice gjson.Result) error {
 	message := choice.Get("delta")
 	if !message.IsObject() {
@@ -148,7 +141,6 @@ func (w *walk) choice(choice gjson.Result) error {
 	return nil
 }
 
-// addLogprobs stores token probabilities until their text arrives.
 func (w *walk) addLogprobs(tokens gjson.Result) {
 	if !tokens.IsArray() {
 		return
@@ -221,8 +213,8 @@ func (w *walk) callsOf(calls gjson.Result) error {
 	return err
 }
 
-// isNew reports whether a call differs from the earlier ones. Some servers send all calls of a turn
-// with the same index. In that case, a new id with a name starts another call.
+// isNew reports whether a call differs from the earlier ones. Some servers send all calls of a
+// turn with the same index. Then a new id with a name starts another call.
 func (w *walk) isNew(index int64, call gjson.Result) bool {
 	if !w.before[index] {
 		return true

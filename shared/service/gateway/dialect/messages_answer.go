@@ -11,12 +11,12 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Messages translates one call of Messages to chat. Only one goroutine may use it.
+// Messages translates one call. Only one goroutine may use it.
 type Messages struct {
 	call  Call
 	stops []string
 	walk  walk
-	// out is the output. whole means that the output is a complete response instead of events.
+	// whole means that out is a complete response instead of events.
 	out   []byte
 	whole bool
 	// started means that the first event was written. block is the index of the open or next block.
@@ -33,10 +33,8 @@ func NewMessages(call Call) *Messages {
 	return m
 }
 
-// Held returns the number of buffered bytes, which is always 0.
 func (m *Messages) Held() int { return 0 }
 
-// Answer appends the message for a complete chat completion.
 func (m *Messages) Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error) {
 	m.out, m.whole = m.head(out), true
 	m.out = append(m.out, `,"content":[`...)
@@ -92,7 +90,6 @@ func (m *Messages) begin() {
 	})
 }
 
-// event appends an event. members appends the members that follow its type.
 func (m *Messages) event(name string, members func()) {
 	m.out = append(append(append(m.out, "event: "...), name...), "\ndata: {\"type\":\""...)
 	m.out = append(append(m.out, name...), '"')

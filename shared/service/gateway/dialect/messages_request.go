@@ -47,7 +47,6 @@ type messagesWriter struct {
 	row *catalog.Inference
 }
 
-// field writes a top-level field other than messages.
 func (w *messagesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "messages", "system":
@@ -110,8 +109,7 @@ func (w *messagesWriter) contextManagement(value gjson.Result) {
 // The largest thinking budgets, in tokens, that count as low or medium effort.
 const lowBudget, mediumBudget = 4096, 16384
 
-// thinking writes whether the model reasons. It writes a template option if the row's templates
-// have one, otherwise an effort.
+// thinking writes whether the model reasons, as a template option if the row has one or as an effort.
 func (w *messagesWriter) thinking(value gjson.Result) {
 	budget := value.Get("budget_tokens")
 	w.members(value, "thinking", func(name string, _ gjson.Result) {

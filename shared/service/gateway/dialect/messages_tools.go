@@ -103,7 +103,6 @@ func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures 
 	return pictures
 }
 
-// resultParts writes a result's text blocks and counts its images.
 func (w *messagesWriter) resultParts(content gjson.Result, place, note string) (pictures int) {
 	w.list("content", func() {
 		if note != "" {

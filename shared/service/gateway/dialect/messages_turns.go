@@ -19,7 +19,6 @@ func (w *messagesWriter) system(value gjson.Result) {
 	})
 }
 
-// content writes content that consists only of texts.
 func (w *messagesWriter) content(value gjson.Result, place string) {
 	if value.Type == gjson.String {
 		w.raw("content", value.Raw)
@@ -81,9 +80,8 @@ func (w *messagesWriter) message(i int, value gjson.Result) {
 	}
 }
 
-// user writes a message of blocks: first the tool results as separate messages, then the other
-// blocks. Images in results follow with the other blocks, because few servers accept images in a
-// tool message.
+// user writes the tool results as separate messages, then the other blocks and the results'
+// images, because few servers accept images in a tool message.
 func (w *messagesWriter) user(content gjson.Result, place string) {
 	others, pictures := 0, 0
 	w.elements(content, place, func(i int, block gjson.Result) {
@@ -190,7 +188,6 @@ func (w *messagesWriter) document(block gjson.Result, place string) {
 	}
 }
 
-// assistant writes an assistant message with its texts, reasoning and function calls.
 func (w *messagesWriter) assistant(content gjson.Result, place string) {
 	w.object(func() {
 		w.raw("role", `"assistant"`)

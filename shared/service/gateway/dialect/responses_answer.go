@@ -11,34 +11,29 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Responses translates one call of Responses to chat. Only one goroutine may use it.
-//
-// Clients read the output from the last events of a stream, which repeat it. Held returns the size
-// of the buffered output.
+// Responses translates one call. Only one goroutine may use it. Held returns the size of the
+// buffered output, which the last events of a stream repeat.
 type Responses struct {
 	call Call
 	// sent has the request fields that the response repeats, as JSON.
 	sent map[string]string
-	// spaces maps names in the chat to the functions of namespaces. customs contains the names of
-	// tools whose input is text.
+	// spaces maps names in the chat to functions of namespaces. customs lists tools with text input.
 	spaces  map[string]function
 	customs map[string]bool
 	walk    walk
 
-	out     []byte
-	whole   bool
-	started bool
-	// sequence numbers the events; output numbers the items.
+	out              []byte
+	whole            bool
+	started          bool
 	sequence, output int
-	// items holds the complete items. text is the open item's text as JSON without quotes. logprobs
-	// holds its token probabilities as array elements.
+	// items holds the complete items. text is the open item's text as JSON without quotes.
+	// logprobs has its token probabilities.
 	items, text, logprobs []byte
 	kind                  kind
 	// custom means that the open item calls a tool whose input is text.
 	custom       bool
 	callID, name string
-	// space is the namespace of the called function, or empty.
-	space string
+	space        string
 }
 
 func NewResponses(call Call) *Responses {
@@ -64,7 +59,6 @@ func (r *Responses) remember(name string, value gjson.Result) {
 	}
 }
 
-// Held returns the bytes buffered until the stream ends: the output so far and the repeated fields.
 func (r *Responses) Held() int {
 	held := len(r.items) + len(r.text) + len(r.logprobs)
 	for _, value := range r.sent {
@@ -89,7 +83,6 @@ func (r *Responses) status() string {
 	return "completed"
 }
 
-// response appends the response object in its current state.
 func (r *Responses) response(out []byte, status string, counts *usage.Counts, e *apierror.Error) []byte {
 	out = append(append(out, `{"id":`...), jsonedit.Quote("resp_"+r.call.ID)...)
 	out = strconv.AppendInt(append(out, `,"object":"response","created_at":`...), r.call.Created, 10)
@@ -170,7 +163,6 @@ func (r *Responses) begin() {
 	}
 }
 
-// event appends an event. members appends the members that follow its sequence number.
 func (r *Responses) event(name string, members func()) {
 	if r.whole {
 		return
@@ -213,7 +205,6 @@ func (r *Responses) itemID() string {
 	return prefix + r.call.ID + "_" + strconv.Itoa(r.output)
 }
 
-// item appends the open item. content is false if the item has just started.
 func (r *Responses) item(out []byte, status string, content bool) []byte {
 	out = append(append(append(out, `{"id":"`...), r.itemID()...), `","status":"`...)
 	out = append(append(out, status...), '"')
@@ -240,7 +231,6 @@ func (r *Responses) item(out []byte, status string, content bool) []byte {
 	return append(out, "]}"...)
 }
 
-// part appends the open item's part with its text so far.
 func (r *Responses) part(out []byte) []byte {
 	switch r.kind {
 	case thought:
@@ -294,13 +284,11 @@ func (r *Responses) open(k kind, id, name string) {
 	}
 }
 
-// whereIs appends the members of an event about the open item.
 func (r *Responses) whereIs(status string, content bool) {
 	r.out = strconv.AppendInt(append(r.out, `,"output_index":`...), int64(r.output), 10)
 	r.out = r.item(append(r.out, `,"item":`...), status, content)
 }
 
-// partEvent appends the members of an event about the open part.
 func (r *Responses) partEvent() {
 	r.place()
 	r.out = r.part(append(r.out, `,"part":`...))

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Custom tools in Responses take text instead of arguments. Model servers lack such tools, so each
-// becomes a chat function with one text parameter.
+// Custom tools take text. Model servers lack them, so each becomes a function with one parameter.
 
 const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
@@ -41,8 +40,8 @@ func (w *responsesWriter) custom(tool gjson.Result, place string) {
 	})
 }
 
-// freeText returns the text from the arguments of a custom tool call. The text and the arguments
-// are JSON without quotes. Arguments of another form are returned unchanged.
+// freeText returns the text in a custom tool's arguments. Both are JSON without quotes. Arguments
+// of another form are returned unchanged.
 func freeText(arguments []byte) string {
 	text := gjson.Parse(`"` + string(arguments) + `"`).Str
 	if object, ok := jsonedit.ParseObject([]byte(text)); ok {

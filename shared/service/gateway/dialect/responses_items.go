@@ -116,7 +116,6 @@ func (w *responsesWriter) finish() {
 	w.showPictures()
 }
 
-// message writes a message, or collects an assistant message.
 func (w *responsesWriter) message(item gjson.Result, place string) {
 	role, content := item.Get("role"), item.Get("content")
 	w.members(item, place, func(name string, _ gjson.Result) {
@@ -199,7 +198,6 @@ func (w *responsesWriter) part(part gjson.Result, place string) {
 	}
 }
 
-// answered collects the content of an assistant message.
 func (w *responsesWriter) answered(content gjson.Result, place string) {
 	if content.Type == gjson.String {
 		w.said = append(w.said, content)
@@ -239,7 +237,6 @@ func (w *responsesWriter) thought(item gjson.Result, place string) {
 	}
 }
 
-// assistant writes the collected assistant message, if any.
 func (w *responsesWriter) assistant() {
 	if len(w.said)+len(w.thoughts)+len(w.calls) == 0 && !w.refusal.Exists() || w.problem != nil {
 		return

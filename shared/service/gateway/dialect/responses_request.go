@@ -28,23 +28,20 @@ func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *ap
 
 type responsesWriter struct {
 	writer
-	// said, thoughts and calls are the parts of the collected assistant message.
+	// These are the parts of the collected assistant message.
 	said, thoughts []gjson.Result
 	calls          []gjson.Result
 	refusal        gjson.Result
-	// spaces maps names in the chat to the functions of namespaces. spelled is the number of namespace
-	// bytes that the functions repeat.
+	// spaces maps names in the chat to functions of namespaces. spelled counts the repeated bytes.
 	spaces  map[string]function
 	spelled int
-	// customs contains the names of tools whose input is text. wantsLogprobs means that the caller
-	// asks for token probabilities.
+	// customs lists the tools whose input is text.
 	customs       map[string]bool
 	wantsLogprobs bool
 	// pictures lists the images in results, which follow in a user message.
 	pictures []picture
 }
 
-// field writes a top-level field other than the input.
 func (w *responsesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "input", "instructions", "store", "background", "client_metadata", "max_tool_calls", "metadata":

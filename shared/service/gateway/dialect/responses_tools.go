@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxSpelled is the maximum number of bytes of repeated namespaces. In a chat, each function
-// repeats the name and the description of its namespace.
+// maxSpelled limits the bytes of namespaces, which each function repeats in a chat.
 const maxSpelled = 1 << 20
 
 type function struct{ space, name string }
@@ -18,7 +17,6 @@ type function struct{ space, name string }
 // inChat returns the function's name in a chat, which has no namespaces.
 func (f function) inChat() string { return f.space + "__" + f.name }
 
-// tool writes a function, or the functions of a namespace.
 func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	place := fmt.Sprintf("tools[%d]", i)
 	switch tool.Get("type").Str {
@@ -49,8 +47,7 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	}
 }
 
-// function writes a function. If the function is in a namespace, its name and description start
-// with the namespace's.
+// function writes a function. A namespace prefixes its name and description.
 func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.Result) {
 	if w.spelled += len(space.Get("name").Str) + len(space.Get("description").Str); w.spelled > maxSpelled {
 		w.reject(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for this many functions.", place)

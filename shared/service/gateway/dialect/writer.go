@@ -61,7 +61,6 @@ func (w *writer) inner(name string, members func()) {
 	w.close('}')
 }
 
-// reject records the first problem.
 func (w *writer) reject(param, code, format string, args ...any) {
 	if w.problem == nil {
 		w.problem = apierror.Invalid(param, code, format, args...)
@@ -165,7 +164,6 @@ func (w *writer) call(id, name, arguments string) {
 	})
 }
 
-// namedChoice writes a tool choice that names a function. name is JSON.
 func (w *writer) namedChoice(name string) {
 	w.inner("tool_choice", func() {
 		w.raw("type", `"function"`)

@@ -1,5 +1,4 @@
-// Package jsonedit edits JSON texts in place and leaves all other bytes unchanged. The gateway uses
-// it for requests and responses.
+// Package jsonedit edits JSON texts in place and leaves all other bytes unchanged.
 package jsonedit
 
 import (
@@ -22,7 +21,7 @@ const (
 	maxCopy = 64 << 10
 )
 
-// Edit replaces text[From:To] of a JSON text with With. If From equals To, it inserts With.
+// Edit replaces text[From:To] of a JSON text with With.
 type Edit struct {
 	From, To int
 	With     []byte
@@ -60,7 +59,6 @@ func New(text []byte, edits []Edit) Edited {
 	return Edited{text, edits, length}
 }
 
-// Len returns the length of the edited text in bytes.
 func (e Edited) Len() int { return e.length }
 
 func (e Edited) Bytes() []byte {
@@ -118,8 +116,7 @@ func isEmptyObject(object gjson.Result) bool {
 	return empty
 }
 
-// ValidUTF8 replaces invalid UTF-8, because clients reject JSON that contains it. It returns a
-// valid text unchanged.
+// ValidUTF8 replaces invalid UTF-8, because clients reject JSON that contains it.
 func ValidUTF8(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text

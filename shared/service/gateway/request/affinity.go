@@ -8,21 +8,17 @@ import (
 )
 
 const (
-	// maxBeginningText is the maximum number of hashed bytes of each text; maxBeginning is the maximum
-	// for all texts. Calls with such a long common prefix share their cache.
+	// maxBeginningText limits the hashed bytes of one text, maxBeginning those of all texts.
 	maxBeginningText = 16 << 10
 	maxBeginning     = 64 << 10
-	// promptBeginning is the maximum number of hashed bytes of a text completion's prompt. Such a
-	// prompt has no turns, so only its start stays the same while it grows.
+	// promptBeginning limits the hashed bytes of a text completion's prompt, which has no turns.
 	promptBeginning = 2 << 10
 )
 
 // Affinity hashes the common part of a conversation's calls, so that they use the model server that
-// has it cached. That part is the key if the caller sends one, otherwise the body's
-// prompt_cache_key, otherwise the system prompt and everything before the model's first message. It
-// returns 0 without any of these (docs/contract/gateway.md#affinity).
-//
-// The hash includes the account, so one account's calls do not affect another's. It is the same on
+// has it cached (docs/contract/gateway.md#affinity): the key if the caller sends one, otherwise the
+// body's prompt_cache_key, otherwise the system prompt and everything before the model's first
+// message. It returns 0 without any of these. The hash includes the account and is the same on
 // every instance.
 func (r *Request) Affinity(account, key string) uint64 {
 	if !r.Route.Generates() {
@@ -99,8 +95,8 @@ func (b *beginning) of(r *Request) {
 	}
 }
 
-// message adds the texts of the message at i. It returns the end of the message and whether the
-// message belongs to the beginning. The model's messages and everything after them do not.
+// message adds the texts of the message at i. belongs is false for the model's messages, which end
+// the beginning.
 func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	if body[i] != '{' {
 		return i, false
@@ -177,7 +173,6 @@ func next(text []byte, i int) int {
 	}
 }
 
-// endOf returns the end of the value at i.
 func endOf(text []byte, i int) int {
 	depth := 0
 	for ; i < len(text); i++ {

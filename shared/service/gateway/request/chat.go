@@ -55,8 +55,7 @@ func (s *scan) message(i int) error {
 	return err
 }
 
-// messageMember reads one member of a message. The upstream checks members outside the contract,
-// such as a speaker's name or the id of a call.
+// messageMember reads one member of a message. The upstream checks members outside the contract.
 func (s *scan) messageMember(i int, has *seen) error {
 	r := s.reader
 	name, _, err := r.key()
@@ -105,8 +104,8 @@ func (s *scan) role(i int, value jsontext.Value, has *seen) {
 	}
 }
 
-// messagePath returns the path to a place in a message, such as messages[0].role. It returns ""
-// once a problem is known, because the path would not be reported.
+// messagePath returns the path to a place in a message, such as messages[0].role. It returns "" if
+// a problem is known, because then the path would not be reported.
 func (s *scan) messagePath(i int, rest string) string {
 	if s.knows(messagesField) {
 		return ""

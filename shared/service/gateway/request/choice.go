@@ -70,8 +70,7 @@ func (s *scan) toolChoiceWord(value jsontext.Value) {
 	}
 }
 
-// toolChoice reads {type: function, function: {name}}. The upstream checks other types, such as
-// custom and allowed_tools.
+// toolChoice reads {type: function, function: {name}}. The upstream checks other types.
 func (s *scan) toolChoice() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
@@ -100,8 +99,7 @@ func (s *scan) toolChoice() (span, error) {
 	return at, nil
 }
 
-// responseFormat reads {type: text}, {type: json_object} or {type: json_schema, json_schema:
-// {...}}. The upstream checks other types, such as a grammar.
+// responseFormat reads the type and a JSON schema. The upstream checks other types.
 func (s *scan) responseFormat() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
@@ -127,7 +125,6 @@ func (s *scan) responseFormat() (span, error) {
 	return at, nil
 }
 
-// isName reports whether a value is a non-empty JSON string.
 func isName(value jsontext.Value) bool { return value.Kind() == '"' && len(value) > len(`""`) }
 
 func isString(value jsontext.Value, text string) bool {

@@ -13,7 +13,6 @@ type field uint8
 
 const (
 	modelField field = iota
-	// modelsField lists fallback models. It is not in the contract.
 	modelsField
 	messagesField
 	promptField
@@ -22,8 +21,7 @@ const (
 	topPField
 	maxTokensField
 	maxCompletionTokensField
-	// rowTokensField is the row's name for the token limit if the name is neither of the two. A caller
-	// must not bypass the limit with this field.
+	// rowTokensField is the row's own name for the token limit, which a caller must not bypass.
 	rowTokensField
 	toolsField
 	toolChoiceField
@@ -35,7 +33,6 @@ const (
 	reasoningEffortField
 	templateKwargsField
 	streamOptionsField
-	// Fields of routes outside the contract.
 	inputField
 	queryField
 	documentsField
@@ -46,11 +43,10 @@ const (
 	previousResponseField
 	conversationField
 	backgroundField
-	// nField and bestOfField are not in the contract. They are forwarded within the row's limits.
+	// nField and bestOfField are forwarded within the row's limits.
 	nField
 	bestOfField
 	fieldCount
-	// otherField is any other field. It is forwarded unchanged.
 	otherField
 )
 
@@ -64,7 +60,6 @@ var fieldNames = [fieldCount]string{
 
 func (f field) String() string { return fieldNames[f] }
 
-// fieldOf returns the field that a name means on a route, or otherField for any other name.
 func fieldOf(route catalog.Route, name []byte) field {
 	if route != catalog.Chat && route != catalog.Completions {
 		return dialectField(route, name)
@@ -123,7 +118,6 @@ func fieldOf(route catalog.Route, name []byte) field {
 	return otherField
 }
 
-// dialectFields lists the fields that the gateway reads on routes outside the contract.
 var dialectFields = map[catalog.Route][]field{
 	catalog.Responses: {
 		modelField, inputField, streamField, temperatureField, topPField, maxOutputTokensField, toolsField,
@@ -162,9 +156,8 @@ func required(route catalog.Route) []field {
 	return []field{promptField}
 }
 
-// misplaced reports whether a name is another route's limit for generated tokens. Model servers
-// that convert one route to another also read it there, and a caller must not bypass a limit with
-// it.
+// misplaced reports whether a name is another route's token limit. Model servers that convert
+// routes also read it there, and a caller must not bypass a limit with it.
 func misplaced(route catalog.Route, name []byte) bool {
 	if route == catalog.Chat || route == catalog.Completions {
 		return false
@@ -178,7 +171,7 @@ func misplaced(route catalog.Route, name []byte) bool {
 
 // isUsual reports whether clients commonly send a field outside the contract: fields of OpenAI's
 // two routes, of the route's dialect, and of common samplers. They affect only the caller's
-// completion. Any other field must be permitted by the model's row.
+// completion. The model's row must permit any other field.
 func isUsual(route catalog.Route, name []byte) bool {
 	switch route {
 	case catalog.Responses:
@@ -215,8 +208,8 @@ func isUsual(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// looksLike returns the field that an unknown name means to a reader that ignores case. Some model
-// servers ignore case, and MAX_TOKENS must not bypass a limit.
+// looksLike returns the field that an unknown name means to a model server that ignores case.
+// MAX_TOKENS must not bypass a limit.
 func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true
 	for _, c := range name {
@@ -233,7 +226,7 @@ func looksLike(route catalog.Route, name []byte) (field, bool) {
 	return 0, false
 }
 
-// sentField is a field of the body. A missing or null field has kind 0.
+// sentField is a field of the body. The kind of a missing or null field is 0.
 type sentField struct {
 	kind jsontext.Kind
 	// sent means that the field is in the body, even as null.
@@ -244,7 +237,6 @@ type sentField struct {
 	ordinal, previous, next int
 }
 
-// present reports whether the field has a value. null counts as absent.
 func (m *sentField) present() bool { return m.kind != 0 }
 
 // object is an object to which a rule may add members.

@@ -15,28 +15,24 @@ import (
 )
 
 const (
-	// maxMembers is the maximum number of members of all objects in a request. The detection of
-	// duplicate names uses memory for each member.
+	// maxMembers limits the members of all objects in a request. Detecting duplicates needs memory.
 	maxMembers = 1 << 18
-	// maxValues is the maximum number of commas in a request, and so limits its values. Parsing takes
-	// time for each value, even if the request is then rejected.
+	// maxValues limits the commas in a request, and thus its values. Parsing each takes time.
 	maxValues = 1 << 20
-	// maxParam is the maximum number of bytes of a caller's names that an error repeats.
+	// maxParam limits the bytes of a caller's name that an error repeats.
 	maxParam = 256
 	// maxReaderBuffer is the largest buffer size in bytes that a reader keeps for the next body.
 	maxReaderBuffer = 16 << 10
 )
 
-// span is a piece of a body: body[start:end].
 type span struct{ start, end int }
 
 // jsonReader reads a body once and checks that it is JSON as defined by RFC 7493: UTF-8 without
-// lone surrogates, and no duplicate names in an object. An ambiguous request cannot be checked.
+// lone surrogates, and no duplicate names in an object.
 type jsonReader struct {
-	body    []byte
-	source  bytes.Buffer
-	decoder jsontext.Decoder
-	// skeleton is the part of a large body that the decoder reads.
+	body     []byte
+	source   bytes.Buffer
+	decoder  jsontext.Decoder
 	skeleton skeleton
 	// large means that the names in the body may take much memory.
 	large      bool
@@ -45,7 +41,6 @@ type jsonReader struct {
 
 var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 
-// newJSONReader returns a reader of a body, which must not change while it is read.
 func newJSONReader(body []byte) *jsonReader {
 	r := jsonReaders.Get().(*jsonReader)
 	r.read(body)
@@ -62,10 +57,9 @@ func (r *jsonReader) read(body []byte) {
 	r.decoder.Reset(&r.source)
 }
 
-// offset returns the decoder's offset in the body.
 func (r *jsonReader) offset() int { return r.skeleton.original(int(r.decoder.InputOffset())) }
 
-// located sets the offset in the body on a syntax error.
+// located adds the offset in the body to a syntax error.
 func (r *jsonReader) located(err error) error {
 	var syntax *jsontext.SyntacticError
 	if len(r.skeleton.cuts) == 0 || !errors.As(err, &syntax) {
@@ -93,7 +87,7 @@ func (r *jsonReader) free() {
 }
 
 // kind returns the kind of the next token: '{', '[', '"', '0', 't', 'f', 'n', '}' or ']'. It
-// returns 0 if no valid JSON follows. In that case, the next read returns the error.
+// returns 0 if no valid JSON follows; then the next read returns the error.
 func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
 
 func (r *jsonReader) value() (jsontext.Value, span, error) {
@@ -107,8 +101,7 @@ func (r *jsonReader) value() (jsontext.Value, span, error) {
 }
 
 // open reads the opening bracket of an object or array and returns its offset. The members or
-// elements follow until kind returns the closing bracket. If no valid JSON follows, kind is 0 and
-// the next read returns the error.
+// elements follow until kind returns the closing bracket, or 0 for invalid JSON.
 func (r *jsonReader) open() (int, error) {
 	_, err := r.decoder.ReadToken()
 	return r.offset() - 1, r.located(err)
@@ -156,11 +149,9 @@ func (r *jsonReader) end() error {
 	return r.located(err)
 }
 
-// checkNesting checks the depth and the numbers of members and values before the body is parsed.
-// The body need not be JSON.
+// checkNesting checks the depth, the members and the values before the body is parsed.
 func checkNesting(body []byte) *apierror.Error {
-	// First count brackets, colons and commas, including those within strings. Counting is many times
-	// faster than parsing and usually sufficient.
+	// Counting brackets, colons and commas, even within strings, is many times faster than parsing.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
 		return nil
@@ -189,8 +180,7 @@ func checkNesting(body []byte) *apierror.Error {
 	return nil
 }
 
-// notJSON returns the error for a body that could not be parsed. The error gives the offset. It
-// repeats no text from the body except a duplicate name.
+// notJSON returns the error for a body that could not be parsed. It repeats only a duplicate name.
 func notJSON(err error) *apierror.Error {
 	var syntax *jsontext.SyntacticError
 	switch {

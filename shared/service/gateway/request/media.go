@@ -4,8 +4,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// isTextType reports whether a content part or an input item of this type has only text. An unknown
-// type may be an image at a URL, whose length does not reveal its tokens.
+// isTextType reports whether a content part or an input item of this type has only text.
 func isTextType(name []byte) bool {
 	switch string(name) {
 	case "text", "refusal", "thinking", "redacted_thinking", "reasoning", // of chats and Messages
@@ -17,8 +16,7 @@ func isTextType(name []byte) bool {
 	return false
 }
 
-// isMedia reports whether the name of a member suggests media. Some model servers read such a
-// member regardless of the part's type.
+// isMedia reports whether a member's name suggests media, which some servers read in any part.
 func isMedia(name []byte) bool {
 	for _, begins := range [...]string{"image", "input_image", "input_audio", "input_video", "input_file", "audio", "video", "file",
 		"document"} {
@@ -29,7 +27,6 @@ func isMedia(name []byte) bool {
 	return false
 }
 
-// holdsParts reports whether a member of a part or an item may contain nested parts.
 func holdsParts(name []byte) bool {
 	switch string(name) {
 	case "content", "output", "summary":
@@ -76,7 +73,6 @@ func (s *scan) scanMedia() (span, error) {
 	return at, err
 }
 
-// partMember reads a member of a part or an item. It returns nil for a value that contains parts.
 func (s *scan) partMember(name []byte) (jsontext.Value, error) {
 	if kind := s.reader.kind(); holdsParts(name) && (kind == '[' || kind == '{') {
 		_, err := s.scanMedia()
@@ -87,7 +83,6 @@ func (s *scan) partMember(name []byte) (jsontext.Value, error) {
 	return value, err
 }
 
-// object records whether an already read object may contain more than text.
 func (s *scan) object(value jsontext.Value) {
 	if value.Kind() != '{' || s.beyondText {
 		return

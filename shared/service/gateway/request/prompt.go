@@ -49,8 +49,7 @@ func (s *scan) prompt(f field, value jsontext.Value) {
 	}
 }
 
-// input checks the input of embeddings, which has the form of a prompt, or the input of a response
-// if it is not an array.
+// input checks the input of embeddings, which is a prompt, or of a response if it is not an array.
 func (s *scan) input(value jsontext.Value) {
 	switch {
 	case s.route == catalog.Embeddings:
@@ -97,12 +96,10 @@ func (s *scan) texts(f field, value jsontext.Value) {
 	s.prompts = max(s.prompts, n)
 }
 
-// maxInputs is the maximum number of texts that one call embeds, ranks or scores. The model only
-// reads them, which is cheap compared to a completion.
+// maxInputs limits the texts that one call embeds, ranks or scores.
 const maxInputs = 2048
 
-// tokenIDs returns the number of elements if all of them are token ids. Token ids are non-negative
-// integers, so the array contains only digits, commas and spaces.
+// tokenIDs returns the number of elements if all are token ids, which are non-negative integers.
 func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	inside := array[1 : len(array)-1]
 	for _, c := range inside {
@@ -120,7 +117,6 @@ func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	return n + 1, true
 }
 
-// elements iterates over the elements of a valid array.
 func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 	return func(yield func(jsontext.Value) bool) {
 		r := newJSONReader(array)
@@ -136,7 +132,6 @@ func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 	}
 }
 
-// members iterates over the members of a valid object.
 func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		r := newJSONReader(object)
@@ -173,13 +168,11 @@ func (s *scan) bound(m *catalog.Inference) {
 	}
 }
 
-// maxTokenBytes is the maximum number of bytes of text per token. The longest tokens in
-// vocabularies are runs of spaces and have half as many bytes.
+// maxTokenBytes is twice the longest token in a vocabulary, which is a run of spaces.
 const maxTokenBytes = 256
 
 // fits reports whether the prompt may fit into the model's context. It underestimates the length,
-// so it never rejects a prompt that the model would accept. ids is the number of token ids in the
-// longest prompt.
+// so it never rejects a prompt that fits. ids is the number of token ids in the longest prompt.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength
 	if ids > most {
@@ -220,8 +213,7 @@ const tokensAround = 4
 
 // PromptTexts calls yield with each piece of text that the model reads: the contents of a chat, its
 // tool calls and tools as JSON, or the prompts of a completion. A piece is valid until the next
-// call of yield. The result counts further tokens: token ids, and an estimate of the template's
-// tokens.
+// call. tokens counts token ids and estimates the template's tokens.
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
@@ -277,8 +269,8 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	}
 }
 
-// texts calls yield with the texts in a prompt of any shape: strings, and the object members that
-// the model reads. The result is the estimated number of template tokens for objects with a role.
+// texts calls yield with the texts in a prompt of any shape. tokens estimates the template's
+// tokens.
 func (r *jsonReader) texts(value jsontext.Value, yield func(text []byte)) (tokens int) {
 	switch value.Kind() {
 	case '"':

@@ -1,6 +1,5 @@
-// Package request parses requests for completions. It checks them by the rules of
-// docs/contract/gateway.md, clamps their limits, and rewrites them for upstreams. It reads a body
-// once and copies none of it.
+// Package request parses requests for completions by the rules of docs/contract/gateway.md and
+// rewrites them for upstreams. It reads a body once and copies none of it.
 package request
 
 import (
@@ -14,7 +13,7 @@ import (
 
 // Caller holds the models and the permissions against which a request is checked.
 type Caller struct {
-	// Row is set for a call that has fallen back to this row. Then Find and Refuses are not called.
+	// Row is set after a fallback to this row. Then Find and Refuses are not called.
 	Row  *catalog.Inference
 	Find func(slug string) (*catalog.Inference, bool)
 	// Refuses returns the reason why the caller may not use the model, or "". It may be nil.
@@ -26,24 +25,19 @@ type Caller struct {
 type Request struct {
 	Route catalog.Route
 	Model *catalog.Inference
-	// Models lists the rows in the models field, without duplicates and without Model. Named means
-	// that the field is present.
+	// Models lists the rows in the models field, if Named, without duplicates and without Model.
 	Models []*catalog.Inference
 	Named  bool
-	// Stream means that the response consists of Server-Sent Events.
 	Stream bool
-	// IncludeUsage means that the caller asked for the usage at the end of the stream. The upstream is
-	// always asked for the usage.
+	// IncludeUsage means that the caller asked for the usage at the end of the stream.
 	IncludeUsage bool
-	// Completions is the maximum number of completions over all prompts.
+	// Completions limits the completions over all prompts, MostTokens the tokens of each.
 	Completions int
-	// MostTokens is the maximum number of tokens in each completion.
-	MostTokens int
-	// TextOnly means that the body contains only text for the model.
-	TextOnly bool
+	MostTokens  int
+	TextOnly    bool
 
 	body []byte
-	// edits lists the edits that the rules require, without the model's name.
+	// edits lists the edits that the rules require, except for the model's name.
 	edits []jsonedit.Edit
 	// model, prompt and tools are spans of the body. promptIDs is the prompt's number of token ids.
 	model, prompt, tools span
@@ -58,15 +52,13 @@ func unknown(param, format string, args ...any) *apierror.Error {
 	return e
 }
 
-// Parse checks a request by the rules of docs/contract/gateway.md and returns the first error. It
-// checks for invalid JSON (400), the model's existence (404), the caller's scope (403), and then
-// the fields in the order of the contract (400). The request retains body, which must not change. A
-// request whose only fault is its length is returned with its error, because another model may
-// accept it.
+// Parse checks a request by the rules of docs/contract/gateway.md. It returns the first error:
+// invalid JSON (400), then the model's existence (404), the caller's scope (403), and the fields in
+// the order of the contract (400). The request retains body, which must not change. A request that
+// is only too long is returned with its error, because another model may accept it.
 //
-// A null field counts as absent and is not forwarded. Duplicate names in an object are rejected. So
-// are names that differ from a known field only in case, because model servers disagree about their
-// meaning.
+// A null field counts as absent and is not forwarded. Duplicate names and names that differ from a
+// known field only in case are rejected, because model servers disagree about their meaning.
 func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror.Error) {
 	if problem := checkNesting(body); problem != nil {
 		return nil, problem
@@ -133,10 +125,8 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	return r, nil
 }
 
-// Raw returns the caller's bytes, which must not be modified.
 func (r *Request) Raw() []byte { return r.body }
 
-// others returns the rows in the models field if the caller may use all of them.
 func (c Caller) others(route catalog.Route, first *catalog.Inference, names []string) ([]*catalog.Inference, *apierror.Error) {
 	if c.Row != nil {
 		return nil, nil
@@ -154,7 +144,6 @@ func (c Caller) others(route catalog.Route, first *catalog.Inference, names []st
 	return rows, nil
 }
 
-// find returns the model in a field if the caller may use it.
 func (c Caller) find(route catalog.Route, slug, param string) (*catalog.Inference, *apierror.Error) {
 	if c.Row != nil {
 		return c.Row, nil

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Body returns the request for the upstream: the caller's bytes with the rules' edits and the
-// upstream's name for the model.
+// Body returns the caller's bytes with the rules' edits and the upstream's name for the model.
 func (r *Request) Body(upstreamModel string) jsonedit.Edited {
 	name, _ := jsontext.AppendQuote(nil, upstreamModel)
 	edits := append(r.edits[:len(r.edits):len(r.edits)], jsonedit.Edit{From: r.model.start, To: r.model.end, With: name})
@@ -69,9 +68,8 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	r.edits = w.edits
 }
 
-// limitTokens forwards one of the fields that limit tokens, clamped and with the upstream's name
-// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, otherwise the
-// model's.
+// limitTokens forwards one of the token limits, clamped and with the upstream's name
+// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit or the model's.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
@@ -96,7 +94,6 @@ func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	return w.clamp(winner, limit)
 }
 
-// outputLimit returns the number of tokens that a call may generate.
 func outputLimit(m *catalog.Inference, tierCap int) int {
 	if tierCap > 0 {
 		return min(m.MaxOutputLength, tierCap)
@@ -104,7 +101,6 @@ func outputLimit(m *catalog.Inference, tierCap int) int {
 	return m.MaxOutputLength
 }
 
-// clamp limits the number in a field and returns the result.
 func (w *rewriting) clamp(f field, limit int) int {
 	n := w.scan.numbers[f]
 	if w.scan.members[f].present() && (n > limit || w.scan.respelled[f]) {
@@ -114,7 +110,7 @@ func (w *rewriting) clamp(f field, limit int) int {
 }
 
 // respond applies the rules for a natively served response: the token limit, and no storage, which
-// some servers enable by default. It returns the limit, otherwise the model's.
+// some servers enable by default. It returns the limit or the model's.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {
@@ -130,8 +126,7 @@ func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	return most
 }
 
-// reason applies the numbered rules of docs/contract/gateway.md#reasoning for reasoning_effort and
-// chat_template_kwargs.
+// reason applies the rules of docs/contract/gateway.md#reasoning.
 func (w *rewriting) reason(r *Request) {
 	m := r.Model
 	var set []string
@@ -173,7 +168,6 @@ func (w *rewriting) askForUsage() {
 	}
 }
 
-// set adds members to the object of a field. It creates the object if necessary.
 func (w *rewriting) set(f field, o *object, text string) {
 	switch m := &w.scan.members[f]; {
 	case m.present() && o.empty:
@@ -188,7 +182,6 @@ func (w *rewriting) set(f field, o *object, text string) {
 	}
 }
 
-// remove adds the edits that remove fields, each with a comma.
 func (w *rewriting) remove() {
 	for f, removed := range w.removed {
 		if !removed {

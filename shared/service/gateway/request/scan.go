@@ -14,12 +14,9 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxModels is the maximum number of models in the models field
-// (docs/contract/limits.md#gateway-limits).
+// maxModels and maxStops are limits of docs/contract/limits.md#gateway-limits.
 const maxModels = 8
 
-// maxStops is the maximum number of stop sequences in a chat
-// (docs/contract/limits.md#gateway-limits).
 const maxStops = 4
 
 var errNotObject = errors.New("the body is not an object")
@@ -27,13 +24,11 @@ var errNotObject = errors.New("the body is not an object")
 type scan struct {
 	route  catalog.Route
 	reader *jsonReader
-	// row is the model's row once it is known. It decides the meaning of other fields. unusual means
-	// that a field needs that decision.
+	// row is the model's row once it is known. unusual means that some field's meaning depends on it.
 	row     *catalog.Inference
 	unusual bool
 	members [fieldCount]sentField
-	// last is the end of the body's last member, or -1.
-	last int
+	last    int
 
 	// problem is the error of the first invalid field in the contract's order.
 	problem      *apierror.Error
@@ -41,17 +36,13 @@ type scan struct {
 
 	model  string
 	models []string
-	// numbers has the values of integer fields. respelled marks those written like 5.0, which some
-	// model servers reject.
+	// numbers holds integer fields. respelled marks forms such as 5.0, which some servers reject.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
-	// tokenIDs is the number of token ids in all prompts; longestIDs is the number in the longest
-	// prompt. prompts is the number of prompts.
+	// tokenIDs counts the token ids in all prompts, longestIDs in the longest.
 	tokenIDs, longestIDs, prompts int
-	// asText means that response_format requests plain text.
-	asText bool
-	// beyondText means that the body may contain more than text for the model.
-	beyondText bool
+	asText                        bool
+	beyondText                    bool
 
 	// system is a system prompt outside of the messages. cacheKey is the caller's prompt_cache_key.
 	system, cacheKey        span
@@ -59,10 +50,8 @@ type scan struct {
 	effort, thinking, usage sentField
 }
 
-// scans reuses scans, which are larger than most requests.
 var scans = sync.Pool{New: func() any { return &scan{reader: new(jsonReader)} }}
 
-// newScan prepares to read a body, which must not change while it is read.
 func newScan(route catalog.Route, body []byte) *scan {
 	s := scans.Get().(*scan)
 	s.begin(route, body)
@@ -87,8 +76,7 @@ func (s *scan) wrong(f field, param, code, format string, args ...any) {
 	}
 }
 
-// knows reports whether this field or an earlier one has a recorded problem. Further problems need
-// no message; a body may have millions of them.
+// knows reports whether this field or an earlier one has a problem. Later ones need no message.
 func (s *scan) knows(f field) bool { return s.problem != nil && f >= s.problemField }
 
 func (s *scan) wrongType(f field, param, want string) {
@@ -338,7 +326,6 @@ func (s *scan) slugs(value jsontext.Value) {
 
 func modelsPath(i int) string { return fmt.Sprintf("models[%d]", i) }
 
-// number checks that a number is from low to high.
 func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 	if value.Kind() != '0' {
 		s.wrongType(f, f.String(), "a number")
@@ -364,8 +351,8 @@ func (s *scan) limit(f field, name string, value jsontext.Value) {
 	s.integer(f, name, value, least)
 }
 
-// integer reads an integer, which may be written as 5.0, because some languages have no integers. A
-// value out of range becomes the largest one, because all these fields are clamped.
+// integer reads an integer, which may be written as 5.0. A value out of range becomes the largest
+// one, because all these fields are clamped.
 func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	whole, fraction, respelled := bytes.Cut(value, []byte("."))
 	n, err := strconv.ParseInt(string(whole), 10, 32)
@@ -406,7 +393,6 @@ func (s *scan) streamOptions() (span, error) {
 	return at, err
 }
 
-// options reads an object and stores the members for which find returns a destination.
 func (s *scan) options(o *object, find func(name []byte) *sentField) (span, error) {
 	r := s.reader
 	start, err := r.open()

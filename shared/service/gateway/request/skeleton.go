@@ -11,17 +11,15 @@ import (
 )
 
 const (
-	// longText is the minimum length in bytes of a string that is cut out of a body before parsing.
-	// largeBody is the minimum length of a body for which this is done.
+	// longText is the minimum length of a string that is cut out of a body of at least largeBody.
 	longText  = 1 << 10
 	largeBody = 8 << 10
-	// maxSkeleton is the maximum number of remaining bytes, which are a copy. If more would remain,
-	// the complete body is parsed.
+	// maxSkeleton limits the copied bytes. If more would remain, the complete body is parsed.
 	maxSkeleton = 256 << 10
 )
 
-// skeleton is a body without the content of its long strings. A scan of eight bytes per step has
-// checked those strings, several times faster than the parser would.
+// skeleton is a body without the content of its long strings. A scan of eight bytes per step checks
+// the strings several times faster than the parser would.
 type skeleton struct {
 	bytes []byte
 	cuts  []cut
@@ -32,8 +30,8 @@ type cut struct {
 	at, removed int
 }
 
-// cutOut builds the skeleton of a body, without strings of at least long bytes. It returns false if
-// nothing can be cut out or too much would remain. It keeps strings that may be names of members.
+// cutOut builds the skeleton without the strings of at least long bytes, except possible names. It
+// returns false if nothing can be cut out or too much would remain.
 func (s *skeleton) cutOut(body []byte, long int) bool {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
 	copied, removed := 0, 0
@@ -77,7 +75,6 @@ func (s *skeleton) original(place int) int {
 	return place + s.cuts[before-1].removed
 }
 
-// reset discards the body and large buffers.
 func (s *skeleton) reset() {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
 	if cap(s.bytes)+cap(s.cuts) > maxReaderBuffer {
@@ -85,8 +82,7 @@ func (s *skeleton) reset() {
 	}
 }
 
-// isValue reports whether the preceding bytes prove that a string is not a member's name. After a
-// comma it may be a name.
+// isValue reports whether the preceding bytes prove that a string is not a member's name.
 func isValue(before []byte) bool {
 	for i := len(before) - 1; i >= 0; i-- {
 		switch c := before[i]; c {
@@ -115,8 +111,7 @@ func special(word uint64) uint64 {
 }
 
 // endOfText returns the index of the quote that ends the string whose text starts at i. valid is
-// false if the text is not JSON, is not UTF-8, or has a four-digit escape, which is not checked
-// here.
+// false if the text is invalid or has a four-digit escape, which is not checked here.
 func endOfText(body []byte, i int) (end int, valid bool) {
 	for {
 		for i+32 <= len(body) { // the processor handles four words in parallel
@@ -158,7 +153,6 @@ func endOfText(body []byte, i int) (end int, valid bool) {
 	}
 }
 
-// isShortEscape reports whether a backslash and the byte form a two-byte escape.
 func isShortEscape(c byte) bool {
 	switch c {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':

@@ -1,14 +1,13 @@
 package tokenizer
 
-// merge encodes a piece of text that may not be a single token by byte pair encoding. It starts
-// with single bytes and repeatedly joins the two neighbours whose token has the lowest id, until no
-// pair forms a token. It calls yield with each token's id. It takes O(n log n) steps for n bytes.
+// merge encodes a piece of text by byte pair encoding. It starts with single bytes and repeatedly
+// joins the two neighbours whose token has the lowest id, in O(n log n) steps for n bytes.
 func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	if id := v.find(piece); id != none {
 		yield(id)
 		return
 	}
-	// A part is stored at the index of its start. The last part is at the end and empty.
+	// A part is stored at the index of its start. The last part is empty.
 	parts := make([]part, len(piece)+1)
 	for i := range parts {
 		parts[i] = part{next: i + 1, previous: i - 1, pair: none}
@@ -46,15 +45,13 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	}
 }
 
-// part is a part of a piece. It holds the starts of the next and the previous part, and the id of
-// the token that it forms with the next one, or none.
+// part holds the starts of its neighbours and the token that it forms with the next one, or none.
 type part struct {
 	next, previous int
 	pair           uint32
 }
 
-// pair is a candidate for joining. It consists of the token's id and 32 bits of the first part's
-// offset. Among pairs with equal ids, the first one is the lowest.
+// pair is a candidate for joining: the token's id and 32 bits of the first part's offset.
 type pair uint64
 
 // pairs is a binary heap with the lowest pair first. Unlike container/heap, it does not allocate.

@@ -48,7 +48,6 @@ func pieceEnd(text string) int {
 	return spacesEnd(text)
 }
 
-// spacesEnd is pieceEnd for a text that starts with white space.
 func spacesEnd(text string) int {
 	end := run(text, 0, unicode.IsSpace)
 	if newline := strings.LastIndexAny(text[:end], "\r\n"); newline >= 0 {
@@ -65,7 +64,6 @@ func spacesEnd(text string) int {
 	return end
 }
 
-// contraction returns the length of an English contraction at the start of a text, or 0.
 func contraction(text string) int {
 	if !strings.HasPrefix(text, "'") {
 		return 0

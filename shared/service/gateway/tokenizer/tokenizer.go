@@ -1,9 +1,7 @@
-// Package tokenizer counts, encodes and decodes tokens offline with the built-in cl100k_base
-// vocabulary.
+// Package tokenizer counts, encodes and decodes tokens with the built-in cl100k_base vocabulary.
 //
-// Every model has its own vocabulary, so for most models a count is an estimate. It is used if an
-// upstream does not report its tokens. The vocabularies of Llama 3 and Qwen are derived from this
-// one. Counts are exact for the embedded model server, which uses it.
+// Counts are exact for the embedded model server and estimates for most models. The vocabularies of
+// Llama 3 and Qwen are derived from this one.
 package tokenizer
 
 import (
@@ -13,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// chunkSize is the number of bytes that are tokenized together. It limits the memory for a long
-// text, and the work for a single long word.
+// chunkSize limits the bytes that are tokenized together: the memory for a long text, and the work
+// for a long word.
 const chunkSize = 4 << 10
 
 // Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB after its first use.
@@ -24,8 +22,8 @@ type Tokenizer struct {
 
 func New() *Tokenizer { return &Tokenizer{sync.OnceValue(unpack)} }
 
-// Count returns the number of tokens in the text. A text of more than 4 KiB is split into chunks.
-// Tokens do not span chunks, so the count may be too high by one per chunk.
+// Count returns the number of tokens in the text. In a text of more than 4 KiB, the count may be
+// too high by one per 4 KiB.
 func (t *Tokenizer) Count(text string) int {
 	count := 0
 	t.encode(text, func(uint32) { count++ })
@@ -55,8 +53,7 @@ func (t *Tokenizer) encode(text string, yield func(id uint32)) {
 	}
 }
 
-// Decode returns the bytes of the tokens. A single token may contain partial characters. Decode
-// fails if an id is not in the vocabulary.
+// Decode returns the bytes of the tokens, maybe with partial characters. An unknown id is an error.
 func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	known := t.vocabulary()
 	var text strings.Builder
@@ -69,8 +66,7 @@ func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	return text.String(), nil
 }
 
-// cut splits a text after its first chunk: before a space if one is near, so that words stay
-// intact, and never inside a character.
+// cut splits a text after its first chunk: before a space if one is near, never in a character.
 func cut(text string) (chunk, rest string) {
 	if len(text) <= chunkSize {
 		return text, ""

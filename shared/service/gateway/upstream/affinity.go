@@ -8,20 +8,17 @@ import (
 )
 
 const (
-	// boundedLoad is the maximum average load of an upstream, relative to its fair load by weight.
-	// Above this load, calls with affinity to the upstream go to the next one.
+	// boundedLoad is the load, relative to an upstream's fair load by weight, above which calls
+	// with affinity to the upstream go to the next one.
 	boundedLoad = 1.3
-	// evenLoad is the relative load above which an upstream's weight falls, with the power yielding.
-	// The calls that then go elsewhere are the same ones each time, so they find their cache there.
+	// evenLoad is the relative load above which an upstream's weight falls, with power yielding.
 	evenLoad = 1.05
 	yielding = 4
-	// loadTime is the approximate time over which the average is taken. It is long enough that
-	// random peaks send few calls away from their cache.
+	// loadTime is the averaging time. Random peaks must move few calls away from their cache.
 	loadTime = 2 * time.Minute
 )
 
-// burst returns the limit for an upstream's concurrent calls, given the expected number. It permits
-// the usual random variation.
+// burst limits an upstream's concurrent calls, given the expected number.
 func burst(expected float64) float64 { return boundedLoad*expected + 2*math.Sqrt(expected) + 1 }
 
 // average is a moving average with an exponential decay.
@@ -30,7 +27,7 @@ type average struct {
 	noted time.Time
 }
 
-// at returns the current average, if the number has not changed since the last note.
+// at returns the current average if the number has not changed since the last note.
 func (a *average) at(now time.Time, number int) float64 {
 	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
@@ -46,17 +43,15 @@ type candidate struct {
 	load load
 }
 
-// seedOf returns an upstream's hash seed. It is the same on every instance and does not depend on
-// other upstreams.
+// seedOf returns an upstream's hash seed, which is the same on every instance.
 func seedOf(address, model string) uint64 {
 	return xxhash.Sum64String(address + "\x00" + model)
 }
 
 // nearest returns the candidate that an affinity prefers, using rendezvous hashing with weights and
-// bounded loads. Every upstream draws a number from the affinity, and the largest number wins. If
-// an upstream disappears, only its calls move. An upstream with more than its fair load draws lower
-// numbers, so some of its calls move. An upstream with far more draws no number, because most calls
-// may have the same beginning.
+// bounded loads: the upstream that draws the largest number wins, so if one disappears, only its
+// calls move. An upstream with more than its fair load draws lower numbers, and one with far more
+// draws none, because most calls may have the same beginning.
 func nearest(candidates []candidate, affinity uint64) member {
 	weights, calls, usual := 0.0, 1.0, 0.0
 	for _, c := range candidates {
@@ -84,7 +79,7 @@ func nearest(candidates []candidate, affinity uint64) member {
 
 // draw returns an upstream's number. The weight determines the chance that it is the largest.
 func draw(affinity, seed uint64, weight float64) float64 {
-	// This is the finalizer of MurmurHash3. Every bit of the input affects all bits.
+	// The finalizer of MurmurHash3: every bit of the input affects all bits.
 	h := affinity ^ seed
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

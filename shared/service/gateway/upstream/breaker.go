@@ -13,18 +13,14 @@ const (
 	maxOpen = time.Minute
 )
 
-// anyAccount means all accounts.
 const anyAccount = ""
 
-// breaker is a circuit breaker for each account. A failing upstream is not called for a while. Then
-// single probe calls are made until one succeeds. A failure blocks only its own account, because
-// its request may be the reason and must not block the model for others. The owner must guard the
-// breaker with a lock.
+// breaker is a circuit breaker for each account. A failing upstream is not called for a while, then
+// by single probes until one succeeds. A failure blocks only its own account, because its request
+// may be the reason. The owner must guard the breaker with a lock.
 type breaker struct {
-	// failures counts consecutive failures.
 	failures int
-	// pauses has the accounts for which the breaker is open. It has anyAccount if the upstream
-	// itself was at fault.
+	// pauses has the accounts for which the breaker is open, or anyAccount for all of them.
 	pauses map[string]pause
 }
 
@@ -33,14 +29,13 @@ type pause struct {
 	wait  time.Duration
 }
 
-// clearIn returns the time until a call of the account may start, at most 0 if it may start now.
+// clearIn returns the time until a call of the account may start, or at most 0.
 func (b *breaker) clearIn(now time.Time, account string) time.Duration {
 	return max(b.pauses[account].until.Sub(now), b.pauses[anyAccount].until.Sub(now))
 }
 
-// admit starts a call that clearIn permits. It reports whether the call is a probe. The result must
-// be passed to succeed, fail or abandon at the end. The next probe may start after a wait, even if
-// this one still runs.
+// admit starts a call that clearIn permits. It reports whether the call is a probe, for succeed,
+// fail or abandon. The next probe may start after a wait, even if this one still runs.
 func (b *breaker) admit(account string, now time.Time) (probe bool) {
 	for _, key := range []string{account, anyAccount} {
 		if p, open := b.pauses[key]; open {

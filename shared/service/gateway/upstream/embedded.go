@@ -15,11 +15,10 @@ import (
 // embeddedURL is the address of the embedded model server. Its host name is never resolved.
 const embeddedURL = "http://embedded/v1"
 
-// errEmbedded is returned if the handler of the embedded model server panicked.
 var errEmbedded = errors.New("the embedded model server failed")
 
-// embedded calls the handler of the embedded model server, with streaming and cancellation as over
-// HTTP. It does not use http.Server, which would add 0.3 MB to each of the gateway's functions.
+// embedded calls the handler of the embedded model server. It does not use http.Server, which would
+// add 0.3 MB to each of the gateway's functions.
 type embedded struct {
 	handler http.Handler
 	logger  *slog.Logger
@@ -37,9 +36,8 @@ func newEmbedded(handler http.Handler, logger *slog.Logger) *embedded {
 	return e
 }
 
-// RoundTrip passes the request to the handler and returns when the handler has started its
-// response. The call ends when the request's context ends, even while the response body is read,
-// and when the body is closed.
+// RoundTrip returns when the handler has started its response. The call ends with the request's
+// context, even while the response body is read, and when the body is closed.
 //
 // Errors: errors from the request's body; the context's cause; errEmbedded if the handler panicked;
 // http.ErrServerClosed after close.
@@ -104,7 +102,7 @@ func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context
 	answer.body.CloseWithError(err)
 }
 
-// close ends running calls and waits until their handlers have returned.
+// close ends running calls and waits for their handlers.
 func (e *embedded) close() {
 	e.mu.Lock()
 	e.end()
@@ -112,8 +110,7 @@ func (e *embedded) close() {
 	e.calls.Wait()
 }
 
-// embeddedAnswer is the http.ResponseWriter of a call. Writes are unbuffered; Flush sends only the
-// header.
+// embeddedAnswer is the http.ResponseWriter of a call. Writes are unbuffered.
 type embeddedAnswer struct {
 	header http.Header
 	body   *io.PipeWriter
@@ -140,7 +137,6 @@ func (a *embeddedAnswer) Write(p []byte) (int, error) {
 
 func (a *embeddedAnswer) Flush() { a.WriteHeader(http.StatusOK) }
 
-// embeddedBody is the body of a response. Close ends the call.
 type embeddedBody struct {
 	*io.PipeReader
 	cancel context.CancelCauseFunc

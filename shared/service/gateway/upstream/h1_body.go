@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// maxTrailer is the maximum size of a response's trailer, in bytes.
+// maxTrailer is the maximum size of a response's trailer in bytes.
 const maxTrailer = 4 << 10
 
-// h1Body is the body of a response. Once it has been read to its end, its connection can be reused.
+// h1Body is the body of a response. When it has been read completely, its connection can be reused.
 type h1Body struct {
 	conn *h1Conn
-	// chunks reads a chunked body. Otherwise left is the number of unread bytes, or -1 if the body
-	// ends with the connection.
+	// chunks reads a chunked body. Otherwise left is the number of unread bytes, or -1 if unknown.
 	chunks io.Reader
 	left   int64
 	// last means that the server closes the connection after this response.
@@ -22,16 +21,14 @@ type h1Body struct {
 	whole, closed bool
 }
 
-// frame determines how the end of the body is found. Call it after the head was read.
+// frame determines the end of the body after the head was read.
 func (b *h1Body) frame(r *Reply, chunked bool) {
 	switch {
 	case r.Status == 204 || r.Status == 304:
-		// These responses have no body, whatever they declare. A body must not be read as the next
-		// response.
+		// These responses have no body. A declared one would be read as the next response.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
-		// A response that declares both lengths may be split differently by different readers. Its
-		// connection is not reused (RFC 9112, section 6.3).
+		// Readers may split a response with both lengths differently (RFC 9112, section 6.3).
 		b.last = b.last || r.Length >= 0
 		r.Length = -1
 		b.chunks = httputil.NewChunkedReader(b.conn.reader)
@@ -75,8 +72,7 @@ func (b *h1Body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// skipTrailer reads the trailer after the last chunk. Like the chunk reader, it requires that every
-// line ends with CR LF.
+// skipTrailer reads the trailer after the last chunk. Every line must end with CR LF.
 func (b *h1Body) skipTrailer() error {
 	for left := maxTrailer; ; {
 		line, err := b.conn.reader.ReadSlice('\n')

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// maxInterim is the maximum number of interim (1xx) responses before the final one.
+	// maxInterim limits the interim (1xx) responses before the final one.
 	maxInterim = 8
 	// sentTime is the maximum wait for a request that is still written after its response is complete.
 	sentTime = 10 * time.Millisecond
@@ -47,15 +47,13 @@ type h1Conn struct {
 	// used is the end of the last call, or zero for a new connection.
 	used time.Time
 
-	// State of the current call. answered: the first byte of the response has arrived. head: how many
-	// bytes of the head may still be read, or -1 after the head. until: the deadline for the first
-	// byte. silence: the limit for each later read. end: the deadline of the call.
+	// State of the current call. head: how many bytes of the head may still be read, or -1 after
+	// it. until: the deadline for the first byte. silence: the limit for each later read.
 	answered   bool
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written completely. It is nil while none is being
-	// written.
+	// sent receives whether a large request was written completely. It is nil if none is written.
 	sent chan bool
 	stop func() bool
 
@@ -81,7 +79,6 @@ func (c *h1Conn) interrupt() {
 	_ = c.conn.SetDeadline(time.Unix(1, 0)) // fails if the connection is closed
 }
 
-// Read reads within the time and size limits of the call.
 func (c *h1Conn) Read(p []byte) (int, error) {
 	if c.head == 0 {
 		return 0, errHeaderTooLong
@@ -109,7 +106,6 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// setDeadline sets the deadline for reads unless the call was interrupted.
 func (c *h1Conn) setDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +115,7 @@ func (c *h1Conn) setDeadline() error {
 	return c.conn.SetDeadline(c.until)
 }
 
-// call sends a request and reads the response's head. After an error, do not reuse the connection.
+// call sends a request and reads the response's head. An error closes the connection.
 func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
@@ -141,8 +137,7 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	return r, nil
 }
 
-// exchange sends a request and reads the head of the response. It writes a large request
-// concurrently, because the server may respond before it has read all of it.
+// exchange writes a large request concurrently, because the server may respond early.
 func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	if strings.ContainsAny(request.Secret, "\r\n") {
 		return Reply{}, errHeaderBreaks
@@ -168,8 +163,7 @@ func (c *h1Conn) awaitSent() {
 	}
 }
 
-// isSent reports whether the request was written completely. It waits briefly for the writer, but
-// not for a server that responded without reading everything.
+// isSent reports whether the request was written. It waits briefly for the writer.
 func (c *h1Conn) isSent() bool {
 	if c.sent == nil {
 		return true
@@ -185,7 +179,6 @@ func (c *h1Conn) isSent() bool {
 	}
 }
 
-// receive reads the head of the final response and skips interim ones.
 func (c *h1Conn) receive() (Reply, error) {
 	for range maxInterim + 1 {
 		r, err := c.readHead()
@@ -203,9 +196,8 @@ func (c *h1Conn) receive() (Reply, error) {
 	return Reply{}, errNoHTTP
 }
 
-// isIdle reports whether a kept connection is still open and the server has sent nothing since its
-// last response. Unexpected bytes would be read as the response to the next call, which may belong
-// to another caller.
+// isIdle reports whether a kept connection is open and the server has sent nothing since its last
+// response. Unexpected bytes would become the response to the next call.
 func (c *h1Conn) isIdle() bool {
 	idle := true
 	if c.raw != nil {
@@ -257,10 +249,9 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	return w.Flush()
 }
 
-// readHead reads the head of a response. It rejects ambiguous heads, for example with a folded
-// field, a carriage return within a line, or a space before a colon, because readers disagree about
-// where such a response ends (RFC 9112, sections 2.2 and 5). It reads accepted heads as
-// http.ReadResponse does; see FuzzWire.
+// readHead reads the head of a response as http.ReadResponse does (see FuzzWire). It rejects
+// ambiguous heads, for example with a folded field, because readers disagree about where such a
+// response ends (RFC 9112, sections 2.2 and 5).
 func (c *h1Conn) readHead() (Reply, error) {
 	line, err := c.readLine()
 	if err != nil {
@@ -334,7 +325,7 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 	return nil
 }
 
-// cutField splits a header line into name and value. ok is false if the line is not a valid field.
+// cutField splits a header line. ok is false if the line is not a valid field.
 func cutField(line string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(line, ":")
 	ok = ok && httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
@@ -345,7 +336,7 @@ func isField(name, wanted string) bool {
 	return len(name) == len(wanted) && strings.EqualFold(name, wanted)
 }
 
-// contentType returns a copy of the value. For the two common values it does not allocate.
+// contentType copies the value. For the two common values it does not allocate.
 func contentType(value string) string {
 	switch value {
 	case "application/json":
@@ -356,7 +347,7 @@ func contentType(value string) string {
 	return strings.Clone(value)
 }
 
-// readLine reads a line of a head. It removes the line end, which may lack the carriage return (RFC
+// readLine reads a line of a head without its line end, which may lack the carriage return (RFC
 // 9112, section 2.2). The line is valid until the next read.
 func (c *h1Conn) readLine() (string, error) {
 	line, err := c.reader.ReadSlice('\n')
@@ -371,5 +362,5 @@ func (c *h1Conn) readLine() (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(view(line), "\n"), "\r"), err
 }
 
-// view converts bytes without copying them. They must not change while the string is used.
+// view converts bytes without copying. They must not change while the string is used.
 func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

@@ -9,14 +9,12 @@ import (
 	"time"
 )
 
-// maxWrittenFirst is the size in bytes of the largest request that is written completely before its
-// response is read. Such a request fits into a connection's buffers, so writing it does not wait
-// for the server.
+// maxWrittenFirst is the largest request, in bytes, that is written completely before its response
+// is read. It fits into a connection's buffers, so writing it does not block.
 const maxWrittenFirst = 32 << 10
 
 // h1Transport makes calls over plain HTTP/1.1, each on its caller's goroutine. http.Transport uses
-// two goroutines per connection. Handing over to them and back takes longer than the rest of the
-// gateway's work.
+// two goroutines per connection, and switching to them takes longer than the rest of a call.
 type h1Transport struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	address string
@@ -46,7 +44,6 @@ func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request
 	}
 }
 
-// take returns the most recently used idle connection, or a new one.
 func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 	t.mu.Lock()
 	if last := len(t.idle) - 1; last >= 0 {
@@ -70,7 +67,6 @@ func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 	return newH1Conn(conn, t), nil
 }
 
-// keep stores a connection whose call has ended for reuse.
 func (t *h1Transport) keep(conn *h1Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +81,7 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes connections that were idle for too long. It runs again while others remain.
+// closeOld closes connections that were idle for too long, and again while others remain.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,8 +22,7 @@ type Config struct {
 	Secrets Secrets
 	// Embedded is the model server for the base URL "embedded:", or nil.
 	Embedded http.Handler
-	// Now measures durations; only differences matter.
-	Now func() time.Time
+	Now      func() time.Time
 	// Random returns a number in [0, 1), used to choose upstreams.
 	Random func() float64
 	// Resolver looks up the names of upstreams. nil means the system's resolver.
@@ -31,7 +30,6 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Pools contains the upstreams of every model in the current catalog.
 type Pools struct {
 	config Config
 	dialer dialer
@@ -43,8 +41,7 @@ type Pools struct {
 	drained  sync.Once
 
 	snapshot atomic.Pointer[Snapshot]
-	// mu is held while a new catalog takes effect.
-	mu sync.Mutex
+	mu       sync.Mutex
 }
 
 type Snapshot struct {
@@ -64,7 +61,6 @@ type Pool struct {
 	now    func() time.Time
 }
 
-// member is an upstream with its weight among a model's upstreams.
 type member struct {
 	upstream *upstream
 	weight   int
@@ -85,7 +81,7 @@ func New(c Config) *Pools {
 // Drain ends all waits for upstreams, now and later. Calls that have an upstream continue.
 func (p *Pools) Drain() { p.drained.Do(func() { close(p.draining) }) }
 
-// Close closes idle connections and stops the embedded model server. Call it after all calls have ended.
+// Close closes idle connections and stops the embedded model server, after all calls have ended.
 func (p *Pools) Close() {
 	p.end()
 	p.lookups.stop()
@@ -97,8 +93,7 @@ func (p *Pools) Close() {
 	}
 }
 
-// Health returns the state of every upstream in catalog order. Those behind one DNS name count as
-// one.
+// Health returns the state of every upstream in catalog order, combined for each DNS name.
 func (p *Pools) Health() []Health {
 	var all []Health
 	s := p.Current()
@@ -113,7 +108,6 @@ func (p *Pools) Health() []Health {
 	return all
 }
 
-// Queues returns the state of the models' queues in catalog order.
 func (p *Pools) Queues() []QueueState {
 	var all []QueueState
 	s := p.Current()
@@ -190,7 +184,6 @@ func (p *Pool) Ready(ctx context.Context) {
 	}
 }
 
-// upstream returns the upstream of the previous snapshot, or creates it.
 func (p *Pools) upstream(pool *Pool, u catalog.Upstream, before *Snapshot) *upstream {
 	row := pool.Model
 	if before != nil && before.pools[row.ID] != nil {
@@ -215,7 +208,6 @@ func (p *Pools) identity(pool *Pool, u catalog.Upstream) identity {
 	}
 }
 
-// replicas returns the replicas of a name from the previous snapshot, or creates them.
 func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *replicas {
 	row := pool.Model
 	if before != nil && before.pools[row.ID] != nil {
@@ -229,7 +221,6 @@ func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *repl
 	return &replicas{pools: p, identity: p.identity(pool, u), weight: u.Weight, limit: u.Concurrency}
 }
 
-// replica creates an upstream for one address of a name.
 func (p *Pools) replica(set *replicas, address string) *upstream {
 	u := set.identity
 	return &upstream{
@@ -238,7 +229,7 @@ func (p *Pools) replica(set *replicas, address string) *upstream {
 	}
 }
 
-// retire closes idle connections of upstreams that are not in the next snapshot, which may be nil.
+// retire closes idle connections of upstreams that are not in the next snapshot, if any.
 func (s *Snapshot) retire(next *Snapshot) {
 	for id, pool := range s.pools {
 		for _, m := range pool.fixed {
@@ -275,28 +266,24 @@ func (e *Unavailable) Error() string {
 	return "upstream: all upstreams are paused after failures"
 }
 
-// Call describes a call for which an upstream is chosen.
 type Call struct {
 	Account string
 	// Affinity groups calls that should use the same upstream (request.Affinity). 0 means none.
 	Affinity uint64
-	// Tried lists the upstreams that have failed this call.
-	Tried []Slot
-	// Waited is the time that the call spent in the model's queue.
-	Waited time.Duration
+	Tried    []Slot
+	Waited   time.Duration
 	// busyFor is the pause that busy upstreams asked for, or 0.
 	busyFor time.Duration
-	// Yield is set for a call that must not delay others. Such a call leaves slots free and does
-	// not wait in the queue. If another call needs its slot, Yield is called, which must end the
-	// call soon.
+	// Yield is set for a call that must not delay others. It leaves slots free and does not wait.
+	// If another call needs its slot, Yield is called, which must end the call soon.
 	Yield func()
 }
 
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
-// Take chooses an upstream for a call by affinity, or at random by weight. It chooses among the
-// untried upstreams that may be called now. Upstreams that asked for a pause are the last choice.
-// If all are full, the call waits in the model's queue, if any, and Waited grows.
+// Take chooses an upstream for a call by affinity, or at random by weight. It skips those that were
+// tried. Upstreams that asked for a pause are the last choice. If all are full, the call waits in
+// the model's queue, if any, and Waited grows.
 func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	if call.Yield != nil && p.queue.waiting.Load() > 0 {
 		return Slot{}, &Unavailable{Full: true, Wait: time.Second}
@@ -307,8 +294,7 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return p.queue.take(ctx, call)
 }
 
-// Pause makes the call's next Take wait for the time that busy upstreams asked for. It returns false
-// if the model has no queue.
+// Pause makes the next Take wait for the given time. It returns false without a queue.
 func (p *Pool) Pause(call *Call, d time.Duration) bool {
 	call.busyFor = d
 	return p.queue.places.Load() > 0 && call.Yield == nil
@@ -361,7 +347,6 @@ func (p *Pool) try(call Call) (Slot, *Unavailable) {
 	}
 }
 
-// choose returns the member that the affinity prefers, or a random one by weight.
 func (p *Pool) choose(available []candidate, affinity uint64) member {
 	if affinity != 0 {
 		return nearest(available, affinity)

@@ -10,41 +10,38 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// queueTick is the interval at which a queue checks for a free upstream. It also checks when a call
-// ends. An upstream may have recovered or be new.
+// queueTick is the interval at which a queue checks for a free upstream.
 const queueTick = 100 * time.Millisecond
 
 // busyTime is the time after a 429 for which accounts with refused calls wait for a call to end.
 const busyTime = 2 * queueTick
 
-// queue holds the calls of a model that wait for an upstream. Accounts take turns, so no account
-// waits behind all calls of another. The queue outlives the catalog that created it.
+// queue holds the calls of a model that wait for an upstream. Accounts take turns. The queue
+// outlives the catalog that created it.
 type queue struct {
 	// refresh makes the queue use a new catalog, which waiting calls do not load themselves.
 	refresh func()
-	// draining is closed when waiting must end.
+	// draining is closed when all waits must end.
 	draining <-chan struct{}
-	// places is the maximum number of waiting calls. It is 0 for a model without a queue.
-	places atomic.Int64
-	// waiting is the number of waiting calls.
+	// places limits the waiting calls. It is 0 for a model without a queue.
+	places  atomic.Int64
 	waiting atomic.Int64
 
 	mu   sync.Mutex
 	wait time.Duration
 	pool *Pool
-	// accounts holds each account's waiting calls in order. turns lists the accounts with waiting
-	// calls, the next one first.
+	// accounts holds each account's waiting calls. turns lists the accounts, the next one first.
 	accounts map[string][]*waiter
 	turns    []string
 	tick     *time.Timer
-	// busy is the last time at which a call began to wait because upstreams were busy.
+	// busy is the last time at which a call had to wait for a busy upstream.
 	busy time.Time
 }
 
 type waiter struct {
 	call  Call
 	given chan grant
-	// after is the time before which a refused call must not start.
+	// after is the earliest time at which a refused call may start.
 	after time.Time
 }
 
@@ -53,7 +50,6 @@ type grant struct {
 	why  *Unavailable
 }
 
-// set applies the queue settings of a catalog.
 func (q *queue) set(pool *Pool, settings catalog.Queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +57,6 @@ func (q *queue) set(pool *Pool, settings catalog.Queue) {
 	q.places.Store(int64(settings.Calls))
 }
 
-// take takes an upstream. If all of them are full and the queue has a free place, it waits for one.
 func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	// Count the call now, so that upstreams that become free are handed out.
 	q.waiting.Add(1)
@@ -108,9 +103,8 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return g.slot, g.why
 }
 
-// place reports whether the queue has a place for a call of the account, which is already counted.
-// If all places are taken, an account with fewer calls takes the last place of the one with the
-// most.
+// place reports whether the queue has a place for a counted call of the account. If it is full, the
+// account with the most calls loses its last place to an account with fewer.
 func (q *queue) place(account string) bool {
 	if q.waiting.Load() <= q.places.Load() {
 		return true
@@ -173,7 +167,7 @@ func (q *queue) remove(account string, w *waiter) bool {
 	return true
 }
 
-// ticked hands out free upstreams. It reschedules itself while calls wait.
+// ticked assigns free upstreams, and runs again while calls wait.
 func (q *queue) ticked() {
 	q.refresh()
 	q.handOut(false)
@@ -195,8 +189,8 @@ func (q *queue) ready(account string, now time.Time) *waiter {
 }
 
 // handOut assigns free upstreams to waiting calls, one account after another. After a 429 it starts
-// only one call, so that no account gets ahead by more retries. freed means that a call ended that
-// the upstream had accepted.
+// only one call, so that no account gets ahead by more retries. freed means that an accepted call
+// ended.
 func (q *queue) handOut(freed bool) {
 	if q.waiting.Load() == 0 {
 		return
@@ -231,7 +225,6 @@ func (q *queue) handOut(freed bool) {
 }
 
 type QueueState struct {
-	Model string
-	// Waiting is the number of waiting calls; Places is the maximum.
+	Model           string
 	Waiting, Places int
 }

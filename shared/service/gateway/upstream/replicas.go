@@ -21,17 +21,15 @@ import (
 
 const (
 	// lookupEvery is the interval between lookups of a name while calls are made. It varies by a
-	// tenth, so that instances do not query simultaneously. lookupSoon is the interval after an
-	// address was unreachable.
+	// tenth. lookupSoon is the interval after an address was unreachable.
 	lookupEvery = 10 * time.Second
 	lookupSoon  = time.Second
 	lookupTime  = 5 * time.Second
-	// oldAnswer is the age of an answer after which calls wait for a new one, because a function
-	// may have been frozen for hours.
+	// oldAnswer is the age after which calls wait for a new answer: functions may be frozen.
 	oldAnswer = 2 * time.Minute
-	// maxReplicas is the maximum number of addresses used for one name.
+	// maxReplicas limits the addresses of one name.
 	maxReplicas = 256
-	// lookupsAtOnce is the maximum number of concurrent lookups of the names in an SRV answer.
+	// lookupsAtOnce limits the concurrent lookups of the names in an SRV answer.
 	lookupsAtOnce = 16
 )
 
@@ -41,32 +39,28 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// replicas holds the upstreams behind a DNS name. They change with the DNS answers. A call keeps
-// its upstream, and a failed lookup changes nothing.
+// replicas holds the upstreams behind a DNS name. A failed lookup changes nothing.
 type replicas struct {
 	pools *Pools
-	// identity is common to all replicas.
 	identity
 
-	mu sync.Mutex
-	// weight and limit apply to each replica.
+	mu            sync.Mutex
 	weight, limit int
 	members       []member
 	// answered is the time of the last answer; due is the time of the next lookup.
 	answered, due time.Time
-	// looking is closed when the running lookup has ended. It is nil if none is running.
+	// looking is closed when the running lookup, if any, has ended.
 	looking chan struct{}
 	failing bool
 }
 
-// lookups tracks running lookups.
 type lookups struct {
 	mu      sync.Mutex
 	stopped bool
 	running sync.WaitGroup
 }
 
-// begin reports whether a lookup may start. Call running.Done when the lookup has ended.
+// begin reports whether a lookup may start. Call running.Done when it has ended.
 func (l *lookups) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +70,6 @@ func (l *lookups) begin() bool {
 	return !l.stopped
 }
 
-// stop prevents new lookups and waits for running ones.
 func (l *lookups) stop() {
 	l.mu.Lock()
 	l.stopped = true
@@ -90,7 +83,6 @@ type place struct {
 	weight  int
 }
 
-// current returns the replicas. It starts a lookup if one is due.
 func (r *replicas) current(now time.Time) []member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,8 +104,7 @@ func (r *replicas) refresh(now time.Time) {
 	}()
 }
 
-// ready waits until there is a recent answer or the context ends. If lookups fail, it does not
-// wait, and the last answer is used.
+// ready waits for a recent answer, unless lookups fail or the context ends.
 func (r *replicas) ready(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	r.refresh(now)
@@ -128,7 +119,7 @@ func (r *replicas) ready(ctx context.Context, now time.Time) {
 	}
 }
 
-// unreachable records that a replica could not be reached, so it may have disappeared.
+// unreachable looks up the name soon, because a replica may have disappeared.
 func (r *replicas) unreachable(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +153,6 @@ func (r *replicas) lookUp(ctx context.Context) ([]place, error) {
 	return places[:min(len(places), maxReplicas)], err
 }
 
-// addresses looks up the A and AAAA records of a host.
 func (r *replicas) addresses(ctx context.Context, host, port string, weight int) ([]place, error) {
 	found, err := r.pools.config.Resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -177,7 +167,7 @@ func (r *replicas) addresses(ctx context.Context, host, port string, weight int)
 	return places, nil
 }
 
-// services looks up the SRV records of a name. It uses the first priority's records and weights.
+// services looks up the SRV records of a name with the first priority.
 func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	_, records, err := r.pools.config.Resolver.LookupSRV(ctx, "", "", name)
 	if err != nil {
@@ -215,7 +205,7 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 }
 
 // callable reports whether an address of a name may be called. A name server must not direct calls
-// to services reserved for this machine, to a cloud's metadata service, or to groups of machines.
+// to this machine, to a cloud's metadata service, or to groups of machines.
 func callable(address netip.Addr, host string) bool {
 	if address.IsLoopback() {
 		return host == "localhost" || strings.HasSuffix(host, ".localhost")
@@ -225,7 +215,6 @@ func callable(address netip.Addr, host string) bool {
 		address != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// answer applies the result of a lookup.
 func (r *replicas) answer(places []place, err error) {
 	now := r.pools.config.Now()
 	r.mu.Lock()
@@ -245,7 +234,7 @@ func (r *replicas) answer(places []place, err error) {
 	r.replace(places)
 }
 
-// replace makes the places the members. A member that remains keeps its state.
+// replace changes the members. A member that remains keeps its state.
 func (r *replicas) replace(places []place) {
 	before := r.members
 	r.members = make([]member, 0, len(places))
@@ -286,7 +275,6 @@ func find(members []member, address string) *upstream {
 	return nil
 }
 
-// update applies the replica settings of another catalog.
 func (r *replicas) update(weight, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -301,8 +289,7 @@ func (r *replicas) update(weight, limit int) {
 	r.members, r.weight, r.limit = members, weight, limit
 }
 
-// health returns the combined state of all replicas. A state per address would create an unlimited
-// number of label values in metrics.
+// health combines all replicas. A state per address would create unlimited metric labels.
 func (r *replicas) health() Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// secretTTL is how long an upstream's key is cached. After that, a changed key takes effect. A
-// fetch may take secretTimeout. Callers that have an old key wait for a fetch only for
-// staleSecretWait.
+// secretTTL is how long an upstream's key is cached. Callers that have an old key wait for a fetch
+// only for staleSecretWait.
 const (
 	secretTTL       = 5 * time.Minute
 	secretTimeout   = 10 * time.Second
@@ -27,8 +26,7 @@ type Secrets interface {
 // LocalSecrets reads keys from environment variables and files.
 type LocalSecrets struct{}
 
-// Secret returns the variable's value for "env:NAME", or the file's trimmed content for
-// "file:PATH".
+// Secret returns the value of the variable "env:NAME", or the trimmed content of "file:PATH".
 func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) {
 	kind, name, _ := strings.Cut(reference, ":")
 	var secret string
@@ -58,14 +56,13 @@ type cachedSecret struct {
 	mu    sync.Mutex
 	value string
 	until time.Time
-	// fetching is closed when the running fetch has set value or err. It is nil if none is running.
+	// fetching is closed when the running fetch, if any, has set value or err.
 	fetching chan struct{}
 	err      error
 }
 
 // get returns the key, or "" if the upstream needs none. It returns an old key if fetching fails or
-// is slow. A fetch outlives the call that started it. Each call waits no longer than its own
-// context.
+// is slow. A fetch outlives the call that started it.
 func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	if s.reference == "" {
 		return "", nil
@@ -96,8 +93,7 @@ func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	return "", errors.New("timed out fetching the upstream's secret")
 }
 
-// current returns the key, if any. If it is missing or old, current also returns a channel that is
-// closed after a fetch.
+// current returns the key, if any. fetching, if set, is closed when a new key was fetched.
 func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

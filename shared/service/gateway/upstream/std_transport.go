@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// stdTransport makes calls with http.Transport: over TLS, over HTTP/2 if the server supports it,
-// and through a proxy from the environment. It also calls the embedded server.
+// stdTransport makes calls with http.Transport, for TLS, HTTP/2, a proxy or the embedded server.
 type stdTransport struct{ base roundTripper }
 
 type roundTripper interface {
@@ -26,8 +25,7 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
 		"Content-Type": jsonType, "User-Agent": userAgent,
-		// A nil value is not sent, but it lets the transport repeat the request on a new connection if a
-		// kept one was closed.
+		// A nil value is not sent, but permits a retry if a kept connection was closed.
 		"X-Idempotency-Key": nil,
 	}
 	if r.Stream {
@@ -76,14 +74,13 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	}, nil
 }
 
-// stdBody is the body of a response, with the timer that ends its call.
+// stdBody is a response's body, with the timer that ends its call.
 type stdBody struct {
 	body   io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// silence is the timeout for each read. It is 0 until Allow is called, while the timeout for the
-	// first byte applies. until is the end of the call.
+	// silence is the timeout for each read, or 0 before Allow. until is the end of the call.
 	silence time.Duration
 	until   time.Time
 }
@@ -102,7 +99,6 @@ func (b *stdBody) Read(p []byte) (int, error) {
 	return n, b.explain(err)
 }
 
-// explain returns ErrSilent for a call that the timer ended.
 func (b *stdBody) explain(err error) error {
 	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), ErrSilent) {
 		return ErrSilent

@@ -16,14 +16,13 @@ import (
 const (
 	// connectTime is the default timeout for connecting to an upstream.
 	connectTime = 5 * time.Second
-	// idleConnections is the maximum number of idle connections per upstream. Each one is kept for at
-	// most idleConnectionTime, which is shorter than servers commonly keep connections. So a call
-	// rarely meets a closing connection.
+	// idleConnections limits the idle connections per upstream. Servers commonly keep a connection
+	// for longer than idleConnectionTime, so a call rarely meets a closing one.
 	idleConnections    = 1024
 	idleConnectionTime = 55 * time.Second
-	// maxAnswerHeader is the maximum size of an upstream's response header, in bytes.
+	// maxAnswerHeader limits an upstream's response header, in bytes.
 	maxAnswerHeader = 64 << 10
-	// maxCallTime is the timeout for one call to an upstream, no matter how much the upstream sends.
+	// maxCallTime limits one call to an upstream.
 	maxCallTime = time.Hour
 )
 
@@ -31,24 +30,22 @@ const versionHeader = "anthropic-version"
 
 var ErrSilent = errors.New("the upstream was silent for too long")
 
-// errSwitched is returned for status 101. The new connection would not end with the call's context.
+// errSwitched is returned for status 101. The connection would not end with the call's context.
 var errSwitched = errors.New("the response switches to another protocol, which was not requested")
 
 type Request struct {
 	Route catalog.Route
 	Body  jsonedit.Edited
-	// Secret may be empty. The caller's header is not forwarded, because some servers require
-	// X-Request-Id to be a UUID, and others require it to be unique.
+	// Secret may be empty. The caller's header is not forwarded, because servers disagree about the
+	// form of X-Request-Id.
 	Secret string
-	// KeyHeader is the header that carries the plain secret. Empty means Authorization. Version is the
+	// KeyHeader is the header for the plain secret, or empty for Authorization. Version is the
 	// value of anthropic-version, or empty.
 	KeyHeader, Version string
-	// Stream requests Server-Sent Events.
-	Stream bool
-	// Traceparent belongs to the gateway's own trace. It may be empty.
+	Stream             bool
+	// Traceparent is the gateway's own, or empty.
 	Traceparent string
-	// FirstByte is the timeout for the first byte of the response.
-	FirstByte time.Duration
+	FirstByte   time.Duration
 }
 
 // Reply is an upstream's response. The caller must close its body.
@@ -58,26 +55,23 @@ type Reply struct {
 	ContentType, RetryAfter, Date string
 	// Length is the declared length of the body, or -1.
 	Length int64
-	// Framed means that the end of the body proves that the body is complete. A body that ends with
-	// its connection may be truncated.
+	// Framed means that the end of the body proves that it is complete.
 	Framed bool
 	Body   Body
 }
 
 // Body is the body of a response. Read returns ErrSilent if the upstream is silent for too long.
-// Close returns the connection to the pool if the body was read to its end.
 type Body interface {
 	io.ReadCloser
-	// Allow sets the timeout for each read from now on. Until Allow is called, the timeout for the
-	// first byte applies.
+	// Allow sets the timeout for each read from now on, instead of the one for the first byte.
 	Allow(silence time.Duration)
 }
 
-// transport makes the calls to one upstream. It follows no redirects. It requests no compression,
+// transport makes the calls to one upstream. It follows no redirects and requests no compression,
 // which would delay chunks.
 type transport interface {
-	// call sends a request to the address and returns the head of the response. The call ends with
-	// the context, even while the response body is read.
+	// call sends a request and returns the head of the response. The call ends with the context,
+	// even while the response body is read.
 	//
 	// Errors: ErrSilent; a net.Error with Timeout if the connection was not made in time.
 	call(ctx context.Context, target *url.URL, request Request) (Reply, error)
@@ -92,7 +86,6 @@ var (
 )
 
 type dialer struct {
-	// embedded is the embedded model server, or nil.
 	embedded *embedded
 }
 

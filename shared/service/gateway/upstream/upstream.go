@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxBackoff is the longest time for which an upstream that asked for a pause is avoided.
+// maxBackoff limits the time for which an upstream that asked for a pause is avoided.
 const maxBackoff = time.Minute
 
 // unreachableTime is the time for which others are preferred to an unreachable upstream.
@@ -26,33 +26,30 @@ type identity struct {
 	secret   *cachedSecret
 }
 
-// is reports whether a row of another catalog names the same upstream.
 func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 	same := i.row
 	same.Weight, same.Concurrency = u.Weight, u.Concurrency
 	return same == u && i.timeouts == row.Timeouts
 }
 
-// upstream is a model server and its state. It outlives its catalog if the next one also has it.
+// upstream is a model server and its state. It outlives its catalog if the next one has it, too.
 type upstream struct {
 	identity
-	// address is the upstream's address behind the DNS name of set. It is empty if the URL has it.
+	// address is the address behind the DNS name of set, or empty if the URL has it.
 	address   string
 	set       *replicas
 	transport transport
-	// seed identifies the upstream when a call chooses by affinity.
-	seed uint64
+	seed      uint64
 
 	mu       sync.Mutex
 	limit    int
 	inFlight int
-	// live counts the calls of each account that do not yield.
+	// live counts each account's calls that do not yield.
 	live map[string]int
-	// yielding lists the running calls that end if another call needs their slot.
+	// yielding lists the calls that end if another call needs their slot.
 	yielding []*seat
 	usual    average
-	// retryAt is the time before which the upstream asked not to be called. The pause may apply to
-	// only one caller, so the upstream is called earlier if no other is available.
+	// retryAt is the end of a requested pause. Until then, other upstreams are preferred.
 	retryAt time.Time
 	breaker breaker
 }
@@ -73,13 +70,11 @@ type seat struct {
 	given bool
 }
 
-// Name returns the upstream's name for logs and metrics.
 func (l Slot) Name() string { return l.upstream.row.Name }
 
 // Address returns the upstream's address behind a DNS name, or "".
 func (l Slot) Address() string { return l.upstream.address }
 
-// Model returns the upstream's name of the model.
 func (l Slot) Model() string { return l.upstream.row.Model }
 
 func (l Slot) Secret(ctx context.Context) (string, error) { return l.upstream.secret.get(ctx) }
@@ -88,20 +83,17 @@ func (l Slot) Secret(ctx context.Context) (string, error) { return l.upstream.se
 // while the response body is read.
 //
 // Errors: ErrSilent; a net.Error with Timeout if the connection was not made in time; others if the
-// upstream is unreachable or its response is not HTTP.
+// upstream is unreachable or does not speak HTTP.
 func (l Slot) Call(ctx context.Context, r Request) (Reply, error) {
 	r.KeyHeader, r.Version = l.upstream.row.KeyHeader, l.upstream.row.Version
 	return l.upstream.transport.call(ctx, l.upstream.urls[r.Route], r)
 }
 
-// obstacle is a reason why an upstream cannot be called now.
 type obstacle int
 
 const (
 	none obstacle = iota
-	// full means that the upstream has reached its call limit.
 	full
-	// tripped means that the upstream failed too often recently.
 	tripped
 )
 
@@ -114,15 +106,13 @@ func (u *upstream) setLimit(limit int) {
 // load is the state on which the choice of an upstream depends.
 type load struct {
 	inFlight int
-	// usual is the recent average number of calls.
-	usual float64
-	// backsOff means that the upstream has asked for a pause.
+	usual    float64
 	backsOff bool
-	// yields means that a slot is available only if a yielding call gives it up.
+	// yields means that only a yielding call can give up a slot.
 	yields bool
 }
 
-// check returns the reason why a call may not start now, if any, and the time until it may.
+// check returns the reason, if any, why a call may not start now, and the time until it may.
 func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.Duration, state load) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -146,8 +136,8 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	return none, 0
 }
 
-// leftFree sets the fraction of slots (one in four) that yielding calls leave free. If an upstream
-// has at least that many slots, the other calls of one account leave one slot free.
+// leftFree sets the fraction of slots (one in four) that yielding calls leave free. With at least
+// that many slots, one account's other calls leave one slot free.
 const leftFree = 4
 
 // take starts a call. ok is false if no call may start now.
@@ -160,7 +150,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	u.usual.note(now, u.inFlight)
 	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account, now)}
 	if u.isFull() {
-		// The latest call has the least to lose, so it loses its slot.
+		// The latest call has lost the least work.
 		last := u.yielding[len(u.yielding)-1]
 		u.yielding = u.yielding[:len(u.yielding)-1]
 		last.given = true
@@ -177,7 +167,6 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	return l, true
 }
 
-// Verdict is a call's conclusion about its upstream.
 type Verdict int
 
 const (
@@ -185,16 +174,13 @@ const (
 	Answered Verdict = iota
 	// Broken means that the upstream failed.
 	Broken
-	// Unknown is the verdict of an abandoned call.
 	Unknown
 )
 
 type Result struct {
 	Verdict Verdict
-	// AnyAccount means that the call would have ended the same way for every account, so the
-	// request cannot be the reason.
+	// AnyAccount means that the request cannot be the reason for the result.
 	AnyAccount bool
-	// RetryAfter is the pause that the upstream asked for, or 0.
 	RetryAfter time.Duration
 }
 
@@ -243,13 +229,11 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 
 type Health struct {
 	Model, Upstream string
-	// Open means that the upstream's breaker is open for an account or all: the upstream failed too
-	// often recently and receives only occasional probes.
+	// Open means that the breaker is open for some account.
 	Open bool
-	// InFlight is the number of the upstream's calls; Limit is the maximum. 0 means no limit.
+	// Limit is the maximum of InFlight. 0 means no limit.
 	InFlight, Limit int
-	// Found means that the upstream is a DNS name. Replicas is the number of its servers, and the
-	// other numbers are sums over them.
+	// Found means that the upstream is a DNS name. The numbers are sums over its Replicas servers.
 	Found    bool
 	Replicas int
 }
