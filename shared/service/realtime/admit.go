@@ -42,18 +42,15 @@ var (
 	serverStopping = rejected(websocket.StatusGoingAway, "The server is stopping.")
 )
 
-// admission is an admitted caller and the session's model.
 type admission struct {
 	who   credential.Principal
 	model *catalog.Model
 	// base is the server's WebSocket address as seen by the client.
 	base string
-	// queue is the query parameter that decides whether to wait for a session: "true" or "false".
-	// Any other text means undecided.
+	// queue decides whether to wait for a session: "true", "false", or another text for undecided.
 	queue string
 }
 
-// admit runs the checks that need no slot. Its error is a rejection.
 func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) {
 	secret := r.Header.Get("x-api-key")
 	if secret == "" {
@@ -67,7 +64,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		return admission{}, tooManyFailures
 	}
 	if err != nil {
-		// The store is temporarily slow or unavailable, so the client should try again.
+		// The store is unavailable, so the client should try again.
 		s.config.Logger.Error("cannot authenticate a session", "error", err)
 		return admission{}, cannotOpen
 	}
@@ -85,14 +82,14 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	return admission{who, m, baseOf(r), httpserver.Parameter(r, "queue")}, nil
 }
 
-// openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue, and
-// the lobby holds its messages. Otherwise the lobby may be nil. arrived is called when the wait starts.
+// openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue,
+// and the lobby holds its messages. waited may be nil. arrived is called when the wait starts.
 func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission, arrived func()) (
 	opened *session.Session, waited *lobby, err error,
 ) {
 	opened, err = s.openSession(ctx, admitted.who)
 	asks := admitted.queue == "true"
-	// Clients of rooms say in their first message whether they wait.
+	// Clients of rooms ask to wait in their first message.
 	mayAsk := admitted.queue != "false" && s.config.WebRTC != nil
 	if err == nil || !errors.Is(err, limitReached) || !asks && !mayAsk {
 		return opened, nil, err

@@ -17,8 +17,7 @@ import (
 )
 
 type ending struct {
-	// reason is sent in generation_ended; close is sent in the close frame. A client that has left
-	// receives neither.
+	// reason is sent in generation_ended, close in the close frame, unless the client has left.
 	reason string
 	code   websocket.StatusCode
 	close  string
@@ -40,31 +39,25 @@ var (
 	endedByFailure    = &ending{"internal_error", failedToOpen.code, failedToOpen.reason}
 )
 
-// connection is one open session with its client.
 type connection struct {
 	admission admission
 	spending  *spending
-	// most is the maximum number of billed seconds; 0 means no limit.
-	most    atomic.Int64
-	server  *Server
-	socket  *socket
-	session *session.Session
-	editor  engine.LiveEditor
-	// edits and changes are the server's. The session has its own if other hardware, which may be slow
-	// or hang, edits the frames.
+	most      atomic.Int64
+	server    *Server
+	socket    *socket
+	session   *session.Session
+	editor    engine.LiveEditor
+	// edits and changes belong to the server, or to the session if other hardware edits frames.
 	edits, changes *ratelimit.Turns
-	// turn is edits or changes while edit holds a turn of one, otherwise nil.
+	// turn is edits or changes while edit holds a turn, otherwise nil.
 	turn *ratelimit.Turns
-	// life ends with the session. Its cause is an *ending. stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes. It outlives life, so that the client receives the
-	// reason for the end. When it ends, the connection is closed.
+	// wire is the context of reads and writes, which outlives life to send the reason for the end.
 	wire context.Context
 	cut  context.CancelFunc
 
-	began time.Time
-	// frames holds JPEGs from the WebSocket; video holds camera pictures.
+	began    time.Time
 	frames   *newest[[]byte]
 	video    *newest[videoPicture]
 	spares   spares
@@ -113,7 +106,6 @@ func newConnection(
 	return c
 }
 
-// end ends the session. The first call determines the reason.
 func (c *connection) end(why *ending) { c.stop(why) }
 
 // seconds returns the billed seconds of the session so far, rounded down.
@@ -142,7 +134,7 @@ func (c *connection) serve() {
 
 	var running sync.WaitGroup
 	running.Go(c.contained("receive", c.receive))
-	// Earlier messages from the client are handled only after this.
+	// Earlier messages from the client are handled after this one.
 	if c.say(startedMessage{"session_started", c.session.ID()}) {
 		running.Go(c.contained("control", c.control))
 		running.Go(c.contained("edit", c.edit))
@@ -166,7 +158,7 @@ func (c *connection) serve() {
 	)
 }
 
-// contained wraps work so that a panic caused by a client's data ends only the session.
+// contained limits a panic caused by a client's data to the session.
 func (c *connection) contained(name string, work func()) func() {
 	return func() {
 		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.account())
@@ -176,7 +168,6 @@ func (c *connection) contained(name string, work func()) func() {
 	}
 }
 
-// leave sends the reason for the end and closes the connection.
 func (c *connection) leave(why *ending) {
 	if why == endedByClient {
 		_ = c.socket.CloseNow()
@@ -196,8 +187,7 @@ func (c *connection) leave(why *ending) {
 	c.socket.close(why.code, why.close)
 }
 
-// serving reports whether the session may still be served. Otherwise it ends the session. Call it
-// before each write.
+// serving reports whether the session continues, and ends a lost one. Call it before each write.
 func (c *connection) serving() bool {
 	if !c.session.Alive() {
 		c.end(endedByLoss)

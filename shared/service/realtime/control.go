@@ -16,10 +16,9 @@ import (
 
 const enhanceTime = 10 * time.Second
 
-// changeTime is the timeout for the engine to prepare a prompt.
+// changeTime is the timeout for preparing a prompt.
 const changeTime = 10 * time.Second
 
-// control handles the client's text messages one after another.
 func (c *connection) control() {
 	for {
 		select {
@@ -53,7 +52,6 @@ func (c *connection) obey(message clientMessage) {
 	}
 }
 
-// explain returns the error text for the client, or "".
 func (c *connection) explain(err error) string {
 	var wrong *fault.Error
 	switch {
@@ -75,7 +73,7 @@ func (c *connection) explain(err error) string {
 
 func errTooFast() error { return fault.New(fault.Limited, "Too many changes. Slow down.") }
 
-// changePrompt handles a message of type prompt and returns the engine's outcome.
+// changePrompt handles a message of type prompt.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changePrompt(message clientMessage) (outcome engine.Outcome, err error) {
@@ -107,7 +105,7 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 	}
 	asked.text, asked.sent, err = textOf("prompt", m.Prompt)
 	if strings.TrimSpace(asked.text) == "" {
-		asked.text = "" // like in the forms of jobs
+		asked.text = "" // like in forms of jobs
 	}
 	if utf8.RuneCountInString(asked.text) > maxPrompt {
 		return asked, fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
@@ -115,7 +113,7 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 	return asked, err
 }
 
-// textOf returns the value of a string member. If it is absent or null, sent is false.
+// textOf returns the value of a string member. sent is false if it is absent or null.
 //
 // Errors: fault.Invalid.
 func textOf(name string, member json.RawMessage) (text string, sent bool, err error) {
@@ -132,23 +130,21 @@ func isNull(member json.RawMessage) bool {
 	return len(member) == 0 || bytes.Equal(member, []byte("null"))
 }
 
-// beginChange waits for the account's turn to prepare a prompt or an image. It returns false if the
+// beginChange waits for the account's turn to change a prompt or an image. It returns false if the
 // session ends first. Call it before locking prompts.mu.
 func (c *connection) beginChange() bool { return c.changes.Take(c.life, c.account()) }
 
 func (c *connection) endChange() { c.changes.Release(c.account()) }
 
 type prompts struct {
-	mu sync.Mutex
-	// superseded cancels the expansion of the last prompt. It may be nil.
+	mu         sync.Mutex
 	superseded context.CancelFunc
 	expanding  sync.WaitGroup
 }
 
 func (p *prompts) wait() { p.expanding.Wait() }
 
-// setPrompt sets the editor's prompt immediately, and the expanded prompt when it is ready. It returns
-// the engine's outcome for the original prompt.
+// setPrompt sets the editor's prompt at once, and the expanded prompt when it is ready.
 func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome, err error) {
 	if !c.beginChange() {
 		return outcome, c.life.Err()
@@ -174,14 +170,13 @@ func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome, err error)
 	return outcome, nil
 }
 
-// setText sets the editor's prompt. The caller must hold prompts.mu.
+// setText requires that prompts.mu is locked.
 func (c *connection) setText(ctx context.Context, text string) (engine.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
 	return c.editor.SetPrompt(ctx, text)
 }
 
-// expandPrompt sets the editor's expanded prompt, unless the context ends first.
 func (c *connection) expandPrompt(ctx context.Context, sent string) {
 	expanded, err := c.server.config.Enhancer.Enhance(ctx, sent, maxPrompt)
 	if !c.beginChange() {

@@ -13,9 +13,7 @@ import (
 
 // newest holds the frame to edit next. A newer frame replaces it.
 type newest[T any] struct {
-	// waits has an element while newest holds a frame.
-	waits chan struct{}
-	// replaced is called with each replaced frame. It may be nil.
+	waits    chan struct{}
 	replaced func(T)
 
 	mu      sync.Mutex
@@ -61,7 +59,6 @@ func (n *newest[T]) lost() int64 {
 
 const editTime = 10 * time.Second
 
-// edit edits the newest frame of either transport until the session ends.
 func (c *connection) edit() {
 	for {
 		next := c.editNewest
@@ -72,7 +69,7 @@ func (c *connection) edit() {
 		case <-c.video.waits:
 			next = c.editPicture
 		}
-		// Take the frame only when the turn starts, so that it is the newest.
+		// Take the frame when the turn starts, so that it is the newest.
 		if !c.edits.Take(c.life, c.account()) {
 			return
 		}
@@ -101,8 +98,8 @@ func (c *connection) endTurn() {
 	}
 }
 
-// allowPlan exchanges the session's turn for a turn of changes if the edit also prepares the prompt, so
-// that frames of other accounts do not wait for it. It returns false if the session ends first.
+// allowPlan exchanges the turn for a turn of changes if the edit also prepares the prompt, so that
+// other accounts' frames do not wait. It returns false if the session ends first.
 func (c *connection) allowPlan(picture *engine.Picture) bool {
 	if p, ok := c.editor.(engine.LivePlanner); !ok || !p.Plans(picture) {
 		return true
@@ -115,8 +112,7 @@ func (c *connection) allowPlan(picture *engine.Picture) bool {
 	return true
 }
 
-// editNewest decodes, edits and encodes the waiting JPEG, and then ends the turn. It returns the function
-// that sends the result, or nil without a frame.
+// editNewest edits the waiting JPEG, if any, and ends the turn. send, if set, sends the result.
 //
 // Errors: fault.Invalid for an invalid frame.
 func (c *connection) editNewest() (send func(), err error) {
@@ -145,8 +141,7 @@ func (c *connection) editNewest() (send func(), err error) {
 	return func() { c.write(websocket.MessageBinary, encoded) }, nil
 }
 
-// complain sends an error for a frame that cannot be edited. Clients wait for each JPEG, so
-// complain reports all of them. It reports camera frames only once a second.
+// complain sends an error for an invalid frame, at most once a second for camera frames.
 func (c *connection) complain(err error) {
 	report := func() { c.say(errorMessage{"error", c.explain(err)}) }
 	if l := c.media(); l != nil {

@@ -14,13 +14,12 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxDecodes is the maximum number of images decoded at once. Each decoding runs a program that may
-// use a few hundred megabytes. An account decodes at most one image at a time (ratelimit.Turns), so
-// that its slow images do not delay other accounts.
+// maxDecodes limits the images decoded at once. Each takes a few hundred megabytes. An account
+// decodes at most one at a time (ratelimit.Turns).
 const maxDecodes = 2
 
-// changeImage handles a message of type set_image. Either both the image and the prompt (if any)
-// change, or neither. It returns the engine's outcome for both changes.
+// changeImage handles a message of type set_image. Either both the image and the prompt change, or
+// neither.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome, err error) {
@@ -55,7 +54,7 @@ func (c *connection) setImage(
 	return c.editor.SetImage(ctx, image)
 }
 
-// imageOf reads and decodes the image in a message or the image that image_ref names. It returns nil for
+// imageOf decodes the image in a message or in the file that image_ref names, or returns nil for
 // null.
 //
 // Errors: fault.Invalid; fault.Unavailable.
@@ -88,9 +87,6 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engin
 	return c.decode(ctx, data, mime)
 }
 
-// decode waits for the account's turn and then decodes an image.
-//
-// Errors: fault.Invalid; fault.Unavailable.
 func (c *connection) decode(ctx context.Context, data []byte, mime string) (*engine.ReferenceImage, error) {
 	if c.server.config.Pictures == nil {
 		return nil, fault.New(fault.Invalid, "This server does not accept images.")
@@ -157,7 +153,7 @@ func decodeImage(member json.RawMessage) ([]byte, error) {
 	return data, nil
 }
 
-// checkImage checks an image's content and header before decoding, and returns its type.
+// checkImage checks an image before decoding and returns its type.
 //
 // Errors: fault.Invalid.
 func checkImage(data []byte) (mime string, err error) {
@@ -175,7 +171,7 @@ func checkImage(data []byte) (mime string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// A header may claim a width and a height whose product overflows an integer.
+	// The product of a claimed width and height may overflow an integer.
 	if float64(info.Width)*float64(info.Height) > maxImagePixels {
 		return "", fault.New(fault.Invalid, "The image is larger than %d megapixels.", maxImagePixels/1_000_000)
 	}

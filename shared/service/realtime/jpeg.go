@@ -31,7 +31,6 @@ func decodeFrame(frame []byte) (*engine.Picture, error) {
 	return &engine.Picture{YCbCr: *upright(planes(decoded), still.Orientation)}, nil
 }
 
-// upright applies the Exif orientation to a picture.
 func upright(picture *image.YCbCr, orientation int) *image.YCbCr {
 	if orientation < 2 || orientation > 8 {
 		return picture
@@ -64,7 +63,7 @@ func upright(picture *image.YCbCr, orientation int) *image.YCbCr {
 	return turned
 }
 
-// planes converts a decoded JPEG to YCbCr. Most JPEGs are YCbCr already; others are grey or CMYK.
+// planes converts a decoded JPEG to YCbCr. A few JPEGs are grey or CMYK.
 func planes(decoded image.Image) *image.YCbCr {
 	if picture, ok := decoded.(*image.YCbCr); ok {
 		return picture
@@ -103,8 +102,7 @@ func encodeFrame(picture *engine.Picture) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// checkFrame checks a frame's header. This process decodes the frame itself, because starting another
-// program would take too long. So the check is strict, and limits memory and time.
+// checkFrame checks a frame's header strictly, because this process itself decodes the frame.
 //
 // Errors: fault.Invalid.
 func checkFrame(frame []byte) error {
@@ -126,11 +124,9 @@ func checkFrame(frame []byte) error {
 	return nil
 }
 
-// maxScans is the maximum number of scans in a JPEG. Encoders write about ten. A dozen bytes can
-// encode an empty scan for which a decoder must visit every block. A file of the allowed size could
-// occupy a processor for minutes.
+// maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes can encode an empty
+// scan that makes a decoder visit every block, so a file could take minutes.
 const maxScans = 30
 
-// scans returns an upper limit for the number of scans. The bytes that start a scan do not appear
-// within a scan (ITU-T T.81, B.1.1.5).
+// scans returns an upper limit for the number of scans (ITU-T T.81, B.1.1.5).
 func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// maxKept is the maximum number of messages kept for a waiting client. It is larger than the usual
-// number of first messages.
+// maxKept limits the messages kept for a waiting client, which usually sends fewer.
 const maxKept = 16
 
 var (
@@ -26,15 +25,15 @@ var (
 	errLeft = errors.New("the client has left")
 )
 
-// lobby is a client without a session. It waits in its account's queue
-// (docs/contract/realtime.md#the-queue), or may still ask to wait. The lobby keeps its messages for
-// the session, except for frames, which would be outdated.
+// lobby is a client without a session, which waits in its account's queue
+// (docs/contract/realtime.md#the-queue) or may ask to. It keeps the client's messages except for
+// frames, which would be outdated.
 type lobby struct {
 	server    *Server
 	socket    *socket
 	admission admission
 	pace      pace
-	// life ends with the wait, with a rejection or errLeft as its cause. stop ends it.
+	// life ends with the wait. Its cause is a rejection or errLeft.
 	life context.Context
 	stop context.CancelCauseFunc
 	// wire is the context of reads and writes, also in the session that follows.
@@ -43,10 +42,8 @@ type lobby struct {
 	// One goroutine fills messages, for the lobby and then for the session.
 	messages chan received
 	// dropped is closed when no more messages are handled.
-	dropped chan struct{}
-	// first receives whether the client's first message asks to wait.
-	first chan bool
-	// listening counts the goroutine that fills kept.
+	dropped   chan struct{}
+	first     chan bool
 	listening sync.WaitGroup
 	kept      []received
 }
@@ -69,7 +66,7 @@ func (s *Server) newLobby(ctx context.Context, accepted *socket, admitted admiss
 	return l
 }
 
-// contained wraps work so that a panic caused by a client's data ends only the wait.
+// contained limits a panic caused by a client's data to the wait.
 func (l *lobby) contained(name string, work func()) func() {
 	return func() {
 		log := l.server.config.Logger.With("account", l.admission.who.Account())
@@ -115,7 +112,6 @@ func (l *lobby) listen() {
 	}
 }
 
-// keep keeps a message, and reports whether the client may send more.
 func (l *lobby) keep(message received) bool {
 	switch {
 	case errors.Is(message.err, errTexts):
@@ -142,7 +138,7 @@ func (l *lobby) keep(message received) bool {
 	return true
 }
 
-// asksToWait reports whether a client's first message asks to wait: a livekit_join whose queue is not false.
+// asksToWait reports whether a first message asks to wait: a livekit_join whose queue is not false.
 func (m received) asksToWait() bool {
 	var message clientMessage
 	if m.kind != websocket.MessageText || m.err != nil || json.Unmarshal(m.content, &message) != nil {
@@ -170,7 +166,6 @@ func (l *lobby) joins() bool {
 	return false
 }
 
-// wait waits in the queue for a session.
 func (l *lobby) wait() (*session.Session, error) {
 	s, who := l.server, l.admission.who
 	if !s.addGuest(l) {
@@ -193,7 +188,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	return opened, err
 }
 
-// explain converts the error that ended the wait into an error for the client.
+// explain converts the error that ended the wait for the client.
 func (l *lobby) explain(err error) error {
 	switch {
 	case err == nil:
@@ -214,7 +209,7 @@ func (l *lobby) end() {
 	l.listening.Wait()
 }
 
-// drop ends the lobby and drops the kept messages, if the session did not start or has ended. Call it once.
+// drop ends a lobby whose session did not start or has ended, and drops the kept messages.
 func (l *lobby) drop() {
 	l.end()
 	close(l.dropped)

@@ -8,21 +8,16 @@ import (
 
 // Limits of a client's messages. A larger message ends the session with status 1009.
 const (
-	// maxFrame is the maximum size of a frame in bytes; maxFramePixels is the maximum in pixels:
-	// 1920x1080 plus the rows that codecs add.
+	// maxFrame limits a frame in bytes, maxFramePixels in pixels: 1920x1080 plus rows of codecs.
 	maxFrame       = 2 << 20
 	maxFramePixels = 1920 * 1088
-	// maxFrameMemory is the maximum memory for decoding a frame, in bytes. The largest frame needs 40
-	// MB if it is progressive and not subsampled.
+	// maxFrameMemory limits the bytes for decoding a frame. The largest frame needs 40 MB.
 	maxFrameMemory = 48 << 20
-	// maxImage and maxImagePixels are the maximum bytes and pixels of a reference image.
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
-	// maxText is the maximum size of a text message in bytes. It allows an image in base64 and a
-	// prompt in which every character is escaped.
+	// maxText limits a text message in bytes. It may have an image in base64 and a prompt.
 	maxText = maxImage/3*4 + 128<<10
-	// maxPrompt is the maximum length of a prompt in code points
-	// (docs/contract/realtime.md#messages-of-the-client).
+	// maxPrompt is in code points (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000
 )
 
@@ -34,15 +29,12 @@ type clientMessage struct {
 	ImageRef      json.RawMessage `json:"image_ref"`
 	ImageData     json.RawMessage `json:"image_data"`
 
-	// Capabilities describes a client that joins a room.
 	Capabilities struct {
 		FrameTiming bool `json:"frame_timing"`
 	} `json:"client_capabilities"`
 
-	// Queue decides whether a joining client waits if no session is free.
 	Queue json.RawMessage `json:"queue"`
 
-	// release frees the memory that was counted for the message.
 	release func()
 }
 

@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// reportTime is the timeout for a report, because the end of a session waits for it.
+// reportTime is the timeout for a report, for which the end of a session waits.
 const reportTime = time.Second
 
-// meter reports the durations of sessions, every Times.Usage and at the end of each session.
+// meter reports the durations of sessions regularly and when they end.
 type meter struct {
 	usage  Usage
 	every  time.Duration
@@ -24,7 +24,6 @@ type meter struct {
 	open map[*metered]struct{}
 }
 
-// metered is a session with its reported seconds.
 type metered struct {
 	connection *connection
 	reported   usage.Counts
@@ -72,8 +71,7 @@ func (m *meter) reportAll(ctx context.Context) {
 	}
 }
 
-// report reports the unreported seconds. Each session counts as one request. It returns the
-// session's seconds.
+// report reports the unreported seconds and returns all of them. A session is one request.
 func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
 	seconds = s.connection.seconds()
 	more := usage.Counts{

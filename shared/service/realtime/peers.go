@@ -25,23 +25,18 @@ import (
 const (
 	// forwardedHeader marks a request from another instance, because requests are forwarded only once.
 	forwardedHeader = "X-Cutroom-Passed-On"
-	// maxForwarded is the maximum number of requests being forwarded; maxForwardedByCaller is the
-	// maximum per address.
+	// maxForwarded limits the requests being forwarded, maxForwardedByCaller for each address.
 	maxForwarded, maxForwardedByCaller = 1000, 200
-	// peerDial and peerHeader are the times that an instance may take to accept a connection and to
-	// respond.
+	// An instance must accept a connection within peerDial and respond within peerHeader.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
-	// peerFresh is the time for which an instance's address is cached; maxKnown is the maximum number
-	// cached.
+	// peerFresh is the time for which an instance's address is cached; maxKnown limits the cache.
 	peerFresh, maxKnown = 5 * time.Second, 1000
 )
 
-// errNoPeer means that no instance has the room anymore.
 var errNoPeer = errors.New("realtime: no instance has the room")
 
-// peers finds the instances that run rooms, and forwards requests to them. A room's name contains
-// the epoch of its instance. The store has the instance's address, so callers cannot choose an
-// address.
+// peers finds the instances that run rooms, and forwards requests to them. A room's name has the
+// epoch of its instance. Only the store has the address, so callers cannot choose one.
 type peers struct {
 	sessions  *session.Instance
 	now       func() time.Time
@@ -71,8 +66,7 @@ func newPeers(c Config) *peers {
 	}
 }
 
-// find returns the address of the room's instance. The address is empty for this instance and for
-// an invalid name.
+// find returns the address of the room's instance, or "" for this one and for an invalid name.
 //
 // Errors: errNoPeer; fault.Unavailable.
 func (p *peers) find(ctx context.Context, name string) (address string, err error) {
@@ -112,8 +106,8 @@ func (p *peers) find(ctx context.Context, name string) (address string, err erro
 	return found.address, nil
 }
 
-// forward sends a request to the instance of the room, and reports whether it has responded. If no
-// instance has the room, it calls gone to respond.
+// forward sends a request to the instance of the room, and reports whether a response was sent. If
+// no instance has the room, it calls gone to respond.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, name string, gone func()) bool {
 	if r.Header.Get(forwardedHeader) != "" || s.config.WebRTC.Rooms.Find(name) != nil {
 		return false
@@ -150,14 +144,12 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, name string, go
 	return true
 }
 
-// cannotReach responds to a request for a room whose instance is unreachable.
 func cannotReach(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	writeDetail(w, http.StatusServiceUnavailable, "The room is currently unreachable. Try again.")
 }
 
-// withoutQuery returns a request without its query, so that the library does not parse the query:
-// it may have 20,000 parameters and an unverified token.
+// withoutQuery removes the query, which may be huge, so that the library does not parse it.
 func withoutQuery(r *http.Request) *http.Request {
 	at := *r.URL
 	at.RawQuery = ""
@@ -165,8 +157,8 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy returns a handler that forwards a request (including upgrades) with the query to an
-// address. It removes the response's fields from set.
+// proxy forwards a request (including upgrades) with the query to an address. It removes the
+// response's fields from set.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{

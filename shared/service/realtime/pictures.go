@@ -6,13 +6,12 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// imageSide is the longer side of a reference image in pixels, enough for colours and garments.
+// imageSide is the longer side of a reference image in pixels.
 const imageSide = 384
 
 type Pictures interface {
-	// Still returns the first frame of a file, with pixels as in engine.ReferenceImage and a longer
-	// side of at most side. The decoder is a separate, limited program, so the bytes cannot harm this
-	// process.
+	// Still returns the first frame of a file in a separate, limited process, with pixels as in
+	// engine.ReferenceImage and a longer side of at most side.
 	//
 	// Errors: fault.Invalid if it cannot be decoded; fault.Unavailable.
 	Still(ctx context.Context, data []byte, mime string, side int) (pixels []byte, size catalog.Size, err error)

@@ -13,7 +13,7 @@ import (
 // webSocketVersion is the only version of the protocol (RFC 6455, 4.1).
 const webSocketVersion = "13"
 
-// handshake returns the status and detail for a request that does not open a WebSocket, otherwise 0.
+// handshake returns the error status for a request that does not open a WebSocket, otherwise 0.
 func handshake(r *http.Request) (status int, detail string) {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	switch {
@@ -42,8 +42,7 @@ func hasToken(header http.Header, field, word string) bool {
 	return false
 }
 
-// writePlain responds to a request that does not open a WebSocket, in the format of the media service's
-// errors, so that a page can read the reason.
+// writePlain responds in the format of the media service's errors if no WebSocket is opened.
 func (s *Server) writePlain(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	header := w.Header()
 	s.config.Origins.Allow(header, r, "X-Request-Id, Allow")

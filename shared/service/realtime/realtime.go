@@ -1,10 +1,9 @@
 // Package realtime serves realtime sessions (docs/contract/realtime.md): WebSocket connections on
-// which a client sends camera frames and receives edited ones. The client may change the prompt and
-// the image at any time.
+// which a client sends camera frames and receives edited ones.
 //
-// A session starts when its connection is authenticated and has one of its account's slots (package
-// session). It ends with the connection. For each session the server holds at most one waiting frame, one
-// frame that is being edited, and a few messages.
+// A session has one of its account's slots (package session). It ends with the connection. The
+// server holds at most one waiting frame, one that is being edited, and a few messages for each
+// session.
 package realtime
 
 import (
@@ -65,7 +64,7 @@ type Config struct {
 	Authenticator Authenticator
 	Keys          Keys
 	Sessions      *session.Instance
-	// Files and Blobs contain the images that messages may refer to.
+	// Files and Blobs contain the images in image_ref.
 	Files Files
 	Blobs Blobs
 	// Usage receives the seconds of sessions. It must work until Run returns.
@@ -73,25 +72,21 @@ type Config struct {
 	// Budgets limits sessions; nil means no budgets. It must work until Run returns.
 	Budgets Budgets
 	Engine  engine.LiveEngine
-	// Pictures decodes reference images. If it is nil, they are rejected.
+	// Pictures decodes reference images; nil rejects them.
 	Pictures Pictures
 	// Enhancer expands prompts; nil turns that off.
 	Enhancer Enhancer
 	// WebRTC is the second transport; nil turns it off.
-	WebRTC *WebRTC
-	// Origins lists the origins of pages that may open sessions.
+	WebRTC  *WebRTC
 	Origins httpserver.Origins
-	// Edits is the maximum number of frames edited at once. 0 means one less than the scheduler's
-	// processors (httpserver.SpareProcessor).
+	// Edits limits the frames edited at once. 0 means one less than the processors.
 	Edits int
-	// TextMemory is the maximum total size in bytes of an account's unhandled text messages over 64
-	// KiB. 0 means three messages of the maximum size. All accounts together may use three times as
-	// much.
+	// TextMemory limits the bytes of an account's unhandled text messages over 64 KiB. 0 means
+	// three messages of the maximum size. All accounts together may use three times as much.
 	TextMemory int64
-	// Times holds the time limits for a connection. Zero fields are taken from DefaultTimes.
+	// Times holds the limits for a connection. Zero fields are taken from DefaultTimes.
 	Times Times
-	// Now is the clock of credentials, budgets and idle clients. The duration of a session uses the
-	// monotonic clock.
+	// Now is the clock of credentials, budgets and idle clients. Sessions use the monotonic clock.
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -102,17 +97,15 @@ type Times struct {
 	// Idle is the maximum time without a message from the client.
 	Idle  time.Duration
 	Write time.Duration
-	// Close is the time that a client may take to read the last message, and then to answer the close.
-	// When a session is lost, its client must be disconnected before others take its slot. So twice
-	// Close must be less than the time between session.FenceAfter and session.TakeAfter.
+	// Close is the time that a client may take to read the last message, and then to answer the
+	// close. Twice Close must be less than the time between session.FenceAfter and
+	// session.TakeAfter.
 	Close time.Duration
 	// Revocation is the interval at which open sessions' keys are checked, with one read per key.
 	Revocation time.Duration
-	// Usage is the interval at which the usage of open sessions is reported. A crash loses the usage
-	// of at most this time.
+	// Usage is the interval of usage reports. A crash loses the usage of at most this time.
 	Usage time.Duration
-	// Image is the timeout for reading and setting an image; Decode is the timeout for decoding it. A
-	// regular image of the maximum size takes about a second.
+	// Image is the timeout for reading and setting an image; Decode is the timeout for decoding it.
 	Image, Decode time.Duration
 	// Drain is the time that sessions may take to end when the server stops.
 	Drain time.Duration
@@ -142,24 +135,21 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// Server serves sessions. It is an http.Handler for the paths for which Pattern returns a pattern. Run does
-// the background work.
+// Server serves sessions on the paths of Pattern. Run does the background work.
 type Server struct {
 	config Config
-	// edits limits how many frames are edited at once. Accounts take turns, regardless of how many
-	// sessions they have.
+	// edits limits the frames edited at once. Accounts take turns.
 	edits *ratelimit.Turns
-	// changes limits how many prompts and images are prepared at once to half the number of edits, so
-	// that a flood of prompts leaves processors for frames.
+	// changes limits the prompts and images prepared at once to half of edits, so that a flood of
+	// prompts leaves processors for frames.
 	changes *ratelimit.Turns
-	// decodes limits how many reference images are decoded at once. Accounts take turns.
+	// decodes limits the reference images decoded at once.
 	decodes *ratelimit.Turns
 	texts   *texts
 	meter   *meter
 
-	// crowd counts connections and sessions.
 	crowd ratelimit.Open
-	// peers forwards requests to other instances. Forwarded requests end with forwarding.
+	// peers forwards requests to other instances, which end with forwarding.
 	peers         *peers
 	forwarding    context.Context
 	endForwarding context.CancelFunc
@@ -187,9 +177,8 @@ func New(c Config) *Server {
 	}
 }
 
-// Run renews the instance's lease, ends the sessions of revoked keys and records usage until the context
-// ends. Then it rejects new sessions, notifies the open ones, closes them within Times.Drain and frees all
-// slots.
+// Run works until the context ends. Then it rejects new sessions, notifies the open ones, closes
+// them within Times.Drain and frees all slots.
 func (s *Server) Run(ctx context.Context) {
 	// Sessions need the lease until the last one has ended.
 	lease, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -204,7 +193,7 @@ func (s *Server) Run(ctx context.Context) {
 	holding.Wait()
 }
 
-// begin reports whether a connection may be served. If so, the caller must call handlers.Done.
+// begin reports whether a connection may be served. If so, call handlers.Done.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,15 +206,14 @@ func (s *Server) begin() bool {
 // guest is a client that has a session or waits for one.
 type guest interface {
 	key() credential.Hash
-	// revoke ends the session or wait because the key was revoked; leaves ends it because the server
-	// is stopping. hangUp closes the connection without a message.
+	// revoke ends the session or the wait because the key was revoked, leaves because the server is
+	// stopping. hangUp closes the connection without a message.
 	revoke()
 	leaves()
 	hangUp()
 }
 
-// addGuest registers a guest, so that the server can end it. It returns false if the server is stopping;
-// then the caller must end the guest.
+// addGuest registers a guest. It returns false if the server is stopping; then end the guest.
 func (s *Server) addGuest(g guest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

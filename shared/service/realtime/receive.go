@@ -11,11 +11,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pace limits how fast a client may send text messages.
 type pace struct {
-	// messages applies to all messages. A client that exceeds this rate loses its session.
+	// messages limits all messages. A client that exceeds it loses its session.
 	messages *rate.Limiter
-	// changes applies to messages that change something. Excess messages are rejected.
+	// changes limits messages that change something. Excess messages are rejected.
 	changes *rate.Limiter
 }
 
@@ -25,8 +24,7 @@ func newPace() pace {
 
 func newPings() *rate.Limiter { return rate.NewLimiter(5, 50) }
 
-// receive reads the client's messages until the connection ends. It never waits for the engine, so that
-// the server always has the latest frame.
+// receive reads the client's messages. It never waits for the engine.
 func (c *connection) receive() {
 	for {
 		got := c.next()
@@ -49,8 +47,7 @@ func (c *connection) receive() {
 			return
 		}
 		var message clientMessage
-		// JSON must be UTF-8 (RFC 8259, section 8.1). Invalid text in an acknowledgement would end
-		// the client's connection.
+		// Invalid UTF-8 in an acknowledgement would end the client's connection.
 		if !utf8.Valid(got.content) || json.Unmarshal(got.content, &message) != nil {
 			got.release()
 			c.say(errorMessage{"error", "A text message must be a JSON object with a type."})
@@ -65,7 +62,7 @@ func (c *connection) receive() {
 	}
 }
 
-// received is a client's message. Its handler must call release, which is never nil.
+// received is a client's message. Call release, which is never nil.
 type received struct {
 	kind    websocket.MessageType
 	content []byte
@@ -75,7 +72,6 @@ type received struct {
 	err error
 }
 
-// over reports whether this was the last message.
 func (m received) over() bool { return m.err != nil && !errors.Is(m.err, errTexts) }
 
 type inbox struct {
@@ -85,7 +81,7 @@ type inbox struct {
 	account string
 }
 
-// next reads a message. When the message starts, it calls heard, which may be nil.
+// next reads a message. It calls heard, if any, when the message starts.
 func (i *inbox) next(heard func()) received {
 	kind, reader, err := i.socket.Reader(i.wire)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 
 const keyTime = 5 * time.Second
 
-// watchKeys runs until the context ends. It ends the sessions and waits of revoked and expired keys and of
-// their client tokens. A token's expiry does not end a session.
+// watchKeys ends the sessions and waits of keys that are revoked or expired, and of their tokens.
 func (s *Server) watchKeys(ctx context.Context) {
 	ticker := time.NewTicker(s.config.Times.Revocation)
 	defer ticker.Stop()
@@ -35,8 +34,7 @@ func (s *Server) watchKeys(ctx context.Context) {
 	}
 }
 
-// revoked reports whether a key no longer works. It returns false if the key cannot be read. If the store
-// stays unavailable, all sessions end anyway because the lease cannot be renewed.
+// revoked reports whether a key no longer works. It returns false if the key cannot be read.
 func (s *Server) revoked(ctx context.Context, hash credential.Hash) bool {
 	ctx, cancel := context.WithTimeout(ctx, keyTime)
 	defer cancel()

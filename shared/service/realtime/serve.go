@@ -15,10 +15,9 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// Paths returns the server's paths. Prefixes end with a slash.
 func Paths() []string { return []string{Path, room.Path, watchPath} }
 
-// Pattern returns the pattern for a path, or "" if this server does not serve the path.
+// Pattern returns the pattern for a path, or "" for a path of another server.
 func (s *Server) Pattern(path string) string {
 	switch {
 	case path == Path:
@@ -33,7 +32,6 @@ func (s *Server) Pattern(path string) string {
 	return ""
 }
 
-// ServeHTTP serves sessions, the signalling of their rooms, and requests to watch.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch s.Pattern(r.URL.Path) {
 	case Path:
@@ -84,8 +82,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	_ = accepted.CloseNow() // the client may have left while it waited
 }
 
-// serve serves a session on the connection. It calls arrived once the session exists or the client waits
-// for it.
+// serve serves a session. It calls arrived when the session exists or the client waits for it.
 //
 // Errors: a rejection; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {

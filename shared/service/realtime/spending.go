@@ -14,10 +14,9 @@ type Budgets interface {
 	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
 }
 
-// pieces lists the numbers of seconds that a session tries to reserve ahead, in this order.
+// pieces lists how many seconds a session tries to reserve ahead.
 var pieces = [...]int64{60, 15, 5, 1}
 
-// spendAgain is the delay before a failed reservation is retried.
 const spendAgain = time.Second
 
 // spending reserves a session's budget, piece by piece.
@@ -43,8 +42,7 @@ func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, er
 	return nil, cannotOpen
 }
 
-// next reserves the next piece, and settles the previous one as fully used. After an error it keeps the
-// previous piece.
+// next reserves the next piece and settles the previous one as fully used, unless it fails.
 //
 // Errors: fault.Exhausted if less than a second remains.
 func (p *spending) next(ctx context.Context) error {
@@ -71,7 +69,6 @@ func (p *spending) next(ctx context.Context) error {
 	return err
 }
 
-// end settles the last piece of a session with its total seconds.
 func (p *spending) end(ctx context.Context, seconds int64) {
 	p.piece.Settle(ctx, p.amounts(max(seconds-p.from, 0)))
 }
@@ -80,8 +77,7 @@ func (p *spending) amounts(seconds int64) budget.Amounts {
 	return budget.Amounts{SessionSeconds: seconds, Cost: costOf(p.admitted.model, seconds)}
 }
 
-// spend reserves one piece after another until the session ends. It ends the session when a budget
-// runs out.
+// spend reserves one piece after another. It ends the session when a budget runs out.
 func (c *connection) spend() {
 	pause := time.Duration(0)
 	for {

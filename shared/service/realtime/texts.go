@@ -8,22 +8,18 @@ import (
 	"sync"
 )
 
-// smallText is the maximum size of an uncounted text message, in bytes. Only messages with an image are
-// larger.
+// smallText is the maximum size of an uncounted text message, in bytes.
 const smallText = 64 << 10
 
-// defaultTextMemory is the maximum number of bytes of an account's larger unhandled messages: three
-// of the maximum size. Decoding adds a few bytes per byte.
+// defaultTextMemory is the maximum number of bytes of an account's larger unhandled messages.
 const defaultTextMemory = 3 * maxText
 
-// accountsOfTexts is the number of accounts that may use their full memory concurrently.
 const accountsOfTexts = 3
 
-// returnedPeak is a peak in bytes. From this peak on, the memory is returned to the system as soon
-// as all texts are released. By default this would take minutes.
+// returnedPeak is the peak, in bytes, above which memory is returned to the system when all texts
+// are released.
 const returnedPeak = 32 << 20
 
-// errTexts means that the memory for text messages is used up.
 var errTexts = errors.New("the memory for text messages is used up")
 
 // texts counts the bytes of text messages that are being read or handled.
@@ -32,7 +28,7 @@ type texts struct {
 
 	mu   sync.Mutex
 	held int64
-	// peak is the highest count since the last time it was 0.
+	// peak is the highest value of held since it was last 0.
 	peak     int64
 	accounts map[string]int64
 }
@@ -42,7 +38,6 @@ func newTexts(perAccount int64) *texts {
 	return &texts{perAccount: cmp.Or(perAccount, defaultTextMemory), accounts: map[string]int64{}}
 }
 
-// take counts bytes for an account. It returns false if they exceed the limit.
 func (t *texts) take(account string, bytes int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +72,6 @@ type textReader struct {
 	counted int64
 }
 
-// Read fails with errTexts at the limit.
 func (r *textReader) Read(p []byte) (int, error) {
 	n, err := r.source.Read(p)
 	if r.read += int64(n); r.read > smallText {

@@ -12,22 +12,21 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sendBuffer is the size of the socket's send buffer, in bytes. With a larger buffer, a slow client would
-// receive frames that are seconds old.
+// sendBuffer is the size of the socket's send buffer, in bytes. In a larger one, frames would wait
+// for seconds.
 const sendBuffer = 128 << 10
 
 type socket struct {
 	*websocket.Conn
 	network net.Conn
 	times   Times
-	// writing has an element while a message is being written.
+	// writing has an element while a message is written.
 	writing chan struct{}
 	// reading counts the goroutines of a lobby, which outlive it.
 	reading sync.WaitGroup
 }
 
-// pings pings the client until life ends. If the client does not reply, it calls failed, and stops if
-// failed returns true.
+// pings pings the client until life ends, or a ping fails and failed returns true.
 func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	ticker := time.NewTicker(s.times.Ping)
 	defer ticker.Stop()
@@ -37,7 +36,7 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 			return
 		case <-ticker.C:
 		}
-		// The end of life would close the connection in the middle of a message, so use wire.
+		// Use wire: the end of life would close the connection in the middle of a message.
 		ctx, cancel := context.WithTimeout(wire, s.times.Pong)
 		err := s.Ping(ctx)
 		cancel()
@@ -47,7 +46,6 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	}
 }
 
-// hijacker takes over the connection of a response, and keeps a reference to it.
 type hijacker struct {
 	http.ResponseWriter
 	network net.Conn
@@ -65,7 +63,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return network, buffer, nil
 }
 
-// accept upgrades a connection from any caller. If that fails, it sends an error response and returns nil.
+// accept upgrades a connection. If that fails, it sends an error response and returns nil.
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
@@ -92,9 +90,8 @@ func (s *socket) send(ctx context.Context, message any) error {
 
 // write sends a message. A client that does not read it in time is disconnected.
 //
-// The deadline is set on the connection, because the library closes the connection when a context ends. If
-// the process was suspended just after sending, the deadline would have passed, and the client would not
-// receive the reason why its session ended.
+// The deadline is set on the connection, because the library closes a connection whose context
+// ends. If the process was suspended, the client would not receive the reason for the end.
 func (s *socket) write(ctx context.Context, kind websocket.MessageType, message []byte) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -102,16 +99,15 @@ func (s *socket) write(ctx context.Context, kind websocket.MessageType, message 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Both fail if the connection has ended. Then the write fails too.
+	// Both fail if the connection has ended. Then the write fails, too.
 	_ = s.network.SetWriteDeadline(time.Now().Add(s.times.Write))
 	defer func() { _ = s.network.SetWriteDeadline(time.Time{}) }()
 	return s.Write(ctx, kind, message)
 }
 
-// close closes the connection with the code and the reason. It waits until the client has replied or the
-// time limit expires.
+// close closes the connection and waits for the client's reply within the time limit.
 func (s *socket) close(code websocket.StatusCode, reason string) {
-	// The library waits forever for a client that stalls in the middle of a message.
+	// The library would wait forever for a client that stalls in the middle of a message.
 	cut := time.AfterFunc(s.times.Close, func() { s.network.Close() })
 	defer cut.Stop()
 	_ = s.Close(code, reason) // fails if the client has disconnected

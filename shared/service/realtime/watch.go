@@ -10,12 +10,11 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// watchPath is the prefix of the path for watching a session.
 const watchPath = "/watch-stream/"
 
-// watch serves a request to watch a session. The response contains a token for its room
-// (docs/contract/realtime.md#watching). Only callers who could have opened the session may watch: its
-// account, with a credential for its model and for the page.
+// watch returns a token for a session's room (docs/contract/realtime.md#watching). Only callers who
+// could have opened the session may watch: its account, with a credential for its model and for the
+// page.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	if httpserver.IsPreflight(r) {
@@ -51,7 +50,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	httpserver.SetAccount(r.Context(), who.Account())
 	name := strings.TrimPrefix(r.URL.Path, watchPath)
-	noRoom := func() { writeDetail(w, http.StatusNotFound, "There is no such room.") }
+	noRoom := func() { writeDetail(w, http.StatusNotFound, "The room does not exist.") }
 	if s.forward(w, r, name, noRoom) {
 		return
 	}
@@ -102,7 +101,7 @@ func (s *Server) inRoom(name string) *connection {
 	return nil
 }
 
-// serveRoom serves a room's signalling, or forwards it to the room's instance. The token grants access.
+// serveRoom serves a room's signalling, or forwards it to the room's instance.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		writeDetail(w, http.StatusServiceUnavailable, serverStopping.message)

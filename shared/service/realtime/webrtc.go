@@ -17,10 +17,8 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// WebRTC configures the transport (docs/contract/realtime.md#transports).
 type WebRTC struct {
-	Rooms *room.Server
-	// Codecs decode the clients' frames and encode the edited ones.
+	Rooms  *room.Server
 	Codecs *vp8.Library
 }
 
@@ -29,14 +27,13 @@ type live struct {
 	room  *room.Room
 	codec *vp8.Codec
 	work  sync.WaitGroup
-	// complaints limits how often errors about frames that cannot be edited are sent.
+	// complaints limits the errors about frames that cannot be edited.
 	complaints rate.Sometimes
-	// started is true once an edited frame was sent.
-	started bool
+	started    bool
 	// at is the position in the encoded stream. last is the timestamp of its last frame.
 	at   time.Duration
 	last uint32
-	// owesKey is true until a requested key frame was encoded.
+	// owesKey is true until a requested key frame is encoded.
 	owesKey bool
 }
 
@@ -77,7 +74,6 @@ func (c *connection) join(message clientMessage) {
 	c.say(roomInfoMessage{"livekit_room_info", c.admission.base + room.Path + name, token, name, c.session.ID()})
 }
 
-// openLive opens a room and a codec, and starts decoding. Both end with the session.
 func (c *connection) openLive(timing bool) (*live, error) {
 	transport := c.server.config.WebRTC
 	codec, err := transport.Codecs.Open(c.life)
@@ -135,14 +131,12 @@ func (c *connection) closeLive() {
 	}
 }
 
-// videoPicture is a decoded camera picture and its encoded frame.
 type videoPicture struct {
 	*engine.Picture
 	frame room.Frame
 }
 
-// decodeVideo decodes the camera until the room ends. It must decode every frame, because the next one
-// depends on it, but only the newest picture is edited.
+// decodeVideo decodes every frame, because the next one depends on it. Only the newest is edited.
 func (c *connection) decodeVideo(l *live) {
 	for frame := range l.room.Frames() {
 		picture := c.spares.get()
@@ -168,8 +162,7 @@ func (c *connection) decodeVideo(l *live) {
 	}
 }
 
-// editPicture edits the waiting camera picture, and then ends the turn. It returns the function that sends
-// the result, or nil without a picture.
+// editPicture edits the waiting picture, if any, and ends the turn. send, if set, sends the result.
 func (c *connection) editPicture() (send func(), err error) {
 	defer c.endTurn()
 	picture, there := c.video.take()
@@ -206,7 +199,6 @@ func (c *connection) editPicture() (send func(), err error) {
 	return func() { c.sendVideo(l, encoded.Data, picture.frame) }, nil
 }
 
-// encoding returns the parameters for encoding the edited picture of a frame.
 func (l *live) encoding(of room.Frame) vp8.Encoding {
 	passed := time.Duration(int32(of.Timestamp-l.last)) * time.Second / videoClock
 	if l.last == 0 || passed <= 0 {

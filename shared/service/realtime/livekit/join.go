@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// MaxJoin is the maximum size of a decompressed join request with a session description, in bytes.
+	// MaxJoin is the maximum size of a decompressed join request in bytes.
 	MaxJoin = 128 << 10
-	// MaxResume is the maximum size of a request that only resumes, in bytes. Clients send 150 bytes.
+	// MaxResume is the maximum size of a request that only resumes, in bytes.
 	MaxResume = 4 << 10
 )
 
@@ -30,15 +30,13 @@ const (
 
 type Join struct {
 	Version Version
-	// Resume is the sid of a participant that lost its signalling connection. It is empty for a new
-	// one.
+	// Resume is the sid of a participant that lost its signalling connection, or empty.
 	Resume string
 	// Request is the first message of version 1. It is nil in version 0.
 	Request *JoinRequest
 }
 
-// ReadJoin reads the request that opens a room's signalling. most is the maximum size of its join
-// request in bytes, before and after decompression.
+// ReadJoin reads the request that opens a room's signalling. most limits its size in bytes.
 //
 // Errors: fault.Invalid.
 func ReadJoin(r *http.Request, version Version, most int) (join Join, err error) {
@@ -60,8 +58,7 @@ func ReadJoin(r *http.Request, version Version, most int) (join Join, err error)
 	return join, nil
 }
 
-// TokenOf returns the token from a request, from the query or the Authorization header. Browsers
-// cannot set header fields of a WebSocket.
+// TokenOf returns the token from a request's query or Authorization header.
 func TokenOf(r *http.Request) string {
 	if token := httpserver.Parameter(r, "access_token"); token != "" {
 		return token
@@ -73,9 +70,6 @@ func TokenOf(r *http.Request) string {
 	return token
 }
 
-// unwrap decodes the parameter join_request.
-//
-// Errors: fault.Invalid.
 func unwrap(text string, most int) (*JoinRequest, error) {
 	if base64.RawURLEncoding.DecodedLen(len(text)) > most {
 		return nil, fault.New(fault.Invalid, "join_request has more than %d bytes.", most)

@@ -1,7 +1,6 @@
 package livekit
 
-// The maximum lengths of lists. Clients announce a camera and a microphone when they join, and a camera has
-// at most three sizes.
+// The maximum lengths of lists. Clients announce a microphone and a camera in three sizes.
 const (
 	maxLayers   = 8
 	maxFeatures = 8
@@ -261,7 +260,6 @@ func (m *JoinResponse) fields(w *wire) {
 	visitMessages(w, 14, maxCodecs, &m.EnabledPublishCodecs)
 }
 
-// ReconnectResponse continues a participant's lost signalling.
 type ReconnectResponse struct {
 	IceServers []*ICEServer
 	ServerInfo *ServerInfo
@@ -295,8 +293,7 @@ func (m *SessionDescription) fields(w *wire) {
 	visitMessages(w, 4, maxMids, &m.MidToTrackId)
 }
 
-// MidTrack maps a section of a session description to a track. The definition has a map, which is encoded
-// as a list of such pairs.
+// MidTrack maps a section of a session description to a track.
 type MidTrack struct{ Mid, TrackID string }
 
 func (m *MidTrack) fields(w *wire) {
@@ -381,7 +378,6 @@ type Compression int32
 
 const Gzip Compression = 1
 
-// WrappedJoinRequest is an encoded join request, possibly compressed.
 type WrappedJoinRequest struct {
 	Compression Compression
 	JoinRequest []byte

@@ -10,11 +10,9 @@ import (
 )
 
 type Grant struct {
-	Room string
-	// Identity names the participant within the room.
+	Room     string
 	Identity string
-	// Publish allows sending a camera.
-	Publish bool
+	Publish  bool
 	// Expires is the time until which the token can be used to join.
 	Expires time.Time
 }
@@ -55,8 +53,7 @@ func (t *Tokens) Make(g Grant) (string, error) {
 	}).SignedString(t.secret)
 }
 
-// Read returns the grant of a token and whether it has expired. Participants who have joined may continue
-// to use an expired token.
+// Read returns the grant of a token and whether it has expired.
 //
 // Errors: fault.Unauthorized.
 func (t *Tokens) Read(token string) (grant Grant, expired bool, err error) {

@@ -12,7 +12,6 @@ type Message interface {
 	fields(w *wire)
 }
 
-// pointer is implemented by the pointer to a message.
 type pointer[T any] interface {
 	*T
 	Message
@@ -27,8 +26,7 @@ func Marshal(m Message) []byte {
 	return w.out
 }
 
-// Unmarshal decodes a message. It skips unknown fields without allocating. If a list is too long, it fails
-// before it allocates the element.
+// Unmarshal decodes a message. It skips unknown fields and fails if a list is too long.
 //
 // Errors: ErrMessage.
 func Unmarshal(content []byte, m Message) error {
@@ -37,8 +35,7 @@ func Unmarshal(content []byte, m Message) error {
 	return w.err
 }
 
-// wire visits the fields of a message, either to write all of them or to read one. To read, it skips fields
-// with another number or type.
+// wire visits the fields of a message, to write all of them, or to read one by number.
 type wire struct {
 	// out is the encoding if number is 0.
 	out []byte
@@ -50,7 +47,6 @@ type wire struct {
 	err     error
 }
 
-// read reads a nested message, and then restores the current field.
 func (w *wire) read(content []byte, m Message) {
 	outer := *w
 	for len(content) > 0 && outer.err == nil {
@@ -88,7 +84,6 @@ func (w *wire) reads(number protowire.Number, kind protowire.Type) bool {
 	return w.number == number && w.kind == kind
 }
 
-// fits reports whether a list may get another element.
 func (w *wire) fits(has, most int) bool {
 	if has >= most {
 		w.err = ErrMessage
@@ -133,7 +128,6 @@ func visitChoice(w *wire, number protowire.Number, field **int64) {
 	}
 }
 
-// visitNumbers visits a list of numbers, packed or not.
 func visitNumbers[T integer](w *wire, number protowire.Number, most int, field *[]T) {
 	switch {
 	case w.writes() && len(*field) > 0:

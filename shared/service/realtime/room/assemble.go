@@ -9,31 +9,26 @@ import (
 )
 
 const (
-	// maxGap is the maximum number of consecutive missing packets. If more are missing, the stream restarts.
+	// maxGap is the maximum number of consecutive missing packets. After more, the stream restarts.
 	maxGap = 512
-	// maxEncoded is the maximum size of a frame's packets in bytes; maxHeld is the maximum number of
-	// packets, including missing ones.
+	// maxEncoded limits a frame's packets in bytes, maxHeld their number, including missing ones.
 	maxEncoded, maxHeld = 1 << 20, 2048
-	// reorderTime is the delay before a missing packet is requested: it may just be late.
+	// reorderTime is the delay before a missing packet, which may be late, is requested.
 	reorderTime = 4 * time.Millisecond
-	// lostTime is the maximum wait for a packet. A key frame arrives sooner than a packet that needs
-	// many requests.
+	// lostTime is the maximum wait for a packet. A key frame arrives sooner.
 	lostTime = 400 * time.Millisecond
 )
 
-// assembler builds frames from the packets of a VP8 stream (RFC 7741), which may arrive in any order, twice
-// or not at all. A frame is complete with its last packet, because waiting for the next frame would add
-// latency.
+// assembler builds frames from the packets of a VP8 stream (RFC 7741), which may arrive in any
+// order, twice or not at all. A frame is complete with its last packet.
 type assembler struct {
 	begun bool
 	// next is the number of the next frame's first packet; newest is the number of the latest packet.
 	next, newest uint16
 	have         map[uint16]part
 	missing      map[uint16]absence
-	// held is the size of the packets in have, in bytes.
-	held int
-	// reached is the first packet of the next frame that was not checked yet. size is the number of
-	// bytes in the packets before it.
+	held         int
+	// reached is the first unchecked packet of the next frame. size counts the bytes before it.
 	reached uint16
 	size    int
 	// gap is true if packets before the next frame are missing.
@@ -42,13 +37,11 @@ type assembler struct {
 	dropping bool
 }
 
-// part is a packet's part of a frame.
 type part struct {
 	data      []byte
 	timestamp uint32
-	// size is the size of the whole packet, which data keeps in memory.
-	size int
-	// first and last mark a frame's first and last packet.
+	// size is the size of the complete packet, which data keeps in memory.
+	size        int
 	first, last bool
 }
 
@@ -68,7 +61,6 @@ func newAssembler() *assembler {
 	return &assembler{have: map[uint16]part{}, missing: map[uint16]absence{}}
 }
 
-// push adds a packet, and returns the frames that it completes.
 func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	one, ok := partOf(p)
 	if !ok {
@@ -103,7 +95,7 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	return a.frames()
 }
 
-// partOf returns the frame part in a packet. It returns false if the packet is not VP8.
+// partOf returns the frame part in a packet, if it is VP8.
 func partOf(p *rtp.Packet) (part, bool) {
 	if len(p.Payload) == 0 { // padding to probe the network
 		return part{}, true
@@ -123,7 +115,6 @@ func (a *assembler) restart() {
 	*a = assembler{have: a.have, missing: a.missing, gap: true}
 }
 
-// frames removes and returns the complete frames.
 func (a *assembler) frames() (whole []assembled) {
 	for {
 		first, there := a.have[a.next]
@@ -168,7 +159,6 @@ func (a *assembler) take() (assembled, bool) {
 	return frame, true
 }
 
-// advance continues after the next packet.
 func (a *assembler) advance() {
 	delete(a.missing, a.next)
 	a.held -= a.have[a.next].size
@@ -181,8 +171,8 @@ func (a *assembler) advance() {
 
 func (a *assembler) waits() bool { return len(a.missing) > 0 }
 
-// ask returns the packet numbers to request now. lost is true if packets were abandoned and a key frame is
-// needed. whole contains the frames that waited for these packets.
+// ask returns the packet numbers to request now. lost means that packets were abandoned and a key
+// frame is needed. whole contains the frames that waited for these packets.
 func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []assembled) {
 	for number, absent := range a.missing {
 		switch age := now.Sub(absent.since); {
@@ -202,11 +192,10 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 	return numbers, false, nil
 }
 
-// repeatAfter returns the delay before the next request for a packet, after the given number of
-// requests. The round trip is usually shorter than the first delay.
+// repeatAfter returns the delay after the given number of requests for a packet.
 func repeatAfter(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
 
-// skip abandons packets that have been missing for too long, and continues after them.
+// skip abandons packets that have been missing for too long.
 func (a *assembler) skip(now time.Time) []assembled {
 	for len(a.missing) > 0 && a.next != a.newest+1 {
 		if absent, is := a.missing[a.next]; is && now.Sub(absent.since) <= lostTime {

@@ -8,8 +8,8 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// colorURI is the header extension for a frame's colour space. By default browsers assume BT.601
-// but send frames from a canvas as BT.709, so colours would be wrong.
+// colorURI is the header extension for a frame's colour space. Browsers assume BT.601 but send
+// frames from a canvas as BT.709.
 const colorURI = "http://www.webrtc.org/experiments/rtp-hdrext/color-space"
 
 // colorSize is the extension's length in bytes without HDR metadata, which VP8 does not have.
@@ -36,7 +36,6 @@ func (c *color) read(p *rtp.Packet, id uint8) bool {
 	return true
 }
 
-// extensionOf returns the id of a header extension that a client sends, or 0.
 func extensionOf(receiver *webrtc.RTPReceiver, uri string) uint8 {
 	for _, extension := range receiver.GetParameters().HeaderExtensions {
 		if extension.URI == uri {
@@ -46,7 +45,7 @@ func extensionOf(receiver *webrtc.RTPReceiver, uri string) uint8 {
 	return 0
 }
 
-// colored sends the colour space to receivers, in the last packet of each video frame.
+// colored sends the colour space in the last packet of each video frame.
 type colored struct {
 	interceptor.NoOp
 	color *color

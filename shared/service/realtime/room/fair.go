@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// fairListener limits all connections and those from one address. It closes those beyond maxFromAddress.
+// fairListener limits connections, also for each address, and closes those beyond maxFromAddress.
 type fairListener struct {
 	net.Listener
 

@@ -17,36 +17,34 @@ import (
 )
 
 const (
-	// maxStreams is the maximum number of packet and report streams from a peer. A camera in three
-	// sizes and a microphone have 14 streams, and earlier streams remain.
+	// maxStreams limits a peer's packet and report streams. A camera and a microphone have 14.
 	maxStreams = 256
-	// maxUnread is the maximum size of a stream's unread packets in bytes. If all streams together exceed
-	// maxAllUnread, and for reports, it is maxFew. Some streams have no reader.
+	// maxUnread limits a stream's unread packets in bytes, which may have no reader. If all streams
+	// together exceed maxAllUnread, and for reports, the limit is maxFew.
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
-	// maxEarly is the maximum number of bytes of media that a client sends before the handshake has ended.
+	// maxEarly limits the bytes of media that a client sends before the handshake has ended.
 	maxEarly = 64 << 10
-	// maxChannels is the maximum number of a client's data channels. LiveKit's clients open three.
+	// maxChannels limits a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
 	// maxCandidates is the number of addresses from which a client may connect, plus one each second.
 	maxCandidates = 64
-	// feedbackRate is how many packets per second a client's reports may cover; feedbackBurst is how
-	// many they may cover in a burst. The server sends a few hundred packets per second.
+	// feedbackRate and feedbackBurst limit the packets that a client's reports cover. The server
+	// sends a few hundred packets per second.
 	feedbackRate, feedbackBurst = 20_000, 8192
 )
 
-// intake limits the memory and work that a client causes in the library. The library allocates a buffer
-// for every stream that a client invents, and looks up every packet that a report covers.
+// intake limits the memory and work that a client causes in the library, which allocates a buffer
+// for every invented stream and looks up every packet in a report.
 type intake struct {
 	interceptor.NoOp
 
-	mu       sync.Mutex
-	streams  map[*stream]bool
-	channels atomic.Int64
-	// early counts the bytes of media before the first stream.
+	mu         sync.Mutex
+	streams    map[*stream]bool
+	channels   atomic.Int64
 	early      atomic.Int64
 	candidates *rate.Limiter
 	feedback   *rate.Limiter
-	// overflow is called once if the client exceeds a limit, which is far beyond normal use.
+	// overflow is called once if the client exceeds a limit far beyond normal use.
 	overflow func()
 }
 
@@ -57,7 +55,7 @@ func newIntake(overflow func()) *intake {
 	}
 }
 
-// buffer returns the packet buffer of a stream, for the library.
+// buffer returns a stream's packet buffer, for the library.
 func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCloser {
 	s := &stream{packetio.NewBuffer(), i}
 	s.SetLimitSize(maxUnread)
@@ -75,8 +73,8 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 	return s
 }
 
-// tooEarly reports whether a packet is one of too many media packets before the first stream
-// (RFC 7983, section 7). The library would queue megabytes of them until the handshake ends.
+// tooEarly reports whether a packet exceeds maxEarly before the first stream (RFC 7983, section 7).
+// Otherwise the library would queue megabytes until the handshake ends.
 func (i *intake) tooEarly(packet []byte) bool {
 	if len(packet) == 0 || packet[0] < 128 || packet[0] > 191 || i.early.Load() < 0 {
 		return false
@@ -84,7 +82,6 @@ func (i *intake) tooEarly(packet []byte) bool {
 	return i.early.Add(int64(len(packet))) > maxEarly
 }
 
-// unread returns the size of all unread packets in bytes.
 func (i *intake) unread() (size int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -94,7 +91,6 @@ func (i *intake) unread() (size int) {
 	return size
 }
 
-// stream holds the unread packets of one sender.
 type stream struct {
 	*packetio.Buffer
 	of *intake
@@ -107,7 +103,6 @@ func (s *stream) Write(packet []byte) (int, error) {
 	return s.Buffer.Write(packet)
 }
 
-// Close may be called more than once.
 func (s *stream) Close() error {
 	s.of.mu.Lock()
 	delete(s.of.streams, s)
@@ -126,8 +121,7 @@ func (i *intake) open() {
 
 func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
 
-// BindRTCPReader drops reports that cover too many packets, and malformed reports, after which the library
-// would stop reading.
+// BindRTCPReader drops reports that cover too many packets or are malformed.
 func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return interceptor.RTCPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
 		for {
@@ -146,19 +140,18 @@ func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPR
 	})
 }
 
-// The report kinds that cover or request packets (RFC 4585, section 6.2.1, and
+// Report kinds that cover or request packets (RFC 4585, section 6.2.1, and
 // draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
 const (
 	aboutTransport       = 205
 	asksAgain, tellsTime = 1, 15
 )
 
-// The server reads sender and receiver reports, source descriptions, goodbyes, and feedback about
-// the transport and the payload (RFC 3550, section 12.1, and RFC 4585).
+// The other report kinds that the server reads (RFC 3550, section 12.1, and RFC 4585).
 const firstKind, otherKind, aboutPictures = 200, 204, 206
 
 // known removes reports of unknown kinds and incomplete time reports. The library allocates 30
-// bytes or more for each announced element before it has seen the element.
+// bytes or more for each announced element before it sees the element.
 func known(reports []byte) []byte {
 	kept := reports[:0]
 	for len(reports) >= 4 {
@@ -176,8 +169,7 @@ func known(reports []byte) []byte {
 	return kept
 }
 
-// hasTimes reports whether a time report has at least one byte for each announced time
-// (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
+// hasTimes reports whether a time report has a byte or more for each announced time.
 func hasTimes(report []byte) bool {
 	const head, run, vectorOfBits, vectorOfPairs = 20, 0, 2, 3
 	if len(report) < head {
@@ -206,8 +198,7 @@ func hasTimes(report []byte) bool {
 	return times <= len(report)
 }
 
-// coveredPackets returns the number of packets that reports cover or request. It reads only their
-// headers, because reading entire reports takes time.
+// coveredPackets returns the number of packets that reports cover or request, by their headers.
 func coveredPackets(reports []byte) (packets int) {
 	for len(reports) >= 4 {
 		packets++
@@ -225,8 +216,7 @@ func coveredPackets(reports []byte) (packets int) {
 	return packets
 }
 
-// isReport reports whether the library can read the reports. If so, the attributes cache them for all
-// readers.
+// isReport reports whether the reports are valid. The attributes cache them for all readers.
 func isReport(reports []byte, attributes interceptor.Attributes) bool {
 	_, err := attributes.GetRTCPPackets(reports)
 	return err == nil

@@ -8,25 +8,22 @@ import (
 )
 
 const (
-	// maxSections is the maximum number of sections in an offer. maxSectionLines and maxLines are the
-	// maximum numbers of attribute lines per section and in total. Browsers send up to 1,000 lines.
+	// maxSections limits an offer's sections, maxSectionLines the attribute lines of each, and
+	// maxLines all lines. Browsers send up to 1,000 lines.
 	maxSections, maxSectionLines, maxLines = 64, 512, 4096
-	// maxFormats is the maximum number of codecs and retransmission formats in a section. For each
-	// format, the library reads all lines of the section.
+	// maxFormats limits a section's formats. For each, the library reads all lines of the section.
 	maxFormats = 96
-	// leastElement is the minimum average size, in bytes, of a line or of a section's codec. Clients
-	// send about 25 bytes.
+	// leastElement is the minimum average size, in bytes, of a line or of a section's codec.
 	leastElement = 8
 )
 
-// errOffer is returned for an offer that is ambiguous or would take too much time to read.
+// errOffer is returned for an offer that is ambiguous or would take too much time.
 var errOffer = errors.New("room: the session description has too many sections, codecs or lines, or is ambiguous")
 
-// readOffer converts a client's offer for the library. If a camera has several sizes, it keeps only the
-// best, so that browsers send only that size. It removes the client's addresses, because the server never
-// initiates a connection.
+// readOffer converts a client's offer for the library. It keeps only the best of a camera's sizes,
+// and removes the client's addresses, because the server never initiates a connection.
 func readOffer(text string) (string, error) {
-	// The library treats a lone CR as a line end only when it reads the text again.
+	// The library treats a lone CR as a line end only at its second reading.
 	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
 		return "", errOffer
 	}
@@ -60,9 +57,9 @@ func readOffer(text string) (string, error) {
 	return string(out), err
 }
 
-// isCompact reports whether the number of elements is plausible for a description of this size. The
-// library needs 100 bytes of memory or more for each element. Clients send only one time without
-// repetitions (RFC 8866, sections 5.9 to 5.11).
+// isCompact reports whether the number of elements, each of which needs 100 bytes of memory or
+// more, is plausible for the size. Clients send one time without repetitions (RFC 8866, sections
+// 5.9 to 5.11).
 func isCompact(text string) bool {
 	elements, times := 0, 0
 	for line := range strings.Lines(text) {
@@ -79,8 +76,7 @@ func isCompact(text string) bool {
 	return times <= 1 && elements*leastElement <= len(text)
 }
 
-// isUsual reports whether the offer resembles a client's. The library can take seconds for other offers.
-// Candidates do not count, because they are removed.
+// isUsual reports whether the offer resembles a client's. The library can take seconds for others.
 func isUsual(offer *sdp.SessionDescription) bool {
 	lines := len(offer.Attributes)
 	for _, media := range offer.MediaDescriptions {
@@ -98,8 +94,7 @@ func isUsual(offer *sdp.SessionDescription) bool {
 	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines
 }
 
-// closeEmpty makes sections in an answer inactive if the server has no track for them. Otherwise
-// the library would announce a track, and clients would look for it.
+// closeEmpty makes sections without a track inactive. Otherwise clients would look for a track.
 func closeEmpty(text string) (string, error) {
 	var answer sdp.SessionDescription
 	if err := answer.UnmarshalString(text); err != nil {
@@ -119,7 +114,7 @@ func closeEmpty(text string) (string, error) {
 	return string(out), err
 }
 
-// layers lists the clients' names of a camera's sizes, the smallest first. A camera with 640 pixels has no f.
+// layers lists the clients' names of a camera's sizes, the smallest first.
 const layers = "qhf"
 
 // bestLayer returns the name of a camera's best size, or "" for a single size.

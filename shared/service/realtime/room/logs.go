@@ -7,8 +7,7 @@ import (
 	"github.com/pion/logging"
 )
 
-// logs creates loggers for the WebRTC library. Clients and the network cause nearly all of its messages, so
-// all of them are logged at debug level.
+// logs logs the WebRTC library's messages at debug level, because clients cause nearly all of them.
 type logs struct{ logger *slog.Logger }
 
 func (l *logs) NewLogger(scope string) logging.LeveledLogger {

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// paceFactor is the ratio of the send rate to the estimated bandwidth, so that a frame is sent well
-	// before the next one.
+	// paceFactor is the ratio of the send rate to the estimated bandwidth. A frame must be sent
+	// well before the next one.
 	paceFactor = 2.5
-	// paceBurst is how many bytes are sent unpaced: a typical frame, which pacing would only delay.
+	// paceBurst is the number of bytes that are sent unpaced: a typical frame.
 	paceBurst = 12 << 10
 	paceEvery = 5 * time.Millisecond
-	// paceMost is the maximum number of waiting bytes. New packets beyond this limit are dropped,
-	// because packets that wait longer than a second are too late anyway.
+	// paceMost limits the waiting bytes. Packets that would wait longer than a second are dropped.
 	paceMost = 1 << 20
 )
 
@@ -26,7 +25,7 @@ type pacer struct {
 	mu sync.Mutex
 	// writer sends packets of any stream.
 	writer interceptor.RTPWriter
-	// rate is in bytes per second. budget is the number of bytes that may be sent now.
+	// budget is the number of bytes that may be sent now. rate is in bytes per second.
 	rate, budget float64
 	refilled     time.Time
 	waiting      []pacedPacket
@@ -47,7 +46,6 @@ func newPacer(bitrate int) *pacer {
 	return p
 }
 
-// AddStream sets the writer, which all streams share.
 func (p *pacer) AddStream(_ uint32, writer interceptor.RTPWriter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +65,6 @@ func (p *pacer) Close() error {
 	return nil
 }
 
-// Write sends the packet now, or queues it.
 func (p *pacer) Write(header *rtp.Header, payload []byte, attributes interceptor.Attributes) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +94,6 @@ func (p *pacer) refill() {
 	p.refilled = now
 }
 
-// send sends waiting packets within the budget.
 func (p *pacer) send() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	// resumeTime is the time for which a participant may be without signalling.
 	resumeTime = 20 * time.Second
 	sayTime    = 5 * time.Second
 	// leaveTime is the time that a client may take to read the leave message.
@@ -39,19 +38,18 @@ type participant struct {
 	socket *websocket.Conn
 	// away ends a participant that does not reconnect.
 	away *time.Timer
-	// The client makes the offers for own; the server makes those for other. In version 1 they are the
-	// same connection.
+	// The client offers own, the server other. In version 1 they are the same connection.
 	own, other *peer
 	// hasVideo and hasSound are true once the server's tracks are part of a connection.
 	hasVideo, hasSound bool
-	// due is true if the server must send another offer after the client's answer.
+	// due means that the server must send another offer after the client's answer.
 	due     bool
 	offered uint32
 	tracks  int
 	left    bool
 }
 
-// newParticipant returns a participant with connections, which has not entered the room yet.
+// newParticipant returns a participant that has not entered the room yet.
 func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*participant, error) {
 	p := &participant{
 		room: r, sid: "PA_" + r.server.config.NewID(), identity: g.Identity, publishes: g.Publish, version: version,
@@ -73,7 +71,6 @@ func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*partici
 // errTooMuch ends a participant that opens more streams or channels than real clients do.
 var errTooMuch = errors.New("room: the client opened too many streams or data channels")
 
-// newPeer returns a connection whose events are sent to the room.
 func (p *participant) newPeer() (*peer, error) {
 	one, err := p.room.server.config.Ports.newPeer(&p.room.color, func() { p.fails(errTooMuch) })
 	if err != nil {
@@ -184,7 +181,6 @@ func (p *participant) say(message *livekit.SignalResponse) {
 	}
 }
 
-// write writes a message. If the client does not read it, the socket is closed, and the client resumes.
 func (p *participant) write(socket *websocket.Conn, message *livekit.SignalResponse) {
 	p.talking.Lock()
 	defer p.talking.Unlock()
@@ -207,8 +203,8 @@ func (p *participant) offerMedia(restart bool) error {
 	return err
 }
 
-// nextOffer returns an offer of the server's tracks, or nil if the client must answer the last one
-// first. The participant must be locked.
+// nextOffer returns an offer of the server's tracks, or nil while an answer to the last one is due.
+// The participant must be locked.
 func (p *participant) nextOffer(restart bool) (*livekit.SessionDescription, error) {
 	if p.other.SignalingState() == webrtc.SignalingStateHaveLocalOffer {
 		if !restart {

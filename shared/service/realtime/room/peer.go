@@ -14,15 +14,13 @@ import (
 )
 
 const (
-	// disconnectedTime is how long a peer may be silent before it counts as disconnected. After that,
-	// it may reconnect within failedTime.
+	// disconnectedTime is the silence after which a peer counts as disconnected. It may reconnect
+	// within failedTime.
 	disconnectedTime, failedTime = 5 * time.Second, 20 * time.Second
-	// aliveTime is the interval of keep-alives of a silent peer.
-	aliveTime = 2 * time.Second
-	// gatherTime is the maximum wait for the server's addresses. A closed peer never gets them.
+	aliveTime                    = 2 * time.Second
+	// gatherTime limits the wait for the server's addresses. A closed peer never gets them.
 	gatherTime = 2 * time.Second
-	// maxData is the maximum number of bytes buffered for data channels. Clients open channels but
-	// send nothing that the server needs.
+	// maxData limits the bytes buffered for data channels, which the server does not need.
 	maxData = 64 << 10
 )
 
@@ -36,8 +34,7 @@ type peer struct {
 	bandwidth *bandwidth
 }
 
-// newPeer returns a peer that uses the ports and sends the colour space c. It calls overflow if the
-// client exceeds limits far beyond normal use.
+// newPeer returns a peer with the colour space c. It calls overflow if the client exceeds limits.
 func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	media := &webrtc.MediaEngine{}
 	registry := &interceptor.Registry{}
@@ -64,8 +61,8 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	return &peer{connection, limit}, nil
 }
 
-// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it has public
-// addresses, and sends nothing to a client's address before it has received packets from it.
+// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends
+// nothing to an address from which it has received no packets.
 func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
 	s.BufferFactory = bounds.buffer
@@ -117,9 +114,8 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(err, webrtc.ConfigureSimulcastExtensionHeaders(m))
 }
 
-// registerInterceptors registers the interceptors. Sent packets pass through the last one first;
-// received packets pass through the first one first. The assembler requests a client's lost
-// packets.
+// registerInterceptors registers the interceptors. Sent packets pass through the last one first,
+// received packets through the first one first.
 func (p *Ports) registerInterceptors(
 	registry *interceptor.Registry, bounds *intake, limit *bandwidth, colors *colored,
 ) error {
@@ -134,7 +130,6 @@ func (p *Ports) registerInterceptors(
 	return errors.Join(err1, err2, err3, err4, err5)
 }
 
-// answer answers a client's offer with all of the server's addresses.
 func (p *peer) answer(offer string, before func() error) (string, error) {
 	offer, err := readOffer(offer)
 	if err != nil {
@@ -157,7 +152,7 @@ func (p *peer) answer(offer string, before func() error) (string, error) {
 	return closeEmpty(text)
 }
 
-// offer returns an offer with all of the server's addresses. restart restarts ICE.
+// offer returns an offer with the server's addresses. restart restarts ICE.
 func (p *peer) offer(restart bool) (string, error) {
 	offer, err := p.CreateOffer(&webrtc.OfferOptions{ICERestart: restart})
 	if err != nil {
@@ -166,8 +161,7 @@ func (p *peer) offer(restart bool) (string, error) {
 	return p.describe(offer)
 }
 
-// describe sets the local description, and returns it with the server's addresses. This needs no
-// network call.
+// describe sets the local description, and returns it with the server's addresses.
 func (p *peer) describe(local webrtc.SessionDescription) (string, error) {
 	gathered := webrtc.GatheringCompletePromise(p.PeerConnection)
 	if err := p.SetLocalDescription(local); err != nil {

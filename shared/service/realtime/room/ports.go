@@ -17,23 +17,21 @@ import (
 
 const (
 	maxMediaConnections = 4096
-	// maxFromAddress is the maximum number of connections from one address, which many clients may
-	// share. Each client has one or two connections.
+	// maxFromAddress limits the connections from one address, which many clients may share.
 	maxFromAddress = 256
-	// strangerTime is how long a connection without a participant may stay open.
+	// strangerTime limits a connection without a participant.
 	strangerTime = 10 * time.Second
-	// udpBuffer is the size of the socket buffers in bytes, in each direction and for all sessions.
+	// udpBuffer is the size of the socket buffers for all sessions in bytes, in each direction.
 	udpBuffer = 4 << 20
-	// tcpBuffer is the maximum number of bytes that wait for a slow client.
+	// tcpBuffer limits the bytes that wait for a slow client.
 	tcpBuffer = 1 << 20
-	// anyPortTries is the maximum number of attempts to listen on a port that the system chooses.
+	// anyPortTries limits the attempts to listen on a port that the system chooses.
 	anyPortTries = 20
 )
 
-// Ports holds the UDP and the TCP port for the media of all sessions. Both ports have the same
-// number.
+// Ports holds the UDP and the TCP port, with the same number, for the media of all sessions.
 type Ports struct {
-	// public lists the addresses that are announced to clients instead of the machine's, if any.
+	// public lists the addresses announced to clients instead of the machine's, if any.
 	public []netip.Addr
 
 	addresses []netip.Addr
@@ -46,8 +44,7 @@ type Ports struct {
 type PortsConfig struct {
 	// Address is a host and a port. An empty host means every address of the machine.
 	Address string
-	// Public lists addresses to announce to clients instead of the machine's.
-	Public []netip.Addr
+	Public  []netip.Addr
 	// Wrap wraps the UDP sockets in tests; it may be nil.
 	Wrap   func(net.PacketConn) net.PacketConn
 	Logger *slog.Logger
@@ -86,7 +83,7 @@ func listen(c PortsConfig) (*Ports, error) {
 	return p, nil
 }
 
-// listenUDP opens a socket at each address, so that replies are sent from the address that the client used.
+// listenUDP opens a socket at each address, so that replies come from the address in use.
 func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	var muxes []ice.UDPMux
 	for _, address := range p.addresses {
@@ -109,8 +106,7 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	return nil
 }
 
-// quietMux drops packets for a peer that does not read yet. The library would queue all packets until the
-// client answers. Clients repeat their first packets.
+// quietMux drops packets for a peer that does not read yet, which the library would queue.
 type quietMux struct {
 	*ice.MultiUDPMuxDefault
 	bounds *intake
@@ -161,10 +157,9 @@ func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// addressesOf returns a listener's addresses: its own, or the machine's. It omits link-local
-// addresses, because clients cannot name the link. With public addresses, it also omits addresses
-// that are not the source of packets to the public ones, because two addresses announced as one
-// would be confused.
+// addressesOf returns a listener's addresses: its own, or the machine's without link-local ones,
+// because clients cannot name the link. With public addresses, it returns the sources of packets to
+// them, because two addresses announced as one would be confused.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {
@@ -190,8 +185,8 @@ func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr,
 	return addresses, nil
 }
 
-// sourcesOf returns the machine's source addresses for packets to others, without duplicates. It sends
-// nothing. It fails if an address is unreachable.
+// sourcesOf returns the machine's source addresses for packets to others, without duplicates. It
+// fails if an address is unreachable. It sends nothing.
 func sourcesOf(others []netip.Addr) (sources []netip.Addr, err error) {
 	const discard = 9 // any port works
 	for _, other := range others {

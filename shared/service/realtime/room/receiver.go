@@ -19,8 +19,8 @@ const (
 	maxPacket = 1500
 	// askEvery is the interval at which missing packets are requested.
 	askEvery = 5 * time.Millisecond
-	// keyEvery is the interval at which a needed key frame is requested, and the minimum interval
-	// between sent key frames.
+	// keyEvery is the minimum interval between requests for a key frame, and between sent key
+	// frames.
 	keyEvery = 250 * time.Millisecond
 )
 
@@ -29,16 +29,15 @@ type receiver struct {
 	peer  *peer
 	track *webrtc.TrackRemote
 
-	// replaced is closed when another camera replaces this one.
 	replaced  chan struct{}
 	assembler *assembler
-	// color is the id of the colour extension. colored is true once a packet since the last key
-	// frame has it.
+	// color is the id of the colour extension. colored means that a packet since the last key frame
+	// has it.
 	color   uint8
 	colored bool
 
 	mu sync.Mutex
-	// needsKey is true until a key frame arrives. asked is when it was requested.
+	// needsKey is true until a key frame arrives. asked is the time of the request.
 	needsKey bool
 	asked    time.Time
 }

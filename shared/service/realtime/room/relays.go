@@ -10,18 +10,17 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// Relays configures TURN servers for clients whose networks block the ports. They share a secret with this
-// server to verify its credentials: a name that starts with its expiry time, and the name's digest
+// Relays configures TURN servers for clients whose networks block the ports. The relays know the
+// secret and verify a name that starts with its expiry time by its digest
 // (draft-uberti-behave-turn-rest-00, section 2.2).
 type Relays struct {
-	// URLs lists the relays in the form of RFC 7065, such as
-	// turns:turn.example.com:443?transport=tcp. If it is empty, no relays are used.
+	// URLs lists the relays, such as turns:turn.example.com:443?transport=tcp (RFC 7065), if any.
 	URLs   []string
 	Secret []byte
 }
 
-// relayTime is the lifetime of credentials. Relays check them repeatedly while media flows, so they must
-// last as long as a session. A client that resumes gets new credentials.
+// relayTime is the lifetime of credentials, which must last for a session. Relays check them
+// repeatedly. A client that resumes gets new ones.
 const relayTime = 24 * time.Hour
 
 func (r Relays) credentials(session string, now time.Time) (name, password string) {

@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// maxFrames is the maximum number of frames that wait for the session. Decoding them all takes
-	// less time than playing them.
+	// maxFrames limits the frames that wait for the session.
 	maxFrames = 32
-	// maxViewers is the maximum number of viewers of a session. Its client does not count.
+	// maxViewers limits the viewers of a session. Its client does not count.
 	maxViewers = 20
-	// packetSize is the size of a packet with its headers, in bytes. No network fragments it.
+	// packetSize is the size in bytes of a packet with its headers, which no network fragments.
 	packetSize = 1180
-	// cameraStream names the stream of video and sound, so that browsers synchronize them.
+	// cameraStream names the stream of video and sound. Browsers synchronize both.
 	cameraStream = "camera"
 )
 
 type Config struct {
-	// Owner becomes part of the room's name, so that other servers find its instance. It consists of
-	// letters and digits, or is empty.
+	// Owner becomes part of the room's name, so that other servers find its instance. It consists
+	// of letters and digits, or is empty.
 	Owner string
-	// Account is the session's owner. Only the account's keys and tokens may watch the session.
+	// Account owns the session. Only its keys and tokens may watch the session.
 	Account string
 	Session string
-	// FrameTiming is true if the client appends times to its frames and expects them back.
+	// FrameTiming means that the client appends times to its frames and expects them back.
 	FrameTiming bool
 	Heard       func()
 }
@@ -38,42 +37,39 @@ type Config struct {
 // Frame is a VP8 frame from the client.
 type Frame struct {
 	Data []byte
-	// Trailer is the data that the client appended, to append to the edited frame.
+	// Trailer is the data that the client appended, which is appended to the edited frame.
 	Trailer []byte
 	Key     bool
 	// Timestamp is when the frame was captured, in units of 1/90000 s.
 	Timestamp uint32
-	// Arrived is when the frame's last packet arrived.
+	// Arrived is the arrival time of the frame's last packet.
 	Arrived time.Time
 }
 
 // Room is the media of one session. Close ends it.
 type Room struct {
-	config Config
-	server *Server
-	name   string
-	// sid identifies the room; host identifies the server's participant.
+	config       Config
+	server       *Server
+	name         string
 	sid, host    string
 	began        time.Time
 	video, audio *webrtc.TrackLocalStaticRTP
 	packets      rtp.Packetizer
 	frames       chan Frame
-	// keyAsked is true while a participant needs a key frame.
-	keyAsked atomic.Bool
-	sound    *sound
-	color    color
-	work     sync.WaitGroup
+	keyAsked     atomic.Bool
+	sound        *sound
+	color        color
+	work         sync.WaitGroup
 
 	mu           sync.Mutex
 	participants map[string]*participant // by identity
-	// source receives the camera. It may be nil.
+	// source receives the camera, or is nil.
 	source *receiver
-	// placed is true once times contains the source's first frame.
+	// placed means that times contains the source's first frame.
 	placed bool
 	times  timeline
 	// keyReported is when KeyWanted last returned true.
-	keyReported time.Time
-	// width and height are the camera's announced size.
+	keyReported   time.Time
 	width, height uint32
 	heard, closed bool
 }
@@ -106,10 +102,10 @@ func (r *Room) Account() string { return r.config.Account }
 
 func (r *Room) Session() string { return r.config.Session }
 
-// Frames returns the client's frames. Closing the room closes the channel.
+// Frames returns the client's frames. The channel is closed with the room.
 func (r *Room) Frames() <-chan Frame { return r.frames }
 
-// AskKey requests a key frame. Frames before the key frame are dropped.
+// AskKey requests a key frame. Frames before it are dropped.
 func (r *Room) AskKey() {
 	r.mu.Lock()
 	source := r.source
@@ -119,9 +115,9 @@ func (r *Room) AskKey() {
 	}
 }
 
-// KeyWanted reports whether the next sent frame must be a key frame, because a participant joined or lost a
-// frame. It reports each request once, and at most every keyEvery: key frames are large, and a participant
-// that requests too many would degrade the video of the others.
+// KeyWanted reports whether the next sent frame must be a key frame, because a participant joined
+// or lost a frame. It returns true at most every keyEvery, because key frames degrade the video of
+// others.
 func (r *Room) KeyWanted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +162,7 @@ func (r *Room) Send(data []byte, of Frame) {
 	r.sound.follow(time.Since(of.Arrived))
 }
 
-// take takes a frame from the camera. It returns false if the buffer is full.
+// take takes a camera frame. It returns false if the buffer is full.
 func (r *Room) take(from *receiver, frame Frame) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +182,7 @@ func (r *Room) take(from *receiver, frame Frame) bool {
 	}
 }
 
-// receive replaces the camera and reads the new one until it ends. color is the id of the colour extension.
+// receive replaces the camera and reads the new one. color is the id of the colour extension.
 func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera := newReceiver(r, p, track, color)
 	r.mu.Lock()
@@ -198,7 +194,7 @@ func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera.run()
 }
 
-// hears records that the client sends sound. It announces the first sound.
+// hears records that the client sends sound, and announces the first one.
 func (r *Room) hears() {
 	r.mu.Lock()
 	first := !r.heard && !r.closed
@@ -232,7 +228,7 @@ func (r *Room) everyone() []*participant {
 	return all
 }
 
-// spawn starts work that ends with the room's connections. It does nothing if the room is closed.
+// spawn starts work that ends with the room's connections, unless the room is closed.
 func (r *Room) spawn(work func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,7 +237,7 @@ func (r *Room) spawn(work func()) {
 	}
 }
 
-// Close ends the room: all participants receive a leave message, and their connections end.
+// Close sends a leave message to all participants and ends their connections.
 func (r *Room) Close(why livekit.DisconnectReason) {
 	r.server.remove(r)
 	r.mu.Lock()
@@ -262,8 +258,8 @@ func (r *Room) Close(why livekit.DisconnectReason) {
 	r.work.Wait()
 }
 
-// enter admits a participant and replaces any participant with the same identity. It returns false if the
-// room is closed or full.
+// enter admits a participant and replaces one with the same identity. It returns false if the room
+// is closed or full.
 func (r *Room) enter(p *participant) bool {
 	r.mu.Lock()
 	before := r.participants[p.identity]

@@ -11,15 +11,13 @@ import (
 )
 
 const (
-	// minBitrate, firstBitrate and maxBitrate are the minimum, initial and maximum bitrates of the
-	// video for a peer, in bit/s.
+	// The minimum, initial and maximum bitrates of the video for a peer, in bit/s.
 	minBitrate, firstBitrate, maxBitrate = 150_000, 1_500_000, 2_500_000
 	// minEstimate is the lowest bandwidth estimate. With less traffic the estimator could not measure.
 	minEstimate = 100_000
 )
 
-// bandwidth estimates a peer's bandwidth and paces its video. It does not pace audio, which is small and
-// useless if late.
+// bandwidth estimates a peer's bandwidth and paces its video. Late audio would be useless.
 type bandwidth struct {
 	interceptor.Interceptor
 	estimator cc.BandwidthEstimator
@@ -41,7 +39,6 @@ func newBandwidth(l *logs) (*bandwidth, error) {
 	return b, err
 }
 
-// NewInterceptor is called once for each peer.
 func (b *bandwidth) NewInterceptor(string) (interceptor.Interceptor, error) { return b, nil }
 
 func (b *bandwidth) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
@@ -51,9 +48,8 @@ func (b *bandwidth) BindLocalStream(info *interceptor.StreamInfo, w interceptor.
 	return b.Interceptor.BindLocalStream(info, w)
 }
 
-// BindRTCPReader removes the padding from the last chunk of a report with lost packets. The library
-// would count the padding as lost packets: with a loss of one in fifty it counted half, and reduced
-// the bitrate further and further.
+// BindRTCPReader removes the padding from the last chunk of a report with lost packets, because the
+// library would count it as lost packets and reduce the bitrate further and further.
 func (b *bandwidth) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return b.Interceptor.BindRTCPReader(interceptor.RTCPReaderFunc(
 		func(in []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -85,7 +81,6 @@ func trim(report *rtcp.TransportLayerCC) {
 	}
 }
 
-// bitrate returns the current bitrate for video, in bit/s.
 func (b *bandwidth) bitrate() int {
 	// A tenth is reserved for retransmissions and other packets.
 	return max(minBitrate, min(b.estimator.GetTargetBitrate()*9/10, maxBitrate))
@@ -94,8 +89,7 @@ func (b *bandwidth) bitrate() int {
 // playoutURI is the header extension with which a sender requests a playout delay.
 const playoutURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
-// playoutMost is the maximum requested delay, in units of 10 ms. By default browsers delay frames
-// longer.
+// playoutMost is the maximum requested delay, in units of 10 ms. Browsers would delay longer.
 const playoutMost = 10
 
 type playout struct{ interceptor.NoOp }
@@ -117,7 +111,7 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	})
 }
 
-// extensionID returns the id of a stream's header extension, or 0 if the receiver does not support it.
+// extensionID returns the id of a stream's header extension, or 0.
 func extensionID(info *interceptor.StreamInfo, uri string) uint8 {
 	for _, extension := range info.RTPHeaderExtensions {
 		if extension.URI == uri {

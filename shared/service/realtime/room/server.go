@@ -16,15 +16,13 @@ import (
 
 const Path = "/v1/rooms/"
 
-// tokenTime is how long a token can be used to join.
 const tokenTime = 5 * time.Minute
 
 type ServerConfig struct {
-	Ports  *Ports
-	Secret []byte
-	Now    func() time.Time
-	NewID  func() string
-	// Origins lists the origins of pages that may validate a token.
+	Ports   *Ports
+	Secret  []byte
+	Now     func() time.Time
+	NewID   func() string
 	Origins httpserver.Origins
 	// Relays serve clients that cannot reach the ports.
 	Relays Relays
@@ -64,7 +62,6 @@ func (s *Server) Open(c Config) (*Room, error) {
 
 const prefix = "room_"
 
-// OwnerOf returns the owner in a room's name, or "".
 func OwnerOf(name string) string {
 	rest, isRoom := strings.CutPrefix(name, prefix)
 	owner, _, owned := strings.Cut(rest, "_")
@@ -74,7 +71,6 @@ func OwnerOf(name string) string {
 	return owner
 }
 
-// Find returns the room with a name, or nil.
 func (s *Server) Find(name string) *Room {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +83,7 @@ func (s *Server) remove(r *Room) {
 	delete(s.rooms, r.name)
 }
 
-// Token returns a token for a room, to publish or only to watch.
+// Token returns a token for publishing in a room or only for watching it.
 func (s *Server) Token(r *Room, publish bool) (string, error) {
 	who := "viewer-"
 	if publish {
@@ -98,8 +94,8 @@ func (s *Server) Token(r *Room, publish bool) (string, error) {
 	})
 }
 
-// ServeHTTP serves the paths below Path: the room's name, then rtc for version 0 or rtc/v1 for
-// version 1, each with validate below it.
+// ServeHTTP serves the paths below Path: the room's name, then rtc (version 0) or rtc/v1 (version
+// 1), each with validate below it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, version, asks, known := readPath(r.URL.Path)
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
@@ -140,8 +136,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readPath reads a path below Path. known is true for a signalling path. asks is true for the path
-// that validates a token.
+// readPath reads a path below Path. asks means that it validates a token.
 func readPath(path string) (name string, version livekit.Version, asks, known bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path, Path), "/")
 	rest, asks = strings.CutSuffix(rest, "/validate")
@@ -149,8 +144,8 @@ func readPath(path string) (name string, version livekit.Version, asks, known bo
 	return name, version, asks, known
 }
 
-// Gone serves a GET below Path for a room that no server has anymore. It makes a resuming client
-// join again. No server can verify the token, so Gone reads a join request only up to MaxResume.
+// Gone serves a GET for a room that no server has anymore. It makes a resuming client join again.
+// The token is not verified, so Gone reads a join request only up to MaxResume.
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
@@ -160,10 +155,10 @@ func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 		s.sendAway(w, r)
 		return
 	}
-	reject(w, http.StatusNotFound, "There is no such room.")
+	reject(w, http.StatusNotFound, "The room does not exist.")
 }
 
-// authenticate verifies the token of a request for the room, and reports whether it has expired.
+// authenticate verifies the token of a request for the room.
 //
 // Errors: fault.Unauthorized.
 func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant, expired bool, err error) {
@@ -174,13 +169,13 @@ func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant
 	return grant, expired, err
 }
 
-// admit checks whether a verified token currently gives access to its room.
+// admit checks whether a verified token gives access to its room now.
 //
 // Errors: fault.Unauthorized; fault.NotFound if the room no longer exists.
 func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) error {
 	r := s.Find(grant.Room)
 	if r == nil {
-		return fault.New(fault.NotFound, "There is no such room.")
+		return fault.New(fault.NotFound, "The room does not exist.")
 	}
 	// A client in the room may reconnect with its old token.
 	if expired && r.find(grant.Identity, join.Resume) == nil {
@@ -201,8 +196,8 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	_ = socket.Close(websocket.StatusNormalClosure, "")
 }
 
-// accept upgrades a request from any origin, because the token grants access. If it fails, the library has
-// already responded.
+// accept upgrades a request from any origin, because the token grants access. If it fails, the
+// library has already responded.
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	httpserver.TrimUpgrade(r.Header)
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{
@@ -214,11 +209,10 @@ func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	return socket, err
 }
 
-// join serves the signalling of a participant who enters or resumes.
 func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Grant, join livekit.Join) {
 	room := s.Find(grant.Room)
 	if room == nil {
-		reject(w, http.StatusNotFound, "There is no such room.")
+		reject(w, http.StatusNotFound, "The room does not exist.")
 		return
 	}
 	socket, err := accept(w, r)
@@ -261,7 +255,7 @@ func (s *Server) follow(p *participant, socket *websocket.Conn) {
 	p.detach(socket)
 }
 
-// reject rejects a request before signalling starts. Clients show the text.
+// reject responds before signalling starts. Clients show the text.
 func reject(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

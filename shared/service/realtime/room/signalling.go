@@ -12,21 +12,19 @@ import (
 )
 
 const (
-	// maxSignal is the maximum size of a client's message (with a session description), in bytes.
+	// maxSignal limits a client's message, which may have a session description, in bytes.
 	maxSignal = 256 << 10
-	// pingInterval is the interval between the clients' pings, pingTimeout is their time limit for the
-	// reply, and silence is the time after which a silent client is disconnected.
+	// Clients ping at pingInterval and wait for pingTimeout. silence ends a silent client.
 	pingInterval, pingTimeout, silence = 5 * time.Second, 15 * time.Second, 45 * time.Second
-	// answerTime is the time that a client may take to negotiate its first connection.
+	// answerTime limits the negotiation of the first connection.
 	answerTime = 30 * time.Second
 )
 
-// The version and the protocol of LiveKit's server that this server emulates.
+// The version and the protocol of the LiveKit server that this server emulates.
 const (
 	likeVersion, likeProtocol = "1.13.0", 16
 )
 
-// costOf returns a message's cost: 1 plus 1 per KiB.
 func costOf(message []byte) int { return 1 + len(message)>>10 }
 
 // welcome sends the room's participants, and starts the negotiation.
@@ -76,7 +74,7 @@ func (p *participant) resumed(join *livekit.JoinRequest) {
 	}
 }
 
-// listen handles a client's messages until the socket ends. left reports whether the client has left.
+// listen handles a client's messages. left reports whether the client has left.
 func (p *participant) listen(socket *websocket.Conn) (left bool) {
 	// A joining client sends a few dozen messages, two of them of 20 kB.
 	signals, began := rate.NewLimiter(50, 300), time.Now()
@@ -102,7 +100,7 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 	}
 }
 
-// read reads a message. It fails if the client is silent for too long.
+// read reads a message. It fails after a long silence.
 func read(socket *websocket.Conn) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), silence)
 	defer cancel()

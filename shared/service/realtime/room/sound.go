@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// maxSound is the maximum number of waiting sound packets. Each packet contains 20 ms.
+	// maxSound limits the waiting sound packets, of 20 ms each.
 	maxSound = 100
 	maxDelay = time.Second
 )
 
-// sound forwards a client's sound with the edited frames' delay, so that both stay in sync.
+// sound forwards a client's sound with the edited frames' delay.
 type sound struct {
 	room    *Room
 	waiting chan heardPacket
 	delays  chan time.Duration
 	done    chan struct{}
 
-	// track is the current source. times joins all tracks.
 	track *webrtc.TrackRemote
 	times timeline
 }
@@ -60,7 +59,6 @@ func (s *sound) follow(delay time.Duration) {
 	}
 }
 
-// play sends the sound until the room is closed.
 func (s *sound) play() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

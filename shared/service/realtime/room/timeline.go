@@ -2,10 +2,8 @@ package room
 
 import "time"
 
-// timeline maps the RTP timestamps and packet numbers of successive sources to one continuous stream, which
-// receivers and encryption require.
+// timeline maps the RTP timestamps and packet numbers of successive sources to one stream.
 type timeline struct {
-	// rate is the number of timestamp units per second.
 	rate uint32
 
 	begun      bool

@@ -1,11 +1,9 @@
 package room
 
-// trailerMark ends the data that a client appends to an encoded frame to measure latency
-// (docs/contract/realtime.md#webrtc).
+// trailerMark ends the data that a client appends to a frame (docs/contract/realtime.md#webrtc).
 const trailerMark = "LKTS"
 
-// splitTrailer separates a frame from the appended data. The byte before the mark is the bitwise inverse of
-// the data's total length.
+// splitTrailer separates a frame from the appended data, whose length is inverted before the mark.
 func splitTrailer(frame []byte) (data, trailer []byte) {
 	mark := len(frame) - len(trailerMark)
 	if mark < 1 || string(frame[mark:]) != trailerMark {

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// frameTime is the duration of a frame of the camera.
 const frameTime = 40 * time.Millisecond
 
 // Publish sends the camera at 25 frames per second, and sound.

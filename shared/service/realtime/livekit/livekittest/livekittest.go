@@ -27,34 +27,29 @@ import (
 const lostTime = time.Second / 2
 
 type Config struct {
-	// URL is the room's URL; Token is the token for the room.
 	URL, Token string
 	Version    livekit.Version
 	// Networks lists the networks for the client's addresses, by default UDP.
 	Networks []webrtc.NetworkType
-	// Camera returns the next frame to publish, a key frame if requested. Without a camera, it only
+	// Camera returns the next frame, a key frame if requested. A client without a camera only
 	// watches.
 	Camera func(key bool) []byte
-	// Reach changes how the client connects to the server; it may be nil.
-	Reach func(*webrtc.SettingEngine, *webrtc.Configuration)
-	// Change changes the client's offer; it may be nil.
+	// Reach changes how the client connects; Change changes its offer. Both may be nil.
+	Reach  func(*webrtc.SettingEngine, *webrtc.Configuration)
 	Change func(offer string) string
 }
 
-// Client is a participant of a room. Its channels receive messages and frames, and drop elements
-// that are not read.
+// Client is a participant of a room. Its channels drop elements that are not read.
 type Client struct {
 	testing.TB
 	Config
 
 	// The client offers Own, the server offers Other. In version 1 they are the same connection.
-	Own, Other *webrtc.PeerConnection
-	Joined     *livekit.JoinResponse
-	// Seen receives the frames of the server's video; Heard receives the packets of its sound.
-	Seen, Heard chan []byte
-	Leaves      chan *livekit.LeaveRequest
-	Updates     chan *livekit.ParticipantUpdate
-	// Resumed gets an element each time the client resumes; Answered gets one per accepted answer.
+	Own, Other        *webrtc.PeerConnection
+	Joined            *livekit.JoinResponse
+	Seen, Heard       chan []byte
+	Leaves            chan *livekit.LeaveRequest
+	Updates           chan *livekit.ParticipantUpdate
 	Resumed, Answered chan struct{}
 	Sent              atomic.Int64
 	// Packets sends packets unchanged. It is nil until the client publishes.
@@ -69,8 +64,7 @@ type Client struct {
 	filming   sync.WaitGroup
 }
 
-// Join joins a room. If there is a camera, the client publishes the camera and sound. The client is
-// closed at the end of the test.
+// Join joins a room and publishes the camera, if any, and sound. The test's end closes the client.
 func Join(t testing.TB, c Config) *Client {
 	t.Helper()
 	one := New(t, c)
@@ -81,7 +75,6 @@ func Join(t testing.TB, c Config) *Client {
 	return one
 }
 
-// New returns a client that has not joined.
 func New(t testing.TB, config Config) *Client {
 	t.Helper()
 	c := &Client{
@@ -112,7 +105,7 @@ func New(t testing.TB, config Config) *Client {
 	return c
 }
 
-// Close disconnects the client without notice. It may be called more than once.
+// Close disconnects the client without notice. It may be called again.
 func (c *Client) Close() {
 	c.stop()
 	if c.socket != nil {
@@ -122,7 +115,6 @@ func (c *Client) Close() {
 	_ = c.Other.Close()
 }
 
-// Open opens the signalling, and waits until the room is joined.
 func (c *Client) Open() {
 	c.Helper()
 	query := ""
@@ -159,13 +151,11 @@ func Await[T any](c *Client, what string, from <-chan T) T {
 	}
 }
 
-// Wrapped returns a join request in version 1's query format.
 func Wrapped(join *livekit.JoinRequest) string {
 	return base64.URLEncoding.EncodeToString(
 		livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: livekit.Marshal(join)}))
 }
 
-// Forged returns a token with another signature.
 func Forged(token string) string {
 	return token[:strings.LastIndexByte(token, '.')+1] + strings.Repeat("A", 43)
 }
@@ -177,7 +167,6 @@ func (c *Client) must(err error) {
 	}
 }
 
-// peer returns a connection that sends received frames to Seen.
 func (c *Client) peer() *webrtc.PeerConnection {
 	c.Helper()
 	var settings webrtc.SettingEngine
@@ -207,8 +196,8 @@ func (c *Client) peer() *webrtc.PeerConnection {
 	return pc
 }
 
-// registerCodecs registers VP8 and Opus. Retransmissions use the original stream, because the
-// library requests a packet again if it arrived in a separate stream.
+// registerCodecs registers VP8 and Opus without a separate stream for retransmissions, because the
+// library would request such packets again.
 func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(
 		m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: 96, RTPCodecCapability: webrtc.RTPCodecCapability{
@@ -221,7 +210,6 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 	)
 }
 
-// tap is the last interceptor for sent packets.
 type tap struct {
 	interceptor.NoOp
 	client *Client
@@ -273,7 +261,6 @@ func put[T any](to chan<- T, one T) {
 	}
 }
 
-// Offer returns an offer with all addresses.
 func (c *Client) Offer(id uint32, restart bool) *livekit.SessionDescription {
 	c.Helper()
 	gathered := webrtc.GatheringCompletePromise(c.Own)
@@ -288,7 +275,6 @@ func (c *Client) Offer(id uint32, restart bool) *livekit.SessionDescription {
 	return &livekit.SessionDescription{Type: "offer", Sdp: text, Id: id}
 }
 
-// Dial opens the signalling, with the given additions to the query.
 func (c *Client) Dial(query string) {
 	c.Helper()
 	if err := c.TryDial(query); err != nil {
@@ -296,9 +282,7 @@ func (c *Client) Dial(query string) {
 	}
 }
 
-// TryDial opens the signalling like Dial.
-//
-// Errors: the library's, which include the status of a rejection.
+// TryDial is Dial with an error, which includes the status of a rejection.
 func (c *Client) TryDial(query string) error {
 	path := "/rtc"
 	if c.Version == livekit.Version1 {
@@ -318,7 +302,7 @@ func (c *Client) TryDial(query string) error {
 
 func (c *Client) Drop() { _ = c.socket.CloseNow() }
 
-// Resume opens the signalling again after it was lost, with an offer that restarts ICE.
+// Resume opens lost signalling again, with an offer that restarts ICE.
 func (c *Client) Resume() {
 	c.Helper()
 	query := "&reconnect=1&sid=" + c.Joined.Participant.Sid
@@ -377,7 +361,6 @@ func (c *Client) answer(offer string) {
 	})
 }
 
-// The rates of RTP timestamps.
 const videoClock, audioClock = 90_000, 48_000
 
 // Negotiate sends an offer, which optionally restarts ICE, and waits for the answer.
@@ -387,7 +370,6 @@ func (c *Client) Negotiate(restart bool) {
 	Await(c, "the offer is answered", c.Answered)
 }
 
-// Sees waits until n frames have been returned.
 func (c *Client) Sees(frames int) {
 	c.Helper()
 	for range frames {
@@ -395,7 +377,6 @@ func (c *Client) Sees(frames int) {
 	}
 }
 
-// Left waits until the server asks the client to leave.
 func (c *Client) Left() *livekit.LeaveRequest {
 	c.Helper()
 	return Await(c, "the server asks the client to leave", c.Leaves)
