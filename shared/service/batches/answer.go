@@ -20,17 +20,16 @@ import (
 )
 
 const (
-	// watchEvery is the interval at which a batch in progress is checked for whether it must end.
-	// Every keysEvery-th check also checks its key.
+	// watchEvery is the interval at which a batch in progress is checked. Every keysEvery-th check
+	// also checks its key.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is the time that running calls may take after the end of the batch, unless the intervals
-	// set another time. shortGrace applies if other accounts wait for turns.
+	// grace is the default time that running calls may take after the end of the batch. shortGrace
+	// applies if other accounts wait for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
 	// maxFailures is the maximum number of attempts at a call that fails at the model server.
 	maxFailures = 3
-	// fullPause is the pause of a batch whose account's storage is full.
-	fullPause = 5 * time.Second
+	fullPause   = 5 * time.Second
 )
 
 // The reasons why a batch makes no more calls.
@@ -40,7 +39,6 @@ var (
 	errRevoked   = errors.New("batches: the key of the batch is no longer valid")
 )
 
-// answering is the state of making a batch's calls.
 type answering struct {
 	*Runner
 	batch    batch.Batch
@@ -48,12 +46,10 @@ type answering struct {
 	who      atomic.Pointer[credential.Principal]
 	recorder *recorder
 	pace     *pace
-	// underWay contains one element per running or waiting call.
 	underWay chan struct{}
 }
 
-// answer makes the remaining calls of a batch until the context staying ends. It calls handOver
-// after PauseAfter without a response.
+// answer makes a batch's remaining calls until staying ends, and hands over after PauseAfter.
 func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {
@@ -90,7 +86,6 @@ func (a *answering) storedBytes() int64 {
 	return 0
 }
 
-// goOn records the step after the calls.
 func (a *answering) goOn(ctx context.Context, cause error) error {
 	b := a.batch
 	switch {
@@ -109,8 +104,7 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 	return a.change(ctx, batch.InProgress, b)
 }
 
-// makeCalls makes the calls until the context taking ends. It returns after they have ended and
-// their responses are stored.
+// makeCalls makes the calls until taking ends, and waits until their responses are stored.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
 	// The context ends with a cause even at shutdown, because calls without a retry are billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -134,7 +128,6 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	return errors.Join(err, <-kept)
 }
 
-// cutLater cancels the running calls some time after new calls have stopped.
 func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCauseFunc) {
 	ends := endOf(taking) != ""
 	most := a.config.Grace
@@ -152,7 +145,7 @@ func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCa
 	cut(causeOfCut(taking))
 }
 
-// endOf returns the outcome of a batch without more calls. It is empty if calls continue later.
+// endOf returns the outcome of a batch without more calls, or "" if calls continue later.
 func endOf(taking context.Context) (outcome batch.Status) {
 	switch cause := context.Cause(taking); {
 	case errors.Is(cause, errExpired):
@@ -163,7 +156,6 @@ func endOf(taking context.Context) (outcome batch.Status) {
 	return ""
 }
 
-// causeOfCut returns the cause for cancelling calls.
 func causeOfCut(taking context.Context) error {
 	if endOf(taking) != "" {
 		return gateway.ErrGivenUp
@@ -171,8 +163,7 @@ func causeOfCut(taking context.Context) error {
 	return context.Canceled
 }
 
-// causeAtStop returns the cause for cancelling calls at shutdown. It reads the batch, which may
-// have been cancelled just before.
+// causeAtStop is causeOfCut at shutdown. It reads the batch, which may just have been cancelled.
 func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -182,7 +173,7 @@ func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	return causeOfCut(taking)
 }
 
-// feed makes each of the input's calls in its own goroutine. It returns after all calls have ended.
+// feed makes each of the input's calls in its own goroutine and waits for all of them.
 func (a *answering) feed(doing, taking context.Context, results chan<- result) (err error) {
 	in, err := a.openInput(doing, a.batch)
 	if err != nil {
@@ -231,8 +222,8 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) (
 	}
 }
 
-// call makes one call and repeats it while it is temporarily rejected. It returns false if the call
-// was cancelled and will be made later. The line is not in memory while the call waits.
+// call makes one call and repeats it while it is temporarily rejected. ok is false if the call was
+// cancelled and will be made later. A waiting call holds no memory for its line.
 func (a *answering) call(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	for failures := 0; ; {
 		made, ok, err = a.tryCall(doing, taking, at)
@@ -262,9 +253,8 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 	}
 }
 
-// tryCall makes a call when the pace permits it. ok is false if no more calls may be made. While
-// the account's storage is full, it returns a 429. If ok is true, the caller must report the end of
-// the call to the pace.
+// tryCall makes a call when the pace permits it, and returns a 429 while the account's storage is
+// full. ok is false if no more calls may be made. Otherwise report the end to the pace.
 func (a *answering) tryCall(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	if !a.pace.begin(taking) {
 		return made, false, nil
@@ -293,7 +283,7 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 	return made, ok, err
 }
 
-// watch stops new calls when the batch expires or is cancelled, or when its key is revoked.
+// watch stops new calls when the batch expires, is cancelled or loses its key.
 func (a *answering) watch(taking context.Context, stop, handOver context.CancelCauseFunc) {
 	ticker := time.NewTicker(a.config.Watch)
 	defer ticker.Stop()
@@ -314,7 +304,6 @@ func (a *answering) watch(taking context.Context, stop, handOver context.CancelC
 	}
 }
 
-// check makes the checks of watch once.
 func (a *answering) check(ctx context.Context, stop context.CancelCauseFunc, atKey bool) error {
 	b, err := a.config.Store.Get(ctx, a.batch.Account, a.batch.ID)
 	switch {

@@ -9,12 +9,11 @@ import (
 )
 
 const (
-	// maxAttempts is the maximum number of consecutive crashes of the process while it works on a
-	// batch without progress. After that, the batch fails, so that it cannot keep the server from
-	// starting.
+	// maxAttempts limits the consecutive crashes of the process while it works on a batch. After
+	// that, the batch fails, so that it cannot keep the server from starting.
 	maxAttempts = 5
-	// suspectAfter is the number of crashes after which a batch runs separately from other suspects,
-	// so that it does not crash them too. suspectFor is the duration of such a run.
+	// After suspectAfter crashes, a batch runs separately from other suspects for suspectFor, so
+	// that it does not crash them, too.
 	suspectAfter = 2
 	suspectFor   = time.Minute
 	// recordTime is the timeout for writing a record at shutdown.
@@ -30,8 +29,8 @@ func attemptsAt(b batch.Batch) batch.Attempts {
 	return at
 }
 
-// attempt records the start of work on a batch before reading it. If the process crashes, the
-// record remains. It ends a batch that has no attempts left.
+// attempt records the start of work on a batch, or ends a batch without attempts left. If the
+// process crashes, the record remains.
 //
 // Errors: fault.Conflict if the status has changed; fault.NotFound.
 func (r *Runner) attempt(ctx context.Context, b batch.Batch) error {

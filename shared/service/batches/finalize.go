@@ -84,7 +84,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	return errors.Join(err, <-kept)
 }
 
-// unanswered returns the result of a call without a response, given the outcome of its batch.
+// unanswered returns the result of a call without a response.
 func unanswered(outcome batch.Status) *resultError {
 	switch outcome {
 	case batch.Failed:
@@ -95,7 +95,6 @@ func unanswered(outcome batch.Status) *resultError {
 	return &resultError{"batch_expired", "This request was not completed before the batch expired."}
 }
 
-// plan records the ids of the result files that will be written.
 func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) (batch.Batch, error) {
 	planned := b
 	for _, c := range chunks {
@@ -122,7 +121,7 @@ func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) 
 	return planned, nil
 }
 
-// writeFile writes the result file with the id from chunks, unless it exists.
+// writeFile writes a result file from chunks, unless it exists.
 func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks []batch.Chunk, failures bool) error {
 	if id == "" {
 		return nil
@@ -150,13 +149,12 @@ func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks
 	f.MD5 = hex.EncodeToString(hash.Sum(nil))
 	// The results were paid for, so write them even if the storage is full.
 	if _, err = r.config.Files.Create(ctx, f, 0); err != nil {
-		// The record may exist. The next attempt checks whether it does.
+		// The next attempt checks whether the record exists.
 		return fmt.Errorf("record the results: %w", err)
 	}
 	return nil
 }
 
-// joined reads the chunks of one kind one after another.
 type joined struct {
 	ctx      context.Context
 	blobs    Blobs

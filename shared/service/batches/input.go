@@ -19,21 +19,18 @@ import (
 )
 
 const (
-	// maxEnvelope is the maximum size of a line without the call's body, in bytes.
+	// maxEnvelope limits a line without the call's body, in bytes.
 	maxEnvelope = 16 << 10
 	maxLine     = gateway.MaxBody + maxEnvelope
-	// maxCustomID is the maximum length of a call's id, in characters.
 	maxCustomID = 512
 )
 
-// errLineTooLong is returned for a line that is skipped.
 var errLineTooLong = errors.New("batches: the line is too long")
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// place is a line's position in an input.
 type place struct {
-	// line is the line number. call is the number of the call; empty lines do not count.
+	// call is the number of the call. Empty lines do not count.
 	line, call   int
 	offset, size int64
 }
@@ -41,7 +38,7 @@ type place struct {
 type input struct {
 	blob   io.ReadCloser
 	reader *bufio.Reader
-	// at is the position of the last found line. If the line is short, short holds its bytes.
+	// at is the position of the last found line; short holds its bytes if it is short.
 	at    place
 	short []byte
 }
@@ -54,7 +51,7 @@ func (r *Runner) openInput(ctx context.Context, b batch.Batch) (*input, error) {
 	return &input{blob: blob, reader: bufio.NewReaderSize(blob, shortLine)}, nil
 }
 
-// next finds the next non-empty line. It never holds long lines in memory.
+// next finds the next non-empty line without holding long lines in memory.
 //
 // Errors: io.EOF after the last line; errLineTooLong, after which next may be called again.
 func (in *input) next() (place, error) {
@@ -74,8 +71,7 @@ func (in *input) next() (place, error) {
 	}
 }
 
-// skip reads to the end of a line and reports whether it is empty. The last line may lack a line
-// end.
+// skip reads a line, maybe without a line end, and reports whether it is empty.
 func (in *input) skip() (empty bool, err error) {
 	in.at.offset += in.at.size
 	in.at.size, in.short = 0, nil
@@ -125,8 +121,7 @@ func trimmed(text []byte, at place) []byte {
 	return bytes.TrimSpace(text)
 }
 
-// withFound calls use with the last found line, which use must not retain. If the line is short,
-// withFound does not read it again.
+// withFound calls use with the last found line, which use must not retain.
 func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *input, use func(line []byte)) error {
 	if in.short == nil {
 		return r.withLine(ctx, m, b, in.at, use)
@@ -135,7 +130,7 @@ func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *in
 	return nil
 }
 
-// withLine waits for memory and calls use with a line of the input, which use must not retain.
+// withLine waits for memory and calls use with a line, which use must not retain.
 func (r *Runner) withLine(
 	ctx context.Context, m *memory, b batch.Batch, at place, use func(line []byte),
 ) error {
@@ -155,7 +150,7 @@ type call struct {
 	body     []byte
 }
 
-// parsed returns the call of a validated line. Its body is a slice of the line.
+// parsed returns the call of a validated line, with a slice of the line as its body.
 func parsed(line []byte) call {
 	object, ok := jsonedit.ParseObject(line)
 	if !ok {
@@ -166,10 +161,9 @@ func parsed(line []byte) call {
 	return call{customID: strings.Clone(m.customID.Str), body: line[m.body.Index:end:end]}
 }
 
-// members holds the members of a line that the service reads.
 type members struct{ customID, method, url, body gjson.Result }
 
-// membersOf returns the members of a line. repeated names a duplicate member, which is ambiguous.
+// membersOf returns a line's members. repeated names a duplicate, which is ambiguous.
 func membersOf(line gjson.Result) (m members, repeated string) {
 	line.ForEach(func(name, value gjson.Result) bool {
 		var member *gjson.Result
@@ -198,7 +192,7 @@ func membersOf(line gjson.Result) (m members, repeated string) {
 type checker struct {
 	endpoint string
 	model    string
-	// seen holds hashes of the calls' ids, because ids may be long.
+	// seen holds hashes of the calls' ids, which may be long.
 	seen map[[16]byte]struct{}
 }
 

@@ -7,18 +7,16 @@ import (
 )
 
 const (
-	// callMemory is the maximum memory for the long lines of all batches' running calls. checkMemory
-	// is the maximum for the lines being validated, which must not wait for slow calls. Both are in
-	// bytes. A single line is always permitted. An account may use half of the memory, or one line.
+	// callMemory limits the memory for the long lines of all running calls, checkMemory for the
+	// lines being validated. Both are in bytes. A single line is always permitted. An account may
+	// use half of the memory, or one line.
 	callMemory, checkMemory = 64 << 20, 32 << 20
-	// shortLine is the size of the longest uncounted line. One such line per concurrent call takes at
-	// most as much memory as the long lines. shortLine is also the read size for an input.
+	// shortLine is the size of the longest uncounted line, and the read size for an input.
 	shortLine = 64 << 10
 )
 
-// memory limits the memory for the long lines of all batches. A line waits if too little memory is
-// free. The next line belongs to the account that holds the least memory. Among equals, the first
-// to arrive is next.
+// memory limits the memory for the long lines of all batches. A line waits if too little is free.
+// The next line belongs to the account that holds the least; among equals, the first is next.
 type memory struct {
 	total int64
 
@@ -36,8 +34,7 @@ type claim struct {
 
 func newMemory(total int64) *memory { return &memory{total: total, accounts: map[string]int64{}} }
 
-// take waits until memory for a line of the account is free. Call release afterwards. It returns
-// false if the context ends first.
+// take waits for memory for a line; call release later. It returns false if the context ends first.
 func (m *memory) take(ctx context.Context, account string, bytes int64) bool {
 	if bytes <= shortLine {
 		return ctx.Err() == nil
@@ -80,8 +77,8 @@ func (m *memory) end(account string, bytes int64) {
 	m.handOut()
 }
 
-// handOut admits lines in turn until one does not fit. That line blocks shorter ones; otherwise it
-// might wait forever. The lock must be held.
+// handOut admits lines in turn until one does not fit, which would otherwise wait forever. The lock
+// must be held.
 func (m *memory) handOut() {
 	for {
 		next := -1

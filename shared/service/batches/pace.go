@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// leastPause and mostPause are a batch's shortest and longest pause after a temporary rejection.
+	// The shortest and the longest pause of a batch after a temporary rejection.
 	leastPause, mostPause = time.Second, 30 * time.Second
 )
 
 // pace determines how many calls of a batch run at once. It lowers the number after a temporary
-// rejection. Once that many calls have been answered, it raises the number by one.
+// rejection, and raises it by one after that many responses.
 type pace struct {
 	most int
 
@@ -20,9 +20,8 @@ type pace struct {
 	current int
 	// inFlight is the number of running calls. answered counts the responses since current changed.
 	inFlight, answered int
-	// until is the end of the pause.
-	until time.Time
-	// refusedSince is the time since which every call has been rejected, or zero.
+	until              time.Time
+	// refusedSince is the start of continuous rejections, or zero.
 	refusedSince time.Time
 	// changed is closed and replaced when a call ends.
 	changed chan struct{}
@@ -30,8 +29,8 @@ type pace struct {
 
 func newPace(most int) *pace { return &pace{most: most, current: most, changed: make(chan struct{})} }
 
-// begin waits until a call may be made. It returns false if the context ends first. One of the
-// methods below must end the call.
+// begin waits until a call may be made, which one of the methods below must end. It returns false
+// if the context ends first.
 func (p *pace) begin(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -71,7 +70,6 @@ func (p *pace) ended() {
 	p.changed = make(chan struct{})
 }
 
-// took ends a call that received a response.
 func (p *pace) took() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +80,8 @@ func (p *pace) took() {
 	p.ended()
 }
 
-// refused ends a temporarily rejected call. The next call starts after a running call has ended, or
-// after the given time if no call is running.
+// refused ends a temporarily rejected call. The next call waits for a running call, or for the
+// given time if no call is running.
 func (p *pace) refused(retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +96,7 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns how long every call has been rejected. It is 0 while a call may succeed.
+// refusedFor returns how long every call has been rejected, or 0 while a call may succeed.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// keepEvery is the default interval at which collected results are stored.
+	// keepEvery is the default interval at which results are stored.
 	keepEvery = 2 * time.Second
-	// keepBytes and keepLines are the maximum size and number of the collected results.
+	// keepBytes and keepLines limit the collected results.
 	keepBytes, keepLines = 1 << 20, 1000
-	// lastKeep is the timeout for the last attempt to store results at shutdown.
+	// lastKeep limits the last attempt to store results at shutdown.
 	lastKeep = 10 * time.Second
 )
 
 type result struct {
 	number   int
 	customID string
-	// refusal is the reason why the call has no response. answer may still contain its usage; answer
-	// is nil if the call was not made.
+	// refusal is the reason why the call has no response. answer may still contain its usage; it is
+	// nil if the call was not made.
 	answer  *gateway.BatchResponse
 	refusal *resultError
 }
@@ -57,26 +57,22 @@ type resultError struct {
 type recorder struct {
 	*Runner
 	batch batch.Batch
-	// name is part of the names of this recorder's blobs.
+	// name is part of the blobs' names.
 	name string
-	// done marks the calls that already had a result when the recorder was created.
-	done   []bool
-	chunks int
-	// answers and failures are the collected results; used is their usage.
+	// done marks the calls that had a result when the recorder was created.
+	done              []bool
+	chunks            int
 	answers, failures gathered
 	used              []usage.Record
 	space             *space
-	// limit returns the number of bytes that the account may store. 0 means no limit.
-	limit func() int64
+	limit             func() int64
 }
 
-// gathered is a set of results that are stored together.
 type gathered struct {
 	text  bytes.Buffer
 	lines []int
 }
 
-// newRecorder returns a recorder that knows the results stored earlier.
 func (r *Runner) newRecorder(ctx context.Context, b batch.Batch) (*recorder, error) {
 	chunks, err := r.config.Store.Chunks(ctx, b.ID)
 	if err != nil {
@@ -98,12 +94,10 @@ func (r *Runner) newRecorder(ctx context.Context, b batch.Batch) (*recorder, err
 	return rec, nil
 }
 
-// has reports whether a call had a result when the recorder was created.
 func (rec *recorder) has(call int) bool { return rec.done[call] }
 
-// run stores results until the channel closes. It retries failed writes, and accepts no results
-// until they succeed. It returns an error only if the context has ended or another process works on
-// the batch.
+// run stores results until the channel closes. It retries failed writes. It returns an error only
+// if the context has ended or another process works on the batch.
 func (rec *recorder) run(ctx context.Context, results <-chan result) error {
 	timer := time.NewTimer(rec.config.Keep)
 	timer.Stop()
@@ -157,15 +151,13 @@ func (rec *recorder) add(r result) error {
 	return err
 }
 
-// add appends a line, or nothing if encoding fails.
 func (g *gathered) add(line resultLine) error {
 	encoder := json.NewEncoder(&g.text) // each value becomes one line
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(line)
 }
 
-// flush stores the collected results. It retries until the context has ended, and then makes a last
-// attempt.
+// flush stores the collected results. It retries until the context has ended.
 //
 // Errors: fault.Conflict if another process works on the batch.
 func (rec *recorder) flush(ctx context.Context) error {
@@ -181,7 +173,6 @@ func (rec *recorder) flush(ctx context.Context) error {
 	}
 }
 
-// save stores the collected results in one chunk of responses and one of failures.
 func (rec *recorder) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastKeep)
 	defer cancel()
@@ -224,8 +215,7 @@ func (rec *recorder) save(ctx context.Context) error {
 	return nil
 }
 
-// discard deletes blobs that were not recorded. If another process has ended the batch, its sweep
-// may have run before these blobs were written.
+// discard deletes unrecorded blobs, which the sweep of an ended batch may have missed.
 func (rec *recorder) discard(ctx context.Context, chunks []batch.Chunk) error {
 	var failures []error
 	for _, c := range chunks {

@@ -1,7 +1,6 @@
 // Package batches runs batches: it validates their input, makes their calls through the gateway
-// after live calls, stores the results, and writes the result files (docs/contract/batches.md). It
-// continues after a crash, because the store holds the progress. Each call is completed and billed
-// once.
+// after live calls, and writes the result files (docs/contract/batches.md). It continues after a
+// crash. Each call is completed and billed once.
 package batches
 
 import (
@@ -27,7 +26,7 @@ const (
 	DefaultCalls = 16
 	// pollEvery is the interval at which the runner looks for new batches and for old data to delete.
 	pollEvery = 5 * time.Second
-	// firstRetry and lastRetry are the shortest and the longest delay before failed work is retried.
+	// The shortest and the longest delay before failed work is retried.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 
@@ -42,42 +41,38 @@ type Config struct {
 	Blobs   Blobs
 	// Storage counts results toward the account's storage until the batch has ended.
 	Storage batch.Storage
-	// Keys returns the current holders of the batches' keys.
-	Keys interface {
+	Keys    interface {
 		Holder(ctx context.Context, account, keyID string) (credential.Principal, error)
 	}
 	Gateway Gateway
-	// Free returns how many bytes of results the disk may still take. nil means no limit.
+	// Free returns how many bytes of results fit on the disk. nil means no limit.
 	Free func() (int64, error)
-	// Calls is the maximum number of concurrent calls. 0 means DefaultCalls.
+	// Calls limits the concurrent calls. 0 means DefaultCalls.
 	Calls int
 	Now   func() time.Time
 	// NewID returns a globally unique id for a blob's name.
 	NewID func() string
 	Intervals
-	// Settled reports whether the clock can be trusted to expire a batch. nil means always.
+	// Settled reports whether the clock can expire a batch. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
-// Intervals sets the intervals for work that costs money each time. Zero fields get a single
-// machine's values.
+// Intervals sets the intervals for work that costs money. 0 means a single machine's value.
 type Intervals struct {
-	// Keep is the interval at which collected results are stored. A crash loses the collected
-	// results, and their calls are repeated.
+	// Keep is the interval at which results are stored. After a crash, calls with unstored results
+	// are repeated.
 	Keep time.Duration
-	// Watch is the interval at which a batch in progress is checked for whether it must end. Every
-	// fifth check also checks its key.
+	// Watch is the interval at which a batch in progress is checked. Every fifth check also checks
+	// its key.
 	Watch time.Duration
-	// Grace is the time that running calls may take after new calls have stopped, if the batch
-	// continues later. If the batch ends, they may take at most a minute.
+	// Grace limits running calls after new calls have stopped, to a minute if the batch ends.
 	Grace time.Duration
-	// PauseAfter is the time for which all calls of a batch may be rejected before work on the batch
-	// stops, to continue later. 0 means no limit.
+	// PauseAfter is the time of continuous rejections after which work on a batch pauses. 0 means
+	// no limit.
 	PauseAfter time.Duration
 }
 
-// orDefault sets zero fields to the values for a single machine.
 func (i Intervals) orDefault() Intervals {
 	i.Keep, i.Watch, i.Grace = cmp.Or(i.Keep, keepEvery), cmp.Or(i.Watch, watchEvery), cmp.Or(i.Grace, grace)
 	return i
@@ -114,7 +109,6 @@ type Runner struct {
 	working sync.WaitGroup
 }
 
-// New returns a runner. Call Run to start it.
 func New(c Config) *Runner {
 	if c.Calls == 0 {
 		c.Calls = DefaultCalls
@@ -130,7 +124,6 @@ func New(c Config) *Runner {
 	}
 }
 
-// Wake makes the runner look for work immediately.
 func (r *Runner) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -148,7 +141,7 @@ func (r *Runner) woken() <-chan struct{} {
 	return r.changed
 }
 
-// Run works until the context ends. Then it cancels running calls, stores its results, and returns.
+// Run works until the context ends. Then it cancels running calls and stores its results.
 func (r *Runner) Run(ctx context.Context) {
 	defer r.working.Wait()
 	ticker := time.NewTicker(pollEvery)
@@ -166,7 +159,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// poll starts work on open batches and clears batches that have ended.
+// poll starts work on open batches and clears ended ones.
 func (r *Runner) poll(ctx context.Context) error {
 	swept := r.config.Sweeper.Sweep(ctx)
 	open, err := r.config.Store.Open(ctx)
@@ -202,10 +195,9 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	return true
 }
 
-// Work works on a batch as Run does, until the batch has ended, stay has passed or PauseAfter
-// applies. Then it waits up to Grace for running calls and returns. If the context ends, it cancels
-// the calls and returns. Work is for processes that are started for a single batch. The caller must
-// ensure that only one process at a time works on a batch.
+// Work works on one batch as Run does, until the batch has ended, stay has passed or PauseAfter
+// applies. Then it waits up to Grace for running calls. The caller must ensure that only one
+// process at a time works on a batch.
 func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	staying, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)
@@ -213,8 +205,7 @@ func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	r.work(ctx, staying, handOver, b)
 }
 
-// work works on a batch until it has ended, or a context ends. staying ends when the batch hands
-// over its slot. Running calls may still complete after that.
+// work works on a batch until it has ended. After staying ends, only running calls continue.
 func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
@@ -255,14 +246,13 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 	}
 }
 
-// lose ends a batch whose blobs are missing.
 func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
 	err := r.fail(ctx, b, batch.Error{Code: "data_lost", Message: "The service lost data of the batch."})
 	r.config.Logger.Error("data of a batch is missing", "batch", b.ID, "account", b.Account,
 		"error", errors.Join(cause, err))
 }
 
-// step moves a batch from its status to the next.
+// step moves a batch to its next status.
 //
 // Errors: fault.Conflict if the status has changed.
 func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
@@ -279,7 +269,7 @@ func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCause
 	}
 }
 
-// change records a change of a batch whose current status is from.
+// change records a change of a batch, whose current status is from.
 func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	if err := r.config.Store.Change(ctx, from, b); err != nil {
 		return err
@@ -303,5 +293,4 @@ func (r *Runner) fits(bytes int64) error {
 	return err
 }
 
-// now returns the time with the precision of records.
 func (r *Runner) now() time.Time { return r.config.Now().UTC().Truncate(time.Millisecond) }

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// maxActive is the maximum number of batches worked on concurrently. Other batches wait.
+	// maxActive limits the batches worked on at the same time.
 	maxActive = 16
-	// slice is the time for which an account keeps its only slot while others have none.
+	// slice is the time for which an account keeps its only slot if others have none.
 	slice = time.Minute
 )
 
-// errHandedOver stops a batch whose slot goes to another account.
 var errHandedOver = errors.New("batches: the slot was handed over to another account")
 
-// slots holds the slots of active batches. While accounts wait, the slots are divided equally, and
-// an account hands over its excess slots. A stopped batch continues later.
+// slots holds the slots of active batches. While accounts wait, each keeps an equal number and
+// hands over the rest. A stopped batch continues later.
 type slots struct {
 	active map[string]*slot
 	// served is the value of count when an account received its last slot.
@@ -40,7 +39,7 @@ type slot struct {
 
 func newSlots() *slots { return &slots{active: map[string]*slot{}, served: map[string]uint64{}} }
 
-// held returns the number of slots that each account keeps, and the number being handed over.
+// held returns each account's kept slots, and the number being handed over.
 func (s *slots) held() (held map[string]int, leaving int) {
 	held = map[string]int{}
 	for _, one := range s.active {
@@ -68,7 +67,6 @@ func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string
 	return chosen, ok
 }
 
-// suspect reports whether the batch may have crashed the process.
 func suspect(b batch.Batch) bool { return attemptsAt(b).Count >= suspectAfter }
 
 func (s *slots) suspected() bool {
@@ -80,7 +78,7 @@ func (s *slots) suspected() bool {
 	return false
 }
 
-// take takes a free slot for the next batch. ok is false without a free slot or a next batch.
+// take takes a free slot for the next batch. ok is false if either is missing.
 func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b batch.Batch, ok bool) {
 	if len(s.active) >= maxActive {
 		return b, false
@@ -97,7 +95,7 @@ func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b ba
 	return b, true
 }
 
-// rebalance makes batches hand over their slots to batches of accounts with too few.
+// rebalance makes accounts hand over slots to accounts with too few.
 func (s *slots) rebalance(open []batch.Batch) {
 	held, leaving := s.held()
 	promised := map[string]bool{}
@@ -141,7 +139,6 @@ func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	return nil
 }
 
-// forget drops accounts without open batches.
 func (s *slots) forget(open []batch.Batch) {
 	left := make(map[string]uint64, len(s.served))
 	for _, b := range open {

@@ -15,15 +15,13 @@ type space struct {
 
 	mu   sync.Mutex
 	held file.Reservation
-	// used is the size of the blobs. More may be reserved, because a crashed process may have
-	// reserved space for results that it did not store.
+	// used is the size of the blobs. A crashed process may have reserved more.
 	used int64
 	// full means that the account may have no space for results.
 	full bool
 }
 
-// newSpace returns a batch's space with the bytes counted so far. At least one byte is counted,
-// because no input is empty.
+// newSpace returns a batch's space. At least one byte is counted, because no input is empty.
 func newSpace(ctx context.Context, storage batch.Storage, b batch.Batch) (*space, error) {
 	held, err := storage.Hold(ctx, batch.Reservation(b), 1, 0)
 	return &space{storage: storage, held: held, used: held.Bytes, full: true}, err
@@ -47,7 +45,7 @@ func (s *space) fits(ctx context.Context, limit int64) (bool, error) {
 	return err == nil, err
 }
 
-// hold reserves space for the results of completed calls, even if the account's storage is full.
+// hold reserves space for completed calls' results, even if the account's storage is full.
 func (s *space) hold(ctx context.Context, bytes, limit int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +63,6 @@ func (s *space) hold(ctx context.Context, bytes, limit int64) error {
 	return err
 }
 
-// keep records that results were stored in the reserved space.
 func (s *space) keep(bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,32 +13,28 @@ import (
 const (
 	// stepTime is the time for which a step starts calls.
 	stepTime = 5 * time.Minute
-	// shutdownTime is the time before a step's deadline at which running calls are cancelled, to store
-	// results and record progress.
+	// Running calls are cancelled shutdownTime before a step's deadline, so that results are stored.
 	shutdownTime = 45 * time.Second
-	// firstDelay and lastDelay are the shortest and the longest delay after a step without results.
+	// The shortest and the longest delay after a step without results.
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute
 )
 
-// StepIntervals returns the intervals for processes that work in steps, where each write, read and
-// second costs money.
+// StepIntervals returns intervals for processes in which each write, read and second costs money.
 func StepIntervals() Intervals {
 	return Intervals{Keep: 10 * time.Second, Watch: 5 * time.Second, Grace: 8 * time.Minute, PauseAfter: time.Minute}
 }
 
-// Steps works on batches in short processes. Each process makes one step: it makes calls of one
-// batch for some minutes, stores the results, and starts other processes while batches wait. If a
-// process dies, another one continues its batch when its claim has expired.
+// Steps works on batches in short processes. Each makes one step: it makes calls of one batch for
+// some minutes, and starts other processes while batches wait. When a claim expires, another
+// process continues.
 type Steps struct {
 	Runner  *Runner
 	Claims  batch.Claims
 	Sweeper *batch.Sweeper
-	// Others starts another process for a step.
-	Others interface {
+	Others  interface {
 		Start(ctx context.Context) error
 	}
-	// Most is the maximum number of active batches. It may be exceeded by one or two if processes
-	// start at the same moment.
+	// Most limits the active batches. Simultaneous starts may exceed it by one or two.
 	Most   int
 	NewID  func() string
 	Now    func() time.Time
@@ -73,7 +69,7 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the next batch. ok means that it got one; more means that another process may start.
+// claim claims the next batch, if ok. more means that another process may start.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {
@@ -83,7 +79,7 @@ func (s *Steps) claim(
 		if !waits {
 			break
 		}
-		// Count concurrent claims as held too.
+		// Count concurrent claims as held, too.
 		now := s.Now()
 		all[i].HeldUntil = now.Add(time.Until(deadline))
 		b = all[i]
@@ -96,8 +92,7 @@ func (s *Steps) claim(
 }
 
 // next returns the index of the next batch. It belongs to the account with the fewest active
-// batches. Among equals, it is the batch that has waited longest. waits is false if no batch waits
-// or too many are active.
+// batches; among equals, it has waited longest. waits is false if no batch may start.
 func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	now, places := s.Now(), s.Most
 	held := map[string]int{}
@@ -120,7 +115,7 @@ func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	return chosen, waits && places > 0
 }
 
-// release ends a batch's claim and sets when work continues. before is the batch before the step.
+// release ends a batch's claim and sets when work continues. before is from before the step.
 func (s *Steps) release(ctx context.Context, before batch.Standing, holder string) error {
 	b, err := s.Runner.config.Store.Get(ctx, before.Account, before.ID)
 	if fault.Is(err, fault.NotFound) {

@@ -11,37 +11,33 @@ import (
 
 // Guard protects the worker from a platform that stops workers, for example when it scales in.
 type Guard interface {
-	// Busy protects this worker for at least twice as long as its GuardEvery.
+	// Busy protects the worker for at least twice GuardEvery.
 	Busy(ctx context.Context) error
 	Idle(ctx context.Context) error
 }
 
-// guardRest is the fraction of GuardEvery for which an idle worker is unprotected.
+// guardRest is the fraction of GuardEvery in which an idle worker is unprotected.
 const guardRest = 5
 
 // admission admits receivers to the queue while the worker is protected.
 //
-// A worker is protected before it receives, because a job may arrive at any time. If an idle worker were always
-// protected, the platform could never scale in. So it receives in rounds of GuardEvery. After a round with
-// nothing in flight, it pauses unprotected for a fifth of that time and receives no job. A job may have to wait
-// for this pause, but no job is lost with a worker. (A worker that is stopped anyway, by a spot interruption or
-// a deployment, releases its jobs.)
+// A worker is protected before it receives, because a job may arrive at any time, and receives in
+// rounds of GuardEvery. After a round with nothing in flight, it pauses unprotected for a fifth of
+// that time, so that the platform can scale in.
 type admission struct {
 	inflight *inflight
 
 	mu sync.Mutex
-	// opened is closed when receivers are admitted. It is nil if no receiver waits.
+	// opened is closed when receivers are admitted, or nil if no receiver waits.
 	opened chan struct{}
-	// round ends when receiving must stop; nil while no receiver is admitted.
+	// round ends when receiving must stop. It is nil if no receiver is admitted.
 	round context.Context
-	// inside counts the receivers. left is closed when the last of them has left. It is nil if nothing
-	// waits for them to leave.
+	// inside counts the receivers. left is closed when the last of them has left, if set.
 	inside int
 	left   chan struct{}
 }
 
-// enter waits until jobs may be received, and returns the context for receiving. The caller must
-// call leave when the received job is in flight.
+// enter waits until jobs may be received. Call leave when the received job is in flight.
 func (a *admission) enter(ctx context.Context) (round context.Context, leave func(), err error) {
 	for {
 		a.mu.Lock()
@@ -99,9 +95,7 @@ func (a *admission) close() {
 	}
 }
 
-// guard opens and closes the admission until the context ends.
-//
-// If the guard does not respond, the worker continues unprotected, so that no job loses its run.
+// guard opens and closes the admission. If the guard fails, the worker continues unprotected.
 func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration, logger *slog.Logger) {
 	call := func(what string, do func(context.Context) error) {
 		within, cancel := context.WithTimeout(ctx, settleTime)

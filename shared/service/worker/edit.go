@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// edit does the work of a run and returns the stored result. It adds the time of each stage to stages.
+// edit does the work of a run. It adds the time of each stage to stages.
 func (l *lane) edit(
 	ctx context.Context, lease *lease, j job.Job, slot slot, progress func(engine.Progress),
 	stages map[string]time.Duration,
@@ -33,7 +33,7 @@ func (l *lane) edit(
 	}
 	inputs.spec.Remaining = max(0, j.Deadline.Sub(l.worker.config.Now())-deadlineSlack)
 	inputs.spec.PreviewEvery, inputs.spec.Free = l.worker.config.PreviewEvery, l.worker.config.Free
-	told, err := l.runEngine(ctx, inputs.spec, slot, progress, stages)
+	outcome, err := l.runEngine(ctx, inputs.spec, slot, progress, stages)
 	if err != nil {
 		return result, l.worker.explain(ctx, inputs, err)
 	}
@@ -48,26 +48,26 @@ func (l *lane) edit(
 	}
 	ctx, cancel := lingering(ctx)
 	defer cancel()
-	signed, err := l.worker.sign(ctx, &inputs.spec, told, stages)
+	signed, err := l.worker.sign(ctx, &inputs.spec, outcome, stages)
 	if err != nil {
 		return result, err
 	}
 	begun := time.Now()
-	lease.thumbnails = l.worker.beginThumbnails(lease, j, inputs, told.Thumbnails)
+	lease.thumbnails = l.worker.beginThumbnails(lease, j, inputs, outcome.Thumbnails)
 	ctx, end := l.worker.beginStage(ctx, stageStore)
 	result, err = l.worker.store(ctx, j, inputs.spec)
 	end(err)
 	stages[stageStore] = time.Since(begun)
 	result.Credentials = signed
 	result.EnhancedPrompt = inputs.enhanced
-	result.Engine, result.Understood, result.Notice = told.Engine, told.Understood, told.Notice
+	result.Engine, result.Understood, result.Notice = outcome.Engine, outcome.Understood, outcome.Notice
 	if data := inputs.spec.Data; data != nil && data.Info.SoundLost {
 		result.Notice = strings.TrimSpace(result.Notice + " The result has no sound, because the sound of the clip cannot be decoded.")
 	}
 	return result, err
 }
 
-// inputs returns the job's fetched inputs. It fetches them if they were not prefetched.
+// inputs returns the job's inputs, fetched now unless they were prefetched.
 func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparation, error) {
 	if lease.prefetched != nil {
 		if lease.prefetched.wait(ctx) == nil || ctx.Err() != nil {
@@ -81,7 +81,7 @@ func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparatio
 
 func (l *lane) runEngine(
 	ctx context.Context, spec engine.Spec, slot slot, progress func(engine.Progress), stages map[string]time.Duration,
-) (told engine.Outcome, err error) {
+) (outcome engine.Outcome, err error) {
 	ctx, end := l.worker.beginStage(ctx, stageEngine)
 	defer func() { end(err) }()
 	report := progress
@@ -108,8 +108,7 @@ func (l *lane) runEngine(
 	})
 }
 
-// explain returns the reason why the engine failed. If the video has not been probed, explain
-// probes it now and returns the probe's error if that fails.
+// explain returns the reason why the engine failed. It probes a video that was not probed before.
 func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error) error {
 	if !inputs.described || ctx.Err() != nil {
 		return failed
@@ -120,8 +119,8 @@ func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error)
 	return failed
 }
 
-// lingering returns a context that outlives a drain for a short time, so that minutes of work are not lost for
-// lack of a second to store the result. A lost lease and the deadline end it immediately.
+// lingering returns a context that outlives a drain for a short time, to store a result. A lost
+// lease and the deadline end it immediately.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

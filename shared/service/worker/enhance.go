@@ -14,16 +14,15 @@ type Enhancer interface {
 }
 
 const (
-	// enhanceTime is how long a run waits for its expanded prompt.
+	// enhanceTime limits the wait for an expanded prompt.
 	enhanceTime  = 10 * time.Second
 	enhanceField = "enhance_prompt"
-	// maxPrompt is the maximum length of an expanded prompt, in code points, if the form has no limit.
+	// maxPrompt limits an expanded prompt, in code points, if the form has no limit.
 	maxPrompt = 4000
 )
 
-// enhance returns a job's expanded prompt. It returns "" to use the original prompt: if there is no
-// enhancer, if the job does not request it, or if the expansion fails, because that must not fail
-// the job.
+// enhance returns a job's expanded prompt, or "" to use the original: without an enhancer or a
+// request, or if the expansion fails.
 func (w *Worker) enhance(ctx context.Context, j job.Job, m *catalog.Model) string {
 	if w.config.Enhancer == nil || j.Request.Prompt == "" || !j.Request.Flag(enhanceField) {
 		return ""

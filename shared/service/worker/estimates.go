@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// estimateEvery is the interval at which the engine's estimates are read. Each edit changes them.
+	// estimateEvery is the interval at which the engine's estimates are read.
 	estimateEvery = time.Minute
-	// publishEvery is the interval at which unchanged estimates are published again.
-	publishEvery = 6 * time.Hour
+	publishEvery  = 6 * time.Hour
 )
 
 // Estimating publishes the engine's estimates for the processes that accept jobs.
@@ -27,14 +26,13 @@ type Estimating struct {
 	Engine    engine.Engine
 	Catalog   *catalog.Catalog
 	Publisher job.EstimatePublisher
-	// Every is the interval at which the engine's estimates are read; 0 means a minute.
+	// Every is the interval at which estimates are read. 0 means a minute.
 	Every  time.Duration
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Run publishes until the context ends. If the engine has no estimates, it immediately removes the published
-// estimates, because they belong to another engine.
+// Run publishes until the context ends. If the engine has no estimates, it removes published ones.
 func (e Estimating) Run(ctx context.Context) {
 	estimator := engine.EstimatorOf(e.Engine)
 	asked := questions(e.Catalog)
@@ -66,11 +64,11 @@ func (e Estimating) Run(ctx context.Context) {
 	}
 }
 
-// worthPublishing is the smallest relative change for which an estimate is published immediately.
-// Each edit changes the estimates slightly, and each write costs money.
+// worthPublishing is the smallest relative change for which an estimate is published now, because
+// each write costs money.
 const worthPublishing = 0.05
 
-// nearly reports whether the estimates are for the same edits and are about equal.
+// nearly reports whether the estimates are about equal and for the same edits.
 func nearly(a, b job.Estimates) bool {
 	return slices.EqualFunc(a, b, func(a, b job.Estimate) bool {
 		return a.EditKind == b.EditKind && a.Slack == b.Slack &&
@@ -96,8 +94,8 @@ func (e Estimating) ask(
 	return known, err
 }
 
-// estimatedLengths lists the clip lengths in seconds for which estimates are read, if the catalog
-// allows them. Between them, run times grow nearly linearly.
+// estimatedLengths lists the clip lengths in seconds for which estimates are read. Between them,
+// run times grow nearly linearly.
 var estimatedLengths = []float64{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 300, 600}
 
 // questions returns a question for every kind of edit in the catalog.

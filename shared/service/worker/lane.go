@@ -9,20 +9,16 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// lane runs the jobs of one queue. It has slots, in which jobs run, and the same number of receivers.
+// lane runs the jobs of one queue in slots, with the same number of receivers.
 //
-// A slot requests each of its jobs, and a receiver takes a job from the queue for each request.
-// Without Prefetch, a slot requests a job when it is free; with Prefetch, when it will soon be
-// free. A received job belongs to the lane. The first free slot takes it, so that no slot is idle
-// while a job waits.
+// A slot requests a job from a receiver when it is free or, with Prefetch, soon will be. The first
+// free slot takes a received job, so that no slot is idle while a job waits.
 type lane struct {
 	worker    *Worker
 	name      job.Lane
 	admission *admission
-	// requests holds the slots' requests, at most one per slot.
-	requests chan struct{}
-	// received hands jobs to slots.
-	received chan *lease
+	requests  chan struct{}
+	received  chan *lease
 }
 
 func newLane(w *Worker, name job.Lane, slots int, admission *admission) *lane {
@@ -32,11 +28,10 @@ func newLane(w *Worker, name job.Lane, slots int, admission *admission) *lane {
 	}
 }
 
-// work runs jobs in one slot, one after another.
 func (l *lane) work(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
-	// Store one result at a time; otherwise results would accumulate if the store is slow.
+	// Store one result at a time, so that results do not accumulate.
 	storing := make(chan struct{}, 1)
 	requestNext := l.newRequest()
 	for {
@@ -59,22 +54,19 @@ func (l *lane) work(ctx context.Context) {
 	}
 }
 
-// newRequest returns a function that requests one job, even if it is called repeatedly.
+// newRequest returns a function that requests one job, even if called repeatedly.
 func (l *lane) newRequest() func() {
 	return sync.OnceFunc(func() { l.requests <- struct{}{} }) // the channel has capacity for all slots
 }
 
-// slot is a job's use of one of its lane's slots.
 type slot struct {
 	requestNext func()
-	// free releases the slot for the next job, even while the result is still being stored. The end of
-	// the job also releases it.
+	// free releases the slot for the next job, even while the result is being stored.
 	free func()
-	// storing is held while the result of one of the slot's jobs is being stored.
+	// storing is held while a result of the slot is being stored.
 	storing chan struct{}
 }
 
-// receive serves requests, one after another.
 func (l *lane) receive(ctx context.Context) {
 	for {
 		select {
@@ -90,7 +82,7 @@ func (l *lane) receive(ctx context.Context) {
 	}
 }
 
-// receiveOne takes a job from the queue and passes it to a slot. It reports whether it succeeded.
+// receiveOne takes a job from the queue and reports whether a slot has it.
 func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	lease := l.take(ctx)
 	if lease == nil {
@@ -120,8 +112,8 @@ func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	}
 }
 
-// take waits for admission and takes a job from the queue. It returns nil when the context or the
-// round has ended. If the queue fails, it returns nil after a pause.
+// take waits for admission and takes a job. It returns nil at the end of the context or the round,
+// and after a pause if the queue fails.
 func (l *lane) take(ctx context.Context) *lease {
 	round, leave, err := l.admission.enter(ctx)
 	if err != nil {
@@ -141,7 +133,6 @@ func (l *lane) take(ctx context.Context) *lease {
 	return l.worker.hold(ctx, delivery)
 }
 
-// engineHealth returns nil if the engine accepts runs.
 func (l *lane) engineHealth(ctx context.Context) error {
 	if l.worker.config.EngineHealth == nil {
 		return nil

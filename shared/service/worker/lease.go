@@ -12,26 +12,22 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// lease is a received job that is not settled yet. Its holder must stop it, settle its delivery and
-// remove it from the jobs in flight.
+// lease is an unsettled job. Its holder must stop it, settle its delivery and remove it from
+// inflight.
 type lease struct {
 	delivery Delivery
 	logger   *slog.Logger
-	// ctx ends when the worker drains. It ends with errLost when the lease is lost.
-	ctx context.Context
-	// prefetched holds the inputs fetched before the run, or nil.
+	// ctx ends when the worker drains, or with errLost when the lease is lost.
+	ctx        context.Context
 	prefetched *preparation
-	// thumbnails makes the pictures of the run's result. It may be nil.
 	thumbnails *thumbnails
-	// previews stores the run's previews, or is nil.
-	previews *previews
+	previews   *previews
 
-	end context.CancelCauseFunc
-	// stopped is closed when the lease is no longer extended.
+	end     context.CancelCauseFunc
 	stopped chan struct{}
 }
 
-// hold counts a delivery as in flight and extends its lease until it is stopped.
+// hold counts a delivery as in flight and extends its lease.
 func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 	ctx, end := context.WithCancelCause(ctx)
 	l := &lease{
@@ -50,7 +46,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 	return l
 }
 
-// keep extends the lease to its full length at intervals, until it is stopped or lost.
+// keep extends the lease at intervals, until it is stopped or lost.
 func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(length / 3)
 	defer ticker.Stop()
@@ -80,8 +76,7 @@ func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	}
 }
 
-// stop ends the extensions and any prefetch, and waits for both. They must not touch a delivery
-// that is being settled or a folder that is being removed.
+// stop ends the extensions and any prefetch, and waits for both.
 func (l *lease) stop() {
 	l.end(nil)
 	<-l.stopped
@@ -94,7 +89,6 @@ var errLost = errors.New("the job no longer belongs to this worker")
 
 func lost(cause error) error { return fmt.Errorf("%w: %w", errLost, cause) }
 
-// inflight is the set of received jobs that are not settled yet.
 type inflight struct {
 	mu    sync.Mutex
 	since map[*lease]time.Time
@@ -118,7 +112,7 @@ func (f *inflight) empty() bool {
 	return len(f.since) == 0
 }
 
-// oldest returns when the oldest job in flight was received. ok is false if no job is in flight.
+// oldest returns the time of receipt of the oldest job in flight, if any.
 func (f *inflight) oldest() (since time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

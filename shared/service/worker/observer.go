@@ -23,7 +23,6 @@ func (o Observers) Ran(r Run) {
 	}
 }
 
-// Outcome says how a run ended.
 type Outcome string
 
 const (
@@ -44,17 +43,14 @@ type Run struct {
 	// Number counts the job's runs from 1.
 	Number  int
 	Outcome Outcome
-	// Code is the reason why the run failed, or empty.
-	Code job.Code
-	// Waited is the time from the job's creation to the run's start; Took is the run's duration.
+	Code    job.Code
+	// Waited is the time from the job's creation to the run's start.
 	Waited, Took time.Duration
-	// Stages holds the time of each stage that the run reached (fetch, probe, enhance, engine, sign,
-	// store), and of the stages that the engine reported as engine.NAME. Prefetching happens before the
-	// run.
+	// Stages holds the time of each stage that the run reached (fetch, probe, enhance, engine,
+	// sign, store), and of the engine's stages as engine.NAME.
 	Stages map[string]time.Duration
 }
 
-// stages returns the times sorted by name, for the log.
 func (r Run) stages() slog.Attr {
 	var took []any
 	for _, name := range slices.Sorted(maps.Keys(r.Stages)) {
@@ -72,14 +68,12 @@ const (
 	stageStore   = "store"
 )
 
-// Load is the load of a lane's slots.
 type Load struct {
 	Lane job.Lane
-	// Slots is the number of slots, Busy is the number of slots whose job is in an engine, and
-	// Prefetched is the number of received jobs that wait for a slot.
+	// Busy counts the slots whose job is in an engine; Prefetched counts jobs that wait for a slot.
 	Slots, Busy, Prefetched int
-	// BusyTime is the total time that the slots have had a job in an engine since the worker was
-	// created. Divided by the elapsed time and the number of slots, it is the utilization.
+	// BusyTime is the total time of jobs in an engine since the worker was created. Divided by the
+	// elapsed time and the slots, it is the utilization.
 	BusyTime time.Duration
 }
 
@@ -93,7 +87,6 @@ func (w *Worker) Loads() []Load {
 	return loads
 }
 
-// load measures the load of a lane's slots.
 type load struct {
 	slots int
 

@@ -11,18 +11,15 @@ import (
 
 const (
 	// prefetchAhead is how long before the estimated end of a run its slot requests the next job.
-	// Other workers cannot take a job that waits for a busy slot here, so it is requested as late as
-	// possible. Fetching the largest upload and expanding a prompt take about this time. If a run
-	// reports no progress, its slot requests the next job when the engine has finished.
+	// Other workers cannot take a job that waits here. Fetching the largest upload takes about this
+	// time. A slot whose run reports no progress waits for the engine's end.
 	prefetchAhead = 20 * time.Second
-	// prefetchLimit is the maximum number of prefetched bytes of one job. A job with larger inputs is
-	// still received early, but its run fetches them.
+	// prefetchLimit limits the prefetched bytes of one job. The run fetches larger inputs.
 	prefetchLimit = 1 << 30
 )
 
-// prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports
-// whether a slot took it. It starts no run, so a failure does not count. The run fetches the
-// missing inputs.
+// prefetch fetches a job's inputs until a slot takes it, and reports whether a slot took it. The
+// run fetches the missing inputs.
 func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {
 	case l.received <- lease: // a slot is idle
@@ -65,19 +62,18 @@ func inputBytes(j job.Job) (size int64) {
 	return size
 }
 
-// estimate requests the next job when the current run is estimated to be near its end.
 type estimate struct {
 	begun time.Time
 	mu    sync.Mutex
 	timer *time.Timer
 }
 
-// newEstimate starts an estimate. Call it when the engine starts, and call stop at the end.
+// newEstimate starts an estimate, for the start of the engine. Call stop at the end.
 func newEstimate(ask func()) *estimate {
 	return &estimate{begun: time.Now(), timer: time.AfterFunc(math.MaxInt64, ask)}
 }
 
-// report updates the estimate, assuming that the run continues at its average speed.
+// report assumes that the run continues at its average speed.
 func (e *estimate) report(fraction float64) {
 	if fraction <= 0 {
 		return

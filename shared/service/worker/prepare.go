@@ -16,14 +16,13 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// preparation fetches and probes the inputs of a job into a separate folder, and expands the
-// prompt, in the background. The caller must discard it, which removes the folder.
+// preparation fetches and probes a job's inputs into a folder, and expands the prompt, in the
+// background. The caller must discard it.
 type preparation struct {
-	spec engine.Spec
-	// enhanced is the expanded prompt, or empty to use the original.
+	spec     engine.Spec
 	enhanced string
 	stages   map[string]time.Duration
-	// described is true if the input video's header replaced a probe.
+	// described means that the input video's header replaced a probe.
 	described bool
 
 	job    job.Job
@@ -34,7 +33,6 @@ type preparation struct {
 	logger *slog.Logger
 }
 
-// prepare starts a preparation. It stops when the context ends.
 func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &preparation{
@@ -50,7 +48,6 @@ func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	return p
 }
 
-// wait waits until everything is ready or the context ends.
 func (p *preparation) wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -66,7 +63,7 @@ func (p *preparation) discard() {
 	p.remove()
 }
 
-// release returns the folder, which the caller must then remove.
+// release returns the folder, which the caller must remove.
 func (p *preparation) release() (folder string) {
 	folder, p.folder = p.folder, ""
 	return folder
@@ -139,8 +136,8 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return err
 }
 
-// lengthSlack is how much a clip may exceed the length in its header, because frames and sound
-// rarely end together.
+// lengthSlack is how much a clip may exceed its header's length: frames and sound rarely end
+// together.
 const lengthSlack = time.Second
 
 // checkLength rejects a clip that is longer than its budget reservation.
@@ -151,7 +148,6 @@ func checkLength(j job.Job, length time.Duration) error {
 	return &engine.Error{Code: job.InvalidInput, Message: "The clip is longer than its header states."}
 }
 
-// input fetches and probes one input file. It returns nil if the job lacks it.
 func (p *preparation) input(
 	ctx context.Context, w *Worker, field string, want catalog.FieldType,
 ) (*engine.Input, error) {

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// previews stores the latest preview of a run while its engine works
-// (docs/contract/jobs.md#previews). A failure affects only the preview, not the run.
+// previews stores the latest preview of a run (docs/contract/jobs.md#previews). A failure affects
+// only the preview.
 type previews struct {
 	worker *Worker
 	blob   string
@@ -24,14 +24,13 @@ type previews struct {
 
 	mu     sync.Mutex
 	latest []byte
-	// fresh holds a value if the latest preview has not been stored yet.
-	fresh chan struct{}
-	// stored is true if a blob may exist.
+	// fresh has a value if the latest preview is not stored yet.
+	fresh  chan struct{}
 	stored bool
 }
 
-// startPreviews starts to store previews. The caller must call stop, and remove when the job has ended. It
-// returns nil if previews are off.
+// startPreviews returns nil if previews are off. The caller must call stop, and remove when the job
+// has ended.
 func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.Job) *previews {
 	if w.config.PreviewEvery <= 0 {
 		return nil
@@ -48,7 +47,6 @@ func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.J
 	return p
 }
 
-// report records an engine's preview, if any.
 func (p *previews) report(progress engine.Progress) {
 	if p == nil || progress.Preview == nil {
 		return
@@ -62,8 +60,7 @@ func (p *previews) report(progress engine.Progress) {
 	}
 }
 
-// keep stores the latest preview at intervals. It also waits before the first preview, so a fast
-// run has no preview and needs no write.
+// keep stores the latest preview at intervals. A fast run has no preview and needs no write.
 func (p *previews) keep(ctx context.Context) {
 	failing := false // log a full disk only once
 	for clock.Wait(ctx, p.worker.config.PreviewEvery) {
@@ -104,7 +101,6 @@ func (p *previews) stop() {
 	}
 }
 
-// remove deletes the stored preview. Call it after stop.
 func (p *previews) remove(ctx context.Context) {
 	if p == nil || !p.stored {
 		return

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// pulse records a run's progress, and cancels the run when it is no longer the job's current run.
+// pulse records a run's progress, and cancels a run that is no longer the job's current one.
 type pulse struct {
 	mu       sync.Mutex
 	fraction float64
@@ -24,7 +24,6 @@ type pulse struct {
 	done chan struct{}
 }
 
-// startPulse starts recording. The caller must stop it.
 func (w *Worker) startPulse(
 	ctx context.Context, stopRun context.CancelCauseFunc, logger *slog.Logger, j job.Job,
 ) *pulse {
@@ -39,17 +38,16 @@ func (w *Worker) startPulse(
 	return p
 }
 
-// stop ends the recording and waits for it, so that no write follows the end of the run.
+// stop waits for the recording, so that no write follows the end of the run.
 func (p *pulse) stop() {
 	p.end()
 	<-p.done
 }
 
-// report records the engine's progress, which never decreases.
+// report records progress, which never decreases.
 func (p *pulse) report(progress engine.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Thousandths are precise enough.
 	p.fraction = max(p.fraction, math.Floor(min(progress.Fraction, 1)*1000)/1000)
 }
 

@@ -49,7 +49,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 	}
 }
 
-// run performs one run of a job, settles its delivery, and returns the outcome.
+// run performs one run of a job and settles its delivery.
 func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	started := l.worker.config.Now()
 	ended := Run{
@@ -63,7 +63,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	lease.logger.Info("run started", "waited", ended.Waited)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// Use a timer instead of a context's deadline to distinguish the deadline from a drain or a lost lease.
+	// Use a timer, because a context's deadline could not be distinguished from a drain.
 	overdue := time.AfterFunc(j.Deadline.Sub(started)-deadlineSlack, func() { stop(errOverdue) })
 	defer overdue.Stop()
 
@@ -86,7 +86,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 		lease.logger = lease.logger.With(ended.stages())
 		ended.Outcome = l.complete(lease, j.Nonce, result)
 	case errors.Is(cause, errLost):
-		// Another worker has the job now, or the job has ended. Settling could take it from that worker.
+		// Settling could take the job from another worker.
 		lease.logger.Warn("run lost", "cause", cause)
 		ended.Outcome = Lost
 	case errors.Is(cause, errOverdue):
@@ -119,7 +119,7 @@ func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
 		lease.logger.Info("job completed", "bytes", result.Size)
 		return Completed
 	case fault.Is(err, fault.Conflict):
-		// The job has already ended or belongs to another run, so delete this result.
+		// The job has ended or belongs to another run.
 		l.worker.settle(
 			lease.ctx, lease.logger, "delete the result",
 			func(ctx context.Context) error { return l.worker.config.Blobs.Delete(ctx, result.Blob) },
@@ -136,8 +136,7 @@ func (l *lane) fail(lease *lease, nonce string, failure job.Failure) {
 	)
 }
 
-// failOrRepeat settles a failed run. The job runs again if another run may succeed and is allowed. Otherwise it
-// fails.
+// failOrRepeat settles a failed run. The job runs again if that may succeed and is allowed.
 func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Code) {
 	reason := asFailure(err)
 	if reason.Retryable && j.Runs < job.MaxRuns {
@@ -156,14 +155,13 @@ func (l *lane) drop(lease *lease) {
 	l.worker.settle(lease.ctx, lease.logger, "drop", lease.delivery.Drop)
 }
 
-// requeue returns the job to the queue for another worker.
 func (l *lane) requeue(lease *lease, delay time.Duration) {
 	l.worker.settle(lease.ctx, lease.logger, "return", func(ctx context.Context) error {
 		return lease.delivery.Nack(ctx, delay)
 	})
 }
 
-// release reverts the start of a run, so that it does not count, and returns the job to the queue.
+// release reverts the start of a run, which does not count, and requeues the job.
 func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
 	lease.stop()
 	l.worker.settle(lease.ctx, lease.logger, "release", func(ctx context.Context) error {
@@ -172,8 +170,7 @@ func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
 	l.requeue(lease, delay)
 }
 
-// nack returns a job without a run to the queue, unless the lease is lost, because the job then belongs to
-// another worker.
+// nack requeues a job without a run, unless the lease is lost: then another worker has the job.
 func (l *lane) nack(lease *lease, delay time.Duration) {
 	gone := errors.Is(context.Cause(lease.ctx), errLost)
 	lease.stop()

@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// sign signs the engine's output if signing is on, and makes the signed file the output. A result
-// that cannot be signed is not delivered. Another run may succeed; after the last run, the job
-// fails (docs/provenance.md).
+// sign signs the engine's output if signing is on. An unsigned result is not delivered; after the
+// last run, the job fails (docs/provenance.md).
 func (w *Worker) sign(
 	ctx context.Context, spec *engine.Spec, made engine.Outcome, stages map[string]time.Duration,
 ) (*job.Credentials, error) {
@@ -25,9 +24,9 @@ func (w *Worker) sign(
 	folder := filepath.Join(filepath.Dir(spec.Folder), "signed")
 	path := filepath.Join(folder, filepath.Base(spec.Output))
 	err := os.Mkdir(folder, 0o700)
-	var told job.Credentials
+	var credentials job.Credentials
 	if err == nil {
-		told, err = w.config.Signer.Sign(ctx, *spec, made, resultMIME(spec.Kind), path)
+		credentials, err = w.config.Signer.Sign(ctx, *spec, made, resultMIME(spec.Kind), path)
 	}
 	end(err)
 	stages[stageSign] = time.Since(begun)
@@ -39,10 +38,9 @@ func (w *Worker) sign(
 			Code: job.EngineError, Message: "The result could not be signed.", Retryable: true, Err: fmt.Errorf("sign: %w", err),
 		}
 	}
-	// Do not keep both files longer than needed.
 	if err := os.Remove(spec.Output); err != nil {
 		return nil, fmt.Errorf("remove the unsigned output: %w", err)
 	}
 	spec.Output = path
-	return &told, nil
+	return &credentials, nil
 }

@@ -12,18 +12,15 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// A job's spans are children of the submission's span: the wait for a worker, and each run with its
-// stages.
+// A job's spans are children of the submission's span: the wait and each run with its stages.
 const (
 	queueSpan = "job.queue"
 	runSpan   = "job.run"
 )
 
-// submitted returns a context whose spans are children of the submission's span.
 func submitted(ctx context.Context, j job.Job) context.Context { return trace.WithParent(ctx, j.Trace) }
 
-// beginRun starts the span of a run, and records the wait before the first run. The caller must
-// call endRun.
+// beginRun starts the span of a run, and records the wait before the first run.
 func (w *Worker) beginRun(ctx context.Context, j job.Job, started time.Time) (context.Context, api.Span) {
 	ctx, tracer := submitted(ctx, j), trace.OrNoop(w.config.Tracer)
 	described := api.WithAttributes(
@@ -46,7 +43,6 @@ func endRun(span api.Span, ended *Run) {
 	span.End()
 }
 
-// beginStage starts the span of a stage. The caller must call end with the stage's error.
 func (w *Worker) beginStage(ctx context.Context, name string) (_ context.Context, end func(error)) {
 	ctx, span := trace.OrNoop(w.config.Tracer).Start(ctx, name)
 	return ctx, func(err error) {

@@ -15,16 +15,14 @@ import (
 )
 
 type Posters interface {
-	// Posters returns a JPEG thumbnail of each file. A video's thumbnail is taken from its first
-	// frames. Posters may write to the folder.
+	// Posters returns a JPEG thumbnail of each file. It may write to the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
-// thumbnails makes the pictures of a run's result (with a poster) and input
-// (docs/contract/jobs.md#thumbnails), and of the stored files from which the inputs were copied
-// (docs/contract/media.md#thumbnails-of-files). It makes them while the result is stored and reported, and
-// stores them after that, so that the end of the job does not wait. It takes over the run's scratch folder. A
-// failure affects only the pictures, not the job.
+// thumbnails makes the pictures of a run's result and input (docs/contract/jobs.md#thumbnails), and
+// of stored files (docs/contract/media.md#thumbnails-of-files), while the result is stored. It
+// stores them after the job's end. It owns the run's scratch folder. A failure affects only the
+// pictures.
 type thumbnails struct {
 	worker *Worker
 	job    job.Job
@@ -33,15 +31,14 @@ type thumbnails struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// made is closed when the pictures are made or have failed.
 	made     chan struct{}
 	pictures job.Thumbnails
-	// files holds the pictures of the inputs' stored files, by blob.
+	// files holds the pictures of stored files, by blob.
 	files map[string][]byte
 }
 
-// beginThumbnails starts to make the pictures of a run whose engine has finished. It reuses the engine's
-// pictures. The caller must call end. It returns nil if thumbnails are off.
+// beginThumbnails makes the pictures that the engine has not made. The caller must call end. It
+// returns nil if thumbnails are off.
 func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made func() engine.Thumbnails) *thumbnails {
 	if w.config.Posters == nil {
 		return nil
@@ -63,13 +60,11 @@ func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made f
 	return t
 }
 
-// wanted is a picture to make from a file, and its destination.
 type wanted struct {
 	of  engine.Depicted
 	use func(picture []byte)
 }
 
-// missing returns the pictures that the engine has not made.
 func (t *thumbnails) missing(spec engine.Spec) []wanted {
 	var all []wanted
 	of := func(one engine.Input) engine.Depicted { return engine.Depicted{Input: one} }
@@ -101,7 +96,6 @@ func (t *thumbnails) missing(spec engine.Spec) []wanted {
 	return all
 }
 
-// make waits for the account's turn and makes the missing pictures.
 func (t *thumbnails) make(spec engine.Spec) {
 	missing := t.missing(spec)
 	if len(missing) == 0 {
@@ -133,7 +127,7 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 }
 
-// file returns the blob of an input's stored file if the file has no thumbnail yet, otherwise "".
+// file returns the blob of an input's stored file if it has no thumbnail yet, otherwise "".
 func (t *thumbnails) file(field string) string {
 	blob := t.job.Request.Inputs[field].File
 	if blob == "" {
@@ -149,7 +143,6 @@ func (t *thumbnails) file(field string) string {
 	return ""
 }
 
-// store stores the pictures once they are made. Call it when the job is completed.
 func (t *thumbnails) store() {
 	if t == nil {
 		return
@@ -170,8 +163,7 @@ func (t *thumbnails) store() {
 		t.logger.Warn("cannot store the thumbnails", "error", err)
 		return
 	}
-	// The job may have been deleted before the pictures were stored. A deletion deletes the record before
-	// the pictures, so at least one side sees the other's change.
+	// If the job has been deleted, delete the pictures. A deletion deletes the record first.
 	_, err := t.worker.config.Runs.Get(t.ctx, t.job.ID)
 	if fault.Is(err, fault.NotFound) {
 		err = t.worker.config.Blobs.Delete(t.ctx, name)

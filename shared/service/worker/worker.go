@@ -1,9 +1,8 @@
-// Package worker runs queued jobs. It leases a job, starts a run, fetches and probes the inputs, and runs the
-// engine while it records progress and extends the lease. Then it stores and reports the result. The same loop
-// runs in the one-machine server and in the worker's container.
+// Package worker runs queued jobs. It leases a job, fetches and probes the inputs, and runs the
+// engine while it records progress and extends the lease. Then it stores and reports the result.
 //
-// A worker may die, and several workers may run. Every write is conditional on the run's nonce (see job.Runs),
-// so that a worker that has lost its lease changes nothing.
+// Every write is conditional on the run's nonce (see job.Runs), so that a worker that has lost its
+// lease changes nothing.
 package worker
 
 import (
@@ -26,12 +25,8 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Runs contains a worker's operations on job records.
 type Runs interface {
 	job.Runs
-	// Get returns the job. It is called to prefetch inputs, and after the thumbnails are stored, because
-	// the job may have been deleted.
-	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
 }
@@ -42,20 +37,18 @@ type Runs interface {
 // catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
-	// ReadImage returns the image as a browser shows it: the file itself, or a converted one in the
-	// folder.
+	// ReadImage returns the file as a browser shows it, or a converted one in the folder.
 	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)
 }
 
-// Describer describes a video based on its header. whole is true if it equals a probe (see
-// [Prober]).
+// Describer reads a video's header. whole means that info equals a probe (see [Prober]).
 type Describer interface {
 	DescribeVideo(path, mime string) (info media.Info, whole bool, err error)
 }
 
 type Signer interface {
-	// Sign copies spec.Output, which has the given MIME type, to the path and adds Content
-	// Credentials. It returns their summary. It may use the path's folder.
+	// Sign copies spec.Output to the path and adds Content Credentials, which it returns. It may
+	// use the path's folder.
 	Sign(ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string) (job.Credentials, error)
 }
 
@@ -65,25 +58,22 @@ type Config struct {
 	Blobs   blob.Store
 	Engine  engine.Engine
 	Catalog *catalog.Catalog
-	// EngineHealth returns nil while the engine accepts runs. Otherwise the worker leaves jobs to other
-	// workers, without counting a run. nil means always healthy.
+	// EngineHealth returns nil while the engine accepts runs. Otherwise the worker leaves jobs to
+	// others, without counting a run. nil means always healthy.
 	EngineHealth func(ctx context.Context) error
-	// Free returns the disk space for a result from an engine's server, in bytes; nil means no limit.
+	// Free returns the disk space for a result in bytes. nil means no limit.
 	Free   func() (int64, error)
 	Folder string
-	// Slots is the number of concurrent jobs per lane.
-	Slots map[job.Lane]int
-	// Prefetch keeps the engine busy: a slot receives its next job and fetches the inputs shortly before
-	// the engine has finished (see prefetchAhead). The result is then stored while the engine works on
-	// the next job.
+	Slots  map[job.Lane]int
+	// Prefetch makes a slot fetch its next job's inputs shortly before the engine has finished (see
+	// prefetchAhead), and store the result while the engine works on the next job.
 	Prefetch bool
-	// Guard prevents the platform from stopping the worker while it has a job; nil if the platform
-	// does not stop workers. GuardEvery is the interval at which the protection is renewed.
+	// Guard, if set, prevents the platform from stopping the worker while it has a job. GuardEvery
+	// is the interval at which the protection is renewed.
 	Guard      Guard
 	GuardEvery time.Duration
-	// Tracer starts the spans of runs as children of the submissions' spans. It may be nil.
-	Tracer trace.Tracer
-	// Observer receives every run; it may be nil.
+	// Tracer starts the spans of runs. It may be nil.
+	Tracer   trace.Tracer
 	Observer Observer
 	Now      func() time.Time
 	Random   io.Reader
@@ -93,42 +83,36 @@ type Config struct {
 	Pace
 }
 
-// Tools read and finish the media of runs.
 type Tools struct {
 	Prober Prober
 	// Describer replaces the probe of plain videos, unless a run fails. nil probes every video.
 	Describer Describer
-	// Posters makes the thumbnails of results and inputs; it may be nil.
-	Posters Posters
-	// Signer adds Content Credentials to results; nil turns signing off.
-	Signer Signer
-	// Enhancer expands the prompts of jobs that ask for it; it may be nil.
+	// Posters makes thumbnails, Signer adds Content Credentials and Enhancer expands prompts. Each
+	// may be nil.
+	Posters  Posters
+	Signer   Signer
 	Enhancer Enhancer
 }
 
 // Pace sets the intervals at which a worker reports.
 type Pace struct {
-	// Lease is the time after which a silent worker loses its job. The lease is extended every third of
-	// that time.
+	// Lease is the time after which a silent worker loses its job. It is extended at a third.
 	Lease time.Duration
 	// ProgressEvery is the minimum time between two writes of progress.
 	ProgressEvery time.Duration
-	// PreviewEvery is the minimum time between two stored previews of a run, and before the first. 0
-	// turns previews off.
+	// PreviewEvery is the minimum time between two stored previews of a run. 0 turns previews off.
 	PreviewEvery time.Duration
-	// CheckEvery is the interval at which a run reads its job's record if it has nothing to write. A
-	// cancelled run may continue for this time. 0 means the interval at which the lease is extended.
+	// CheckEvery is the interval at which a run checks whether it was cancelled. 0 means the
+	// interval at which the lease is extended.
 	CheckEvery time.Duration
 }
 
 const (
 	// settleTime is the timeout for the reports after a run, even while draining.
 	settleTime = 10 * time.Second
-	// deadlineSlack is how long before the job's deadline a run is stopped, so that its end is
-	// recorded in time.
+	// deadlineSlack is how long before the job's deadline a run is stopped, to record its end.
 	deadlineSlack = 3 * time.Second
-	// troublePause is the delay for a lane after its queue failed, and for a job that was returned
-	// because of a failure.
+	// troublePause is the pause after the queue failed, and for a job returned because of a failure.
 	troublePause = time.Second
 )
 
@@ -136,8 +120,7 @@ type Worker struct {
 	config   Config
 	inflight *inflight
 	loads    map[job.Lane]*load
-	// thumbnailTurns lets two thumbnails be made at once. Accounts take turns, so that one account's
-	// slow files do not delay the others.
+	// thumbnailTurns lets two thumbnails be made at once. Accounts take turns.
 	thumbnailTurns *ratelimit.Turns
 }
 
@@ -150,9 +133,8 @@ func New(c Config) *Worker {
 	return w
 }
 
-// Run works until the context ends. Then it drains: it stops the engines and immediately releases the jobs in
-// flight, without counting their runs. A result that is being stored is completed if that takes at most
-// settleTime. Run returns when everything is settled.
+// Run works until the context ends. Then it stops the engines and releases the jobs in flight,
+// without counting their runs. A result that is being stored is completed within settleTime.
 func (w *Worker) Run(ctx context.Context) {
 	admission := &admission{inflight: w.inflight}
 	var running sync.WaitGroup
@@ -171,15 +153,15 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Stuck reports whether a job in flight is more than a minute past its deadline: its engine does
-// not react, or the worker is defective. If so, the worker must be replaced.
+// Stuck reports whether a job in flight is more than a minute past its deadline. Then the worker
+// must be replaced.
 func (w *Worker) Stuck() bool {
 	oldest, ok := w.inflight.oldest()
 	return ok && w.config.Now().Sub(oldest) > job.MaxAge+time.Minute
 }
 
-// settle sends a report, even while draining, and retries while the store fails. It returns a conflict
-// immediately without logging it, because another worker has settled the job.
+// settle sends a report, even while draining, and retries while the store fails. It does not log a
+// conflict, because another worker has settled the job.
 func (w *Worker) settle(
 	ctx context.Context, logger *slog.Logger, what string, report func(context.Context) error,
 ) error {

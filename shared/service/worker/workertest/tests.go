@@ -120,8 +120,7 @@ var receiveTests = []test{
 	}},
 }
 
-// order receives all jobs and returns the accounts in order of service. If finish is true, each job is
-// settled before the next is received.
+// order receives all jobs and returns the accounts in order of service. finish settles the jobs.
 func (s *suite) order(accounts map[string]string, finish bool) []string {
 	s.Helper()
 	var served []string
@@ -223,9 +222,8 @@ var leaseTests = []test{
 	}},
 }
 
-// extends checks that no other worker receives a job whose lease is extended repeatedly for longer than one
-// lease. It returns false if the lease may have ended because the machine stalled. A lease starts after its
-// request was sent, and is extended before the response arrives.
+// extends checks that no other worker receives a job whose lease is extended repeatedly. It returns
+// false if the lease may have ended because the machine stalled.
 func (s *suite) extends(lease time.Duration) bool {
 	s.Helper()
 	id := s.accept(job.VideoLane, "acme")

@@ -1,10 +1,8 @@
-// Package workertest specifies the behaviour of [worker.Queue] and
-// [worker.Delivery] as tests that every adapter runs.
+// Package workertest specifies the behaviour of [worker.Queue] and [worker.Delivery] as tests that
+// every adapter runs.
 //
-// Leases use the queue's own clock, so some tests wait for a lease to end. They use whole seconds,
-// because some queues support only those. The tests check whether something has happened, not how
-// fast. If the machine stalls, steps that must happen before a lease ends are repeated with a
-// longer lease.
+// Leases use the queue's own clock, so some tests wait for a lease to end, in whole seconds. If the
+// machine stalls, steps that must happen before the end are repeated with a longer lease.
 package workertest
 
 import (
@@ -21,18 +19,17 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite: a queue, and the records of the jobs in it.
+// Harness is an adapter's input to the suite: a queue and its jobs' records.
 type Harness struct {
 	Queue worker.Queue
 	Store job.Store
 	Runs  job.Runs
-	// Fair is true if the queue balances accounts exactly, that is, it serves the account with the
-	// fewest leased jobs. Among several such accounts, the longest wait decides. Other queues are fair
-	// on average, which a short test cannot verify.
+	// Fair means that the queue serves the account with the fewest leased jobs, and among equals
+	// the longest wait. Other queues are fair on average, which a short test cannot verify.
 	Fair bool
 }
 
-// Run runs the suite. Open returns an empty harness, which is closed with the test.
+// Run runs the suite. open returns an empty harness, which is closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		t.Parallel() // the tests mostly wait
@@ -49,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is a test of one statement about the interfaces. Its name is the statement.
+// The name of a test states a promise.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -60,14 +57,13 @@ func (t test) Says() string { return t.name }
 const (
 	// shortLease ends within a test; longLease does not.
 	shortLease, longLease = time.Second, time.Hour
-	// aWhile is long enough for a short lease to end and its job to be available again.
+	// aWhile is longer than a short lease and the return of its job.
 	aWhile = shortLease + 1500*time.Millisecond
 )
 
 type suite struct {
 	*testing.T
 	Harness
-	// open returns another harness, with another queue.
 	open func() Harness
 	ctx  context.Context
 	ids  atomic.Int64
@@ -128,7 +124,7 @@ func (s *suite) start(id, nonce string) {
 	conformance.OK(s, err)
 }
 
-// ended returns the job once it has ended. This can take a moment if reports pass through another queue.
+// ended waits until the job has ended.
 func (s *suite) ended(id string) job.Job {
 	s.Helper()
 	for {
