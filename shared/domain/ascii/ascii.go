@@ -4,8 +4,7 @@ package ascii
 
 import "strings"
 
-// Only reports whether text is not empty and contains only A-Z, a-z, 0-9 and the ASCII characters
-// of more.
+// Only reports whether text is not empty and contains only A-Z, a-z, 0-9 and the bytes of more.
 func Only(text, more string) bool {
 	for i := range len(text) {
 		if !IsAlphanumeric(text[i]) && strings.IndexByte(more, text[i]) < 0 {

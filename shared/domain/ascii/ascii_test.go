@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// Only agrees with a regular expression for every byte in every position.
 func TestOnlyMatchesRegularExpression(t *testing.T) {
 	form := regexp.MustCompile(`\A[0-9A-Za-z._-]+\z`)
 	texts := []string{"", "ä", "a\n", "abc.d_e-f", "a b"}

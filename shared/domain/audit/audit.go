@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// Kept is the minimum retention time of entries.
+// Kept is the minimum retention time.
 const Kept = 400 * 24 * time.Hour
 
-// operator is the author of changes made with the service's command line.
 const operator = "operator"
 
 type Origin struct {
@@ -29,7 +28,6 @@ type Origin struct {
 	RequestID string
 }
 
-// Operator returns the origin for changes made with the command line.
 func Operator(at time.Time) Origin { return Origin{By: operator, At: at} }
 
 func (o Origin) IsOperator() bool { return o.By == operator }
@@ -48,16 +46,14 @@ type Entry struct {
 	ID      string
 	Account string
 	Origin
-	Action Action
-	// Subject names the changed object, such as the id of a key.
+	Action  Action
 	Subject string
-	// Before and After are the object as JSON, without secrets. Before is nil for a new object,
-	// and After is nil for a deleted one.
+	// Before and After are the object as JSON, without secrets. New objects have no Before, deleted
+	// ones no After.
 	Before, After json.RawMessage
 }
 
-// New returns the entry for a change. before is nil for a new object, and after is nil for a
-// deleted one.
+// New returns the entry for a change. before is nil for a new object, after for a deleted one.
 func New(from Origin, account string, action Action, subject string, before, after any) (Entry, error) {
 	from.At = from.At.UTC().Truncate(time.Millisecond)
 	e := Entry{Account: account, Origin: from, Action: action, Subject: subject}
@@ -84,7 +80,6 @@ func New(from Origin, account string, action Action, subject string, before, aft
 
 const (
 	idPrefix = "aud_"
-	// idDigits is the number of hex digits of the time in an id.
 	idDigits = 12
 )
 
@@ -103,15 +98,13 @@ func IsID(text string) bool {
 type Query struct {
 	// From and To limit the result to entries of this time range, excluding To. Zero means no limit.
 	From, To time.Time
-	// Before limits the result to entries older than the entry with this id. If it is empty, the
-	// result starts with the newest entry.
+	// Before limits the result to entries older than the entry with this id. Empty means no limit.
 	Before string
 	Limit  int
 }
 
 // Range returns the range of ids that the query selects, excluding high.
 func (q Query) Range() (low, high string) {
-	// Every id sorts between these two values.
 	low, high = idPrefix, idPrefix+"g"
 	if !q.From.IsZero() {
 		low = firstID(q.From)

@@ -14,25 +14,21 @@ const (
 	// in bytes.
 	MaxLines = 50_000
 	MaxInput = 200_000_000
-	// Window is the time within which all calls of a batch are made.
-	Window = 24 * time.Hour
-	// MaxOpen is the maximum number of open batches per account.
+	// Window is the time within which all calls are made.
+	Window  = 24 * time.Hour
 	MaxOpen = 100
 	// MaxKept is the maximum number of batch records of an account. A new batch deletes the oldest
 	// records of ended batches.
 	MaxKept = 1000
 	// KeepRecord is the time for which the record of an ended batch is kept.
-	KeepRecord = 30 * 24 * time.Hour
-	// FileLifetime is the default lifetime of batch files and results.
+	KeepRecord   = 30 * 24 * time.Hour
 	FileLifetime = 30 * 24 * time.Hour
 	// MinFileLifetime is the shortest lifetime that a request may set.
 	MinFileLifetime = time.Hour
-	// MaxErrors is the maximum number of input errors that a batch lists.
-	MaxErrors = 50
+	MaxErrors       = 50
 )
 
 const (
-	// InputPurpose is the purpose of input files, and OutputPurpose of result files.
 	InputPurpose  = "batch"
 	OutputPurpose = "batch_output"
 )
@@ -65,11 +61,10 @@ type Batch struct {
 	Key string
 	// Endpoint is the path of all calls, such as "/v1/embeddings".
 	Endpoint string
-	// Input is the id of the input file. InputBlob is the batch's own copy of its bytes.
+	// InputBlob is the batch's own copy of the input file.
 	Input, InputBlob string
 	Metadata         map[string]string
-	// OutputLifetime is the lifetime of the result files.
-	OutputLifetime time.Duration
+	OutputLifetime   time.Duration
 
 	Status Status
 	// Model is the model of all calls. It is empty until the input has been validated.
@@ -81,8 +76,7 @@ type Batch struct {
 	// Output and Failures are the ids of the files with responses and with errors. They are set
 	// before the files exist. They stay empty if no such file will exist.
 	Output, Failures string
-	// Total is the number of calls. Answered and Failed count the calls that have ended. Only
-	// Store.Save increases Answered and Failed.
+	// Answered and Failed count the calls that have ended. Only Store.Save increases them.
 	Total, Answered, Failed int
 
 	Attempts Attempts
@@ -99,8 +93,7 @@ type Batch struct {
 // shutdown does not count.
 type Attempts struct {
 	Count int
-	// Status and Results are the state at the last attempt. Results is the number of calls with a
-	// result.
+	// Status and Results (the number of calls with a result) are the state at the last attempt.
 	Status  Status
 	Results int
 }
@@ -117,8 +110,8 @@ type Error struct {
 
 // Chunk is a blob with results, one JSON object per line.
 type Chunk struct {
-	// Number numbers the chunks of a batch from 0. A runner saves a chunk only after it has read
-	// all earlier ones, so no line is in two chunks.
+	// Number counts from 0. A runner saves a chunk only after it has read all earlier ones, so no line
+	// is in two chunks.
 	Number int
 	Blob   string
 	// Failures is true for errors and false for responses.

@@ -7,17 +7,15 @@ import (
 
 type Standing struct {
 	Batch
-	// HeldUntil is the end of the current claim. It is zero if no process has claimed the batch.
 	HeldUntil time.Time
 	// Due is when work on the batch continues. Zero means now.
 	Due time.Time
-	// Fruitless is the number of consecutive steps without a result.
+	// Fruitless counts consecutive steps without a result.
 	Fruitless int
 }
 
 func (s Standing) Held(now time.Time) bool { return now.Before(s.HeldUntil) }
 
-// Waits reports whether the batch is due and unclaimed.
 func (s Standing) Waits(now time.Time) bool {
 	return !s.Held(now) && (s.Status == Cancelling || !now.Before(s.Due) || !now.Before(s.ExpiresAt))
 }
@@ -26,10 +24,10 @@ func (s Standing) Waits(now time.Time) bool {
 // ensures that no call is counted twice, even if clocks differ.
 type Claims interface {
 	Standings(ctx context.Context) ([]Standing, error)
-	// Claim gives the batch to a holder until the given time. The holder's name must be unique.
-	// Claim returns false if another holder has the batch.
+	// Claim gives the batch to a holder, whose name must be unique, until the given time. It returns
+	// false if another holder has the batch.
 	Claim(ctx context.Context, id, holder string, now, until time.Time) (bool, error)
-	// Release ends a claim and sets when work continues. It has no effect if another holder has the
+	// Release ends a claim and sets when work continues. It does nothing if another holder has the
 	// batch.
 	Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error
 }

@@ -31,10 +31,10 @@ type Config struct {
 		Delete(ctx context.Context, name string) error
 	}
 	Storage Storage
-	// IDs generates ids. Batch ids have the same form as file ids.
+	// Batch ids have the same form as file ids.
 	IDs *file.IDs
 	Now func() time.Time
-	// Wake notifies the runners of a new or cancelled batch. Otherwise they find the batch later.
+	// Wake notifies the runners of a new or cancelled batch. Without it they find the batch later.
 	Wake func(ctx context.Context, b Batch)
 }
 
@@ -46,14 +46,12 @@ func NewService(c Config) *Service { return &Service{c} }
 type Request struct {
 	Account, Key, Endpoint, Input string
 	Metadata                      map[string]string
-	// OutputLifetime is the lifetime of the results. 0 means FileLifetime.
-	OutputLifetime time.Duration
-	// StoredBytes is the maximum number of bytes that the account may store. 0 means no limit.
-	StoredBytes int64
+	OutputLifetime                time.Duration // 0 means FileLifetime
+	StoredBytes                   int64         // the account's limit; 0 means none
 }
 
-// createTime is the timeout for recording a batch. It does not depend on the request: if the
-// request's context ended the write, the batch might exist or not.
+// createTime limits recording a batch. The request's context does not apply: if it ended the write,
+// the batch might exist or not.
 const createTime = 30 * time.Second
 
 // Create creates a batch from one of the account's files. The batch copies the file, so the file
@@ -153,8 +151,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Batch, error) {
 	return s.config.Store.Get(ctx, account, id)
 }
 
-// List returns an account's batches, newest first, starting after the id. more reports whether
-// others follow.
+// List returns batches, newest first, starting after the id.
 func (s *Service) List(ctx context.Context, account, after string, limit int) (page []Batch, more bool, err error) {
 	page, err = s.config.Store.List(ctx, account, after, limit+1)
 	if len(page) > limit {

@@ -11,19 +11,18 @@ import (
 // lifecycle rule has deleted the batch's blobs.
 const blobsKept = 4 * 24 * time.Hour
 
-// Storage counts the blobs of a batch, which are its input and its results so far, towards its
-// account's storage. It uses one reservation with the batch's id, from before the first blob is
-// written until the last one is deleted.
+// Storage counts a batch's input and results towards its account's storage. It uses one reservation
+// with the batch's id, from before the first blob is written until the last one is deleted.
 type Storage struct {
 	Reservations file.Reservations
 	Now          func() time.Time
 }
 
 // Hold raises the reservation of a batch to a number of bytes. held is the reservation as the
-// caller knows it. Hold returns the new reservation, which never shrinks.
-//
-// Errors: fault.Limited if the account would store more than limit bytes. A limit of 0 means no
+// caller knows it. Hold returns the new reservation, which never shrinks. A limit of 0 means no
 // limit.
+//
+// Errors: fault.Limited if the account would store more than limit bytes.
 func (s Storage) Hold(ctx context.Context, held file.Reservation, bytes, limit int64) (file.Reservation, error) {
 	now := s.Now()
 	held.Until = now.UTC().Truncate(time.Millisecond).Add(blobsKept)

@@ -10,16 +10,13 @@ import (
 // Store stores batch records. The suite in batchtest specifies it.
 type Store interface {
 	// Create records a new batch. It deletes all but the newest kept records of the account, except
-	// for batches that were not cleared. 0 means no limit.
+	// for batches that were not cleared. For most and kept, 0 means no limit.
 	//
-	// Errors: fault.Limited if the account already has most open batches. 0 means no limit.
+	// Errors: fault.Limited if the account already has most open batches.
 	Create(ctx context.Context, b Batch, most, kept int) error
-	// Get returns a batch of an account.
-	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, account, id string) (Batch, error)
-	// List returns batches of an account, newest first. It starts after the id, or with the newest
-	// if the id is empty.
+	// List returns batches of an account, newest first. It starts after the id, unless that is empty.
 	List(ctx context.Context, account, after string, limit int) ([]Batch, error)
 	// Change replaces the record of a batch, except for Answered and Failed, and increments its
 	// revision.

@@ -22,7 +22,6 @@ type Sweeper struct {
 	Blobs interface {
 		DeleteAll(ctx context.Context, prefix string) error
 	}
-	// Storage is released after the blobs are deleted.
 	Storage Storage
 	// Shelf is nil if the blob store deletes unknown blobs itself.
 	Shelf blob.Shelf
@@ -49,8 +48,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// clear deletes the blobs of a batch, releases their storage, and records that. After a crash all
-// three steps are repeated.
+// clear deletes the blobs of a batch and releases their storage. After a crash it repeats all
+// steps.
 func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	if err := s.Blobs.DeleteAll(ctx, blobPrefix+"/"+b.ID); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	})
 }
 
-// Owner returns the id of the batch that owns a blob. ok is false for other blobs.
+// Owner returns the id of the batch that owns a blob.
 func Owner(blobName string) (id string, ok bool) {
 	if folder := path.Dir(blobName); path.Dir(folder) == blobPrefix {
 		return path.Base(folder), true

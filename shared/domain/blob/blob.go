@@ -18,10 +18,8 @@ import (
 )
 
 type Info struct {
-	// Size is in bytes.
-	Size int64
-	// StoredAt is when the blob became visible.
-	StoredAt time.Time
+	Size     int64
+	StoredAt time.Time // when the blob became visible
 }
 
 func NotFound(cause error) *fault.Error {
@@ -43,8 +41,6 @@ type Store interface {
 	// Errors: fault.NotFound if the blob does not exist.
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 
-	// Head describes a blob.
-	//
 	// Errors: fault.NotFound if the blob does not exist.
 	Head(ctx context.Context, name string) (Info, error)
 
@@ -59,9 +55,8 @@ type Store interface {
 
 // Entry is a blob, or a common prefix of blobs.
 type Entry struct {
-	// Name is the complete name, for example "jobs/job_01H…".
-	Name string
-	// Prefix is true for a prefix. The name of a prefix has no trailing slash.
+	// Name is the complete name, for example "jobs/job_01H…". A prefix has no trailing slash.
+	Name   string
 	Prefix bool
 	// Info describes a blob. For a prefix, the size is 0, and the time is when a name directly
 	// below it was last added or removed.
@@ -119,7 +114,6 @@ func Fetch(ctx context.Context, s Store, name, path string) error {
 // ReaderAt provides random access to a blob, for media headers that are not at the start. Each
 // read is a ranged request, so callers should make few and large reads.
 type ReaderAt struct {
-	// Context applies to every read.
 	Context context.Context
 	Store   Store
 	Name    string

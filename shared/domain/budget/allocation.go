@@ -10,9 +10,8 @@ import (
 const (
 	// RenewEvery is the interval at which a process renews an allocation that it uses.
 	RenewEvery = 20 * time.Second
-	// FenceAfter is the time for which a process may draw from an allocation after the start of its
-	// last successful write. The clock also runs while the process is suspended. After that, the
-	// process must renew the allocation first.
+	// FenceAfter is how long a process may draw from an allocation after the start of its last
+	// successful write, even while suspended. After that, the process must renew the allocation first.
 	FenceAfter = time.Minute
 	// EndAfter is the age of an allocation's last write, by the store's clock, after which any
 	// process may end the allocation (docs/contract/budgets.md#allocations). It is longer than
@@ -26,9 +25,9 @@ var ErrAllocationEnded = fault.New(fault.Conflict, "The allocation has ended.")
 // on the counter until some of it is returned.
 type Allocation struct {
 	Counter
-	// ID is unique and never reused.
+	// ID is never reused.
 	ID string
-	// Amount is the amount taken and not returned, including the spent amount.
+	// Amount includes the spent amount, but not returned amounts.
 	Amount int64
 	// Spent is the amount used by ended calls. Flight is the part of the rest that stays used if
 	// the process dies. It includes the reservations of running calls.
@@ -39,9 +38,9 @@ type Allocation struct {
 func (l Allocation) Unused() int64 { return max(l.Amount-l.Spent-l.Flight, 0) }
 
 type Taken struct {
-	// Amount is the new amount of the allocation. It is unchanged if too little remains.
+	// Amount is the new amount of the allocation.
 	Amount int64
-	// Remaining is the amount that all processes may still take from the counter.
+	// Remaining is what all processes may still take from the counter.
 	Remaining int64
 }
 

@@ -10,9 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// amountForm matches an amount as people write it, with up to nine decimals.
-//
-// It is compiled on first use, because few functions need it.
+// amountForm is compiled on first use, because few functions need it.
 var amountForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?$`) })
 
 // ParseAmount parses an amount: a cost such as 12.5 in the currency, or an integer for other units.

@@ -33,7 +33,7 @@ const (
 
 func (u Unit) Valid() bool { return u == Cost || u == Tokens || u == Jobs || u == SessionSeconds }
 
-// MaxLimit is the largest limit of a budget. The sum of two such amounts does not overflow.
+// MaxLimit is the largest limit. The sum of two such amounts does not overflow.
 const MaxLimit = 1e18
 
 // ID identifies a budget. An account has at most one budget per ID.
@@ -49,9 +49,8 @@ type ID struct {
 // Budget limits the usage of a unit in each window of a period.
 type Budget struct {
 	ID
-	// Limit is in the unit, from 0 to MaxLimit.
 	Limit int64
-	// WarnURL receives warnings in the same way as the webhook of a job. Empty means no receiver.
+	// WarnURL receives warnings like the webhook of a job. Empty means no receiver.
 	WarnURL string
 }
 
@@ -67,10 +66,8 @@ type Counter struct {
 	Window Window `json:"window"`
 }
 
-// Amounts is the usage by a call or job in each unit.
 type Amounts struct {
-	// Cost is in billionths of the catalog's currency.
-	Cost, Tokens, Jobs, SessionSeconds int64
+	Cost, Tokens, Jobs, SessionSeconds int64 // Cost is in billionths of the catalog's currency
 }
 
 func (a Amounts) Of(unit Unit) int64 {
@@ -87,10 +84,8 @@ func (a Amounts) Of(unit Unit) int64 {
 	return 0
 }
 
-// Claim is an amount to take from a counter.
 type Claim struct {
 	Counter
-	// Limit is the limit of the counter's budget.
 	Limit, Amount int64
 }
 
@@ -118,8 +113,8 @@ func Settle(holds []Hold, used Amounts) []Settlement {
 	return settled
 }
 
-// Claims returns the claims on the budgets that apply to a key at the given time. It omits budgets
-// whose unit is not used.
+// Claims returns the claims on the budgets that apply to a key, except those whose unit is not
+// used.
 func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim {
 	var claims []Claim
 	for _, b := range budgets {

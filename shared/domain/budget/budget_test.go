@@ -41,7 +41,6 @@ func TestWindowsAreInUTC(t *testing.T) {
 	}
 }
 
-// A call's usage counts against the budgets of its account and of its key.
 func TestClaimsCoverAccountAndKey(t *testing.T) {
 	budgets := []budget.Budget{
 		{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: 10},
@@ -56,7 +55,6 @@ func TestClaimsCoverAccountAndKey(t *testing.T) {
 	})
 }
 
-// The unused part of a hold is returned. Usage above the hold is not counted.
 func TestSettleReturnsUnusedAmount(t *testing.T) {
 	hold := budget.Hold{
 		Counter: budget.Counter{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}}, Amount: 10,

@@ -15,8 +15,8 @@ const (
 	portion = 32
 	// ahead is the number of calls for which an allocation lasts in a process that may be frozen.
 	ahead = 16
-	// refusedFor is the time for which a rejection is cached, so that callers over a budget do not
-	// all ask the store.
+	// refusedFor is how long a rejection is cached, so that not every caller over a budget asks the
+	// store.
 	refusedFor = 500 * time.Millisecond
 )
 
@@ -28,18 +28,17 @@ type localAllocation struct {
 	manager *Manager
 
 	mu sync.Mutex
-	// stored is a lower bound of the store's state: after a failed call, Amount is the smaller of
-	// the two possible values. Flight is not used.
+	// stored is a lower bound of the store's state: after a failed call, Amount is the smaller of the
+	// two possible values. Flight is not used.
 	stored Allocation
 	// reserved is the amount drawn by running calls. wanted is the amount for which calls wait.
 	reserved, wanted int64
 	// renewed is when the last successful store call started.
 	renewed time.Duration
-	// busy is closed when the running store call has ended.
-	busy chan struct{}
+	busy    chan struct{} // closed when the running store call has ended
 	// drawn is the amount drawn since the last tick. growth is the spare amount of the last Take.
 	drawn, growth int64
-	// remaining is the amount left on the counter at the last store call. Calls are rejected until
+	// remaining is the amount on the counter at the last store call. Calls are rejected until
 	// refusedUntil.
 	remaining    int64
 	refusedUntil time.Duration
@@ -89,7 +88,6 @@ func (s *localAllocation) draw(ctx context.Context, amount, limit int64) error {
 	}
 }
 
-// reserve reserves an amount if the allocation is large enough. The lock must be held.
 func (s *localAllocation) reserve(amount int64, now time.Duration) bool {
 	if s.available() < amount || s.stored.Amount > 0 && now-s.renewed >= FenceAfter {
 		return false
@@ -121,10 +119,8 @@ func wait(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// begin starts a store call. The lock must be held, and no other call may be running.
 func (s *localAllocation) begin() { s.busy, s.started = make(chan struct{}), true }
 
-// finish ends a store call. The lock must be held.
 func (s *localAllocation) finish(began time.Duration, err error) {
 	close(s.busy)
 	s.busy = nil
@@ -136,9 +132,8 @@ func (s *localAllocation) finish(began time.Duration, err error) {
 	}
 }
 
-// reported returns the allocation as reported to the store. The lock must be held. In a process
-// that is never frozen, the complete allocation counts as in flight, because a killed process does
-// not report the usage of its calls.
+// reported returns the allocation as reported to the store. In a process that is never frozen, the
+// complete allocation counts as in flight, because a killed process does not report its calls.
 func (s *localAllocation) reported() Allocation {
 	l := s.stored
 	l.Flight = MaxLimit
@@ -148,9 +143,8 @@ func (s *localAllocation) reported() Allocation {
 	return l
 }
 
-// fill takes and reserves the amount that a call lacks. If nothing is missing, fill renews the
-// allocation. The store call must have been started with begin. refused reports whether too little
-// remains.
+// fill takes and reserves the amount that a call lacks, or renews the allocation if nothing is
+// missing. The caller has called begin. refused reports whether too little remains.
 func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
 	s.mu.Lock()
 	report, began := s.reported(), s.manager.config.Machine.Now()
@@ -193,7 +187,7 @@ func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn,
 }
 
 // extra returns the spare amount to take for future calls. It doubles while calls continue, and
-// stays small compared to the remaining amount. The lock must be held.
+// stays small compared to the remaining amount.
 func (s *localAllocation) extra(amount int64) int64 {
 	more := max(2*s.growth, amount)
 	if s.manager.config.MayFreeze {
@@ -211,7 +205,6 @@ func (s *localAllocation) settle(amount, used int64) {
 
 func (s *localAllocation) put(amount int64) { s.settle(amount, 0) }
 
-// drawUpTo reserves at most the given amount and returns the reserved amount.
 func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int64 {
 	for range 3 { // other calls may take the rest first
 		err := s.draw(context.WithoutCancel(ctx), amount, limit)
@@ -229,7 +222,7 @@ func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int
 }
 
 // report reports the spent amount to the store. If other calls are in flight, the last one reports
-// for all. If the allocation is large compared to the remaining amount, it is ended immediately.
+// for all. An allocation that is large compared to the remaining amount is ended.
 func (s *localAllocation) report(ctx context.Context) {
 	s.mu.Lock()
 	if s.busy != nil || s.closed || s.reserved > 0 || s.stored.Amount == 0 {
@@ -254,8 +247,7 @@ func (s *localAllocation) report(ctx context.Context) {
 	}
 }
 
-// tick renews the allocation, returns unused amounts, and ends an allocation that is no longer
-// used.
+// tick renews the allocation, returns unused amounts, and ends an idle allocation.
 func (s *localAllocation) tick(ctx context.Context) {
 	s.mu.Lock()
 	idle := s.drawn == 0
@@ -304,7 +296,7 @@ func (s *localAllocation) tick(ctx context.Context) {
 	}
 }
 
-// end closes the allocation and ends it in the store. Reserved amounts stay used.
+// end closes the allocation. Reserved amounts stay used.
 func (s *localAllocation) end(ctx context.Context) error {
 	s.mu.Lock()
 	for s.busy != nil {
@@ -339,7 +331,6 @@ func (s *localAllocation) failed(ctx context.Context, err error) {
 		slog.String("window", string(s.stored.Window)), slog.Any("error", err))
 }
 
-// warn makes the manager check for a due warning and stores its percentage.
 func (s *localAllocation) warn(ctx context.Context, missed int64) {
 	percent := s.manager.warn(ctx, s.stored.Counter, missed)
 	s.mu.Lock()

@@ -24,21 +24,19 @@ const (
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 
-// ManagerConfig configures a Manager. Fields are required unless they say otherwise.
 type ManagerConfig struct {
 	Store Store
 	// Machine is a clock that cannot be set and that also runs while the process is suspended.
 	Machine interface{ Now() time.Duration }
-	// Now is the clock that determines windows.
-	Now func() time.Time
+	Now     func() time.Time
 	// NewID returns a unique id for an allocation.
 	NewID func() string
-	// MayFreeze is true if the process may be frozen or killed without notice between two calls, as
-	// a function may be. Then each call reports its usage when it ends, and unused amounts return
-	// when the allocation expires.
+	// MayFreeze is true if the process may be frozen or killed between two calls, as a function may
+	// be. Then each call reports its usage when it ends, and unused amounts return when the allocation
+	// expires.
 	MayFreeze bool
-	// Warn is called once across all processes when WarnAt percent of a counter is used, and once
-	// when 100 percent is used. It may be nil. It must not block.
+	// Warn is called once across all processes at WarnAt and at 100 percent of a counter. It may be
+	// nil, and must not block.
 	Warn   func(c Counter, percent int)
 	Logger *slog.Logger
 }
@@ -59,7 +57,6 @@ type Manager struct {
 	closing []*localAllocation
 }
 
-// caller is the key of a cached lookup.
 type caller struct{ account, key string }
 
 type lookUp struct {
@@ -133,8 +130,7 @@ func (m *Manager) lookUp(ctx context.Context, who caller) (*lookUp, error) {
 	return found, nil
 }
 
-// Claims returns the claims that a job must hold on its key's budgets. most is the job's maximum
-// usage.
+// Claims returns the claims that a job with the given maximum usage must hold.
 func (m *Manager) Claims(ctx context.Context, account, key string, most Amounts) ([]Claim, error) {
 	found, err := m.Find(ctx, account, key)
 	if err != nil || len(found) == 0 {
@@ -201,7 +197,7 @@ func (m *Manager) drop(s *localAllocation) {
 	}
 }
 
-// end ends an allocation and removes it. If that fails, the next tick tries again.
+// end ends an allocation. If that fails, the next tick tries again.
 func (m *Manager) end(ctx context.Context, s *localAllocation) {
 	m.drop(s)
 	if err := s.end(ctx); err != nil {
@@ -213,7 +209,7 @@ func (m *Manager) end(ctx context.Context, s *localAllocation) {
 }
 
 // Run renews allocations and returns unused amounts until the context ends. Then it returns
-// everything except the reservations of running calls, which stay used.
+// everything except the reservations of running calls.
 func (m *Manager) Run(ctx context.Context) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
@@ -230,7 +226,6 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// all returns all allocations and empties the list of closing ones.
 func (m *Manager) all() []*localAllocation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -265,8 +260,8 @@ func (m *Manager) drain(ctx context.Context) {
 	}
 }
 
-// Reservation is the amount that one call has reserved from budgets. Only one goroutine may use it.
-// nil is an empty reservation.
+// Reservation is the amount that one call has reserved. Only one goroutine may use it. nil is an
+// empty reservation.
 type Reservation struct {
 	manager *Manager
 	parts   []part
@@ -322,8 +317,7 @@ func (p *part) change(ctx context.Context, m *Manager, amount int64) error {
 	return nil
 }
 
-// Settle ends the reservation with the used amounts. It must be called once. Usage beyond the
-// reservation counts as far as the budget permits.
+// Settle must be called once. Usage beyond the reservation counts as far as the budget permits.
 func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	if r == nil {
 		return
@@ -345,7 +339,6 @@ func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	}
 }
 
-// excess reserves usage beyond the reservation, as far as the budget permits.
 func (p *part) excess(ctx context.Context, m *Manager, more int64) {
 	from := p.from
 	if from == nil {
@@ -355,7 +348,6 @@ func (p *part) excess(ctx context.Context, m *Manager, more int64) {
 	p.amount += from.drawUpTo(ctx, more, p.budget.Limit)
 }
 
-// report reports the spent amounts to the store immediately.
 func (r *Reservation) report(ctx context.Context, parts []part) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()

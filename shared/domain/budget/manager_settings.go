@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// States returns the current budgets of an account and of its keys, sorted by key, period and unit.
+// States returns the current budgets of an account and its keys, sorted by key, period and unit.
 func (m *Manager) States(ctx context.Context, account string) ([]State, error) {
 	budgets, err := m.config.Store.Budgets(ctx, account)
 	if err != nil {
@@ -18,14 +18,13 @@ func (m *Manager) States(ctx context.Context, account string) ([]State, error) {
 
 type Setting struct {
 	ID
-	// Limit is in the unit, from 0 to MaxLimit.
 	Limit int64
 	// WarnURL receives warnings. nil keeps the current URL. Empty disables warnings.
 	WarnURL *string
 }
 
-// Set creates a budget, or replaces the one with its ID. The change applies immediately in this
-// process. A lower limit may make a warning due.
+// Set creates or replaces a budget. The change applies immediately in this process. A lower limit
+// may make a warning due.
 func (m *Manager) Set(ctx context.Context, from audit.Origin, s Setting) (State, error) {
 	b := Budget{ID: s.ID, Limit: s.Limit}
 	if s.WarnURL != nil {
@@ -51,8 +50,6 @@ func (m *Manager) Set(ctx context.Context, from audit.Origin, s Setting) (State,
 	return states[0], nil
 }
 
-// Delete deletes a budget.
-//
 // Errors: fault.NotFound.
 func (m *Manager) Delete(ctx context.Context, from audit.Origin, id ID) error {
 	if err := m.config.Store.Delete(ctx, from, id); err != nil {

@@ -28,14 +28,12 @@ type world struct {
 	stops   []func()
 }
 
-// process is a process that serves calls.
 type process struct {
 	*budget.Manager
 	world *world
 	stop  func()
 }
 
-// inBubble runs a test in simulated time.
 func inBubble(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, started: time.Now()}
@@ -56,7 +54,6 @@ func inBubble(t *testing.T, run func(w *world)) {
 
 func (w *world) Now() time.Duration { return time.Since(w.started) }
 
-// start starts a process, which ends with the test.
 func (w *world) start(change func(*budget.ManagerConfig)) *process {
 	c := budget.ManagerConfig{
 		Store: w.memory, Machine: w, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
@@ -80,14 +77,13 @@ func (w *world) start(change func(*budget.ManagerConfig)) *process {
 	return p
 }
 
-// of sets the budget that most tests use and returns its counter.
+// of sets the daily budget and returns its counter.
 func (w *world) of(limit int64) budget.Counter {
 	b := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: limit}
 	conformance.OK(w, w.Set(w.Context(), audit.Operator(time.Now()), b))
 	return b.Counter(time.Now())
 }
 
-// reserve reserves an amount for a call of the account.
 func (p *process) reserve(most int64) (*budget.Reservation, error) {
 	found, err := p.Find(context.Background(), "acme", "key_1")
 	if err != nil {
@@ -96,7 +92,6 @@ func (p *process) reserve(most int64) (*budget.Reservation, error) {
 	return p.Reserve(context.Background(), found, budget.Amounts{Cost: most})
 }
 
-// must reserves an amount for a call that fits the budget.
 func (p *process) must(most int64) *budget.Reservation {
 	p.world.Helper()
 	r, err := p.reserve(most)
@@ -108,7 +103,6 @@ func settle(r *budget.Reservation, used int64) {
 	r.Settle(context.Background(), budget.Amounts{Cost: used})
 }
 
-// uses checks a counter's used amount.
 func (w *world) uses(c budget.Counter, want int64) {
 	w.Helper()
 	used, err := w.Used(w.Context(), []budget.Counter{c})
@@ -148,7 +142,6 @@ func TestManagerDrawsInMemory(t *testing.T) {
 	})
 }
 
-// Accounts without a budget cause only two lookups per minute.
 func TestAccountsWithoutBudgetsCostOnlyLookups(t *testing.T) {
 	inBubble(t, func(w *world) {
 		p := w.start(nil)
@@ -211,8 +204,6 @@ func TestProcessesUseUpABudgetTogether(t *testing.T) {
 	})
 }
 
-// The error for a call over the budget names the end of the window. The store is not asked for each
-// such call.
 func TestExhaustedBudgetRejectsCalls(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
@@ -305,7 +296,6 @@ func (s sleeper) Return(ctx context.Context, l budget.Allocation, amount int64) 
 	return s.Store.Return(ctx, l, amount)
 }
 
-// A long call keeps its reservation, and other unused amounts return.
 func TestLongCallKeepsItsReservation(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100_000), w.start(nil)
@@ -353,7 +343,6 @@ func TestFunctionReportsEachCall(t *testing.T) {
 	})
 }
 
-// If little is left, a function returns unused amounts immediately.
 func TestFunctionsUseUpABudget(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit, most, used = 10_000, 100, 40
@@ -384,7 +373,6 @@ func TestFunctionsUseUpABudget(t *testing.T) {
 	})
 }
 
-// Usage beyond the reservation counts as far as the budget permits.
 func TestUseBeyondReservationCounts(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
@@ -459,8 +447,7 @@ func TestWarningsAreSentOnce(t *testing.T) {
 	})
 }
 
-// No matter which store calls fail, before or after taking effect, the budget is not exceeded,
-// every served call counts, and nothing stays reserved.
+// The store may fail before or after each call takes effect.
 func TestFailingStoreKeepsTheLimit(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit = 500_000
@@ -502,7 +489,6 @@ func TestFailingStoreKeepsTheLimit(t *testing.T) {
 	})
 }
 
-// While the store cannot be read, the known budgets apply. Changes apply within a minute.
 func TestChangesApplyWithinAMinute(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(10), w.start(nil)

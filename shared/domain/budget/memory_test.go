@@ -130,7 +130,6 @@ func (m *memory) endDead(c budget.Counter) {
 	})
 }
 
-// called returns the number of calls of the given methods.
 func (m *memory) called(names ...string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,14 +8,12 @@ import (
 type State struct {
 	Budget
 	Window Window
-	// Used is the settled and reserved amount.
-	Used int64
+	Used   int64
 }
 
 // Remaining returns the remaining amount, or 0 if a lowered limit is exceeded.
 func (s State) Remaining() int64 { return max(s.Limit-s.Used, 0) }
 
-// StatesOf returns the states of budgets at the given time, in the same order.
 func StatesOf(ctx context.Context, store Budgets, budgets []Budget, at time.Time) ([]State, error) {
 	counters := make([]Counter, len(budgets))
 	for i, b := range budgets {

@@ -14,12 +14,9 @@ const WarnAt = 80
 
 // Warning reports the used percentage of a budget in a window (docs/contract/budgets.md#warnings).
 type Warning struct {
-	// State is the state at the time of the warning.
 	State
-	// Percent is WarnAt or 100.
-	Percent int
-	// At is the time of the warning, with millisecond precision.
-	At time.Time
+	Percent int       // WarnAt or 100
+	At      time.Time // with millisecond precision
 }
 
 const (
@@ -27,8 +24,7 @@ const (
 	warningDigits = 32
 )
 
-// EventID returns the id of the warning. A counter has one warning per percentage, so all processes
-// compute the same id.
+// EventID returns the same id in all processes: a counter has one warning per percentage.
 func (w Warning) EventID() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		w.Account, w.Key, string(w.Period), string(w.Unit), string(w.Window), strconv.Itoa(w.Percent),
@@ -52,21 +48,18 @@ func Warnable(used, limit, missed int64) (percent int) {
 }
 
 type Noted struct {
-	// Warning is the warning that this call recorded. Its Percent is 0 if the call recorded none.
+	// Warning.Percent is 0 if this call recorded no warning.
 	Warning Warning
 	// Percent is the highest percentage that this or an earlier call recorded.
 	Percent int
 }
 
-// Warnings records due warnings. It stores the warnings that have a receiver.
 type Warnings interface {
 	// Warn records the warning that is due for a counter according to its budget and current usage
 	// (Warnable), unless one of the same or a higher percentage was recorded. If the budget has a
 	// WarnURL, the same commit stores the warning and makes its first delivery due. A counter whose
 	// budget was deleted has no warnings.
 	Warn(ctx context.Context, c Counter, missed int64, at time.Time) (Noted, error)
-	// Warning returns a stored warning.
-	//
 	// Errors: fault.NotFound.
 	Warning(ctx context.Context, id string) (Warning, error)
 }
@@ -82,8 +75,8 @@ func (m *Manager) Warn(ctx context.Context, claims []Claim, refused bool) {
 	}
 }
 
-// warn checks for a due warning. It returns the highest recorded percentage, or 0 if unknown. It
-// logs and counts a warning that this call recorded.
+// warn logs and counts a warning that this call recorded. It returns the highest recorded
+// percentage, or 0 if unknown.
 func (m *Manager) warn(ctx context.Context, c Counter, missed int64) (percent int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()

@@ -24,8 +24,7 @@ type Window string
 
 const monthForm = "2006-01"
 
-// Ends returns the end of the window, which is the start of the next one, or the zero time for an
-// invalid window.
+// Ends returns the start of the next window, or the zero time for an invalid window.
 func (w Window) Ends() time.Time {
 	if begins, err := time.Parse(monthForm, string(w)); err == nil {
 		return begins.AddDate(0, 1, 0)

@@ -17,9 +17,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-var update = flag.Bool("update", false, "write the built-in catalog anew")
+var update = flag.Bool("update", false, "regenerate the built-in catalog")
 
-// The built-in catalog equals catalog.yaml.
 func TestBuiltinIsTheCatalog(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
@@ -103,7 +102,6 @@ func TestJSONEqualsYAML(t *testing.T) {
 	}
 }
 
-// inGo returns a value as a Go expression. Zero fields are omitted.
 func inGo(v reflect.Value) string {
 	var text strings.Builder
 	switch v.Kind() {
@@ -150,7 +148,6 @@ func inGo(v reflect.Value) string {
 	return typeName(v.Type()) + "{\n" + text.String() + "}"
 }
 
-// typeName returns the name of a type within this package.
 func typeName(t reflect.Type) string { return strings.ReplaceAll(t.String(), "catalog.", "") }
 
 func TestSizesAreParsed(t *testing.T) {

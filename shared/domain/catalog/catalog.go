@@ -30,8 +30,7 @@ func isName(text string) bool {
 }
 
 const (
-	seedField = "seed"
-	// defaultCurrency is the currency of token prices unless the file sets one.
+	seedField       = "seed"
 	defaultCurrency = "USD"
 	// maxSeed is the largest seed (docs/contract/limits.md#media).
 	maxSeed = 4294967295
@@ -57,7 +56,7 @@ func (c *Catalog) Find(name string) (*Model, bool) {
 	return m, ok
 }
 
-// First returns the first media model of a kind, which is the default for requests without a model.
+// First returns the default media model of a kind.
 func (c *Catalog) First(kind Kind) (*Model, bool) {
 	for _, m := range c.models {
 		if m.Kind == kind {
@@ -67,7 +66,6 @@ func (c *Catalog) First(kind Kind) (*Model, bool) {
 	return nil, false
 }
 
-// InferenceModels returns the inference models, including placeholders, in the order of the file.
 func (c *Catalog) InferenceModels() []*Inference { return c.inferenceModels }
 
 func (c *Catalog) Inference(slug string) (*Inference, bool) {
@@ -82,8 +80,8 @@ func (c *Catalog) Knows(name string) bool {
 	return media || inference
 }
 
-// Parse parses a catalog file and replaces $family with the family. An error contains the number of
-// the invalid line.
+// Parse parses a catalog file and replaces $family. Its errors contain the number of the invalid
+// line.
 func Parse(source []byte, family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err
@@ -101,7 +99,6 @@ func Parse(source []byte, family string) (*Catalog, error) {
 	return catalog, err
 }
 
-// readFile parses a catalog file without validating its values.
 func readFile(source []byte) (file catalogFile, err error) {
 	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&file); err != nil {
 		return file, errors.New(yaml.FormatError(err, false, false))
@@ -109,8 +106,8 @@ func readFile(source []byte) (file catalogFile, err error) {
 	return file, nil
 }
 
-// JSON converts a catalog file to the form that ParseJSON reads. Functions read JSON at each start,
-// because YAML takes ten times as long and its parser adds 0.6 MB to a program.
+// JSON converts a catalog file for ParseJSON. Functions read JSON at each start, because YAML takes
+// ten times as long and its parser adds 0.6 MB to a program.
 func JSON(source []byte) ([]byte, error) {
 	file, err := readFile(source)
 	if err != nil {
@@ -134,7 +131,6 @@ func ParseJSON(source []byte, family string) (*Catalog, error) {
 	return file.catalog()
 }
 
-// familyPlace is the placeholder for the family in a file.
 const familyPlace = "$family"
 
 func checkFamily(family string) error {

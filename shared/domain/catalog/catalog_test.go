@@ -87,7 +87,6 @@ func TestFitKeepsTheAspectRatio(t *testing.T) {
 	}
 }
 
-// A resolution named source keeps the input's size and frame rate, up to its limits.
 func TestPlanOfSourceKeepsTheInput(t *testing.T) {
 	m := &catalog.Model{FPS: 20, Sizes: map[string]catalog.Size{"720p": size(t, "1280x704"), "source": size(t, "3840x2160")}}
 	for _, c := range []struct {
@@ -118,7 +117,6 @@ func size(t *testing.T, text string) (s catalog.Size) {
 	return s
 }
 
-// An error in an edited file names the line and the reason.
 func TestInvalidCatalogNamesTheLine(t *testing.T) {
 	const head = "limits:\n  video: {duration: 5m, width: 4096, height: 4096}\n  image: {pixels: 5}\nforms:\n  f:\n" +
 		"    fields:\n"
@@ -166,7 +164,6 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 	}
 }
 
-// The command line uses these models by default.
 func TestDefaultModelsExist(t *testing.T) {
 	known, err := catalog.Default(catalog.DefaultFamily)
 	if err != nil {
@@ -197,7 +194,6 @@ func TestSufficesChecksFieldNames(t *testing.T) {
 	}
 }
 
-// Prices are parsed exactly and determine a result's cost.
 func TestPricesAreExact(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
@@ -263,7 +259,6 @@ func TestPricesAreExact(t *testing.T) {
 
 func first(cost int64, _ bool) int64 { return cost }
 
-// A size may have its own price. All other sizes have the model's price.
 func TestSizesMayHaveTheirOwnPrice(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
@@ -284,7 +279,6 @@ func TestSizesMayHaveTheirOwnPrice(t *testing.T) {
 	}
 }
 
-// A model names a ComfyUI workflow and one or more places for each value.
 func TestWorkflowsAreParsed(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {

@@ -12,13 +12,11 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// isSlug reports whether a text is valid as an inference model's id. Unlike a media model's id it
-// may contain slashes, such as organisation/model.
+// isSlug reports whether a text is valid as an inference model's id, such as organisation/model.
 func isSlug(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "._:/-") && ascii.IsAlphanumeric(text[0])
 }
 
-// isField reports whether a text is valid as the name of a request field.
 func isField(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "_") && !ascii.IsDigit(text[0])
 }
@@ -26,19 +24,17 @@ func isField(text string) bool {
 // Servers that use x-api-key also require a version.
 const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
 
-// anyField stands for all fields in a row's list of fields.
 const anyField = "*"
 
 const (
-	// maxTokens is the maximum for every number of tokens in the file. It is far above the limits
-	// of real models.
+	// maxTokens limits every number of tokens in the file, far above the limits of real models.
 	maxTokens      = 1 << 30
 	maxWeight      = 1000
 	maxConcurrency = 1 << 20
 	maxTimeout     = time.Hour
 	maxFallbacks   = 8
-	// maxQueue is the maximum number of calls that wait for a row. maxWait is their maximum wait,
-	// because clients and proxies close a silent connection after a minute.
+	// maxQueue limits the calls that wait for a row, and maxWait their wait: clients and proxies close
+	// a silent connection after a minute.
 	maxQueue = 10_000
 	maxWait  = time.Minute
 	maxMany  = 1 << 16
@@ -111,8 +107,8 @@ func (c *Catalog) inference(entries []inferenceEntry) error {
 	return nil
 }
 
-// fallbacks checks a row's fallbacks. at is the position of an error. Two rows may name each other,
-// because only the list of the requested model is used.
+// fallbacks checks a row's fallbacks. Two rows may name each other, because only the list of the
+// requested model is used.
 func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
 	if m.Placeholder && len(m.Fallbacks) > 0 {
 		return "", errors.New("a placeholder must not have fallbacks")
@@ -185,7 +181,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	return m, nil
 }
 
-// check checks values that need no conversion. field is the key of an error.
+// check checks values that need no conversion. Here and below, field is the key of an error.
 func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	for _, route := range e.Routes {
 		if route.Path() == "" {
@@ -223,7 +219,6 @@ func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	return "", nil
 }
 
-// upstreams parses the upstreams. field is the key of an error.
 func (e inferenceEntry) upstreams(m *Inference) (field string, err error) {
 	names := map[string]bool{}
 	for i, entry := range e.Upstreams {
@@ -241,7 +236,6 @@ func (e inferenceEntry) upstreams(m *Inference) (field string, err error) {
 	return "", nil
 }
 
-// timeouts parses the timeouts. field is the name of an invalid one.
 func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
 	for _, timeout := range []struct {
 		field, text string
@@ -263,7 +257,6 @@ func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
 	return "", nil
 }
 
-// queue parses the limits of the queue. field is the key of an error.
 func (e inferenceEntry) queue(m *Inference) (field string, err error) {
 	if e.Queue == nil {
 		return "", nil
@@ -279,7 +272,6 @@ func (e inferenceEntry) queue(m *Inference) (field string, err error) {
 	return "", nil
 }
 
-// bounds parses the limits of requests. field is the key of an error.
 func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 	for _, bound := range []struct {
 		field  string
@@ -322,7 +314,7 @@ func (u Upstream) local() bool {
 	return base.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// upstream parses an entry. field is the key of an error. The name defaults to the server's host.
+// upstream parses an entry. The name defaults to the server's host.
 func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error) {
 	u = Upstream{Name: e.Name, URL: e.URL, Model: e.Model, Secret: e.Secret, Weight: 1, Concurrency: e.Concurrency}
 	host := strings.TrimSuffix(Embedded, ":")
@@ -355,7 +347,7 @@ func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error)
 	return u, "", nil
 }
 
-// credential parses the settings for sending the key. field is the key of an error.
+// credential parses the settings for sending the key.
 func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	switch name := strings.ToLower(e.KeyHeader); name {
 	case "", "authorization":
@@ -395,8 +387,7 @@ func location(text string) (how Discovery, base, host string, err error) {
 	return how, base, host, nil
 }
 
-// baseURL returns the base URL of the routes and its host. If the URL has no path, it adds /v1,
-// which nearly all servers use.
+// baseURL adds /v1 to a URL without a path, because nearly all servers use it.
 func baseURL(text string) (base, host string, err error) {
 	u, err := url.Parse(text)
 	switch {

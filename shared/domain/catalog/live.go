@@ -10,7 +10,7 @@ import (
 )
 
 // Live is a catalog that follows its file while the program runs. Only inference models are
-// reloaded. Media routes use the catalog from the start of the program.
+// reloaded.
 type Live struct {
 	current atomic.Pointer[Catalog]
 }
@@ -21,24 +21,21 @@ func NewLive(catalog *Catalog) *Live {
 	return l
 }
 
-// Catalog returns the current catalog. A call should read it once and use the same one throughout.
+// A call should read the catalog once and use the same one throughout.
 func (l *Live) Catalog() *Catalog { return l.current.Load() }
 
 func (l *Live) Knows(name string) bool { return l.Catalog().Knows(name) }
 
 type File struct {
-	// Path is the file's path. Family replaces $family in the file.
-	Path, Family string
-	// Source is the file's content at the last read, even if invalid. Initially it is the content
-	// of the first catalog.
+	Path, Family string // Family replaces $family in the file
+	// Source is the file's content at the last read, even if invalid.
 	Source []byte
 
 	unreadable bool
 }
 
 // Follow checks the file at every interval, and whenever ask receives a value, until the context
-// ends. A valid file replaces the catalog. For an invalid file, Follow logs the error once and
-// keeps the catalog.
+// ends. It logs an invalid file once.
 func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -59,11 +56,10 @@ func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <
 	}
 }
 
-// Reload replaces the catalog if the file has changed since the last read. An invalid file changes
-// nothing. It is reported as an error only once.
+// Reload replaces the catalog if the file has changed since the last read. It reports an invalid
+// file as an error once, and keeps the catalog.
 func (l *Live) Reload(file *File) (changed bool, err error) {
-	// Compare the content, not time or size: an editor or a mounted volume may leave both
-	// unchanged. The file is small.
+	// Compare the content, because an editor or a mounted volume may leave time and size unchanged.
 	source, err := os.ReadFile(file.Path)
 	if err != nil {
 		known := file.unreadable

@@ -12,8 +12,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// The catalog file may change at any time. A valid file is loaded. An invalid one is logged once
-// with its line, and the catalog stays.
 func TestLiveFollowsItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "catalog.yaml")
 	write := func(source string) {

@@ -1,6 +1,5 @@
-// Package catalog lists the service's models with their aliases, forms, output sizes and input
-// limits. It reads one data file: catalog.yaml, or the operator's copy. No other code contains the
-// name of a model or of the family.
+// Package catalog lists the service's models. It reads one data file: catalog.yaml, or the
+// operator's copy. No other code contains the name of a model or of the family.
 package catalog
 
 import (
@@ -23,7 +22,6 @@ const (
 	Image       Kind = "image"
 )
 
-// Generate is how a model is served below /v1/generate/.
 type Generate string
 
 const (
@@ -36,10 +34,9 @@ const (
 )
 
 type Model struct {
-	// ID is the canonical id, which includes the family's name.
+	// ID includes the family's name.
 	ID string
-	// Aliases lists other names of the model. DeprecatedAliases still work but are marked as
-	// deprecated in the documentation.
+	// DeprecatedAliases still work, but the documentation marks them as deprecated.
 	Aliases, DeprecatedAliases []string
 	Kind                       Kind
 	Form                       *Form
@@ -47,21 +44,18 @@ type Model struct {
 	Generate                   Generate
 	// Sizes maps a resolution to the landscape box into which the result fits.
 	Sizes map[string]Size
-	// FPS is the frame rate of the result, or 0 for images.
-	FPS int
+	FPS   int // 0 for images
 	// Duration is the length of a result that has no input, or 0.
 	Duration    time.Duration
 	Description string
-	// Title is a short name for people. Examples contains prompts to try. Both may be empty.
+	// Title is a short name for people. Examples contains sample prompts. Both may be empty.
 	Title    string
 	Examples []string
 	// Price is nil if the operator set no price.
 	Price *MediaPrice
-	// SessionPrice is the price per second of a realtime session, in millionths of the currency, or
-	// 0.
+	// SessionPrice is per second of a realtime session, in millionths of the currency, or 0.
 	SessionPrice int64
-	// Workflow is the model's ComfyUI workflow, or nil.
-	Workflow *Workflow
+	Workflow     *Workflow
 }
 
 func (m *Model) Names() []string {
@@ -69,8 +63,7 @@ func (m *Model) Names() []string {
 	return append(names, m.DeprecatedAliases...)
 }
 
-// LatestName returns the first alias, which will later mean this model's successor, or the id if
-// the model has no alias.
+// LatestName returns the first alias, which will later mean this model's successor, or the id.
 func (m *Model) LatestName() string {
 	if len(m.Aliases) > 0 {
 		return m.Aliases[0]
@@ -95,7 +88,7 @@ type Size struct{ Width, Height int }
 
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
 
-// Portrait returns the size with its sides swapped if it is wider than high.
+// Portrait swaps the sides if the size is wider than high.
 func (s Size) Portrait() Size {
 	if s.Width > s.Height {
 		return Size{s.Height, s.Width}
@@ -104,8 +97,8 @@ func (s Size) Portrait() Size {
 }
 
 // Fit returns the size of a result (docs/contract/media.md#models): the largest picture with even
-// sides and the input's aspect ratio that fits the box. For a portrait input the sides of the box
-// are swapped. The result may be larger than the input. Each side is at least 2.
+// sides and the input's aspect ratio that fits the box, or the swapped box for a portrait input. It
+// may be larger than the input.
 func (s Size) Fit(input Size) Size {
 	box := s
 	if input.Height > input.Width {
@@ -122,13 +115,13 @@ func (s Size) Fit(input Size) Size {
 	return Size{min(width, box.Width), min(height, box.Height)}
 }
 
-// SourceResolution is the resolution whose results keep the size and the frame rate of their input, up
-// to the size that the catalog gives it and maxSourceFPS.
+// SourceResolution keeps the size and frame rate of the input, up to the model's size for it and
+// maxSourceFPS.
 const SourceResolution = "source"
 
 const maxSourceFPS = 60
 
-// Plan is the size of a result in pixels and its frames per second; 0 for an image.
+// Plan is the size of a result in pixels and its frame rate, which is 0 for an image.
 type Plan struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
@@ -136,7 +129,7 @@ type Plan struct {
 }
 
 // Plan returns the plan for a resolution and an orientation, which may be "". input and rate are
-// the input's size and frames per second, or zero if there is no input.
+// zero if there is no input.
 func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
 	box, fps := m.Sizes[resolution], m.FPS
 	size := box.Fit(input)
@@ -163,7 +156,7 @@ type FieldType string
 const (
 	VideoFile FieldType = "video"
 	ImageFile FieldType = "image"
-	// AnyFile is for forms that do not belong to a model. A model edits one kind of media.
+	// AnyFile is for forms that do not belong to a model.
 	AnyFile FieldType = "file"
 	Text    FieldType = "text"
 	Integer FieldType = "integer"
@@ -175,23 +168,22 @@ func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile || t 
 
 type Field struct {
 	Name string
-	// Also is an alternative name of the field, or empty.
+	// Also is an alternative name, or empty.
 	Also     string
 	Type     FieldType
 	Required bool
-	// Default is the value of an absent field: a string, bool or int64, or nil.
+	// Default is a string, bool or int64, or nil.
 	Default any
-	// Min and Max limit an integer. For a text, Max is the maximum number of code points.
+	// Min and Max limit an integer. For a text, Max limits the number of code points.
 	Min, Max    *int64
 	Values      []string
 	Description string
 }
 
-// Names of fields that have the same meaning in every form.
+// These fields have the same meaning in every form.
 const (
 	PromptField = "prompt"
-	// DataField is the input file. ReferenceField is a picture of the desired result.
-	// ResolutionField selects one of the model's sizes.
+	// ReferenceField is a picture of the desired result.
 	DataField       = "data"
 	ReferenceField  = "reference_image"
 	ResolutionField = "resolution"
@@ -199,7 +191,7 @@ const (
 	WebhookField = "webhook_url"
 )
 
-// Form lists the fields of a model's requests. Errors are reported in this order
+// Form lists the fields of requests. Errors are reported in this order
 // (docs/contract/media.md#forms).
 type Form struct {
 	Name   string
@@ -207,14 +199,13 @@ type Form struct {
 	// URLEncoded forms are documented as application/x-www-form-urlencoded. They also accept
 	// multipart.
 	URLEncoded bool
-	// ExactlyOne lists alternative fields. A request must have exactly one of them.
+	// ExactlyOne lists fields of which a request must have exactly one.
 	ExactlyOne []string
 	// OnlyWith maps a field to another field that it requires.
 	OnlyWith map[string]string
 }
 
-// Suffices reports whether a request with exactly these fields fits the form. It checks only the
-// names.
+// Suffices reports whether a request with exactly these field names fits the form.
 func (f *Form) Suffices(names ...string) bool {
 	for _, field := range f.Fields {
 		if field.Required && !slices.Contains(names, field.Name) {
@@ -229,7 +220,6 @@ func (f *Form) Suffices(names ...string) bool {
 	return true
 }
 
-// Field returns the field with this name or second name.
 func (f *Form) Field(name string) (*Field, bool) {
 	for i := range f.Fields {
 		if field := &f.Fields[i]; field.Name == name || field.Also != "" && field.Also == name {

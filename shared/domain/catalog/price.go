@@ -18,15 +18,12 @@ const (
 	PerEdit   PriceUnit = "edit"
 )
 
-// MediaPrice is a model's price, set by the operator.
 type MediaPrice struct {
 	Per PriceUnit `json:"per"`
-	// Millionths is the price per second of the result, or per edit, in millionths of the currency.
-	Millionths int64 `json:"millionths"`
-	// Currency is an ISO 4217 code, such as "EUR".
-	Currency string `json:"currency"`
-	// Sizes contains prices for other resolutions, such as "480p". nil means that all sizes have
-	// the same price.
+	// Millionths is per second of the result, or per edit.
+	Millionths int64  `json:"millionths"`
+	Currency   string `json:"currency"` // an ISO 4217 code
+	// Sizes contains different prices for other resolutions, such as "480p".
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
@@ -43,10 +40,8 @@ func (p *MediaPrice) At(resolution string) *MediaPrice {
 	return &price
 }
 
-// Amount returns the price in units of the currency.
 func (p MediaPrice) Amount() float64 { return amount(p.Millionths) }
 
-// AmountsBySize returns the prices of Sizes in units of the currency.
 func (p MediaPrice) AmountsBySize() map[string]float64 {
 	if len(p.Sizes) == 0 {
 		return nil
@@ -60,8 +55,8 @@ func (p MediaPrice) AmountsBySize() map[string]float64 {
 
 func amount(millionths int64) float64 { return float64(millionths) / 1e6 }
 
-// Of returns the cost of a result with the given length, in billionths of the currency, rounded up,
-// and at most maxCallCost. known is false for a price per second if the length is unknown.
+// Of returns the cost of a result with the given length, rounded up and at most maxCallCost. known
+// is false for a price per second if the length is unknown.
 func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	if p.Per == PerEdit {
 		return min(p.Millionths*1000, maxCallCost), true
@@ -79,24 +74,20 @@ func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	return int64(min(rounded, maxCallCost)), true
 }
 
-// TokenPrice is the price of an inference model's calls. The operator sets it.
 type TokenPrice struct {
-	// Input, Output, Cached and Reasoning are prices per million tokens, in millionths of the
-	// currency. Cached applies to prompt tokens from the upstream's cache, and Reasoning to
-	// generated reasoning tokens.
+	// These are prices per million tokens, in millionths of the currency. Cached applies to prompt
+	// tokens from the upstream's cache, and Reasoning to generated reasoning tokens.
 	Input, Output, Cached, Reasoning int64
 	// Call is an additional price per call, in millionths of the currency.
 	Call int64
-	// Batch is the price of batch calls as a fraction of the normal price, in millionths. A million
-	// means the full price.
+	// Batch is the fraction of the normal price for batch calls, in millionths.
 	Batch int64
 }
 
 // Tokens counts the tokens of one call. Prompt includes Cached, and Completion includes Reasoning.
-// No count is negative.
 type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
 
-// maxCallCost is the maximum cost of one call: a million of the currency, in billionths.
+// maxCallCost limits the cost of one call to a million of the currency.
 const maxCallCost = 1e15
 
 // Of returns the cost of a call in billionths of the currency, rounded up, and at most maxCallCost.
@@ -118,7 +109,6 @@ func (p TokenPrice) Of(used Tokens) (billionths int64) {
 	return int64((low + 999) / 1000)
 }
 
-// OfBatch returns the cost of a batch call in the same unit as Of.
 func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 	high, low := bits.Mul64(uint64(p.Of(used)), uint64(p.Batch))
 	low, carry := bits.Add64(low, wholePrice-1, 0)
@@ -129,8 +119,7 @@ func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 // wholePrice is the value of Batch without a discount.
 const wholePrice = 1_000_000
 
-// Most returns the highest possible cost of a call with these tokens. Any of them may be cached or
-// reasoning tokens.
+// Most returns the highest possible cost, because any tokens may be cached or reasoning tokens.
 func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
 	p.Input, p.Output = max(p.Input, p.Cached), max(p.Output, p.Reasoning)
 	return p.Of(Tokens{Prompt: prompt, Completion: completion})
@@ -138,7 +127,6 @@ func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
 
 // These are compiled on first use, because few catalogs have prices.
 var (
-	// amountForm matches a price in the file, such as 0.05.
 	amountForm   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`) })
 	currencyForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) })
 )
@@ -146,7 +134,7 @@ var (
 type priceEntry struct {
 	PerSecond string `yaml:"per_second"`
 	PerEdit   string `yaml:"per_edit"`
-	// Sizes contains the prices of sizes other than the form's default.
+	// Sizes excludes the form's default size.
 	Sizes map[string]string
 }
 

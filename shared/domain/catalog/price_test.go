@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// A call costs the exact sum of its tokens' prices, rounded up once.
 func TestTokenPriceIsExact(t *testing.T) {
 	t.Parallel()
 	price := catalog.TokenPrice{Input: 150_000, Cached: 30_000, Output: 600_000, Reasoning: 900_000}

@@ -9,39 +9,33 @@ import (
 	"strings"
 )
 
-// Workflow is a ComfyUI workflow and the places in it for an edit's values
-// (docs/comfyui.md#the-catalog). This package does not read the workflow's file.
+// Workflow contains the places in a ComfyUI workflow for an edit's values
+// (docs/comfyui.md#the-catalog).
 type Workflow struct {
-	// File is the path of the workflow in API format, as given in the catalog.
+	// File is the path of the workflow in API format.
 	File string
-	// Prompt and Seed are the places of these values. Data and Reference are the places for the
-	// names of the uploaded input and reference image. Unused places are empty.
+	// Data and Reference are the places for the names of the uploaded input and reference image.
+	// Unused places are empty.
 	Prompt, Seed, Data, Reference []Place
-	// Width, Height, Frames and FPS are the places for the result's size in pixels, number of
-	// frames, and frames per second. They are empty if the workflow computes them.
+	// These are the places for the result's size in pixels, number of frames, and frames per second.
+	// They are empty if the workflow computes them.
 	Width, Height, Frames, FPS []Place
-	// Options maps other form fields to their places.
-	Options map[string][]Place
+	Options                    map[string][]Place
 	// WithoutReference lists the nodes to omit without a reference image.
 	WithoutReference []string
-	// Result is the node whose output is the result.
-	Result string
-	// Multiple divides the width and the height. It is at least 2.
-	Multiple int
-	// FrameStep is at least 1. The number of frames is 1 plus a multiple of it.
-	FrameStep int
-	// MaxFrames is the maximum number of frames. 0 means no limit.
-	MaxFrames int
-	// Memory is the device memory that a run needs, in bytes, or 0 if unknown.
+	// Result is the node that outputs the result.
+	Result    string
+	Multiple  int // divides the width and the height; at least 2
+	FrameStep int // at least 1; the number of frames is 1 plus a multiple of it
+	MaxFrames int // 0 means no limit
+	// Memory is the device memory for a run in bytes, or 0 if unknown.
 	Memory uint64
 }
 
 type Place struct{ Node, Input string }
 
-// String returns the place as in the catalog, such as "6.text".
 func (p Place) String() string { return p.Node + "." + p.Input }
 
-// Places returns all places in a fixed order.
 func (w *Workflow) Places() []Place {
 	all := slices.Concat(w.Prompt, w.Seed, w.Data, w.Reference, w.Width, w.Height, w.Frames, w.FPS)
 	for _, name := range slices.Sorted(maps.Keys(w.Options)) {
@@ -134,7 +128,7 @@ func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 }
 
 // parseSize parses a size such as "12GiB", "1.5 TB" or "800 mb" into bytes. It uses no library,
-// because every function links this package and would start later.
+// because every function links this package.
 func parseSize(text string) (uint64, error) {
 	digits := strings.TrimRight(text, "BIKMGTbikmgt ")
 	scale, known := map[string]float64{

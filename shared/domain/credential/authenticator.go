@@ -11,12 +11,10 @@ import (
 )
 
 const (
-	// CacheAge is the time for which a result from the store is cached. It limits how long a revoked
-	// key keeps working, and how long a new key fails after an early attempt. Both limits require a
-	// store whose reads return all earlier writes.
+	// CacheAge limits how long a revoked key keeps working, and how long a new key fails after an
+	// early attempt. Both limits require a store whose reads return all earlier writes.
 	CacheAge = 5 * time.Second
-	// cacheSize is the maximum number of entries. It limits the memory that callers with invented
-	// keys can use.
+	// cacheSize limits the memory that callers with invented keys can use.
 	cacheSize = 10_000
 )
 
@@ -35,12 +33,11 @@ type Authenticator struct {
 	cache map[Hash]cached
 }
 
-// cached is the entry that the store has for a secret: a key, a token with its key, or nothing.
+// cached is the store's entry for a secret: a key, a token with its key, or nothing.
 type cached struct {
 	key   Key
 	token *Token
-	// read is the time of the read.
-	read time.Time
+	read  time.Time
 }
 
 // works reports whether the key exists and is not revoked. It does not check expiry.
@@ -59,8 +56,7 @@ func NewAuthenticator(store interface {
 	return &Authenticator{store: store, tiers: tiers, now: now, cache: map[Hash]cached{}}
 }
 
-// Authenticate identifies the holder of a secret: a permanent key, or a client token in either
-// form.
+// Authenticate identifies the holder of a permanent key, or of a client token in either form.
 //
 // Errors: fault.Unauthorized if the secret or its key is missing, malformed, unknown, revoked or
 // expired; fault.Limited if failures are slowed down (see [Authenticator.Guard]).
@@ -71,8 +67,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	return a.guarded(ctx, secret)
 }
 
-// authenticate is Authenticate without a guard. isGuess reports whether an invalid secret may be
-// a guess. An expired secret is not.
+// isGuess reports whether an invalid secret may be a guess. An expired secret is not.
 func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
 	switch hash := HashOf(secret); {
@@ -129,8 +124,7 @@ func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	return a.Recheck(ctx, who)
 }
 
-// Holder returns the holder of the account's key with the id, for work that continues after the
-// call.
+// Holder returns the holder of a key, for work that continues after the call.
 //
 // Errors: fault.Unauthorized if the key was revoked, has expired or is unknown.
 func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Principal, error) {
@@ -162,7 +156,6 @@ func ofToken(token Token, err error) (cached, error) {
 	return cached{key: token.Key, token: &token}, nil
 }
 
-// find returns the cached record of the secret with the hash, or reads it.
 func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, error) {
 	now := a.now()
 	a.mu.Lock()

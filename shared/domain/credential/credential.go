@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Hash is the SHA-256 of a secret. It is stored instead of the secret.
+// Hash is the SHA-256 of a secret.
 type Hash [sha256.Size]byte
 
 // HashOf hashes a secret. Secrets are long and random, so a plain hash is enough.
@@ -32,28 +32,24 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 func KeyID(hash Hash) string { return "key_" + hash.String()[:12] }
 
 type Key struct {
-	// ID identifies the key to people and in records (see KeyID).
+	// ID identifies the key to people and in records.
 	ID      string
 	Hash    Hash
 	Account string
-	// Tier is the name of the account's tier for calls with this key.
-	Tier string
-	// Label is a name chosen by the key's owner.
-	Label string
+	Tier    string
+	Label   string // chosen by the key's owner
 	// Admin keys create and revoke keys of their account (see KeyService).
 	Admin     bool
 	CreatedAt time.Time
-	// ExpiresAt is when the key stops working, or zero for never.
+	// ExpiresAt is zero if the key never expires.
 	ExpiresAt time.Time
-	// RevokedAt is zero until the key is revoked.
-	RevokedAt time.Time
+	RevokedAt time.Time // zero until the key is revoked
 	Limits    Limits
 }
 
 // Store keeps keys. The suite in credentialtest specifies it.
 type Store interface {
-	// CreateKey atomically stores a new key, which works immediately, and the audit entry of its
-	// creation.
+	// CreateKey atomically stores a new key and its audit entry. The key works immediately.
 	//
 	// Errors: fault.Conflict if a key with the same hash exists.
 	CreateKey(ctx context.Context, from audit.Origin, key Key) error
@@ -63,13 +59,12 @@ type Store interface {
 	FindKey(ctx context.Context, hash Hash) (Key, error)
 	// ListKeys returns the keys of an account, oldest first. An empty account means all accounts.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key with the id as revoked, adds the audit entry, and returns the key.
-	// The actor is another key of the account, or the operator. An already revoked key stays
-	// unchanged, without another entry. The same write checks that the acting key works: if two
-	// keys revoke each other, one remains.
+	// RevokeKey marks the key with the id as revoked, adds the audit entry, and returns the key. An
+	// already revoked key stays unchanged, without another entry. The same write checks that the
+	// acting key works: if two keys revoke each other, one remains. The operator may revoke any key.
 	//
-	// Errors: fault.NotFound if the account does not have the key; fault.Unauthorized if the
-	// acting key is revoked, unknown or expired.
+	// Errors: fault.NotFound if the account does not have the key; fault.Unauthorized if the acting
+	// key is revoked, unknown or expired.
 	RevokeKey(ctx context.Context, from audit.Origin, id string) (Key, error)
 	// ForgetKey removes a key that no longer works from the lists of keys. Its secret stays
 	// invalid and cannot be created again.
@@ -77,17 +72,15 @@ type Store interface {
 }
 
 type Principal struct {
-	// Key is the permanent key of the call, or the key that its client token was issued for.
-	Key  Key
-	Tier Tier
-	// Token is the client token of the call, or nil if the call used a permanent key.
-	Token *Token
+	// Key is the permanent key of the call or of its client token.
+	Key   Key
+	Tier  Tier
+	Token *Token // nil if the call used a permanent key
 }
 
-// Account returns the account whose jobs and files the caller sees.
 func (p Principal) Account() string { return p.Key.Account }
 
-// Scope returns the scope of the client token. The limits of its key also apply (see AllowsModel).
+// Scope returns the client token's scope. The limits of its key also apply (see AllowsModel).
 func (p Principal) Scope() Scope {
 	if p.Token == nil {
 		return Scope{}
@@ -101,7 +94,6 @@ func isSecret(secret, prefix string) bool {
 	return found && len(random) >= 8 && len(random) <= 128 && ascii.Only(random, "_-")
 }
 
-// CheckSecret returns an error unless the secret has the form of a permanent key.
 func CheckSecret(secret string) error {
 	if !isSecret(secret, "ck_") {
 		return fault.New(fault.Invalid, "a key must be ck_ followed by 8 to 128 of A-Z, a-z, 0-9, '_' and '-'")
@@ -109,7 +101,6 @@ func CheckSecret(secret string) error {
 	return nil
 }
 
-// CheckAccount returns an error unless the name is a valid account name.
 func CheckAccount(name string) error {
 	if len(name) > 64 || !ascii.Only(name, "._-") || !ascii.IsAlphanumeric(name[0]) {
 		return fault.New(fault.Invalid, "an account name must have 1 to 64 letters, digits, '.', '_' and '-', and start with a letter or digit")
@@ -126,8 +117,6 @@ func NewSecret(random io.Reader) (string, error) {
 	return "ck_" + base64.RawURLEncoding.EncodeToString(bytes[:]), nil
 }
 
-// NewKey returns the record of a key with the secret.
-//
 // Errors: fault.Invalid.
 func NewKey(secret, account, tier, label string, now time.Time) (Key, error) {
 	if err := CheckSecret(secret); err != nil {

@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// keys is a store that counts its reads and can fail.
 type keys struct {
 	credential.Store
 	credential.TokenStore

@@ -2,7 +2,7 @@ package credential
 
 import "context"
 
-// Guard slows down callers that fail to authenticate. It identifies them by address.
+// Guard slows down callers, identified by address, that fail to authenticate.
 type Guard interface {
 	// Admit returns nil if the caller may try a secret that has not worked before.
 	//
@@ -27,12 +27,10 @@ func Caller(ctx context.Context) string {
 	return caller
 }
 
-// Guard slows down failed authentications of known callers. Call it before the first
-// authentication.
+// Guard must be called before the first authentication.
 func (a *Authenticator) Guard(guard Guard) { a.guard = guard }
 
-// drawnLength is the minimum length of the secrets that this service generates. They have at
-// least 192 random bits.
+// drawnLength is the minimum length of generated secrets, which have at least 192 random bits.
 const drawnLength = len("ek_") + 32
 
 // guarded authenticates a caller. Failures of other callers at the same address do not slow down

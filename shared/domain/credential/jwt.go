@@ -28,12 +28,11 @@ import (
 // allow forging a token.
 const (
 	jwtIssuer = "cutroom"
-	// maxJWT is the maximum size of a JWT in bytes. The largest scope needs less.
+	// maxJWT is in bytes. The largest scope needs less.
 	maxJWT = 16 << 10
 )
 
-// jwtClaims holds the claims of a client token's JWT. They have the same names as in the response
-// that issues the token.
+// jwtClaims uses the same names as the response that issues the token.
 type jwtClaims struct {
 	jwt.RegisteredClaims
 	Permissions *jwtPermissions `json:"permissions"`
@@ -47,15 +46,14 @@ type jwtPermissions struct {
 
 type jwtConstraints struct {
 	Realtime struct {
-		// MaxSessionDuration is in seconds.
-		MaxSessionDuration int64 `json:"maxSessionDuration"`
+		MaxSessionDuration int64 `json:"maxSessionDuration"` // in seconds
 	} `json:"realtime"`
 }
 
 func jwtKeyID(hash Hash) string { return "tok_" + hash.String()[:12] }
 
 // signToken returns the token as a JWT. Its times are whole seconds, because many clients cannot
-// read fractions. It never expires later than the token.
+// read fractions.
 func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	claims := jwtClaims{RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: jwtIssuer, ID: token.Hash.String(),
@@ -77,8 +75,8 @@ func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	return signed, nil
 }
 
-// isJWT reports whether a secret may be a JWT, which findJWT then verifies. Other characters are
-// rejected here, because the base64 decoder ignores line ends, and each JWT must have one spelling.
+// isJWT reports whether a secret may be a JWT. It rejects other characters, because the base64
+// decoder ignores line ends, and each JWT must have one spelling.
 func isJWT(secret string) bool {
 	return len(secret) <= maxJWT && strings.HasPrefix(secret, "eyJ") && strings.Count(secret, ".") == 2 &&
 		ascii.Only(secret, "._-")
@@ -86,8 +84,8 @@ func isJWT(secret string) bool {
 
 var errForged = errors.New("this service has not signed the JWT")
 
-// maxJWTBrackets is the maximum number of opening brackets in a JWT's claims, because the JSON
-// decoder takes 30 bytes for each. Valid scopes need far fewer.
+// maxJWTBrackets limits the opening brackets in a JWT's claims, because the JSON decoder takes 30
+// bytes for each. Valid scopes need far fewer.
 const maxJWTBrackets = 1000
 
 // hashOfJWT returns the token hash in the base64-encoded claims of a JWT.

@@ -78,7 +78,6 @@ func TestJWTIsEquivalentToItsToken(t *testing.T) {
 	}
 }
 
-// A client that decodes the JWT without a key sees these claims.
 func TestJWTClaimsDescribeToken(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, token := w.mint(credential.Scope{Models: []string{"gen-latest"}, MaxSession: time.Minute}, time.Hour)
@@ -112,7 +111,6 @@ func TestJWTClaimsDescribeToken(t *testing.T) {
 	}
 }
 
-// Revoking the permanent key invalidates a JWT as well as the secret.
 func TestRevocationInvalidatesJWT(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, _ := w.mint(credential.Scope{}, time.Hour)

@@ -14,27 +14,23 @@ import (
 )
 
 const (
-	// MaxKeys is the maximum number of active keys per account. It limits the damage of a runaway
-	// script.
+	// MaxKeys limits the active keys per account, and so the damage of a runaway script.
 	MaxKeys = 100
-	// MaxListedKeys is the maximum number of keys per account. The account forgets the keys that
-	// stopped working first.
+	// MaxListedKeys limits the keys per account. The account forgets the keys that stopped working
+	// first.
 	MaxListedKeys = 1000
-	// MaxLabel is the maximum length of a label in code points.
-	MaxLabel = 128
+	MaxLabel      = 128 // in code points
 )
 
 // KeyService creates, lists and revokes the keys of an account for holders of its admin keys.
 // They cannot raise the account's limits: a new key has the tier of the key that creates it, does
 // not outlast that key, and has no more permissions.
 type KeyService struct {
-	Store Store
-	// Random must be cryptographically secure.
-	Random io.Reader
+	Store  Store
+	Random io.Reader // must be cryptographically secure
 	Now    func() time.Time
 }
 
-// List returns the keys of an account, newest first, including revoked keys.
 func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 	keys, err := s.Store.ListKeys(ctx, account)
 	if err != nil {
@@ -51,9 +47,8 @@ func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 
 // KeyRequest describes the key to create. Empty fields take the values of the creating key.
 type KeyRequest struct {
-	Label string
-	Admin bool
-	// ExpiresAt is when the key stops working, or zero for never.
+	Label     string
+	Admin     bool
 	ExpiresAt time.Time `json:",omitzero"`
 	Limits    Limits    `json:",omitzero"`
 }
@@ -70,8 +65,7 @@ func endedFirst(keys []Key) []Key {
 	return keys
 }
 
-// Create creates a key for the account of the admin key by, and returns its secret, which is not
-// stored. requestID is for the audit log.
+// Create creates a key for the account of the admin key by, and returns its secret.
 //
 // Errors: fault.Forbidden if the key would outlast by or have more permissions; fault.Unauthorized
 // if by has been revoked; fault.Conflict if the account has MaxKeys active keys.
@@ -116,8 +110,7 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 	return secret, key, nil
 }
 
-// Revoke revokes the key with the id in the account of the admin key by. An already revoked key
-// stays unchanged.
+// Revoke has no effect on a revoked key.
 //
 // Errors: fault.Forbidden if the key outlasts by or has more permissions; fault.Unauthorized if by
 // has been revoked; fault.Conflict if the key is the same as by. Only another working admin key can
@@ -125,7 +118,7 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):
-		// Stores limit the ids that they look up, so check it here.
+		// Stores limit the ids that they look up.
 		return ErrKeyNotFound
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")

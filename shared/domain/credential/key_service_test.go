@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// listing is a store of keys that can only be listed.
 type listing struct {
 	credential.Store
 	keys []credential.Key
@@ -18,7 +17,7 @@ type listing struct {
 
 func (l listing) ListKeys(context.Context, string) ([]credential.Key, error) { return l.keys, nil }
 
-// A list that is too long omits the keys that were revoked first, however old the active keys are.
+// The list keeps active keys of any age.
 func TestLongListOmitsFirstRevokedKeys(t *testing.T) {
 	const revoked, working = 1100, 50
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -10,7 +10,6 @@ import (
 // RouteGroup is a group of calls to which a key may be limited (docs/contract/auth.md#limits-of-a-key).
 type RouteGroup string
 
-// Each call that requires a credential belongs to one of these groups.
 const (
 	JobRoutes       RouteGroup = "jobs"
 	ImageRoutes     RouteGroup = "images"
@@ -28,27 +27,25 @@ func RouteGroups() []RouteGroup {
 	}
 }
 
-// MaxKeyModels is the maximum number of models in a key's limits.
 const MaxKeyModels = 20
 
 // Limits restricts what a permanent key and its client tokens may do. The zero value allows
 // everything.
 type Limits struct {
-	// Models lists ids or aliases of models. Empty allows all. An alias refers to the model that
-	// has it when the key is used.
+	// Models lists ids or aliases of models. Empty allows all. An alias refers to the model that has it
+	// when the key is used.
 	Models []string `json:"models,omitempty"`
 	// Routes lists groups of calls. Empty allows all.
 	Routes []RouteGroup `json:"routes,omitempty"`
 }
 
-// AllowsModel reports whether the limits allow a model with these names.
 func (l Limits) AllowsModel(names ...string) bool { return allowsModel(l.Models, names) }
 
 func (l Limits) AllowsRoutes(group RouteGroup) bool {
 	return len(l.Routes) == 0 || slices.Contains(l.Routes, group)
 }
 
-// allowsModel reports whether one of a model's names is allowed. An empty list allows all.
+// An empty list allows all.
 func allowsModel(allowed, names []string) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(names, func(name string) bool {
 		return slices.Contains(allowed, name)
@@ -57,16 +54,14 @@ func allowsModel(allowed, names []string) bool {
 
 func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
 
-// Works reports whether the key is neither revoked nor expired.
 func (k Key) Works(now time.Time) bool { return k.RevokedAt.IsZero() && !k.Expired(now) }
 
-// AllowsModel reports whether the caller may use a model with these names. Both the key and the
-// client token must allow it.
+// AllowsModel reports whether both the key and the client token allow a model with these names.
 func (p Principal) AllowsModel(names ...string) bool {
 	return p.Key.Limits.AllowsModel(names...) && p.Scope().AllowsModel(names...)
 }
 
-// CheckModel returns an error if the caller may not use the model with the id and these names.
+// CheckModel rejects a model that the caller may not use.
 //
 // Errors: fault.Forbidden.
 func (p Principal) CheckModel(id string, names ...string) error {
@@ -79,8 +74,6 @@ func (p Principal) CheckModel(id string, names ...string) error {
 	return nil
 }
 
-// CheckRoutes returns an error if the caller's key does not allow the group of calls.
-//
 // Errors: fault.Forbidden.
 func (p Principal) CheckRoutes(group RouteGroup) error {
 	if !p.Key.Limits.AllowsRoutes(group) {
@@ -89,7 +82,7 @@ func (p Principal) CheckRoutes(group RouteGroup) error {
 	return nil
 }
 
-// CheckManages returns an error if another key of the account outlasts the admin key or has more
+// CheckManages rejects another key of the account that outlasts the admin key or has more
 // permissions.
 //
 // Errors: fault.Forbidden.
@@ -107,9 +100,9 @@ func exceeds[T comparable](allowed, others []T) bool {
 		(len(allowed) == 0 || slices.ContainsFunc(allowed, func(one T) bool { return !slices.Contains(others, one) }))
 }
 
-// inherit fills the empty fields of the request from the creating key, so that no key can create
-// a key that outlasts it or has more permissions. It compares names of models as text, because an
-// alias may later refer to another model.
+// inherit fills empty fields from the creating key, so that no key can create a key that outlasts
+// it or has more permissions. It compares names of models as text, because an alias may later refer
+// to another model.
 //
 // Errors: fault.Forbidden if the request asks for more.
 func (r KeyRequest) inherit(by Key) (KeyRequest, error) {

@@ -16,9 +16,8 @@ type TokenRequest struct {
 }
 
 type Minter struct {
-	Store TokenStore
-	// Random must be cryptographically secure.
-	Random io.Reader
+	Store  TokenStore
+	Random io.Reader // must be cryptographically secure
 	Now    func() time.Time
 }
 
@@ -36,21 +35,20 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 
 const (
 	sweepEvery = time.Minute
-	// keptExpired is the time for which an expired token is still distinguished from an unknown token.
+	// keptExpired is how long an expired token is distinguished from an unknown token.
 	keptExpired = time.Hour
 )
 
-// TokenSweeper deletes expired tokens on one machine. In AWS, the table's TTL does this work.
+// TokenSweeper deletes expired tokens on one machine. In AWS, the table's TTL does.
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. While it returns false, the
-	// sweeper deletes nothing. If Settled is nil, the clock is always trusted.
+	// Settled reports whether the clock can be trusted for expiry. If not, the sweeper deletes
+	// nothing. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
-// Run deletes expired tokens regularly until the context ends.
 func (s *TokenSweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()

@@ -17,46 +17,34 @@ const (
 
 // Tier holds the limits of an account (docs/contract/limits.md#tiers). 0 means no limit.
 type Tier struct {
-	Name string `yaml:"-"`
-	// PendingJobs is the maximum number of pending and processing jobs.
-	PendingJobs int `yaml:"pending_jobs"`
-	// RequestsPerSecond is an account's sustained request rate. Burst is the number of requests
-	// that it may make at the same moment.
+	Name        string `yaml:"-"`
+	PendingJobs int    `yaml:"pending_jobs"` // pending and processing jobs
+	// Burst is the number of requests that an account may make at the same moment.
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 	Burst             int     `yaml:"burst"`
-	// StoredBytes is the maximum total size of its files in bytes, including uploads in progress.
-	StoredBytes int64 `yaml:"stored_bytes"`
-	// Uploads is the maximum number of uploads in progress, and also of pending announced files.
-	// The default is DefaultUploads.
-	Uploads int `yaml:"uploads"`
-	// RealtimeSessions is the maximum number of open realtime sessions.
+	StoredBytes       int64   `yaml:"stored_bytes"` // includes uploads in progress
+	// Uploads limits the uploads in progress, and also the pending announced files.
+	Uploads          int `yaml:"uploads"`
 	RealtimeSessions int `yaml:"realtime_sessions"`
-	// RealtimeSessionsPerKey is the maximum number of open sessions per key, including its client
-	// tokens, at one instance of the service.
+	// RealtimeSessionsPerKey limits a key, including its client tokens, at one instance.
 	RealtimeSessionsPerKey int `yaml:"realtime_sessions_per_key"`
-	// RealtimeQueue is the maximum number of clients of an account that wait for a realtime
-	// session. The default is DefaultQueue. 0 means the maximum of a queue.
+	// RealtimeQueue limits the clients that wait for a realtime session. 0 means the maximum of a
+	// queue.
 	RealtimeQueue int `yaml:"realtime_line" json:"RealtimeLine"`
-	// EventStreams is the maximum number of open event streams of jobs. EventStreamsPerKey is the
-	// maximum for a key and its client tokens. The defaults are DefaultEventStreams and half of it.
-	EventStreams       int `yaml:"event_streams"`
-	EventStreamsPerKey int `yaml:"event_streams_per_key"`
-	// InferenceRequestsPerMinute and InferenceTokensPerMinute limit the calls of the inference
-	// gateway and their billed tokens.
+	// EventStreamsPerKey includes the key's client tokens. The default is half of EventStreams.
+	EventStreams               int `yaml:"event_streams"`
+	EventStreamsPerKey         int `yaml:"event_streams_per_key"`
 	InferenceRequestsPerMinute int `yaml:"inference_requests_per_minute"`
 	InferenceTokensPerMinute   int `yaml:"inference_tokens_per_minute"`
-	// MaxTokens is the maximum number of tokens that one completion may generate.
-	MaxTokens int `yaml:"max_tokens"`
+	MaxTokens                  int `yaml:"max_tokens"` // of one completion
 }
 
-// DefaultUploads is a tier's default limit on uploads in progress.
-const DefaultUploads = 64
-
-// DefaultQueue is a tier's default limit on clients that wait for a realtime session.
-const DefaultQueue = 20
-
-// DefaultEventStreams is a tier's default limit on event streams.
-const DefaultEventStreams = 200
+// Defaults of tiers that do not set these limits.
+const (
+	DefaultUploads      = 64
+	DefaultQueue        = 20 // clients that wait for a realtime session
+	DefaultEventStreams = 200
+)
 
 func (t *Tier) UnmarshalYAML(read func(any) error) error {
 	type fields Tier
@@ -69,8 +57,8 @@ func (t *Tier) UnmarshalYAML(read func(any) error) error {
 
 type Tiers map[string]Tier
 
-// DefaultTiers returns the table of tiers.yaml. It is compiled in, because a function needs it at
-// each startup and parsing YAML takes time.
+// DefaultTiers returns the table of tiers.yaml. It is compiled in, because functions need it at
+// each startup.
 func DefaultTiers() Tiers {
 	return Tiers{
 		DefaultTier: {
@@ -83,7 +71,7 @@ func DefaultTiers() Tiers {
 	}
 }
 
-// ParseTiers parses a table of tiers (see tiers.yaml). Errors contain the line number.
+// ParseTiers reports errors with their line number.
 func ParseTiers(source []byte) (Tiers, error) {
 	tiers := Tiers{}
 	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&tiers); err != nil {
@@ -92,7 +80,6 @@ func ParseTiers(source []byte) (Tiers, error) {
 	return tiers.checked()
 }
 
-// JSON returns the table in the form that ParseTiersJSON reads.
 func (t Tiers) JSON() ([]byte, error) { return json.Marshal(t) }
 
 func ParseTiersJSON(source []byte) (Tiers, error) {
@@ -103,7 +90,6 @@ func ParseTiersJSON(source []byte) (Tiers, error) {
 	return tiers.checked()
 }
 
-// checked validates the table and sets the names of its tiers.
 func (t Tiers) checked() (Tiers, error) {
 	for name, tier := range t {
 		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.Uploads),

@@ -19,66 +19,58 @@ const (
 	MinTokenLifetime     = time.Second
 	MaxTokenLifetime     = time.Hour
 	DefaultTokenLifetime = time.Minute
-	// MaxTokenModels and MaxTokenOrigins are the maximum lengths of a scope's lists.
-	MaxTokenModels  = 20
-	MaxTokenOrigins = 20
-	// MaxTokenMetadata is the maximum size of the metadata in bytes of JSON.
-	MaxTokenMetadata = 4096
+	MaxTokenModels       = 20
+	MaxTokenOrigins      = 20
+	MaxTokenMetadata     = 4096 // in bytes of JSON
 )
 
 // Scope restricts a client token. The zero scope allows everything that client tokens may do.
 type Scope struct {
-	// Models holds the model names in the request for the token. Empty allows all.
+	// Models lists the names in the request for the token. Empty allows all.
 	Models []string `json:"models,omitempty"`
-	// Origins holds the origins from which browsers may call. Empty allows all.
-	Origins []string `json:"origins,omitempty"`
-	// MaxSession is the maximum duration of a realtime session. 0 means no limit.
-	MaxSession time.Duration `json:"max_session,omitempty"`
+	// Origins lists the origins from which browsers may call. Empty allows all.
+	Origins    []string      `json:"origins,omitempty"`
+	MaxSession time.Duration `json:"max_session,omitempty"` // of a realtime session; 0 means no limit
 }
 
-// Token is the record of a client token: a short-lived credential for browsers and mobile
-// clients, issued for a permanent key and revoked with it.
+// Token is a short-lived credential for browsers and mobile clients, issued for a permanent key and
+// revoked with it.
 type Token struct {
 	Hash Hash
-	// Key is the permanent key that the token was issued for. A store always reads the key's
-	// current record, so that a revocation takes effect.
+	// Key is the key's current record in results of a store, so that a revocation takes effect.
 	Key       Key
 	Scope     Scope
 	Metadata  json.RawMessage
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	// Verifier is the public key for the token's JWT, or nil if it has none.
+	// Verifier is the public key for the token's JWT, or nil.
 	Verifier ed25519.PublicKey
 }
 
-// Issued is a new client token in its two forms, which have the same scope and expiry. Neither form is stored.
+// Issued is a new client token in its two forms. Neither form is stored.
 type Issued struct {
-	// Secret is "ek_" and 32 characters.
-	Secret string
+	Secret string // "ek_" and 32 characters
 	// JWT is a signed JSON Web Token (RFC 7519), for clients that accept only JWTs.
 	JWT string
 }
 
-// TokenStore keeps client tokens. The suite in credentialtest specifies it.
+// The suite in credentialtest specifies TokenStore.
 type TokenStore interface {
 	// CreateToken stores a new token, which works immediately. It must survive a crash of the process.
 	// It may be lost in a power failure, because its holder can get another within a second.
 	CreateToken(ctx context.Context, token Token) error
-	// FindToken returns the token with the hash and its current key. It may return an expired
-	// token that has not been deleted yet.
+	// FindToken returns the token with its current key. The token may have expired.
 	//
 	// Errors: fault.NotFound.
 	FindToken(ctx context.Context, hash Hash) (Token, error)
 }
 
 type TokenRetention interface {
-	// DeleteTokens deletes tokens that expired before the time.
 	DeleteTokens(ctx context.Context, before time.Time) error
 }
 
-// NewToken generates a client token with 192 random bits for the key, and a key pair for the
-// token's JWT. The token does not outlive its key. If the request names no models, it has the
-// key's models.
+// NewToken generates a client token with 192 random bits, and a key pair for its JWT. The token
+// does not outlive its key. If the request names no models, it has the key's models.
 func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
 	var bytes [24]byte
 	var seed [ed25519.SeedSize]byte
@@ -105,29 +97,26 @@ func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (I
 	return issued, token, err
 }
 
-// AllowsModel reports whether the scope allows a model with these names. A token issued with an
-// alias allows the model, and a token issued with the model allows its aliases.
+// AllowsModel reports whether the scope allows a model with these names. An alias allows its model,
+// and a model allows its aliases.
 func (s Scope) AllowsModel(names ...string) bool {
 	return allowsModel(s.Models, names)
 }
 
-// AllowsOrigin reports whether a request with this Origin may use the scope. A request without an
-// Origin is allowed, because it does not come from a browser.
+// AllowsOrigin allows requests without an Origin, because they do not come from a browser.
 func (s Scope) AllowsOrigin(origin string) bool {
 	return len(s.Origins) == 0 || origin == "" || slices.ContainsFunc(s.Origins, func(allowed string) bool {
 		return CanonicalOrigin(allowed) == CanonicalOrigin(origin)
 	})
 }
 
-// originForm matches a full origin: a scheme, a host, and a port unless it is the scheme's
-// default (RFC 6454, section 6.2). It is compiled on first use, because few functions need it.
+// originForm matches a full origin (RFC 6454, section 6.2). It is compiled on first use, because
+// few functions need it.
 var originForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 })
 
-// IsOrigin reports whether the text is a full origin, such as https://app.example.com or
-// http://localhost:3000.
 func IsOrigin(text string) bool { return originForm().MatchString(text) }
 
 // CanonicalOrigin returns an origin as browsers send it: in lower case, without the scheme's default port.

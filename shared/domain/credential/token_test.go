@@ -11,11 +11,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// tokens is a store of keys and tokens.
 type tokens struct {
 	keys
-	byHash map[credential.Hash]credential.Token
-	// failure is returned when a token is read, unless nil.
+	byHash  map[credential.Hash]credential.Token
 	failure error
 }
 

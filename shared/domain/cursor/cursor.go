@@ -1,5 +1,5 @@
 // Package cursor implements pagination cursors (docs/contract/media.md#pages). They are opaque and
-// tamper-evident, and are valid for one list and account, with any page size.
+// tamper-evident, and valid for one list and account.
 package cursor
 
 import (
@@ -13,22 +13,19 @@ import (
 )
 
 // Codec encodes and decodes the cursors of one list. A cursor contains the id after which its page
-// starts, and a seal that requires the secret.
+// starts, and a seal.
 type Codec struct {
 	list   string
 	secret func(context.Context) ([]byte, error)
 }
 
-// sealSize is the length in bytes of the truncated HMAC-SHA256 in a cursor.
-const sealSize = 16
+const sealSize = 16 // bytes of the truncated HMAC-SHA256
 
-// New returns a list's codec with a fixed secret.
 func New(list string, secret []byte) Codec {
 	return Codec{list, func(context.Context) ([]byte, error) { return secret, nil }}
 }
 
-// NewFrom returns the codec of a list that calls secret for every cursor. The function should
-// cache it.
+// NewFrom returns a codec that calls secret for every cursor. The function should cache it.
 func NewFrom(list string, secret func(context.Context) ([]byte, error)) Codec {
 	return Codec{list, secret}
 }
@@ -50,8 +47,7 @@ func (c Codec) Read(ctx context.Context, account, cursor string) (string, error)
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil && len(sealed) > sealSize {
 		id := string(sealed[sealSize:])
-		// Compare the entire cursor, so that only one spelling is valid. The decoder ignores line
-		// ends, and surplus bits in the last character.
+		// Only one spelling is valid, but the decoder ignores line ends and surplus bits.
 		made, err := c.Make(ctx, account, id)
 		if err != nil {
 			return "", err

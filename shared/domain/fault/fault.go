@@ -1,7 +1,7 @@
 // Package fault defines the only kind of error that crosses package boundaries.
 //
-// A fault has a code for programs and a message for the person who sent the request. Every other
-// error is internal: it is logged, and the person only gets a general message.
+// A fault has a code for programs and a message for the person who sent the request. All other
+// errors are internal: they are logged, and the person gets a general message.
 package fault
 
 import (
@@ -28,37 +28,31 @@ const (
 	Conflict Code = "conflict"
 	// TooLarge means that a transport limit was exceeded.
 	TooLarge Code = "too_large"
-	// Limited means that the account has exceeded a limit of its tier, or that the service has
-	// more work than it can finish in time. RetryAfter is the time until a retry may succeed.
+	// Limited means that the account has exceeded a limit of its tier, or that the service is
+	// overloaded. RetryAfter is the time until a retry may succeed.
 	Limited Code = "limited"
-	// Exhausted means that too little of a budget remains. RetryAfter is the time until its next
-	// window starts.
+	// Exhausted means that too little of a budget remains until its next window.
 	Exhausted   Code = "exhausted"
 	StorageFull Code = "storage_full"
 	// Unavailable means that a part of the service is unreachable.
 	Unavailable  Code = "unavailable"
 	EngineFailed Code = "engine_failed"
-	// Timeout means that the work did not finish in time.
-	Timeout Code = "timeout"
+	Timeout      Code = "timeout"
 )
 
 // Error is a fault. The caller sees its message, so it must not contain a path, a key or the text
 // of an internal error.
 type Error struct {
-	Code    Code
-	Message string
-	// RetryAfter is the time to wait before a retry. Zero means unspecified.
-	RetryAfter time.Duration
-	// Err is the cause, for the log only.
-	Err error
+	Code       Code
+	Message    string
+	RetryAfter time.Duration // zero means unspecified
+	Err        error         // the cause, for the log only
 }
 
-// New returns a fault with a formatted message.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns a fault that keeps its cause for the log.
 func Wrap(err error, code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
 }
@@ -72,7 +66,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the code of the first fault in err's chain, Internal if there is none, and "" for nil.
+// CodeOf returns the code of the first fault in err's chain, otherwise Internal, and "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

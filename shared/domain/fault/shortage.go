@@ -6,7 +6,6 @@ import (
 	"syscall"
 )
 
-// shortages lists the system errors for exhausted resources.
 var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EROFS}
 
 // IsShortage reports whether err means that the machine lacks file descriptors, memory, processes

@@ -12,17 +12,15 @@ import (
 )
 
 // SignedBlobs is a blob store that receives the bytes of pending files itself, at signed URLs. It
-// accepts only bytes of the size and the MD5 in the signature.
+// accepts only the signed size and MD5.
 type SignedBlobs interface {
-	// Arrival describes the bytes that have arrived.
-	//
 	// Errors: fault.NotFound before any bytes arrive.
 	Arrival(ctx context.Context, name string) (Arrival, error)
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// SignedSuffix ends the names of pending files' blobs, which also contain the file's id. No other
-// blob name ends with it, so a store can limit notifications to these blobs.
+// SignedSuffix ends only the names of pending files' blobs, so a store can limit notifications to
+// these.
 const SignedSuffix = ".signed"
 
 // Received finalizes the pending file whose bytes have arrived in the blob. If the file is no
@@ -50,8 +48,6 @@ func (s *Service) Received(ctx context.Context, blob string) error {
 	return err
 }
 
-// receive finalizes an account's pending file if its bytes have arrived, and returns it.
-//
 // Errors: fault.NotFound.
 func (s *Service) receive(ctx context.Context, account, id string) (File, error) {
 	f, err := s.config.Store.PendingUpload(ctx, id)

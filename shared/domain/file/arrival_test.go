@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// bucket is a blob store that receives signed uploads itself.
 type bucket struct{ stored map[string][]byte }
 
 func (b *bucket) Arrival(_ context.Context, name string) (file.Arrival, error) {
@@ -32,7 +31,6 @@ func (b *bucket) Open(_ context.Context, name string, offset, length int64) (io.
 	return io.NopCloser(bytes.NewReader(content[:min(length, int64(len(content)))])), nil
 }
 
-// announce announces a file of an account with the content.
 func (w *world) announce(t *testing.T, account, content string) file.File {
 	t.Helper()
 	sum := md5.Sum([]byte(content))
@@ -48,8 +46,7 @@ func (w *world) announce(t *testing.T, account, content string) file.File {
 
 const pdf = "%PDF-1.7 and more"
 
-// docs/contract/media.md#large-uploads: a file exists as soon as its bytes have arrived, even
-// before the store's notification.
+// See docs/contract/media.md#large-uploads.
 func TestFileExistsOnceItsBytesArrive(t *testing.T) {
 	for name, arrive := range map[string]func(w *world, f file.File) error{
 		"notified once": func(w *world, f file.File) error { return w.service.Received(t.Context(), f.Blob) },
@@ -105,7 +102,6 @@ func (o *outrun) Get(ctx context.Context, account, id string, now time.Time) (fi
 	return f, err
 }
 
-// A file is found even if another process finalizes it at the same moment.
 func TestFileIsFoundWhileItIsFinalized(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	store := &outrun{}
@@ -135,7 +131,6 @@ func TestUnknownContentKeepsDeclaredType(t *testing.T) {
 	}
 }
 
-// Bytes without a file's record are deleted and create no file.
 func TestBytesWithoutPendingFileAreDeleted(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })

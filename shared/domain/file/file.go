@@ -16,21 +16,17 @@ type File struct {
 	Account string
 	// Key is the id of the permanent key that uploaded the file.
 	Key string
-	// Filename is the client's base name after CleanName.
+	// Filename is the cleaned base name (see CleanName).
 	Filename string
 	// MIME is the detected type, or the declared type if detection fails.
 	MIME string
-	// Purpose is set for files of the inference address (docs/contract/batches.md#files) and
-	// empty for files of the media service.
-	Purpose string
-	// Size is in bytes.
-	Size int64
-	// MD5 is in lower-case hex.
+	// Purpose is set only for files of the inference address (docs/contract/batches.md#files).
+	Purpose   string
+	Size      int64
 	MD5       string
 	Blob      string
 	CreatedAt time.Time
-	// ExpiresAt is zero for a file that is kept until it is deleted.
-	ExpiresAt time.Time
+	ExpiresAt time.Time // zero for a persistent file
 	// Lifetime is the time from the arrival of the bytes to expiry, or 0 for a persistent file.
 	Lifetime time.Duration
 	// Pending means that the bytes must still arrive at a signed URL, before UploadUntil. Until then
@@ -38,23 +34,21 @@ type File struct {
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
 	Upload      PendingUpload `json:"Promise"`
-	// Reserved is the reservation for the file's bytes, or zero. Create and Finalize replace it
-	// with the file.
+	// Reserved is the reservation that Create and Finalize replace with the file, or zero.
 	Reserved Reservation `json:"Room"`
 }
 
 // PendingUpload is the storage that a pending file uses, and the account's limits.
 type PendingUpload struct {
-	// Bytes is the size that counts until the file's bytes have arrived. 0 means the file's size.
+	// Bytes counts until the file's bytes have arrived. 0 means the file's size.
 	Bytes int64
-	// Limit is the account's storage limit, or 0 for no limit. Finalize enforces it.
+	// Limit is the storage limit that Finalize enforces. 0 means no limit.
 	Limit int64
-	// Most is the account's maximum number of pending files, or 0 for no limit. Create enforces it.
-	// It is not stored.
+	// Most is the maximum number of pending files that Create enforces. It is not stored. 0 means no
+	// limit.
 	Most int
 }
 
-// Counts returns how many bytes of the account's storage the file uses.
 func (f File) Counts() int64 {
 	if f.Pending && f.Upload.Bytes > 0 {
 		return f.Upload.Bytes
@@ -66,17 +60,16 @@ func (f File) Expired(now time.Time) bool {
 	return !f.ExpiresAt.IsZero() && !now.Before(f.ExpiresAt)
 }
 
-// IsReference reports whether the text has the form of a file id (docs/contract/media.md#references).
+// IsReference follows docs/contract/media.md#references.
 func IsReference(text string) bool {
 	random, found := strings.CutPrefix(text, "file_")
 	return found && len(text) <= MaxReference && ascii.Only(random, "")
 }
 
-// MaxReference is the length of the longest reference, in bytes.
-const MaxReference = len("file_") + 64
+const MaxReference = len("file_") + 64 // bytes
 
-// Store keeps the records of files. The suite in filetest specifies it. It never returns expired
-// files. Only PendingUpload and methods that say so return pending files.
+// Store keeps the records of files. It never returns expired files. Only PendingUpload and methods
+// that say so return pending files.
 type Store interface {
 	// Create records a stored or pending file, which replaces its reservation.
 	//
@@ -86,10 +79,8 @@ type Store interface {
 	// which is also fault.Limited, if the account would have more than Upload.Most pending files.
 	Create(ctx context.Context, f File, limit int64) error
 
-	// Get returns an account's file.
-	//
-	// Errors: fault.NotFound if the file does not exist, belongs to another account, has expired,
-	// or is pending.
+	// Errors: fault.NotFound if the file does not exist, belongs to another account, has expired, or
+	// is pending.
 	Get(ctx context.Context, account, id string, now time.Time) (File, error)
 
 	// List returns at most limit of an account's files, newest first. It starts after the id,
@@ -103,8 +94,7 @@ type Store interface {
 	// Errors: fault.NotFound.
 	FindMD5(ctx context.Context, account, md5 string, now time.Time) (File, error)
 
-	// Delete deletes the record of an account's file and returns it, so that the caller can
-	// delete the bytes.
+	// Delete deletes the record and returns it, so that the caller can delete the bytes.
 	//
 	// Errors: as Get.
 	Delete(ctx context.Context, account, id string, now time.Time) (File, error)
@@ -123,15 +113,12 @@ type Store interface {
 	// store more than its Upload.Limit. Files that expired by now do not count.
 	Finalize(ctx context.Context, f File, now time.Time) error
 
-	// Abandon deletes the record of a pending file.
-	//
 	// Errors: fault.NotFound if the file is not pending.
 	Abandon(ctx context.Context, id string) error
 
 	Reservations
 }
 
-// Reservations reserves account storage for the bytes of uploads in progress.
 type Reservations interface {
 	// Reserve makes r hold most bytes if the account has ample storage (see Ample), and otherwise
 	// least bytes. It returns r with its new size, which never shrinks, and renews r.Until.
@@ -140,14 +127,14 @@ type Reservations interface {
 	// bytes even with least. Files that expired by now do not count.
 	Reserve(ctx context.Context, r Reservation, least, most, limit int64, now time.Time) (Reservation, error)
 
-	// Release ends a reservation. It succeeds even if the reservation does not exist.
+	// Release succeeds even if the reservation does not exist.
 	Release(ctx context.Context, r Reservation) error
 }
 
 // Reservation reserves account storage for the bytes of an upload in progress.
 type Reservation struct {
 	Account string
-	// ID is unique within the account and belongs to one upload.
+	// ID belongs to one upload.
 	ID    string
 	Bytes int64
 	// Until is when the reservation expires if its process dies.
@@ -160,18 +147,17 @@ const Ample = 128
 
 var ErrTooManyPending = fault.New(fault.Limited, "The account has reached its limit of pending files.")
 
-// Retention holds the store methods of the sweeper on one machine.
+// Retention contains the store methods of the sweeper on one machine.
 type Retention interface {
 	// Ended returns at most limit files of all accounts that have expired, or were still pending
 	// at UploadUntil. After that a returned pending file cannot be finalized, because its bytes
 	// are about to be deleted.
 	Ended(ctx context.Context, now time.Time, limit int) ([]File, error)
-	// Forget deletes the record of a file.
 	Forget(ctx context.Context, id string) error
-	// ReleaseAll releases the reservations of all uploads. Call it at startup, when no upload is
-	// in progress. Reservations of batches remain (see batch.Storage).
+	// ReleaseAll releases the reservations of all uploads, at startup. Reservations of batches remain
+	// (see batch.Storage).
 	ReleaseAll(ctx context.Context) error
-	// Extend extends the deadline of a pending file whose bytes are arriving.
+	// Extend extends the deadline while the bytes arrive.
 	//
 	// Errors: fault.NotFound if the file is not pending.
 	Extend(ctx context.Context, id string, until time.Time) error

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Ids sort by creation time, even within one millisecond, and even if the clock stops or goes
-// back (docs/contract/media.md#file-reference).
+// This holds within one millisecond, and even if the clock stops or goes back.
 func TestIDsSortByCreation(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ids := file.NewIDs(func() time.Time { return now }, rand.Reader)
@@ -68,7 +67,6 @@ func TestCursorIsBoundToAccountAndSecret(t *testing.T) {
 	}
 }
 
-// A failure to fetch the secret is not reported as an invalid cursor.
 func TestCursorReportsMissingSecret(t *testing.T) {
 	gone := errors.New("no secret")
 	cursors := file.NewCursorsFrom(func(context.Context) ([]byte, error) { return nil, gone })
@@ -81,7 +79,7 @@ func TestCursorReportsMissingSecret(t *testing.T) {
 	}
 }
 
-// docs/contract/media.md#file-reference
+// See docs/contract/media.md#file-reference.
 func TestCleanNameRemovesPathAndControlCharacters(t *testing.T) {
 	for sent, want := range map[string]string{
 		"clip.mp4":               "clip.mp4",

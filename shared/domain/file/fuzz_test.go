@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Only cursors from Make are accepted, and only for their account.
 func FuzzCursor(f *testing.F) {
 	cursors := file.NewCursors([]byte("secret"))
 	cursorOf := func(account, id string) string {
@@ -40,7 +39,7 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// The cleaned name of a file is a plain name for any input, and cleaning it again changes nothing.
+// Cleaning a cleaned name changes nothing.
 func FuzzCleanName(f *testing.F) {
 	for _, seed := range []string{"", ".", "..", "/", `\`, "a/b", `C:\a`, "a\x00b", "\xff", "\u202ea", " a ", "a\u2028b",
 		"été", "a/ ", "a\u0085"} {

@@ -11,14 +11,11 @@ import (
 const (
 	// The characters of idDigits are sorted.
 	idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	// timeDigits is enough for nanoseconds since 1970 until after the year 2200.
-	timeDigits = 11
-	// randomDigits is enough for the id's 95 random bits.
-	randomDigits = 16
+	// These are enough for nanoseconds until after the year 2200, and for 95 random bits.
+	timeDigits, randomDigits = 11, 16
 )
 
-// IDs generates file ids that sort by creation time. Their time, in nanoseconds, always advances
-// between two ids of a process.
+// IDs generates file ids that sort by creation time, which always advances between two ids.
 type IDs struct {
 	now    func() time.Time
 	random io.Reader
@@ -31,7 +28,6 @@ func NewIDs(now func() time.Time, random io.Reader) *IDs {
 	return &IDs{now: now, random: random}
 }
 
-// New returns a new id and the time that it encodes.
 func (s *IDs) New() (id string, created time.Time, err error) {
 	limit := new(big.Int).Exp(big.NewInt(int64(len(idDigits))), big.NewInt(randomDigits), nil)
 	var bytes [12]byte

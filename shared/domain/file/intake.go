@@ -15,17 +15,14 @@ import (
 )
 
 const (
-	// DefaultUploads is the default maximum number of concurrent uploads.
 	DefaultUploads = 256
 	// An upload reserves a quarter of its arrived bytes in advance, but at least leastStep and at most
-	// mostStep bytes. So a large upload needs few writes, and a small upload reserves little.
+	// mostStep bytes, so large uploads need few writes and small ones reserve little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
-	// unwritten is the number of an upload's bytes that may have arrived but are not on the disk
-	// yet. The disk's free space does not include them.
+	// unwritten is the number of an upload's bytes that may have arrived but are not on the disk yet.
 	unwritten = 2 << 20
-	// releaseTime is the timeout for releasing a reservation. It does not use the request's
-	// context, which may have ended.
+	// releaseTime limits the release of a reservation, because the request's context may have ended.
 	releaseTime = 10 * time.Second
 )
 
@@ -33,40 +30,36 @@ const (
 // space. A nil Intake admits everything.
 type Intake struct {
 	Reservations Reservations
-	// Free returns the number of bytes on the disk that uploads may still use. It is nil if
-	// uploads are stored elsewhere.
+	// Free returns the bytes on the disk that uploads may use. It is nil if they are stored elsewhere.
 	Free func() (int64, error)
-	// Most is the maximum number of concurrent uploads. 0 means DefaultUploads.
-	Most int
-	// NewID returns a unique id for a reservation.
+	// Most limits concurrent uploads. 0 means DefaultUploads.
+	Most  int
 	NewID func() string
 	Now   func() time.Time
 
 	mu sync.Mutex
-	// places counts the uploads that hold a place. byAccount holds all uploads in progress.
+	// places counts the uploads that hold a place. byAccount lists all uploads in progress.
 	places    int
 	byAccount map[string][]*Upload
-	// uploading holds the ids of pending files whose upload is in progress. If several uploads
-	// send the same file, only the first may use the pending file's storage.
+	// uploading lists pending files whose upload is in progress. Of several uploads of one file, only
+	// the first may use its storage.
 	uploading map[string]bool
-	// granted is the number of bytes granted to uploads that the free space may not include yet.
+	// granted counts bytes granted to uploads that the free space may not include yet.
 	granted int64
 }
 
 type Allowance struct {
-	// Uploads is the maximum number of concurrent uploads, and Bytes of stored bytes. 0 means no
-	// limit.
+	// Bytes limits the account's stored bytes. 0 means no limit.
 	Uploads int
 	Bytes   int64
 }
 
-// busyRetryAfter is the Retry-After for too many concurrent uploads.
+// busyRetryAfter applies to too many concurrent uploads.
 const busyRetryAfter = 5 * time.Second
 
-// Begin admits an upload of an account. If all places are taken, it takes a place from the
-// account with the most uploads, unless that account would then have fewer than this account. The
-// slowest upload of that account then fails. The caller must call Arrived after it has read all
-// bytes, and End in every case.
+// Begin admits an upload of an account. If all places are taken, it takes the place of the slowest
+// upload of the account with the most uploads, unless that account would then have fewer than this
+// account. The caller must call Arrived after it has read all bytes, and End in every case.
 //
 // Errors: fault.Limited if too many uploads are in progress.
 func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
@@ -102,8 +95,8 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	return nil, refused
 }
 
-// freePlace takes a place from the account with the most uploads, if that account has at least
-// two more than the named account.
+// freePlace takes a place from the account with the most uploads, if it has at least two more than
+// this account.
 func (i *Intake) freePlace(account string, now time.Time) bool {
 	var most []*Upload
 	for _, uploads := range i.byAccount {
@@ -157,15 +150,14 @@ func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 type Upload struct {
 	intake *Intake
 	limit  int64
-	// file is the pending file, if any, and extend extends its time.
-	file   File
-	extend func(ctx context.Context, f File) error
-	// counted is the number of bytes that the pending file already counts.
-	counted   int64
+	// file is the pending file, if any.
+	file      File
+	extend    func(ctx context.Context, f File) error
+	counted   int64 // the bytes that the pending file already counts
 	started   time.Time
 	displaced atomic.Bool
-	// arrived counts the arrived bytes. granted is the number of bytes that they may use on the
-	// disk. pending is the portion of granted that Intake.granted includes.
+	// granted is the number of bytes that the arrived bytes may use on the disk. pending is the
+	// portion of granted that Intake.granted includes.
 	arrived          atomic.Int64
 	granted, pending int64
 	reservation      Reservation
@@ -175,10 +167,10 @@ type Upload struct {
 	inProgress bool
 }
 
-// Reader returns a reader of the source that reserves storage for the bytes it reads.
+// Reader returns a reader of the source that reserves storage for its bytes.
 //
-// Errors: errors of the source; fault.Limited if the account's storage is full, or another
-// account has taken this upload's place; fault.StorageFull if the disk is full.
+// Errors: errors of the source; fault.Limited if the account's storage is full, or another account
+// has taken this upload's place; fault.StorageFull if the disk is full.
 func (u *Upload) Reader(ctx context.Context, source io.Reader) io.Reader {
 	if u == nil {
 		return source
@@ -240,11 +232,8 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// step returns the number of bytes to reserve in advance after arrived bytes.
 func step(arrived int64) int64 { return min(max(leastStep, arrived/4), mostStep) }
 
-// reserveDisk reserves disk space for bytes beyond the arrived ones.
-//
 // Errors: fault.StorageFull.
 func (u *Upload) reserveDisk(bytes int64) error {
 	i := u.intake
@@ -272,8 +261,8 @@ func (u *Upload) reserveDisk(bytes int64) error {
 	return full
 }
 
-// CheckSpace checks that the account's storage is not full, if results of jobs count there too. They
-// do not in AWS, where Intake.Free is nil.
+// CheckSpace checks that the account's storage is not full. It does nothing in AWS (where
+// Intake.Free is nil), because results of jobs do not count there.
 //
 // Errors: fault.Limited.
 func (u *Upload) CheckSpace(ctx context.Context) error {
@@ -289,8 +278,7 @@ func (u *Upload) CheckSpace(ctx context.Context) error {
 	return err
 }
 
-// Arrived marks all bytes as read. The upload no longer counts as in progress, but keeps its
-// reservation.
+// Arrived marks all bytes as read. The upload keeps its reservation.
 func (u *Upload) Arrived() {
 	if u == nil || !u.inProgress {
 		return
@@ -321,7 +309,6 @@ func (i *Intake) releaseBytes(u *Upload) {
 	}
 }
 
-// Reservation returns the reservation, which the file's record replaces.
 func (u *Upload) Reservation() Reservation {
 	if u == nil || u.reservation.Bytes == 0 {
 		return Reservation{}
@@ -329,15 +316,13 @@ func (u *Upload) Reservation() Reservation {
 	return u.reservation
 }
 
-// Recorded marks the reservation as replaced by a record.
 func (u *Upload) Recorded() {
 	if u != nil {
 		u.reservation.Bytes = 0
 	}
 }
 
-// End ends the upload and releases its reservation, unless a record has replaced it. If the
-// release fails, the reservation expires later.
+// End ends the upload and releases its reservation, unless a record has replaced it.
 func (u *Upload) End(ctx context.Context) error {
 	if u == nil {
 		return nil

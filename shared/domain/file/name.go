@@ -7,14 +7,12 @@ import (
 )
 
 const (
-	// maxName is the maximum length of a file's name in bytes. Longer names are cut between code
-	// points.
-	maxName = 255
+	maxName = 255 // in bytes; longer names are cut between code points
 	unnamed = "upload"
 )
 
-// CleanName returns a client's file name without its path and control characters
-// (docs/contract/media.md#file-reference). Slashes and backslashes are both separators, because
+// CleanName returns a file name without its path and control characters
+// (docs/contract/media.md#file-reference). Both slashes and backslashes are separators, because
 // browsers on any system may send a path.
 func CleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")

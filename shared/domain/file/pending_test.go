@@ -20,8 +20,7 @@ func (b overtaken) Extend(ctx context.Context, id string, until time.Time) error
 	return b.Retention.Extend(ctx, id, until)
 }
 
-// Another request may finish or abandon a pending file during an upload. The upload then returns
-// the matching error.
+// Another request may finish or abandon the same pending file.
 func TestUploadNoticesThatAnotherRequestWasFaster(t *testing.T) {
 	for says, c := range map[string]struct {
 		other func(w *world, f file.File) error

@@ -17,18 +17,14 @@ const (
 )
 
 const (
-	// MaxSignedSize is the maximum size in bytes of a file that is uploaded with a signed URL
-	// (docs/contract/media.md#large-uploads).
-	MaxSignedSize = 5_000_000_000
-	// SignedTime is the time during which a signed URL accepts requests.
-	SignedTime = 30 * time.Minute
+	MaxSignedSize = 5_000_000_000    // bytes of a file that is uploaded with a signed URL
+	SignedTime    = 30 * time.Minute // in which a signed URL accepts requests
 	// MinPendingBytes is the storage that a larger pending file uses until more bytes have arrived.
 	MinPendingBytes = 1 << 20
 	// slowest is the minimum upload rate to a blob store in bytes per second: 2 Mbit/s.
 	slowest = 250_000
-	// holdTime is the time from the last renewal of a pending file or a reservation to its end.
-	// Even the smallest file may take that long to arrive. A dead process's reservation remains for
-	// that long.
+	// holdTime is the time from the last renewal of a pending file or a reservation to its end. Even
+	// the smallest file may take that long to arrive.
 	holdTime = 10 * time.Minute
 )
 
@@ -53,12 +49,12 @@ type Config struct {
 	SpreadBlobs bool
 	Cursors     Cursors
 	Now         func() time.Time
-	// Signed is the blob store if it receives the bytes of pending files itself, and otherwise nil.
+	// Signed is the blob store if it receives the bytes of pending files itself, or nil.
 	Signed SignedBlobs
-	// Detect returns the type of a file from its first media.SniffLen bytes, and whether they
-	// identify the type, like sniff.Any. It is required if Signed is set.
+	// Detect returns the type of a file from its first media.SniffLen bytes, and whether they identify
+	// it. It is required if Signed is set.
 	Detect func(head []byte) (mime string, known bool)
-	// Extender extends pending files if this service receives their bytes, and is otherwise nil.
+	// Extender is nil unless this service receives the bytes of pending files.
 	Extender interface {
 		Extend(ctx context.Context, id string, until time.Time) error
 	}
@@ -70,23 +66,19 @@ func NewService(c Config) *Service { return &Service{c} }
 
 func (s *Service) Cursors() Cursors { return s.config.Cursors }
 
-// ErrNotFound reports a file that does not exist, has expired, is pending, or belongs to another
-// account. Stores return it too.
+// ErrNotFound also reports a file that has expired, is pending, or belongs to another account.
 var ErrNotFound = fault.New(fault.NotFound, "File not found.")
 
-// NewBlob returns a name for the bytes of an upload. The file's id is generated after the bytes
-// have arrived, so that files sort by creation.
+// NewBlob returns a name for the bytes of an upload, before the file has an id.
 func (s *Service) NewBlob() (string, error) {
 	id, _, err := s.config.IDs.New()
 	return s.blobOf(id), err
 }
 
-// BlobOf returns the name for the bytes of a file whose id is generated before its bytes are
-// stored.
 func BlobOf(id string) string { return filePrefix + id }
 
-// blobOf is like BlobOf. With SpreadBlobs it puts the last digits of the id first. They are
-// random, so an object store that partitions names by prefix spreads new files.
+// With SpreadBlobs, blobOf puts the last digits of the id first. They are random, so an object
+// store that partitions names by prefix spreads new files.
 func (s *Service) blobOf(id string) string {
 	if s.config.SpreadBlobs {
 		return spreadBlobOf(id)
@@ -103,9 +95,8 @@ func (s *Service) Name(f File) (File, error) {
 }
 
 // Create records a file whose bytes are in its blob, and returns the file. It sets the id and the
-// times unless Name has set them. The caller sets Account, Key, Filename, MIME, Size, MD5, Blob
-// and Lifetime. limit is the account's storage in bytes, or 0 for no limit. If Create rejects the
-// file, the caller deletes the blob.
+// times unless Name has set them. The caller sets Account, Key, Filename, MIME, Size, MD5, Blob and
+// Lifetime, and deletes the blob after an error. A limit of 0 means no limit.
 //
 // Errors: fault.Limited if the account's storage is full.
 func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error) {
@@ -115,10 +106,10 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 	return f, s.create(ctx, f, limit)
 }
 
-// CreatePending records a file whose bytes will arrive at a signed URL. Until Finalize only that
-// upload can use it. The caller sets the same fields as for Create, except Blob, as the client
-// declared them. Until more bytes have arrived, the file counts MinPendingBytes, or its size if
-// that is less. most is the maximum number of the account's pending files; 0 means no limit.
+// CreatePending records a file whose bytes will arrive at a signed URL. The caller sets the same
+// fields as for Create, except Blob, as the client declared them. Until more bytes have arrived,
+// the file counts MinPendingBytes, or its size if that is less. most limits the account's pending
+// files; 0 means no limit.
 //
 // Errors: as Create; fault.Limited if the account has too many pending files.
 func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {
@@ -149,7 +140,6 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	return err
 }
 
-// StorageFull returns the error for bytes beyond the account's storage limit.
 func StorageFull(limit int64) error {
 	full := fault.New(fault.Limited,
 		"The account's storage is full (limit: %d bytes). Delete files or jobs with results, or wait until some expire.", limit)
@@ -178,14 +168,13 @@ func (f File) expiry(from time.Time) time.Time {
 	return from.Add(f.Lifetime)
 }
 
-// Announced returns a file that is pending, or was pending before Finalize, even after UploadUntil.
+// Announced returns a file that is or was pending, even after UploadUntil.
 //
 // Errors: fault.NotFound.
 func (s *Service) Announced(ctx context.Context, id string) (File, error) {
 	return s.config.Store.PendingUpload(ctx, id)
 }
 
-// URLExpired reports whether the signed URL of a pending file has expired.
 func (s *Service) URLExpired(f File) bool { return !s.config.Now().Before(f.SignedUntil()) }
 
 // PendingUpload returns a pending file that accepts an upload now.
@@ -206,8 +195,6 @@ func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	return f, s.Extend(ctx, f)
 }
 
-// takesBytes returns an error unless the file accepts an upload now.
-//
 // Errors: as PendingUpload.
 func (s *Service) takesBytes(f File) error {
 	switch {
@@ -219,8 +206,7 @@ func (s *Service) takesBytes(f File) error {
 	return nil
 }
 
-// Extend extends the deadline of a pending file while its bytes arrive. Call it at the first bytes,
-// and then every RenewEvery.
+// Extend must be called at the first bytes, and then every RenewEvery.
 //
 // Errors: fault.Conflict if another request has uploaded the bytes; fault.NotFound if the file is
 // no longer pending.
@@ -268,8 +254,6 @@ func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, erro
 	return f, nil
 }
 
-// Get returns an account's file.
-//
 // Errors: fault.NotFound.
 func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 	if !IsReference(id) {
@@ -283,7 +267,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 	return f, s.read(err, ErrNotFound)
 }
 
-// FindMD5 returns an account's newest file with the MD5, in lower-case hex.
+// FindMD5 returns an account's newest file with the MD5.
 //
 // Errors: fault.NotFound.
 func (s *Service) FindMD5(ctx context.Context, account, md5 string) (File, error) {
@@ -301,8 +285,8 @@ func (s *Service) read(err, missing error) error {
 	return nil
 }
 
-// List returns a page of an account's files, newest first, and the cursor of the next page, which
-// is empty on the last page (docs/contract/media.md#files).
+// List returns a page of an account's files, newest first, and the cursor of the next page, if any
+// (docs/contract/media.md#files).
 //
 // Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(ctx context.Context, account, cursor string, limit int) ([]File, string, error) {
@@ -321,8 +305,7 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	return page, next, err
 }
 
-// ListAfter returns at most limit of an account's files, newest first. It starts after the id, or
-// at the newest if after is empty. more reports whether others follow.
+// ListAfter starts after the id, or at the newest file if after is empty.
 func (s *Service) ListAfter(ctx context.Context, account, after string, limit int) (page []File, more bool, err error) {
 	now := s.config.Now()
 	// One extra file shows whether another page follows.
@@ -343,8 +326,7 @@ func (s *Service) ListAfter(ctx context.Context, account, after string, limit in
 	return page[:limit], true, nil
 }
 
-// Delete deletes an account's file. It deletes the record last, so that a failed deletion can be
-// retried.
+// Delete deletes the record last, so that a failed deletion can be retried.
 //
 // Errors: fault.NotFound.
 func (s *Service) Delete(ctx context.Context, account, id string) error {

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// disk is a blob store that fails to delete the blobs that a test names.
+// disk fails to delete the blobs that a test names.
 type disk struct {
 	stuck   map[string]bool
 	deleted []string
@@ -39,7 +39,7 @@ func (d *disk) Children(context.Context, string) iter.Seq2[blob.Entry, error] {
 	return func(func(blob.Entry, error) bool) {}
 }
 
-// world is a service on a real database, with a clock that the test sets.
+// world is a service on a real database, with a settable clock.
 type world struct {
 	config  file.Config
 	service *file.Service
@@ -66,7 +66,6 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// configure replaces the service with one that has the changed configuration.
 func (w *world) configure(change func(*file.Config)) {
 	change(&w.config)
 	w.service = file.NewService(w.config)
@@ -88,7 +87,6 @@ func (w *world) create(t *testing.T) file.File {
 	return f
 }
 
-// After a failed deletion the file still exists, and the next attempt deletes it.
 func TestFailedDeleteCanBeRetried(t *testing.T) {
 	w := newWorld(t)
 	f := w.create(t)
@@ -108,7 +106,6 @@ func TestFailedDeleteCanBeRetried(t *testing.T) {
 	}
 }
 
-// A file that cannot be deleted does not stop the sweep of other files.
 func TestSweepContinuesAfterFailedDelete(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.create(t), w.create(t)

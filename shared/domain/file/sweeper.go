@@ -13,8 +13,7 @@ import (
 )
 
 // Sweeper deletes expired files and overdue pending files on one machine. In AWS, the table's TTL
-// and stream do this work. It sets aside blobs without a record instead of deleting them, because
-// the record may have been lost.
+// and stream do this work.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {
@@ -23,8 +22,8 @@ type Sweeper struct {
 		Head(ctx context.Context, name string) (blob.Info, error)
 	}
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. While it returns false, the
-	// sweeper deletes nothing. If Settled is nil, the clock is always trusted.
+	// Settled reports whether the clock can be trusted for expiry. If not, the sweeper deletes
+	// nothing. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
@@ -34,7 +33,6 @@ const (
 	sweepBatch = 100
 )
 
-// Run sweeps immediately, and then regularly until the context ends.
 func (s *Sweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -50,8 +48,8 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep deletes expired files and overdue pending files. It deletes the bytes first: the next sweep
-// finds a record without bytes, but bytes without a record are only found at the next startup.
+// Sweep deletes the bytes first: the next sweep finds a record without bytes, but bytes without a
+// record are found only at the next startup.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	if s.Settled != nil && !s.Settled() {
 		return nil
@@ -78,9 +76,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown sets aside blobs without a record, mostly from uploads that a crash interrupted,
-// and returns their number (see blob.SetAsideUnknown). Then it deletes thumbnails of files
-// without bytes.
+// SweepUnknown sets aside blobs without a record and returns their number (see
+// blob.SetAsideUnknown). Then it deletes thumbnails of files without bytes.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	blobs, err = blob.SetAsideUnknown(ctx, s.Blobs, "files", s.Now, s.Store.KnownBlob)
 	if err != nil {

@@ -14,18 +14,15 @@ import (
 const (
 	filePrefix      = "files/"
 	thumbnailPrefix = "thumbnails"
-	// MaxThumbnail is the maximum size of a thumbnail in bytes.
-	MaxThumbnail = 64 << 10
+	MaxThumbnail    = 64 << 10 // bytes
 )
 
-// ThumbnailBlob names the thumbnail's blob of the file whose bytes are in the blob of
-// (docs/contract/media.md#thumbnails-of-files).
+// ThumbnailBlob names the blob of a thumbnail (docs/contract/media.md#thumbnails-of-files).
 func ThumbnailBlob(of string) string {
 	return thumbnailPrefix + "/" + strings.TrimPrefix(of, filePrefix)
 }
 
-// Thumbnail returns the thumbnail of the file in the blob of. It is empty if the file cannot have
-// one.
+// Thumbnail returns nothing if the file cannot have a thumbnail.
 //
 // Errors: fault.NotFound if no thumbnail has been made yet.
 func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error) {
@@ -41,10 +38,9 @@ func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error)
 	return picture, nil
 }
 
-// StoreThumbnail stores a thumbnail. An empty picture records that the file cannot have a
-// thumbnail. For a deleted file, StoreThumbnail stores nothing. A deletion removes the bytes before
-// the thumbnail, so either the deletion sees the thumbnail, or StoreThumbnail sees that the bytes
-// are gone.
+// StoreThumbnail stores a thumbnail, or an empty picture if the file cannot have one. For a deleted
+// file it stores nothing: a deletion removes the bytes before the thumbnail, so either the deletion
+// sees the thumbnail, or StoreThumbnail sees that the bytes are gone.
 //
 // Errors: fault.NotFound if the file was deleted.
 func StoreThumbnail(ctx context.Context, blobs blob.Store, of string, picture []byte) error {
@@ -62,7 +58,6 @@ func StoreThumbnail(ctx context.Context, blobs blob.Store, of string, picture []
 	return ErrNotFound
 }
 
-// DeleteBytes deletes a file's bytes, then its thumbnail.
 func DeleteBytes(ctx context.Context, blobs Blobs, f File) error {
 	if err := blobs.Delete(ctx, f.Blob); err != nil {
 		return fmt.Errorf("file: delete the bytes of %s: %w", f.ID, err)

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// onDisk replaces the world's blobs with a folder.
 func (w *world) onDisk(t *testing.T) *diskblob.Store {
 	t.Helper()
 	blobs, err := diskblob.Open(t.TempDir())
@@ -26,7 +25,6 @@ func (w *world) onDisk(t *testing.T) *diskblob.Store {
 	return blobs
 }
 
-// pictured creates a file that has a thumbnail.
 func (w *world) pictured(t *testing.T, blobs blob.Store) file.File {
 	t.Helper()
 	f := w.create(t)
@@ -42,7 +40,7 @@ func (w *world) pictured(t *testing.T, blobs blob.Store) file.File {
 	return f
 }
 
-// docs/contract/media.md#thumbnails-of-files: a thumbnail is deleted with its file.
+// See docs/contract/media.md#thumbnails-of-files.
 func TestThumbnailIsDeletedWithFile(t *testing.T) {
 	for how, end := range map[string]func(w *world, f file.File) error{
 		"deleted": func(w *world, f file.File) error { return w.service.Delete(t.Context(), "acme", f.ID) },
@@ -65,7 +63,6 @@ func TestThumbnailIsDeletedWithFile(t *testing.T) {
 	}
 }
 
-// A thumbnail that is stored after its file was deleted is not kept.
 func TestDeletedFileGetsNoThumbnail(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)
@@ -91,7 +88,6 @@ func TestDeletedFileGetsNoThumbnail(t *testing.T) {
 	}
 }
 
-// lateDeletion deletes a file after a blob has been stored.
 type lateDeletion struct {
 	blob.Store
 	then func() error
@@ -105,7 +101,6 @@ func (l *lateDeletion) Put(ctx context.Context, name string, r io.Reader) (int64
 	return n, err
 }
 
-// An empty thumbnail records that the file cannot have one, which differs from a missing thumbnail.
 func TestEmptyThumbnailIsRemembered(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)
@@ -118,8 +113,7 @@ func TestEmptyThumbnailIsRemembered(t *testing.T) {
 	}
 }
 
-// SweepUnknown deletes the thumbnails of files without a record or without bytes, and keeps the
-// others.
+// The sweep deletes thumbnails of files without a record or without bytes.
 func TestSweepDeletesThumbnailsWithoutFile(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)

@@ -2,9 +2,8 @@
 //
 // A wake raises the number of workers as soon as work is accepted. A check, once a minute, compares
 // the queued jobs with the workers. Only a check lowers the number. After a raise, more checks
-// follow within the minute. Nothing else may change the number: queue metrics lag by minutes, and
-// by a quarter of an hour after hours without work, so autoscaling on them stops workers that have
-// just started.
+// follow within the minute. Nothing else may change the number: queue metrics lag by up to a
+// quarter of an hour, so autoscaling on them stops workers that have just started.
 package fleet
 
 import (
@@ -17,13 +16,11 @@ import (
 )
 
 type Rules struct {
-	// Min and Max limit the number of workers.
 	Min, Max int
-	// Backlog is the number of jobs per worker, including running ones, above which another
-	// worker starts.
+	// Backlog is the number of jobs per worker above which another worker starts. It includes running
+	// jobs.
 	Backlog int
-	// Idle is the time for which surplus workers are kept, and for which a wake keeps a worker
-	// without a job.
+	// Idle is how long surplus workers are kept, and how long a wake keeps a worker without a job.
 	Idle time.Duration
 }
 
@@ -39,25 +36,21 @@ func (r Rules) Validate() error {
 	return nil
 }
 
-// MinIdle is the minimum of Rules.Idle: queues report their length up to a minute late, and a
-// container takes minutes to start.
+// MinIdle allows for queues that report their length a minute late and containers that take minutes
+// to start.
 const MinIdle = 5 * time.Minute
 
-// State is the stored state of a fleet between checks.
 type State struct {
-	// WokenAt is the time of the last wake, or zero.
-	WokenAt time.Time
-	// ExcessSince is when the number of workers first exceeded the need, or zero.
-	ExcessSince time.Time
-	// Fleet is the state of the workers at the last check, for admission.
-	Fleet job.Fleet
+	WokenAt     time.Time // the last wake, or zero
+	ExcessSince time.Time // when the number of workers first exceeded the need, or zero
+	Fleet       job.Fleet // the workers at the last check, for admission
 }
 
 // Decide returns the number of workers that should run, and since when there are too many. jobs
-// counts waiting and running jobs. desired is the currently desired number of workers.
+// counts waiting and running jobs.
 //
-// The number rises immediately. It falls only after every check for Idle found it too high,
-// because one check can miss a job that was just accepted.
+// The number rises immediately. It falls only after every check for Idle found it too high, because
+// one check can miss a job that was just accepted.
 func (r Rules) Decide(now time.Time, jobs, desired int, s State) (count int, excessSince time.Time) {
 	need := r.need(jobs)
 	held := need
@@ -85,8 +78,7 @@ func (r Rules) need(jobs int) int { return r.clamp((max(jobs, 0) + r.Backlog - 1
 
 func (r Rules) clamp(n int) int { return min(max(n, r.Min), r.Max) }
 
-// see returns the state of the workers for admission: how many run and are wanted, since when
-// workers are missing, and how long they took to start.
+// see returns the state of the workers for admission.
 func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	last, seen := s.Fleet, s.Fleet
 	seen.SeenAt, seen.Running, seen.Wanted, seen.Most = now, running, wanted, r.Max
@@ -106,8 +98,7 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	case last.ShortSince.IsZero() && wanted > last.Wanted:
 		seen.ShortSince = seen.WantedSince
 	case last.ShortSince.IsZero():
-		// Workers were lost, as in a deployment. They were wanted long ago, so this start time
-		// means nothing.
+		// Workers were lost, as in a deployment. This start time means nothing.
 		seen.ShortSince, seen.WantedSince = now, time.Time{}
 	case running > last.Running:
 		seen.ShortSince = now
@@ -115,21 +106,20 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	return seen
 }
 
-// learnAtOnce is the most by which one start can raise the known start time. A longer start
-// probably lacked hardware. If a fleet has become slower, repeated starts raise it further.
+// learnAtOnce limits how far one start can raise the known start time. A longer start probably
+// lacked hardware. If a fleet has become slower, repeated starts raise it further.
 const learnAtOnce = 4 * time.Minute
 
-// learn returns the expected start time, updated after a start. It rises fast and falls slowly.
+// learn updates the expected start time. It rises fast and falls slowly.
 func learn(known, took time.Duration) time.Duration {
 	took = min(max(took, 0), known+learnAtOnce, job.MaxAge)
 	return max(took, (3*known+took)/4)
 }
 
-// seenEvery is the maximum age of the state for admission while workers run.
+// seenEvery limits the age of the state for admission while workers run.
 const seenEvery = 5 * time.Minute
 
-// worthRecording reports whether the state for admission must be written. A sleeping deployment
-// needs no writes.
+// worthRecording reports whether the state must be written. A sleeping deployment writes nothing.
 func worthRecording(seen, last job.Fleet) bool {
 	someone := seen.Running > 0 || seen.Wanted > 0
 	if last.SeenAt.IsZero() || someone && seen.SeenAt.Sub(last.SeenAt).Abs() >= seenEvery {
@@ -173,15 +163,12 @@ type Fleet struct {
 	Service Service
 	Now     func() time.Time
 
-	mu sync.Mutex
-	// awakeAt is the time of the last successful wake.
+	mu      sync.Mutex
 	awakeAt time.Time
 }
 
-// Change is the result of a check or a wake.
 type Change struct {
-	// Jobs counts waiting and running jobs. From and To are the desired numbers of workers before
-	// and after.
+	// Jobs counts waiting and running jobs. From and To are numbers of workers.
 	Jobs, From, To int
 }
 

@@ -152,7 +152,6 @@ func TestFailedCheckChangesNothing(t *testing.T) {
 	}
 }
 
-// A wake between a check and its stop is not lost.
 func TestWakeDuringStopKeepsWorker(t *testing.T) {
 	now := start
 	p := &parts{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
@@ -169,8 +168,7 @@ func TestWakeDuringStopKeepsWorker(t *testing.T) {
 	}
 }
 
-// The process of a check can die between the stop and the second read. The next check starts the
-// worker again.
+// The process of a check can die between the stop and the second read.
 func TestNextCheckRepairsInterruptedStop(t *testing.T) {
 	now := start
 	p := &parts{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}

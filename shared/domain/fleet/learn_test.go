@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// checkAt makes a check of a fleet with this many running workers.
 func checkAt(t *testing.T, p *parts, now time.Time, running int) {
 	t.Helper()
 	p.running = running
@@ -16,8 +15,8 @@ func checkAt(t *testing.T, p *parts, now time.Time, running int) {
 	}
 }
 
-// Replaced workers, as in each deploy, were wanted long ago. That must not count as their start
-// time. Otherwise a sleeping fleet would be expected to need it, and jobs would be rejected.
+// Replaced workers, as in each deploy, were wanted long ago. If that counted as their start time, a
+// sleeping fleet would reject jobs.
 func TestReplacedWorkersDoNotRaiseStartTime(t *testing.T) {
 	for name, dips := range map[string][]int{"one of two": {1}, "both": {0, 1}, "again and again": {1, 2, 0, 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +49,6 @@ func TestReplacedWorkersDoNotRaiseStartTime(t *testing.T) {
 	}
 }
 
-// A fleet learns that its workers take longer to start, even after it expected no start.
 func TestSlowerStartsAreLearned(t *testing.T) {
 	now := start
 	p := &parts{}

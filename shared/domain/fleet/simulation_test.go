@@ -21,22 +21,19 @@ type cloud struct {
 	now    time.Time
 	fleet  *fleet.Fleet
 
-	// startTime is the time from requesting a worker until it takes jobs.
-	startTime time.Duration
-	// nextCheck is the time of the next scheduled check; checkLost means that it is lost.
+	startTime time.Duration // from requesting a worker until it takes jobs
 	nextCheck time.Time
-	// rises holds the pending checks after the number was raised.
+	// rises lists the pending checks after the number was raised.
 	rises []simRise
 
 	workers []*simWorker
 	waiting map[job.Lane][]*simJob
-	// lengths holds the queues' lengths in the last minute, oldest first.
+	// lengths lists the queues' lengths in the last minute, oldest first.
 	lengths map[job.Lane][]int
 	jobs    []*simJob
 	changes int
 }
 
-// simRise is a check that a function makes after it has raised the number.
 type simRise struct {
 	at   time.Time
 	left int
@@ -89,7 +86,6 @@ func (c *cloud) SetDesired(ctx context.Context, n int) error {
 	return c.parts.SetDesired(ctx, n)
 }
 
-// Tasks reports the started workers.
 func (c *cloud) Tasks(ctx context.Context) (desired, running int, err error) {
 	for _, w := range c.workers {
 		if !c.now.Before(w.ready) {
@@ -100,7 +96,6 @@ func (c *cloud) Tasks(ctx context.Context) (desired, running int, err error) {
 	return desired, running, err
 }
 
-// rise makes the follow-up checks that are due.
 func (c *cloud) rise() {
 	due := c.rises
 	c.rises = nil
@@ -204,7 +199,6 @@ func (c *cloud) quiet() {
 	}
 }
 
-// startsWithin checks that every job was started in time.
 func (c *cloud) startsWithin(limit time.Duration) {
 	c.t.Helper()
 	for i, j := range c.jobs {
@@ -221,8 +215,7 @@ func (c *cloud) startsWithin(limit time.Duration) {
 // This leaves two minutes for the edit.
 const mustStart = 8 * time.Minute
 
-// fleets holds the fleets of a deployment: preview workers on Fargate, and engine servers whose
-// instances take longer to start.
+// Preview workers run on Fargate. Engine servers run on instances, which take longer to start.
 var fleets = map[string]struct {
 	rules     fleet.Rules
 	startTime time.Duration
@@ -258,8 +251,8 @@ func TestFirstJobAfterSilenceStartsInTime(t *testing.T) {
 	}
 }
 
-// A call of the synchronous image route is rejected while no worker runs. No message is ever
-// queued, and only wakes announce the work.
+// While no worker runs, calls of the synchronous image route are rejected and queue no message.
+// Only wakes announce the work.
 func TestImagesWithoutQueuedJobsGetWorker(t *testing.T) {
 	for name, kind := range fleets {
 		for _, silence := range []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour} {
@@ -322,7 +315,6 @@ func TestAdmissionLearnsStartTimes(t *testing.T) {
 	}
 }
 
-// A sleeping deployment writes nothing.
 func TestSleepingFleetWritesNothing(t *testing.T) {
 	c := newCloud(t, rules, 100*time.Second, 11)
 	c.pass(5 * time.Minute)

@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// wakeEvery is the interval at which wakes are recorded. It is far below MinIdle, so that an
-// unrecorded wake also keeps a worker.
+// wakeEvery is far below MinIdle, so that an unrecorded wake also keeps a worker.
 const wakeEvery = time.Minute
 
-// awakeFor is the time for which a process relies on its last wake, because each job wakes the
-// fleet and ECS limits calls per second. At that wake there was a worker, and a record at most
-// wakeEvery old. So the worker is kept for longer than both times together.
+// awakeFor is how long a process relies on its last wake, because each job wakes the fleet and ECS
+// limits calls per second. The worker is kept for longer than awakeFor and wakeEvery together.
 const awakeFor = 30 * time.Second
 
 // Wake ensures that at least one worker runs, and as many as the queued jobs need. It may be
@@ -51,8 +49,7 @@ func (f *Fleet) Rise(ctx context.Context) (Change, error) {
 	return change, nil
 }
 
-// raise raises the number of workers to the jobs' needs, and at least to least, even if the
-// queues cannot be read.
+// raise raises the number at least to least, even if the queues cannot be read.
 func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error) {
 	change.From, _, err = f.Service.Tasks(ctx)
 	if err != nil {
@@ -76,15 +73,14 @@ func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error)
 }
 
 const (
-	// RiseEvery is the interval of checks after a raise: the first job of a burst wakes the
-	// fleet, and queue counts lag.
+	// RiseEvery is the interval of checks after a raise, because queue counts lag.
 	RiseEvery = 15 * time.Second
-	// MostRises is the maximum number of these checks, so that they end before the next regular check.
+	// MostRises lets these checks end before the next regular check.
 	MostRises = 3
 )
 
-// Follow repeats checks every RiseEvery until one does not raise the number, at most MostRises
-// times. wait returns false if the context has ended. It returns the combined change.
+// Follow repeats checks until one does not raise the number. wait returns false if the context has
+// ended. Follow returns the combined change.
 func (f *Fleet) Follow(
 	ctx context.Context, change Change, wait func(context.Context, time.Duration) bool,
 ) (Change, error) {

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/fleet"
 )
 
-// The first job of a burst wakes the fleet. The others are counted later, within the same minute.
 func TestFollowCountsRestOfBurst(t *testing.T) {
 	for name, c := range map[string]struct {
 		counts      []int // of jobs, at the wake and at each later check

@@ -1,10 +1,9 @@
 // Package idempotency lets a client repeat a request whose response was lost, without creating
-// anything twice. The request has a key that the client chose. A request with a used key gets the
-// response to the first request with that key.
+// anything twice. A request with a used key gets the response to the first request with that key.
 //
-// A request claims its key right before it creates something, under the id of the new resource,
-// and settles the claim afterwards. If a request crashes in between, the id in its claim shows
-// whether the resource was created.
+// A request claims its key right before it creates a resource, under the resource's id, and settles
+// the claim afterwards. If a request crashes in between, the id shows whether the resource was
+// created.
 package idempotency
 
 import (
@@ -16,37 +15,32 @@ import (
 )
 
 const (
-	// Age is the time for which a key is remembered.
-	Age = 24 * time.Hour
-	// MaxKey is the maximum length of a key in bytes.
-	MaxKey = 255
-	// MakeTime is the maximum time from a claim to the creation of its resource. The caller
-	// enforces it.
+	// Age is how long a key is remembered.
+	Age    = 24 * time.Hour
+	MaxKey = 255 // bytes
+	// MakeTime limits the time from a claim to the creation of its resource. The caller enforces it.
 	MakeTime = 15 * time.Second
-	// Abandoned is the age at which the request of an unsettled claim can no longer create
-	// anything. It allows for clock differences between machines, and for store calls that take
-	// effect after their timeout.
+	// Abandoned is the age at which the request of an unsettled claim can no longer create anything.
+	// It allows for clock differences and store calls that take effect after their timeout.
 	Abandoned = 2 * MakeTime
-	// maxWait is the maximum time that a request waits for another request with the same key. Its
-	// checks become less frequent, because most requests end quickly.
+	// maxWait limits how long a request waits for another request with the same key. Its checks become
+	// less frequent, because most requests end quickly.
 	maxWait                = 5 * time.Second
 	firstPause, laterPause = 20 * time.Millisecond, time.Second
 	// comeBack is the Retry-After after maxWait. A client with four attempts outlasts a claim
 	// that is never settled.
 	comeBack = 5 * time.Second
-	// endTime is the timeout for settling or withdrawing a claim.
-	endTime = 5 * time.Second
+	endTime  = 5 * time.Second // for settling or withdrawing a claim
 )
 
 type Claim struct {
 	Account, Key string
-	// Fingerprint identifies the content of the request. Retries have the same fingerprint.
+	// Fingerprint identifies the content of the request, including its retries.
 	Fingerprint string
 	// Resource is the id of the resource to create. It is unique for each request.
 	Resource string
 }
 
-// Record is the stored state of a key.
 type Record struct {
 	Fingerprint, Resource string
 	// Settled means that the resource was created. Response is then the stored response, if any.
@@ -55,16 +49,14 @@ type Record struct {
 	ClaimedAt time.Time
 }
 
-// Store keeps claims. The suite in idempotencytest, which every adapter runs, specifies its behaviour.
 type Store interface {
 	// Claim records the claim if its key has no record, a record older than Age, or an unsettled
 	// record of the resource instead (which may be empty). It then returns the key's record. The
 	// claim won if both have the same resource. Claim is exact under concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
-	// Settle records that the claim's resource was created. It does nothing if the claim was
-	// replaced or is already settled.
+	// Settle records that the claim's resource was created, unless the claim was replaced or settled.
 	Settle(ctx context.Context, c Claim, response []byte) error
-	// Withdraw removes an unsettled claim. It does nothing if the claim was replaced or is settled.
+	// Withdraw removes an unsettled claim that was not replaced.
 	Withdraw(ctx context.Context, c Claim) error
 	// Known reports whether the key has a record younger than Age, even if it is not settled.
 	Known(ctx context.Context, account, key string, now time.Time) (bool, error)
@@ -128,7 +120,7 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 	}
 }
 
-// Settle records that the claim's resource was created, and its response, even if the context has ended.
+// Settle works even if the context has ended.
 func (s *Service) Settle(ctx context.Context, c Claim, response []byte) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -138,7 +130,7 @@ func (s *Service) Settle(ctx context.Context, c Claim, response []byte) error {
 	return nil
 }
 
-// Withdraw removes the claim of a request that created nothing, even if the context has ended.
+// Withdraw works even if the context has ended.
 func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -148,7 +140,7 @@ func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// Known reports whether an account's key was used before. A request with a used key creates nothing new.
+// Known reports whether an account's key was used before.
 func (s *Service) Known(ctx context.Context, account, key string) (bool, error) {
 	known, err := s.Store.Known(ctx, account, key, s.Now())
 	if err != nil {

@@ -6,18 +6,17 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Backlog is the work queued ahead of a new job on a lane.
+// Backlog is the work ahead of a new job on a lane.
 type Backlog struct {
-	// Jobs counts the lane's pending and processing jobs. AccountJobs counts the account's jobs
-	// among them. AccountOpen counts the account's open jobs on all lanes.
+	// Jobs counts the lane's pending and processing jobs, and AccountJobs the account's among them.
+	// AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
-	// Running is the number of the lane's jobs that workers process. Spare is the number of
-	// places beyond the lane's workers, which only accounts without a running job get. If Spare
-	// is 0, Running may be unknown.
+	// Running is the number of the lane's jobs that workers process, and may be unknown if Spare is 0.
+	// Spare is the number of extra places for accounts without a running job.
 	Running, Spare int
-	// RunTime is the mean run time of the latest completed jobs, or 0 if unknown.
+	// RunTime is the mean of the latest completed jobs, or 0 if unknown.
 	RunTime time.Duration
-	// Others is the number of other accounts that recently completed jobs, within OthersFor.
+	// Others counts other accounts that completed jobs within OthersFor.
 	Others int
 	Fleet  Fleet
 }
@@ -25,50 +24,43 @@ type Backlog struct {
 // Fleet is the state of workers that start and stop with the load. The zero value means that all
 // workers run.
 type Fleet struct {
-	// SeenAt is the time of the last check.
-	SeenAt time.Time
-	// Running is the number of running workers. Wanted is the desired number, and Most is the maximum.
+	SeenAt time.Time // the last check
+	// Running, Wanted and Most are numbers of workers.
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose. It is zero if workers were lost since then.
 	WantedSince time.Time
-	// ShortSince is when the number of running workers fell below Wanted without any start since,
-	// or zero.
+	// ShortSince is when Running fell below Wanted without any start since, or zero.
 	ShortSince time.Time
-	// StartTime is the observed start time of workers, or 0 if unknown.
-	StartTime time.Duration
+	StartTime  time.Duration // as observed, or 0
 }
 
 const (
-	// firstRunTime is the assumed mean run time until a first job has completed. It is long on
-	// purpose:
-	// a client can retry a rejected job, but loses ten minutes with a job that is accepted in vain.
+	// firstRunTime is assumed until a first job has completed. It is long on purpose: a client can
+	// retry a rejected job, but loses ten minutes with a job that is accepted in vain.
 	firstRunTime = 10 * time.Second
-	// servable is the fraction of MaxAge that a backlog may fill. The rest allows for slow or
-	// repeated runs.
+	// servable is how much of MaxAge a backlog may fill. The rest allows for slow or repeated runs.
 	servable = MaxAge * 3 / 4
-	// OthersFor is the time during which an account that completed a job is expected to send
-	// another. In the simulation of scarce workers, one percent more jobs ended late with a value
-	// of ten minutes. Without a limit, accounts that have left would count until other jobs
-	// complete, so a client could keep them counted by sending failing jobs.
+	// OthersFor is how long an account that completed a job is expected to send another. In the
+	// simulation of scarce workers, one percent more jobs ended late with ten minutes. Without a
+	// limit, a client could keep absent accounts counted by sending failing jobs.
 	OthersFor = time.Hour
-	// accountFraction is the fraction of a servable backlog that one account may fill while no
-	// other account has queued jobs. The last quarter is for accounts with fewer jobs.
+	// accountFraction limits one account while no other account has queued jobs. The last quarter is
+	// for accounts with fewer jobs.
 	accountFraction = 0.75
 
-	// firstStartTime is the assumed start time of workers until it is known: a minute for a
-	// container, several for a machine with a GPU.
+	// firstStartTime is assumed until it is known: a container takes a minute, a machine with a GPU
+	// several.
 	firstStartTime = 5 * time.Minute
-	// startMargin is added to the start time before a worker counts as missing. minStartWait is
-	// the minimum of the sum.
+	// startMargin is added to the start time before a worker counts as missing. minStartWait limits
+	// the sum.
 	startMargin, minStartWait = 2 * time.Minute, 3 * time.Minute
-	// seenFor is the time for which the state of workers is valid. Each check renews it. A state
-	// without wanted workers stays valid until the next wake-up.
+	// seenFor is how long the state of workers is valid. Each check renews it. A state without wanted
+	// workers stays valid until the next wake-up.
 	seenFor = 15 * time.Minute
-	// noWorkerRetry is the Retry-After without workers: checks run once a minute.
+	// noWorkerRetry is the Retry-After without workers. Checks run once a minute.
 	noWorkerRetry = 30 * time.Second
 )
 
-// SetRuns sets RunTime and Others for an account from recent runs.
 func (b *Backlog) SetRuns(runs []RunTime, account string, now time.Time) {
 	var all time.Duration
 	others := map[string]bool{}
@@ -88,14 +80,12 @@ func (f Fleet) Starts() time.Duration {
 	return f.StartTime
 }
 
-// Stuck reports whether wanted workers have been missing for so long that none is expected,
-// perhaps because hardware is scarce.
+// Stuck reports whether wanted workers have been missing for so long that none is expected.
 func (f Fleet) Stuck(now time.Time) bool {
 	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, minStartWait)
 }
 
-// expect returns the number of jobs of a lane that run now, and how many more will run after
-// start. workers is the total capacity of all workers.
+// expect returns how many jobs of a lane run now, and how many more will run after start.
 func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
 	someone := f.Running > 0 || f.Wanted > 0
 	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {
@@ -110,16 +100,14 @@ func (f Fleet) expect(workers int, now time.Time) (running, more int, start time
 }
 
 // fraction returns the fraction of a servable backlog that the account may fill. While other
-// accounts keep all workers busy, the account takes turns with them, and their later jobs
-// overtake its waiting jobs. So it may queue as many jobs as its turns can serve. Recently served
-// accounts are expected to return.
+// accounts keep all workers busy, their later jobs overtake its waiting jobs, so it may queue as
+// many jobs as its turns can serve.
 func (b Backlog) fraction(atOnce int) float64 {
 	idle := 1 - float64(b.Jobs-b.AccountJobs)/float64(max(atOnce, 1))
 	return min(accountFraction, max(1/float64(b.Others+1), idle))
 }
 
-// placeFor reports whether a spare place is free for the account, so that its job does not wait for
-// other accounts.
+// placeFor reports whether the account's job can use a spare place immediately.
 func (b Backlog) placeFor(workers int) bool {
 	free := b.Running < workers && b.AccountJobs < workers
 	return b.Spare > 0 && (free || b.AccountJobs == 0 && b.Running < workers+b.Spare)
@@ -148,10 +136,9 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 	return queueFull(runTime, running)
 }
 
-// AdmitWaiting is like Admit, for a job whose caller waits up to wait for it to end. A wait of 0
-// is unlimited. Because accounts take turns, only other accounts' jobs with an earlier turn
-// count. The turn must arrive within three quarters of the wait, since earlier jobs may be slower
-// than the mean. The job must end within the wait.
+// AdmitWaiting is like Admit, for a job whose caller waits up to wait for it to end. A wait of 0 is
+// unlimited. Only other accounts' jobs with an earlier turn count. The turn must arrive within
+// three quarters of the wait, since earlier jobs may be slower than the mean.
 //
 // Errors: as Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {
@@ -161,8 +148,7 @@ func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) er
 	running, _, _ := b.Fleet.expect(max(workers, 1), now)
 	ahead := min(b.Jobs, (b.AccountJobs+1)*(b.Others+1)-1)
 	turn := time.Duration(ahead) * b.RunTime / time.Duration(max(running, 1))
-	// Until a first job has completed, run times are unknown. The caller gets a response within
-	// its wait anyway.
+	// Until a first job has completed, run times are unknown.
 	if b.Jobs < running || ahead == 0 || turn < wait*3/4 && turn+b.RunTime < wait {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// In a fleet, running workers count, and starting workers count from their expected start.
 func TestAdmissionCountsRunningAndStartingWorkers(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }

@@ -6,13 +6,12 @@ import (
 )
 
 type Orchestrator interface {
-	// Stop stops the orchestration of an ended job. It succeeds if no orchestration is running.
+	// Stop succeeds even if no orchestration is running.
 	Stop(ctx context.Context, id string) error
 }
 
-// Cancel ends a job with the given reason and frees the account's place immediately. A run stops
-// when it next reads the record. The record is authoritative: if the orchestrator cannot be
-// reached, it finds out later that the job has ended.
+// Cancel ends a job and frees the account's place immediately. A run stops when it next reads the
+// record. If the orchestrator cannot be reached, it finds out later that the job has ended.
 //
 // Errors: fault.NotFound; fault.Conflict if the job has already ended.
 func (s *Service) Cancel(ctx context.Context, id string, reason Failure) error {

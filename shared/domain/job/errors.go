@@ -2,7 +2,7 @@ package job
 
 import "cutroom/shared/domain/fault"
 
-// Errors without parameters. Stores return them too, so that the text is the same for every store.
+// Stores return these errors too, so that the text is the same for every store.
 var (
 	ErrNotFound      = fault.New(fault.NotFound, "Job not found.")
 	ErrOverdue       = fault.New(fault.Conflict, "The job is past its deadline.")
@@ -16,7 +16,7 @@ var (
 // Messages for engine errors whose cause is only logged.
 const (
 	EngineFailedMessage = "The engine failed."
-	// NoResultMessage reports that an edit had no usable result.
+	// NoResultMessage is for an edit without a usable result.
 	NoResultMessage = "The engine returned no result."
 )
 

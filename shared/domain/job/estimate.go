@@ -7,32 +7,28 @@ import (
 	"time"
 )
 
-// EstimateStore keeps the engine's latest estimates of edit times, because the process that accepts
-// jobs may be unable to reach the engine. The suite in jobtest specifies it; every adapter runs it.
+// EstimateStore keeps the engine's estimates of edit times, because the process that accepts jobs
+// may be unable to reach the engine.
 type EstimateStore interface {
 	EstimateReader
 	EstimatePublisher
 }
 
 type EstimateReader interface {
-	// Estimates returns the latest published estimates, possibly none. A read may miss estimates of the
-	// last second.
+	// Estimates may miss estimates published within the last second.
 	Estimates(ctx context.Context) (Estimates, error)
 }
 
 type EstimatePublisher interface {
-	// PublishEstimates replaces the published estimates. An empty list removes them.
+	// An empty list removes the published estimates.
 	PublishEstimates(ctx context.Context, estimates Estimates, now time.Time) error
 }
 
 // EditKind identifies edits with the same run time for the same clip length.
 type EditKind struct {
-	// Model is the canonical id.
-	Model string `json:"model"`
-	// Resolution is the resolution option of the form.
+	Model      string `json:"model"` // canonical id
 	Resolution string `json:"resolution,omitempty"`
-	// Reference is true for jobs with a reference image.
-	Reference bool `json:"reference,omitempty"`
+	Reference  bool   `json:"reference,omitempty"` // with a reference image
 }
 
 type Estimates []Estimate
@@ -47,11 +43,10 @@ func (e Estimates) Of(kind EditKind) (Estimate, bool) {
 
 type Estimate struct {
 	EditKind
-	// Points lists at least one edit of known length, sorted by length. The length of an image is
-	// 0.
+	// Points lists at least one edit, sorted by length. The length of an image is 0.
 	Points []EstimatePoint `json:"points"`
-	// Slack is the factor by which an estimate may exceed the available time before the edit is
-	// rejected. It allows for inexact estimates.
+	// Slack is the factor by which an estimate may exceed the available time, because estimates are
+	// inexact.
 	Slack float64 `json:"slack"`
 }
 
@@ -63,7 +58,7 @@ type EstimatePoint struct {
 
 const (
 	maxPoints = 64
-	// MaxTakes is the maximum run time of a point, in seconds. Longer times are reported as MaxTakes.
+	// MaxTakes limits the run time of a point in seconds.
 	MaxTakes = 24 * 60 * 60
 	maxSlack = 10
 )
@@ -85,8 +80,7 @@ func (e Estimate) Validate() error {
 	return nil
 }
 
-// Takes returns the run time for a length. It interpolates linearly between points, and
-// extrapolates from the nearest two.
+// Takes interpolates the run time between points, and extrapolates from the nearest two.
 func (e Estimate) Takes(length time.Duration) time.Duration {
 	seconds := e.Points[0].Takes
 	if len(e.Points) > 1 {
@@ -100,13 +94,13 @@ func (e Estimate) Takes(length time.Duration) time.Duration {
 	return time.Duration(min(max(seconds, 0), MaxTakes) * float64(time.Second))
 }
 
-// TooLong reports whether an edit of the length probably takes longer than within.
+// TooLong reports whether the edit probably takes longer than within.
 func (e Estimate) TooLong(length, within time.Duration) bool {
 	return e.Takes(length).Seconds() > within.Seconds()*e.Slack
 }
 
 // Longest returns the longest length in whole seconds, shorter than length, for which an edit
-// probably ends within the time. It returns 0 without such a length.
+// probably ends within the time, or 0.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {
@@ -116,14 +110,12 @@ func (e Estimate) Longest(length, within time.Duration) time.Duration {
 }
 
 const (
-	// estimatesFor is the time for which estimates are cached. noneFor applies to an empty list,
-	// because a worker may start soon.
+	// noneFor applies to an empty list, because a worker may start soon.
 	estimatesFor = 30 * time.Second
 	noneFor      = time.Second
 )
 
-// Estimate returns the engine's latest estimate for the kind. known is false if it is missing or
-// cannot be read.
+// Estimate reports known as false if the estimate is missing or cannot be read.
 func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) {
 	if s.config.Estimates == nil {
 		return Estimate{}, false

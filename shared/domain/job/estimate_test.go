@@ -67,7 +67,6 @@ func TestInvalidEstimatesAreRejected(t *testing.T) {
 	}
 }
 
-// published is a reader of estimates that counts its reads.
 type published struct {
 	reads     int
 	estimates job.Estimates

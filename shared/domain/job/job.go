@@ -1,5 +1,5 @@
-// Package job holds the rules of asynchronous media jobs: states, runs, deadlines, visibility and
-// admission. It imports neither HTTP nor a database; [Store] declares the methods that it needs.
+// Package job contains the rules of asynchronous media jobs: states, runs, deadlines, visibility
+// and admission. It imports neither HTTP nor a database.
 package job
 
 import (
@@ -13,7 +13,6 @@ import (
 // Status is a job's state (docs/contract/jobs.md#states).
 type Status string
 
-// Completed and Failed are terminal states.
 const (
 	Pending    Status = "pending"
 	Processing Status = "processing"
@@ -34,10 +33,9 @@ const (
 	Cancelled    Code = "cancelled"
 )
 
-// Failure describes to the account why a job failed.
 type Failure struct {
 	Code Code `json:"code"`
-	// Message is for the person who sent the job. It contains no path and no internal error.
+	// Message contains no path and no internal error.
 	Message string `json:"message"`
 }
 
@@ -52,13 +50,10 @@ func WorkerLostFailure() Failure {
 }
 
 const (
-	// MaxAge is the time from a job's creation to its deadline.
-	MaxAge = 10 * time.Minute
-	// MaxRuns is the maximum number of runs that a job may start.
+	MaxAge  = 10 * time.Minute // from a job's creation to its deadline
 	MaxRuns = 3
-	// FreeCrashes is the number of crashes of the one-machine server that do not count as a run.
-	// The first crashes may not be the job's fault. But a job that runs during every crash may be
-	// the cause and must end.
+	// FreeCrashes is the number of crashes of the one-machine server that do not count as a run. A job
+	// that runs during every crash may be the cause and must end.
 	FreeCrashes = 2
 )
 
@@ -77,43 +72,37 @@ func LaneOf(kind catalog.Kind) Lane {
 	return VideoLane
 }
 
-// Input is a file of an accepted job. The job keeps its own copy of the blob until it ends.
+// Input is a file of a job. The job keeps its own copy of the blob until it ends.
 type Input struct {
 	Blob string `json:"blob"`
-	// Name is the client's cleaned name of the file, or empty.
-	Name string `json:"name,omitempty"`
+	Name string `json:"name,omitempty"` // cleaned
 	MIME string `json:"mime"`
-	// Size is in bytes.
-	Size int64 `json:"size"`
-	// MD5 is in hex.
-	MD5 string `json:"md5,omitempty"`
-	// File is the blob of the stored file from which the input was copied. The file may have been
-	// deleted. File is empty if the client sent the bytes with the job.
+	Size int64  `json:"size"`
+	MD5  string `json:"md5,omitempty"`
+	// File is the blob of the stored file from which the input was copied, or empty.
 	File string `json:"file,omitempty"`
 }
 
-// Request is the content of a submission.
 type Request struct {
 	Prompt string `json:"prompt,omitempty"`
-	// Options holds the other form fields that have a value: strings, bools and int64s by field
-	// name. The seed is on the job.
+	// Options maps form fields to strings, bools and int64s. The seed is on the job.
 	Options map[string]any `json:"options,omitempty"`
-	// Inputs holds the files by field name.
+	// Inputs maps form fields to files.
 	Inputs map[string]Input `json:"inputs,omitempty"`
-	// Price is the model's price for the requested size at acceptance, or nil. Length is the
-	// expected length of the result, or 0 if unknown.
+	// Price is the model's price for the requested size at acceptance, or nil. Length is the expected
+	// length of the result, or 0.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
-	// Planned is the size and frame rate of the result, or nil if the input's header did not show its size.
+	// Planned is nil if the input's header did not show its size.
 	Planned *catalog.Plan `json:"planned,omitempty"`
 	// Spread is set for jobs without inputs whose blob names begin with random digits (see
-	// Config.SpreadBlobs). For jobs with inputs, the names of the inputs show it.
+	// Config.SpreadBlobs).
 	Spread bool `json:"spread,omitempty"`
 }
 
 // Cost returns the cost of the job at its accepted price, in billionths of the currency. It uses
-// the expected length until the result exists. The cost never exceeds a reserved cost. known is
-// false if the cost is unknown. A failed job costs nothing.
+// the expected length until the result exists, and never exceeds a reserved cost. A failed job
+// costs nothing.
 func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
@@ -131,47 +120,38 @@ func (j Job) Cost() (billionths int64, currency string, known bool) {
 	return billionths, price.Currency, known
 }
 
-// Option returns a string option, or "" if it is missing.
 func (r Request) Option(name string) string {
 	value, _ := r.Options[name].(string)
 	return value
 }
 
-// Flag returns a boolean option, or false if it is missing.
 func (r Request) Flag(name string) bool {
 	value, _ := r.Options[name].(bool)
 	return value
 }
 
 type Result struct {
-	Blob string `json:"blob"`
-	MIME string `json:"mime"`
-	// Size is in bytes.
-	Size int64 `json:"size"`
-	// SHA256 is in hex. It is the result's entity tag.
-	SHA256 string `json:"sha256"`
-	// Width and Height are in pixels. Duration is the length of a video. All are 0 in results of
-	// early versions.
+	Blob   string `json:"blob"`
+	MIME   string `json:"mime"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"` // in hex; the entity tag
+	// Width and Height are in pixels. Duration is the length of a video. All are 0 in old results.
 	Width    int           `json:"width,omitempty"`
 	Height   int           `json:"height,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
-	// EnhancedPrompt is the expanded prompt that the engine used, or empty.
+	// EnhancedPrompt is the expanded prompt, or empty.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
-	// Engine names the engine that made the result. It is empty in old results.
-	Engine string `json:"engine,omitempty"`
-	// Understood lists the phrases of the prompt that the engine followed. It is nil if unknown,
-	// and empty if the engine followed none.
+	Engine         string `json:"engine,omitempty"` // empty in old results
+	// Understood lists the phrases of the prompt that the engine followed. It is nil if unknown.
 	Understood []string `json:"understood,omitzero"`
-	// Notice is a message from the engine about the result, or empty.
-	Notice string `json:"notice,omitempty"`
-	// Credentials describes the Content Credentials in the result, or is nil.
+	// Notice is a message from the engine, or empty.
+	Notice      string       `json:"notice,omitempty"`
 	Credentials *Credentials `json:"credentials,omitempty"`
 }
 
 // Credentials summarizes the Content Credentials (C2PA) of a result.
 type Credentials struct {
-	// SourceType is a term of the IPTC vocabulary of digital sources, such as
-	// "trainedAlgorithmicMedia".
+	// SourceType is an IPTC digital source type, such as "trainedAlgorithmicMedia".
 	SourceType string `json:"source_type"`
 	// SignedBy is the name in the signer's certificate.
 	SignedBy string    `json:"signed_by"`
@@ -181,22 +161,18 @@ type Credentials struct {
 type Job struct {
 	ID      string
 	Account string
-	// Key is the id of the permanent key that submitted the job.
-	Key string
-	// Model is the canonical id.
+	Key     string // the id of a permanent key
 	Model   string
 	Lane    Lane
 	Seed    uint32
 	Request Request
-	// Webhook is the URL that is notified when the job ends, or empty.
-	Webhook string
-	// Trace is the W3C traceparent of the submission, or empty. The worker's spans are its children.
+	Webhook string // a URL, or empty
+	// Trace is the W3C traceparent of the submission, or empty.
 	Trace string
-	// Estimate is the engine's expected run time at acceptance, in whole milliseconds, or 0 if
-	// unknown.
+	// Estimate is the engine's estimate at acceptance, in whole milliseconds, or 0 if unknown.
 	Estimate time.Duration
 
-	// Holds lists the amounts reserved in budgets at acceptance. They are settled when the job ends.
+	// Holds lists the amounts reserved in budgets. They are settled when the job ends.
 	Holds []budget.Hold
 
 	Status Status
@@ -208,19 +184,16 @@ type Job struct {
 	Nonce string
 
 	CreatedAt time.Time
-	// Deadline is the time after which the job counts as failed if it has not ended.
-	Deadline time.Time
-	// StartedAt is when the first run started. CompletedAt is when the job completed or failed.
-	// Both are zero until then.
+	Deadline  time.Time
+	// Both are zero until the first run starts, or the job completes or fails.
 	StartedAt, CompletedAt time.Time
 
-	// Result is set only for completed jobs, and Failure only for failed jobs.
-	Result  *Result
+	Result  *Result // only of completed jobs
 	Failure *Failure
 }
 
-// At returns the job's state at the given time. A job that is still open after its deadline has
-// timed out, even if its record does not show that yet.
+// At returns the job's state at the given time. A job that is open after its deadline has timed
+// out, even if its record does not show that yet.
 func (j Job) At(now time.Time) Job {
 	if j.Status.Terminal() || now.Before(j.Deadline) {
 		return j
@@ -230,11 +203,10 @@ func (j Job) At(now time.Time) Job {
 	return j
 }
 
-// leastProgress is the minimum progress for estimating the rest of a run.
+// leastProgress limits how early the rest of a run is estimated.
 const leastProgress = 0.05
 
-// Left estimates the time to the end of a job from its progress. It is unknown below
-// leastProgress, and for jobs that are not in their first run.
+// Left estimates the time to the end of a job from its progress. It is known only in a first run.
 func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 	if j.Status != Processing || j.Runs != 1 || j.Progress < leastProgress {
 		return 0, false
@@ -244,25 +216,22 @@ func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 	return max(0, min(left, j.Deadline.Sub(now))), true
 }
 
-// Folder returns the prefix of a job's blob names.
 func Folder(id string) string { return "jobs/" + id }
 
-// InputBlob names the blob of an input on one machine. Service.InputBlob works in every deployment.
+// InputBlob is for one machine. Service.InputBlob works in every deployment.
 func InputBlob(id, field string) string { return Folder(id) + "/" + field }
 
-// spreadFolder is like Folder, but starts with the last digits of the id. They are random, while
-// ids start with the time. So an object store that partitions names by prefix spreads new jobs.
+// spreadFolder starts with the last digits of the id, which are random, so that an object store
+// that partitions names by prefix spreads new jobs.
 func spreadFolder(id string) string { return "jobs/" + id[max(0, len(id)-2):] + "/" + id }
 
-// ResultBlob names the blob of a run's result. Every run has its own name.
 func ResultBlob(id, nonce string) string { return resultIn(Folder(id), nonce) }
 
 func resultIn(folder, nonce string) string { return folder + "/result-" + nonce }
 
 func (j Job) ResultBlob() string { return resultIn(j.folder(), j.Nonce) }
 
-// folder returns the prefix of the job's blob names. It is taken from the name of an input, or
-// from Request.Spread for jobs without inputs.
+// folder returns the prefix of the job's blob names.
 func (j Job) folder() string {
 	for _, input := range j.Request.Inputs {
 		if folder := path.Dir(input.Blob); path.Base(folder) == j.ID {

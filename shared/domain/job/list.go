@@ -10,12 +10,10 @@ import (
 	"cutroom/shared/domain/cursor"
 )
 
-// Filter selects an account's jobs. Its zero value selects all.
 type Filter struct {
 	Status Status
-	// Model is a canonical id, or empty for any.
-	Model string
-	// Search holds words that the jobs must mention (see Job.Mentions), or is empty for any.
+	Model  string // canonical id, or empty for any
+	// Search contains words that the jobs must mention (see Job.Mentions), or is empty.
 	Search string
 }
 
@@ -23,8 +21,8 @@ func (f Filter) Matches(j Job) bool {
 	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model) && j.Mentions(f.Search)
 }
 
-// Mentions reports whether the job's prompt, its id or the name of an input contains each word of
-// the search, ignoring case (docs/contract/media.md#list-of-jobs).
+// Mentions reports whether the job's prompt, id or input names contain each word of the search
+// (docs/contract/media.md#list-of-jobs).
 func (j Job) Mentions(search string) bool {
 	words := strings.Fields(strings.ToLower(search))
 	if len(words) == 0 {
@@ -47,13 +45,13 @@ func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 
 func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 
-// maxWalks is the maximum number of store queries for one page. A query may skip many jobs that do
-// not match, so a page may be short.
+// maxWalks limits the store queries for one page. A query may skip many jobs that do not match, so
+// a page may be short.
 const maxWalks = 3
 
-// List returns a page of an account's jobs, newest first, and the cursor of the next page, which
-// is empty on the last page. A page may be short or even empty while more pages follow. Jobs past
-// their deadline have timed out. Jobs whose record has expired are omitted.
+// List returns a page of an account's jobs, newest first, and the cursor of the next page, or an
+// empty cursor after the last page. Other pages may be short or even empty. Jobs whose record has
+// expired are omitted.
 //
 // Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(

@@ -7,16 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// The maximum lengths in bytes. Together they fit into a file name on every system.
+// These lengths in bytes together fit into a file name on every system.
 const (
 	maxSourceName = 100
 	maxPromptName = 60
 )
 
-// ResultName returns a file name for the job's result, without an extension. It joins the input's
-// name and the first words of the prompt, such as "beach-watercolor"
-// (docs/contract/jobs.md#results). It contains only letters and digits of any script, "_" and
-// "-". If both are missing, it is the job's id.
+// ResultName joins the input's name and the first words of the prompt, such as "beach-watercolor"
+// (docs/contract/jobs.md#results). It contains only letters, digits, "_" and "-", and no extension.
+// If both are missing, it is the job's id.
 func (j Job) ResultName() string {
 	source := j.Request.Inputs["data"].Name
 	source = cut(worded(strings.TrimSuffix(source, path.Ext(source))), maxSourceName)

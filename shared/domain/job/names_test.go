@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// When a job without inputs is accepted, it records where its blobs are stored.
 func TestJobWithoutInputsRecordsItsBlobNames(t *testing.T) {
 	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
 	for spread, want := range map[bool]string{true: "jobs/7X/" + id + "/", false: "jobs/" + id + "/"} {
@@ -32,7 +31,6 @@ func TestJobWithoutInputsRecordsItsBlobNames(t *testing.T) {
 	}
 }
 
-// accepting is a store that accepts everything.
 type accepting struct {
 	job.Store
 	accepted job.Job
@@ -47,9 +45,8 @@ func (a *accepting) Accept(_ context.Context, j job.Job, _ int, _ ...budget.Clai
 	return nil
 }
 
-// Names of blobs start with random digits if the store partitions by prefix. A run's output is
-// stored with the inputs, and thumbnails with the result, even if another version accepted or
-// completed the job.
+// A run's output is stored with the inputs, and thumbnails with the result, even if another version
+// accepted or completed the job.
 func TestBlobNamesFollowInputsAndResults(t *testing.T) {
 	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
 	spread, plain := job.NewService(job.Config{SpreadBlobs: true}), job.NewService(job.Config{})

@@ -7,10 +7,8 @@ import (
 	"time"
 )
 
-// Queues reads the queues of pending jobs. A read takes at most a count in an index. The suite in
-// jobtest specifies it; every adapter runs it.
+// Queues reads the queues of pending jobs. A read takes at most a count in an index.
 type Queues interface {
-	// Queue returns the recent state of a lane's queue.
 	Queue(ctx context.Context, lane Lane) (Queue, error)
 	// Own counts the account's other pending jobs on the job's lane.
 	Own(ctx context.Context, j Job) (Own, error)
@@ -18,18 +16,14 @@ type Queues interface {
 
 type Queue struct {
 	Waiting int
-	// ByAccount divides Waiting by account. It is nil if the queue does not count by account. In
-	// that case the number of workers is known only from Running.
+	// ByAccount divides Waiting by account. It is nil if the queue does not count by account.
 	ByAccount map[string]int
-	// Running is the number of jobs that workers process.
-	Running int
-	// Runs lists the run times of recently completed jobs, in no order.
-	Runs []RunTime
+	Running   int
+	Runs      []RunTime // recently completed, in no order
 }
 
 type RunTime struct {
-	// Model is the canonical id, or empty if unknown.
-	Model string
+	Model string // canonical id, or empty
 	Took  time.Duration
 	// If unknown, Account is empty and Ended is zero.
 	Account string
@@ -40,26 +34,23 @@ type RunTime struct {
 // nil, some of them may be running.
 type Own struct{ Before, After int }
 
-// Span is a likely earliest and latest time.
 type Span struct{ Earliest, Latest time.Time }
 
 // Outlook is the forecast of a pending job (docs/contract/jobs.md#outlook).
 type Outlook struct {
-	// Position is the approximate place in the queue, where 1 is the next job. It may grow if
-	// other accounts submit jobs, and fall because accounts take turns.
+	// Position is the approximate place in the queue, where 1 is the next job. It may grow if other
+	// accounts submit jobs, because accounts take turns.
 	Position int
-	// Start and Completion forecast when the run starts and ends. They are nil if unknown.
+	// Start and Completion are nil if unknown.
 	Start, Completion *Span
 }
 
 const (
-	// queueFor is the time for which a queue is cached.
-	queueFor = 2 * time.Second
-	// sigmas is a number of standard deviations. In a normal distribution, four of five values lie
-	// within it.
+	queueFor = 2 * time.Second // cache of a queue
+	// sigmas standard deviations contain four of five values of a normal distribution.
 	sigmas = 1.28
-	// margin widens known times by this fraction. estimateMargin applies to an engine's estimates,
-	// and if there were few runs.
+	// margin widens known times by this fraction. estimateMargin applies to an engine's estimates, and
+	// to few runs.
 	margin         = 0.1
 	estimateMargin = 0.25
 )
@@ -75,8 +66,7 @@ type knownQueue struct {
 	at    time.Time
 }
 
-// Outlook forecasts a pending job from the state of its queue, which is at most two seconds old.
-// known is false for any other job, or without Queues.
+// Outlook forecasts a pending job. known is false for any other job, or without Queues.
 func (s *Service) Outlook(ctx context.Context, j Job) (Outlook, bool) {
 	if s.config.Queues == nil || j.Status != Pending {
 		return Outlook{}, false
@@ -93,7 +83,6 @@ func (s *Service) Outlook(ctx context.Context, j Job) (Outlook, bool) {
 	return queue.outlook(j, own, s.config.Workers[j.Lane], s.config.Now()), true
 }
 
-// queue returns a lane's queue, at most queueFor old.
 func (s *Service) queue(ctx context.Context, lane Lane) (Queue, error) {
 	s.queues.mu.Lock()
 	defer s.queues.mu.Unlock()
@@ -141,8 +130,8 @@ func (q Queue) outlook(j Job, own Own, workers int, now time.Time) Outlook {
 	return forecast
 }
 
-// ahead returns the minimum and maximum number of waiting jobs that workers start before the
-// account's job, if no others arrive. Accounts take turns.
+// ahead returns how many waiting jobs workers start before the account's job, if no others arrive.
+// Accounts take turns.
 func (q Queue) ahead(account string, own Own) (least, most int) {
 	if q.ByAccount == nil {
 		return max(0, own.Before-q.Running), max(own.Before, q.Waiting-1-own.After)
@@ -158,7 +147,7 @@ func (q Queue) ahead(account string, own Own) (least, most int) {
 }
 
 // takes returns a job's range of run times in seconds, from its engine's estimate or from earlier
-// runs of its model. known is false before the first run of a model.
+// runs of its model.
 func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	shortest = math.Inf(1)
 	if seconds := j.Estimate.Seconds(); seconds > 0 {
@@ -173,7 +162,7 @@ func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	return shortest * (1 - estimateMargin), longest * (1 + estimateMargin), !math.IsInf(shortest, 1)
 }
 
-// spanOf returns a span from offsets in seconds from now. The job's deadline limits it.
+// spanOf takes offsets in seconds from now. The job's deadline limits the span.
 func spanOf(j Job, now time.Time, earliest, latest float64) *Span {
 	at := func(seconds float64) time.Time {
 		t := now.Add(time.Duration(max(0, min(seconds, MaxAge.Seconds())) * float64(time.Second)))
@@ -185,7 +174,6 @@ func spanOf(j Job, now time.Time, earliest, latest float64) *Span {
 	return &Span{Earliest: at(earliest), Latest: at(max(earliest, latest))}
 }
 
-// meanOf returns the mean and the standard deviation of run times, in seconds.
 func meanOf(runs []RunTime) (mean, deviation float64) {
 	for _, run := range runs {
 		mean += run.Took.Seconds() / float64(len(runs))

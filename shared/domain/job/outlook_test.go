@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// fixedQueue is a queue that does not change.
 type fixedQueue struct {
 	queue job.Queue
 	own   job.Own
@@ -46,7 +45,6 @@ func outlook(t *testing.T, l *fixedQueue, j job.Job, workers int) job.Outlook {
 	return forecast
 }
 
-// seconds returns a span as seconds from noon on.
 func seconds(s *job.Span) [2]float64 {
 	if s == nil {
 		return [2]float64{-1, -1}

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// knownRuns are the run times of a lane.
 type knownRuns struct {
 	runs []job.RunTime
 	err  error
@@ -19,8 +18,8 @@ type knownRuns struct {
 
 func (k knownRuns) RunTimes(context.Context, job.Lane) ([]job.RunTime, error) { return k.runs, k.err }
 
-// paced simulates a wait and a run of the job. It returns the number of reads, and the time from
-// the end of the job to the last read.
+// paced simulates a wait and a run of the job. after is the time from the job's end to the last
+// read.
 func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, after time.Duration) {
 	created := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	j.CreatedAt = created
@@ -40,12 +39,10 @@ func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, aft
 	}
 }
 
-// A client that waits for a job of a known model reads it at most ten times: once after
-// acceptance, twice at four fifths of the shortest run (1.04 s), because it had not started at
-// first, and then after each further tenth until the longest run's 1.9 s. Each client learns of
-// the end within a tenth of the run, whether the model is known or not. Half of them learn it no
-// later than without the model's times. The last reads are at other moments, so one in twenty may
-// learn of it a few milliseconds later, within the same tenth.
+// A client that waits for a job of a known model reads it at most ten times: once after acceptance,
+// twice at four fifths of the shortest run (1.04 s), because it had not started at first, and then
+// after each further tenth until the longest run's 1.9 s. Each client learns of the end within a
+// tenth of the run, and half of them no later than without the model's times.
 func TestPaceUsesKnownRunTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }
@@ -83,7 +80,6 @@ func TestPaceUsesKnownRunTimes(t *testing.T) {
 	}
 }
 
-// The early end of a job, such as a failure, is noticed within two seconds.
 func TestPaceNoticesEarlyEnd(t *testing.T) {
 	runs := slices.Repeat([]job.RunTime{{Model: "slow", Took: time.Minute}}, 5)
 	few := runs[:2]

@@ -1,5 +1,5 @@
 package job
 
-// PreviewBlob names the blob of the run's latest preview (docs/contract/jobs.md#previews). It is
-// deleted when the run ends.
+// PreviewBlob names the run's latest preview (docs/contract/jobs.md#previews), which is deleted
+// with the run.
 func (j Job) PreviewBlob() string { return j.folder() + "/preview-" + j.Nonce }

@@ -7,9 +7,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Purge deletes an ended job. It deletes the blobs first and the record last, so that a failed
-// purge can be repeated. Then it deletes thumbnails that a worker stored during the purge. A worker
-// that stores them later finds no record and deletes them itself.
+// Purge deletes an ended job. It deletes the record last, so that a failed purge can be repeated.
+// Then it deletes thumbnails that a worker stored during the purge. A worker that stores them later
+// finds no record and deletes them itself.
 //
 // Errors: fault.Conflict if the job has not ended.
 func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
@@ -31,8 +31,8 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 			return fmt.Errorf("job: purge %s: %w", j.ID, err)
 		}
 	}
-	// A crashed run may have left a preview or a result on the disk, which no sweep would find
-	// without the record. Object storage deletes them by age.
+	// A crashed run may have left a preview or a result on the disk, which no sweep would find without
+	// the record.
 	if folders, ok := blobs.(interface {
 		DeleteAll(ctx context.Context, prefix string) error
 	}); ok {

@@ -11,26 +11,23 @@ import (
 type StopReason string
 
 const (
-	// Broken means that the orchestration failed: it could not queue the job or write its end.
+	// Broken means that the orchestration could not queue the job or write its end.
 	Broken StopReason = "broken"
-	// Refused means that the condition of a write failed: the job has already ended, or belongs
-	// to another run.
+	// Refused means that the job has already ended, or belongs to another run.
 	Refused StopReason = "refused"
-	// Aborted means that a person stopped the orchestration.
 	Aborted StopReason = "aborted"
-	// Overran means that the orchestration exceeded its time limit.
 	Overran StopReason = "overran"
 )
 
-// Reaper ends jobs that their orchestrator and queue did not end (docs/contract/jobs.md). It
-// never changes an ended job, and its methods are idempotent.
+// Reaper ends jobs that their orchestrator and queue did not end (docs/contract/jobs.md). It never
+// changes an ended job.
 type Reaper struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Stopped ends a job whose orchestration has stopped. It does not change a processing job after
-// Refused, because the new run or the deadline will end it.
+// Stopped does not change a processing job after Refused, because the new run or the deadline will
+// end it.
 func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
 	j, err := r.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -65,7 +62,6 @@ func (r *Reaper) fail(ctx context.Context, id string, failure Failure) error {
 	return known(r.Store.Fail(ctx, id, "", failure, r.Now()))
 }
 
-// known ignores the errors for a missing or ended job.
 func known(err error) error {
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 		return nil

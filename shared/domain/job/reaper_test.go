@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// No matter what stops a job's orchestration, the job ends as docs/contract/jobs.md specifies, and
-// an ended job stays unchanged.
+// See docs/contract/jobs.md.
 func TestReaperEndsJobs(t *testing.T) {
 	const (
 		pending    = "pending"
@@ -100,7 +99,6 @@ func TestReaperEndsJobs(t *testing.T) {
 	})
 }
 
-// accept accepts the job "job_1" and brings it to a state.
 func accept(t *testing.T, jobs *sqlite.Jobs, state string, created time.Time) {
 	t.Helper()
 	err := jobs.Accept(t.Context(), job.Job{

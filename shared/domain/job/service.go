@@ -21,36 +21,30 @@ import (
 type Config struct {
 	Store Store
 	Now   func() time.Time
-	// Random is the source of ids and seeds. It must be cryptographically secure, because job ids
-	// must not be guessable.
-	Random io.Reader
-	// Workers is the number of jobs that each lane runs at the same time.
-	Workers map[Lane]int
-	// Spare is the number of extra places per lane for accounts without a job on that lane.
-	// Admission does not count them as capacity.
+	// Random must be cryptographically secure, because job ids must not be guessable.
+	Random  io.Reader
+	Workers map[Lane]int // jobs that run at the same time
+	// Spare is the number of extra places per lane for accounts without a job on that lane. Admission
+	// does not count them.
 	Spare int
-	// ResultAge and RecordAge limit how long a result and a record are kept after the job has ended.
+	// ResultAge and RecordAge start when the job has ended.
 	ResultAge, RecordAge time.Duration
-	// SpreadBlobs puts random digits before the ids in blob names of new jobs.
-	SpreadBlobs bool
-	Cursors     cursor.Codec
-	// Watcher reports changes to jobs. If it is nil, jobs are polled.
-	Watcher Watcher
-	// Orchestrator is notified when a job is cancelled. It may be nil.
-	Orchestrator Orchestrator
+	SpreadBlobs          bool
+	Cursors              cursor.Codec
+	Watcher              Watcher      // nil means polling
+	Orchestrator         Orchestrator // may be nil
 	// Estimates, Queues, RunTimes and Budgets may be nil.
 	Estimates EstimateReader
 	Queues    Queues
 	RunTimes  RunTimes
 	Budgets   Budgets
-	// MaxLength is the longest result of a job whose length is unknown at acceptance.
+	// MaxLength is assumed for results whose length is unknown at acceptance.
 	MaxLength time.Duration
 	Logger    *slog.Logger
 }
 
 type Budgets interface {
-	// Claims returns the claims of a job submitted with a key, or nil if no budget applies. most
-	// is the largest possible usage.
+	// Claims returns nil if no budget applies. most is the largest possible usage.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
 	// Warn sends due warnings after a job has reserved amounts, or was rejected.
 	Warn(ctx context.Context, claims []budget.Claim, refused bool)
@@ -63,11 +57,10 @@ const (
 
 type Service struct {
 	config Config
-	// admitting is locked from reading the backlog to accepting the job, so that admission is
-	// exact within a process.
+	// admitting is locked from reading the backlog to accepting the job, so that admission is exact.
 	admitting sync.Mutex
 
-	// estimating guards estimates and estimatedAt, the time of the last read.
+	// estimating guards estimates and the time of the last read.
 	estimating  sync.Mutex
 	estimates   Estimates
 	estimatedAt time.Time
@@ -94,8 +87,7 @@ func (s *Service) Ages() (result, record time.Duration) {
 
 func (s *Service) Now() time.Time { return s.config.Now() }
 
-// NewID returns the id of a new job. It is chosen before the upload starts, because the names of
-// input blobs contain it.
+// NewID returns an id before the upload starts, because the names of input blobs contain it.
 func (s *Service) NewID() (string, error) { return NewID(s.config.Now(), s.config.Random) }
 
 func (s *Service) InputBlob(id, field string) string {
@@ -105,8 +97,7 @@ func (s *Service) InputBlob(id, field string) string {
 	return InputBlob(id, field)
 }
 
-// NewID returns an id for a job created at now: "job_" and a ULID, which sorts by time and has 80
-// random bits.
+// NewID returns "job_" and a ULID, which sorts by time and has 80 random bits.
 func NewID(now time.Time, random io.Reader) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now), random)
 	if err != nil {
@@ -115,7 +106,7 @@ func NewID(now time.Time, random io.Reader) (string, error) {
 	return "job_" + id.String(), nil
 }
 
-// IDTime returns the time at which NewID generated an id, or the zero time for any other id.
+// IDTime returns when NewID generated an id, or the zero time for any other id.
 func IDTime(id string) time.Time {
 	drawn, err := ulid.ParseStrict(strings.TrimPrefix(id, "job_"))
 	if err != nil {
@@ -133,9 +124,9 @@ func (s *Service) NewSeed() (uint32, error) {
 }
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account, Key, Model, Lane,
-// Seed, Request and Estimate. limit is the account's maximum number of pending and processing jobs,
-// and wait is the time that the caller waits for the job to end. 0 means no limit for both. If
-// Submit rejects the job, the caller deletes the inputs.
+// Seed, Request and Estimate, and deletes the inputs after an error. limit is the account's maximum
+// number of pending and processing jobs. wait is how long the caller waits for the job to end. 0
+// means no limit for both.
 //
 // Errors: as CheckCapacity; fault.Exhausted if a budget has too little left.
 func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {
@@ -175,8 +166,7 @@ func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Durati
 	return j, claims, s.config.Store.Accept(ctx, j, limit, claims...)
 }
 
-// Resume reports whether a job was accepted although its Submit may have been interrupted. It
-// queues a job that was recorded but not queued.
+// Resume reports whether an interrupted Submit accepted a job. It queues the job if necessary.
 func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -191,8 +181,7 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 	return true, nil
 }
 
-// CheckCapacity rejects a job early, before the client sends a large upload. Submit may still
-// reject the job later.
+// CheckCapacity rejects a job early, before a large upload. Submit may still reject the job later.
 //
 // Errors: fault.Limited if the account has reached its limit, the queue is full, or the job would
 // probably not end while the caller waits.
@@ -214,11 +203,10 @@ func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duratio
 	return backlog.AdmitWaiting(wait, s.config.Workers[lane], s.config.Now())
 }
 
-// retryAfter returns the Retry-After at an account's limit. It varies, so that the callers of an
-// account do not all return at the same time.
+// retryAfter varies, so that the callers of an account do not all return at the same time.
 func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
-// Get returns an account's job. If its deadline has passed, Get first ends the job.
+// Get ends a job whose deadline has passed.
 //
 // Errors: fault.NotFound if the job does not exist, belongs to another account, or its record has
 // expired.
@@ -250,8 +238,8 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 
 // CheckResult returns nil if the job has a result.
 //
-// Errors: fault.NotFound if the result has expired; fault.Conflict if the job has failed, and
-// with RetryAfter while the job is pending or processing.
+// Errors: fault.NotFound if the result has expired; fault.Conflict if the job has failed, and with
+// RetryAfter while the job is pending or processing.
 func (s *Service) CheckResult(j Job) error {
 	switch {
 	case j.Status == Failed:

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job is accepted if it is expected to end in time (docs/contract/jobs.md#admission).
+// See docs/contract/jobs.md#admission.
 func TestAdmissionLimitsBacklog(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -54,8 +54,7 @@ func TestAdmissionLimitsBacklog(t *testing.T) {
 	}
 }
 
-// A job whose client waits for it is accepted if it will end within the wait, no matter how many
-// jobs with later turns are in the queue.
+// Jobs with later turns in the queue do not matter.
 func TestAdmissionFitsCallersWait(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}
@@ -88,7 +87,6 @@ func TestAdmissionFitsCallersWait(t *testing.T) {
 	}
 }
 
-// The jobs of a burst do not all see the same free capacity.
 func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -150,14 +148,12 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// fullDisk is a store that can be read but not written.
 type fullDisk struct{ job.Store }
 
 func (fullDisk) Expire(context.Context, string, time.Time) (job.Job, error) {
 	return job.Job{}, fault.New(fault.StorageFull, "disk full")
 }
 
-// A job past its deadline reads as failed, even if that cannot be written.
 func TestDeadlineAppliesOnFullDisk(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }

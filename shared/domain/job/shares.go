@@ -13,8 +13,7 @@ import (
 )
 
 // Shares signs public links to the results of jobs (docs/contract/jobs.md#shares). Links are not
-// stored: a new secret, or the deletion of the result, invalidates a link. The zero value accepts
-// no link.
+// stored: a new secret invalidates them. The zero value accepts no link.
 type Shares struct {
 	secret func(context.Context) ([]byte, error)
 	now    func() time.Time
@@ -24,12 +23,12 @@ func NewShares(secret []byte, now func() time.Time) Shares {
 	return NewSharesFrom(func(context.Context) ([]byte, error) { return secret, nil }, now)
 }
 
-// NewSharesFrom returns Shares that call secret for every signature. The function should cache it.
+// NewSharesFrom calls secret for every signature. The function should cache it.
 func NewSharesFrom(secret func(context.Context) ([]byte, error), now func() time.Time) Shares {
 	return Shares{secret, now}
 }
 
-// Share is the variable part of a link: its expiry as a Unix time in seconds, and the signature.
+// Share contains a link's expiry as a Unix time in seconds, and its signature.
 type Share struct{ Expires, Signature string }
 
 var (
@@ -44,8 +43,6 @@ func (s Shares) Sign(ctx context.Context, id string, until time.Time) (Share, er
 	return Share{expires, signature}, err
 }
 
-// Check verifies a share of the job.
-//
 // Errors: ErrNoShare if the signature is invalid or the share has expired.
 func (s Shares) Check(ctx context.Context, id string, share Share) error {
 	if s.secret == nil {
@@ -72,12 +69,11 @@ func (s Shares) signature(ctx context.Context, id, expires string) (string, erro
 	}
 	mac := hmac.New(sha256.New, secret)
 	// The purpose comes first, so that no other signature made with the secret is a valid share.
-	// An id contains no NUL.
 	mac.Write([]byte("share of a result\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// Shared returns the job of a checked share if its result exists.
+// Shared returns the job of a checked share.
 //
 // Errors: ErrSharedGone.
 func (s *Service) Shared(ctx context.Context, id string) (Job, error) {

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A share is valid for one job, until it expires, under one secret.
 func TestSharesAreBoundToJobAndExpiry(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	at := func(at time.Time, secret string) job.Shares {

@@ -7,44 +7,38 @@ import (
 	"cutroom/shared/domain/budget"
 )
 
-// Store stores job records. The suite in jobtest specifies it; every adapter runs it.
-//
-// Every write is conditional on the current record, so a late, repeated or stale write changes
-// nothing. Callers pass the times, which are stored to the millisecond.
+// Every write of a Store is conditional on the current record, so a late, repeated or stale write
+// changes nothing. Callers pass the times, which are stored to the millisecond.
 type Store interface {
-	// Accept atomically records a pending job and adds it to the queue of its lane. Both survive
-	// a crash after it returns nil; neither is visible after an error. It adds Usage to the usage
-	// of the account. It reserves all claims or none; they become the Holds of the job. A second
-	// Accept of the same id succeeds and changes nothing.
+	// Accept atomically records a pending job, queues it, counts Usage, and reserves all claims or
+	// none. The claims become the job's Holds. The job survives a crash after Accept returns nil. A
+	// second Accept of the same id succeeds and changes nothing.
 	//
-	// Errors: fault.Limited if the account has limit or more jobs pending or processing (0 means
-	// no limit); fault.Exhausted if a counter has too little left for its claim. Both are exact
-	// under concurrency. Keys of an account may have different limits. A call need not count jobs
-	// that concurrent calls with another limit add.
+	// Errors: fault.Limited if the account has limit or more jobs pending or processing (0 means no
+	// limit); fault.Exhausted if a counter has too little left for its claim. Both are exact under
+	// concurrency. A call need not count jobs that concurrent calls with another limit add.
 	Accept(ctx context.Context, j Job, limit int, claims ...budget.Claim) error
 
-	// Get returns the job. The caller checks which account it belongs to.
+	// Get does not check the account.
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (Job, error)
 
 	// Expire fails a job that is past its deadline with the timeout failure, completed at its
-	// deadline, and returns it. It returns any other job unchanged. The job's holds return to
-	// their budgets.
+	// deadline. Its holds return to their budgets. Expire returns any other job unchanged.
 	//
 	// Errors: fault.NotFound.
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
 
 	// List returns at most limit of an account's jobs that match the filter at now (see Job.At),
-	// highest id first. It starts below the id after, which need not exist, or at the highest id
-	// if after is empty. It may return fewer jobs, or none, even if more follow. next is the id
-	// to continue from, or empty at the end. A job that was accepted within the last second may
-	// be missing.
+	// highest id first. It starts below the id after, which need not exist, or at the highest id if
+	// after is empty. It may return fewer jobs even if more follow. next is the id to continue from,
+	// or empty at the end. Jobs accepted within the last second may be missing.
 	List(
 		ctx context.Context, account string, filter Filter, after string, limit int, now time.Time,
 	) (jobs []Job, next string, err error)
 
-	// Forget deletes the record of an ended job. It does not change any other job.
+	// Forget deletes only the records of ended jobs.
 	Forget(ctx context.Context, id string) error
 
 	Backlog(ctx context.Context, lane Lane, account string) (Backlog, error)
@@ -53,51 +47,45 @@ type Store interface {
 }
 
 type Failer interface {
-	// Fail ends the job with a failure. An empty nonce ends it whatever its current run is, as
-	// cancellations and the reaper do. The job's holds return to their budgets. A repeated Fail
-	// succeeds.
+	// Fail ends the job with a failure and returns its holds to their budgets. An empty nonce ends it
+	// whatever its current run is. A repeated Fail succeeds.
 	//
 	// Errors: fault.NotFound; fault.Conflict if the job has ended, or the run is no longer current.
 	Fail(ctx context.Context, id, nonce string, failure Failure, now time.Time) error
 }
 
-// Runs holds a worker's writes to the records of jobs.
+// Runs contains a worker's writes to the records of jobs.
 type Runs interface {
-	// Start starts a run: the job is processing, its runs increase by one, and nonce identifies
-	// the run until it ends or another run starts. nonce must not be empty. A second Start with
-	// the same nonce succeeds and is not counted.
+	// Start starts a run: the job is processing, its runs increase by one, and nonce, which must not
+	// be empty, identifies the run. A second Start with the same nonce succeeds and is not counted.
 	//
 	// Errors: fault.NotFound; fault.Conflict if the job has ended, ErrOverdue past its deadline,
 	// ErrNoRunsLeft after MaxRuns runs. An error changes nothing.
 	Start(ctx context.Context, id, nonce string, now time.Time) (Job, error)
 
-	// Progress records the run's progress, clamped to 0 to 1. It never lowers the recorded progress.
+	// Progress never lowers the recorded progress, which is clamped to 0 to 1.
 	//
 	// Errors: fault.Conflict if the run is no longer current. The worker must then stop.
 	Progress(ctx context.Context, id, nonce string, fraction float64) error
 
-	// Release undoes the start of a run: the run does not count, and its nonce becomes invalid. The
-	// job stays processing. Release does nothing if the run is no longer current.
+	// Release undoes the start of a run, if it is current. The job stays processing.
 	Release(ctx context.Context, id, nonce string) error
 
-	// Complete ends the job with its result and a progress of 1. In the same commit it adds
-	// Billed to the usage of the account, once per job, and settles the job's holds with the
-	// billed amounts. A repeated Complete succeeds.
+	// Complete ends the job with its result and a progress of 1. In the same commit it adds Billed to
+	// the usage of the account and settles the job's holds. A repeated Complete succeeds.
 	//
-	// Errors: fault.Conflict, without a change, if the run is no longer current, or the deadline
-	// is not after now.
+	// Errors: fault.Conflict, without a change, if the run is no longer current, or the deadline is
+	// not after now.
 	Complete(ctx context.Context, id, nonce string, result Result, now time.Time) error
 
 	Failer
 }
 
-// Retention holds the store methods of the sweeper on one machine. In AWS the store's TTL and the
-// bucket's lifecycle rules do this work.
+// Retention contains the store methods of the sweeper on one machine.
 type Retention interface {
-	// Overdue returns at most limit ids of open jobs whose deadline is not after now.
+	// Overdue returns open jobs whose deadline is not after now.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)
-	// Ended returns at most limit jobs that ended before the time and have a higher id than
-	// after, in the order of their ids.
+	// Ended returns jobs that ended before the time and have a higher id than after, sorted by id.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
 	// Known reports whether the job has a record.
 	Known(ctx context.Context, id string) (bool, error)
@@ -107,6 +95,5 @@ type OpenJobs struct {
 	Lane   Lane
 	Status Status
 	Count  int
-	// Oldest is the creation time of the oldest job.
 	Oldest time.Time
 }

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// SweptBlobs holds the sweeper's methods of a blob store on disk.
 type SweptBlobs interface {
 	blob.Shelf
 	Delete(ctx context.Context, name string) error
@@ -21,9 +20,8 @@ type SweptBlobs interface {
 }
 
 // Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes
-// expired results and records. In AWS a TTL, the bucket's lifecycle rules and the orchestrator's
-// timeouts do this work. It sets aside blobs without a record instead of deleting them, because the
-// record may have been lost.
+// expired results and records. It sets aside blobs without a record instead of deleting them,
+// because the record may have been lost.
 type Sweeper struct {
 	Store interface {
 		Store
@@ -31,19 +29,18 @@ type Sweeper struct {
 	}
 	Blobs SweptBlobs
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. While it returns false, the
-	// sweeper deletes nothing. If Settled is nil, the clock is always trusted.
-	Settled func() bool
-	Logger  *slog.Logger
-	// ResultAge and RecordAge are as in Config.
+	// Settled reports whether the clock can be trusted for expiry. If not, the sweeper deletes
+	// nothing. nil means always.
+	Settled              func() bool
+	Logger               *slog.Logger
 	ResultAge, RecordAge time.Duration
 }
 
 const (
-	// overdueEvery is the interval for ending jobs past their deadline that no client reads.
+	// overdueEvery is for jobs past their deadline that no client reads.
 	overdueEvery = 5 * time.Second
 	sweepEvery   = time.Minute
-	// uploadAge is the maximum time that a submission may remain in progress after its last file.
+	// uploadAge limits how long a submission may remain in progress after its last file.
 	uploadAge  = 24 * time.Hour
 	sweepBatch = 100
 )
@@ -90,8 +87,7 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown sets aside blobs of jobs without a record, mostly from uploads that a crash
-// interrupted, and returns their number (see blob.SetAsideUnknown).
+// SweepUnknown sets aside blobs of jobs without a record (see blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Blobs, "jobs", s.Now, func(ctx context.Context, name string) (bool, error) {
 		return s.Store.Known(ctx, path.Base(name))
@@ -118,8 +114,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// sweepJob deletes the blobs of an ended job, except its thumbnails and a result that has not
-// expired. A job without a record is an upload in progress, or the empty folder of a rejected job.
+// sweepJob keeps thumbnails and a result that has not expired. A job without a record is an upload
+// in progress, or the empty folder of a rejected job.
 func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	id := path.Base(folder.Name)
 	j, err := s.Store.Get(ctx, id)

@@ -19,8 +19,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// sweepWorld has the store, the blobs and the sweeper of one machine, with a clock that the test
-// sets.
+// sweepWorld is one machine with a settable clock.
 type sweepWorld struct {
 	t       *testing.T
 	now     time.Time
@@ -60,7 +59,6 @@ func (w *sweepWorld) put(name string) {
 	}
 }
 
-// submit submits a job with a name for the test's messages.
 func (w *sweepWorld) submit(name string) string {
 	w.t.Helper()
 	id, err := w.service.NewID()
@@ -76,7 +74,7 @@ func (w *sweepWorld) submit(name string) string {
 	return id
 }
 
-// complete completes a job in its second run. The first run left a stray result.
+// complete uses the job's second run. The first run left a stray result.
 func (w *sweepWorld) complete(id string) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -118,7 +116,7 @@ func (w *sweepWorld) wantBlobs(when string, want ...string) {
 	}
 }
 
-// (docs/contract/jobs.md#retention)
+// See docs/contract/jobs.md#retention.
 func TestSweeperFollowsRetention(t *testing.T) {
 	ctx := t.Context()
 	w := newSweepWorld(t)

@@ -7,18 +7,16 @@ import (
 	"path"
 )
 
-// Thumbnails holds small pictures of a completed job, and the poster of a video, as JPEGs
-// (docs/contract/jobs.md#thumbnails). A picture that could not be made is empty.
+// Thumbnails contains JPEGs of a completed job (docs/contract/jobs.md#thumbnails). A picture that
+// could not be made is empty.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
-// MaxThumbnails is the maximum size in bytes of the blob with a job's thumbnails.
-const MaxThumbnails = 1 << 20
+const MaxThumbnails = 1 << 20 // bytes of the blob
 
 // posterMark ends a blob with a poster. No JPEG ends like that.
 const posterMark = "poster\n"
 
-// ThumbnailsBlob names the blob of the result's thumbnails. It is stored after the job completes,
-// and deleted with the result.
+// ThumbnailsBlob is stored after the job completes, and deleted with the result.
 func (j Job) ThumbnailsBlob() string {
 	folder := j.folder()
 	if j.Result != nil {
@@ -27,10 +25,9 @@ func (j Job) ThumbnailsBlob() string {
 	return folder + "/thumbnails-" + j.Nonce
 }
 
-// Encode returns the content of the blob: the length of the result's picture in 4 bytes, then the
-// pictures of the result and the input, then the poster with its length and posterMark. Decoders
-// without posters ignore data after the pictures. One blob holds all, because an object store
-// charges for each write.
+// Encode returns the length of the result's picture in 4 bytes, then the pictures of the result and
+// the input, then the poster with its length and posterMark. Decoders without posters ignore data
+// after the pictures. One blob holds all, because an object store charges for each write.
 func (t Thumbnails) Encode() []byte {
 	content := binary.BigEndian.AppendUint32(nil, uint32(len(t.Result)))
 	content = append(append(content, t.Result...), t.Input...)
@@ -56,7 +53,6 @@ func DecodeThumbnails(content []byte) (Thumbnails, error) {
 	return Thumbnails{Result: pictures[:length], Input: pictures[length:], Poster: poster}, nil
 }
 
-// cutPoster splits the poster, if it exists, from the end of the blob.
 func cutPoster(content []byte) (rest, poster []byte, err error) {
 	rest, marked := bytes.CutSuffix(content, []byte(posterMark))
 	if !marked {

@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The remaining time is estimated only from the progress of a job's first run.
 func TestTimeLeftComesFromFirstRun(t *testing.T) {
 	begun := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	running := job.Job{

@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Usage returns the usage record of an accepted job (see Store.Accept).
 func Usage(j Job) usage.Record {
 	return usage.Record{
 		ID: j.ID, Account: j.Account, Key: j.Key, Model: j.Model, Day: usage.DayOf(j.CreatedAt),
@@ -15,8 +14,7 @@ func Usage(j Job) usage.Record {
 	}
 }
 
-// Billed returns the usage record of a completed job (see Runs.Complete): the completion and its
-// cost. It counts on the day of acceptance.
+// Billed counts a completed job and its cost on the day of acceptance (see Runs.Complete).
 func Billed(completed Job) usage.Record {
 	record := Usage(completed)
 	record.Counts = usage.Counts{JobsCompleted: 1}
@@ -24,7 +22,7 @@ func Billed(completed Job) usage.Record {
 	return record
 }
 
-// Most returns a job's largest possible usage. longest is assumed for a result of unknown length.
+// Most returns a job's largest possible usage. longest applies to results of unknown length.
 func Most(j Job, longest time.Duration) budget.Amounts {
 	most := budget.Amounts{Jobs: 1}
 	if j.Request.Price != nil {
@@ -37,8 +35,7 @@ func Most(j Job, longest time.Duration) budget.Amounts {
 	return most
 }
 
-// Settled returns the settlements of an ended job's holds: the billed amounts if the job
-// completed, otherwise 0.
+// Settled returns the settlements of an ended job's holds. A failed job uses nothing.
 func Settled(ended Job) []budget.Settlement {
 	var used budget.Amounts
 	if ended.Status == Completed {

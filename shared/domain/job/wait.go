@@ -7,36 +7,32 @@ import (
 )
 
 type Watcher interface {
-	// Watch returns a channel that receives a value after each change of the job until the caller
-	// calls stop. Changes are merged until the value is received. A value may come without a visible
-	// change.
+	// Watch returns a channel that receives a value after changes of the job until the caller calls
+	// stop. A value may arrive without a visible change.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// Pauses between reads of a job that a client waits for. With notifications, reads only detect the
-// deadline and changes by other processes.
+// With notifications, reads only detect the deadline and changes by other processes.
 const (
 	watchedPause = time.Second
-	// Without notifications the pauses grow from the first to the longest, up to a fraction of
-	// the time that the client has waited: 1/pauseDivisor. The client does not notice that delay,
-	// and the number of reads grows with the logarithm of the time. A pending job may be far back
-	// in the queue.
+	// Without notifications the pauses grow up to 1/pauseDivisor of the time that the client has
+	// waited. The client does not notice that delay, and the number of reads grows with the logarithm
+	// of the time.
 	firstPause      = 5 * time.Millisecond
 	processingPause = 20 * time.Millisecond
 	longestPause    = time.Second
 	pauseDivisor    = 10
-	// If the run time of similar jobs is known, the first read happens after notYet of the
-	// shortest run time. An earlier failure is noticed after at most longestSleep.
+	// If the run time of similar jobs is known, the first read happens after notYet of the shortest
+	// run time. An earlier failure is noticed after at most longestSleep.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
-	// knownRuns is the number of runs of a model that are needed to know its shortest time.
+	// knownRuns is the number of runs of a model needed to know its shortest time.
 	knownRuns = 3
-	// changesPause is for clients that follow a job to its end, perhaps for minutes. It is long
-	// because each read costs money.
+	// changesPause is for clients that follow a job to its end. Each read costs money.
 	changesPause = 2 * time.Second
 )
 
-// Wait waits until an account's job has ended, at most until its deadline, and returns it.
+// Wait waits until an account's job has ended, at most until its deadline.
 func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 	pace := s.Pace(ctx)
 	for j, err := range s.reads(ctx, account, id, pace.Next) {
@@ -48,15 +44,14 @@ func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 }
 
 type RunTimes interface {
-	// RunTimes returns recent run times of a lane, in no order. They may be some seconds old.
+	// RunTimes may be some seconds old and in any order.
 	RunTimes(ctx context.Context, lane Lane) ([]RunTime, error)
 }
 
-// Pace decides how often to read a job that a client waits for. The zero value does not know run
-// times.
+// Pace decides how often to read a job that a client waits for.
 type Pace struct {
 	pause time.Duration
-	// takes returns the minimum run time of a job, or 0. It is called once, and may be nil.
+	// takes returns the minimum run time of a job, or 0. It may be nil.
 	takes func(Job) time.Duration
 	asked bool
 	least time.Duration
@@ -66,8 +61,8 @@ func (s *Service) Pace(ctx context.Context) *Pace {
 	return &Pace{takes: func(j Job) time.Duration { return s.leastTime(ctx, j) }}
 }
 
-// leastTime returns the probable minimum run time of a job: the engine's estimate or the shortest
-// recent run of its model, whichever is shorter.
+// leastTime returns the engine's estimate or the shortest recent run of the model, whichever is
+// shorter.
 func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	if s.config.RunTimes == nil {
 		return j.Estimate
@@ -94,8 +89,7 @@ func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	return shortest
 }
 
-// Next returns the pause before the next read. last is the job at the last read, or the zero
-// value before the first read.
+// Next returns the pause before the next read. last is the zero value before the first read.
 func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if last.Status == "" {
 		p.pause = firstPause
@@ -118,8 +112,8 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	return min(sleep, longestSleep)
 }
 
-// Changes yields an account's job now, and again after each observed change of its status or
-// progress. It stops when the job has ended or after an error, such as a cancelled context.
+// Changes yields a job now, and again after each observed change of its status or progress, until
+// the job has ended or after an error.
 func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var last Job
@@ -139,8 +133,8 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 	}
 }
 
-// reads yields an account's job repeatedly until it has ended or a read fails. pause gets the job
-// at the last read, or the zero value before the first. A notified change ends the pause.
+// reads yields a job repeatedly until it has ended or a read fails. pause gets the job at the last
+// read, or the zero value before the first.
 func (s *Service) reads(
 	ctx context.Context, account, id string, pause func(last Job, now time.Time) time.Duration,
 ) iter.Seq2[Job, error] {

@@ -61,8 +61,8 @@ func readParameters(set []byte) (info Info, plain bool) {
 	return info, !b.over && info.Width > 0 && info.Height > 0
 }
 
-// readUsability reads the colours from the video usability information (ITU-T H.264, E.1.1). It reports
-// whether pixels are square, the range is limited, and the colours are ordinary.
+// readUsability reads the colours from the video usability information (ITU-T H.264, E.1.1). It
+// reports whether the video is ordinary: square pixels, limited range and ordinary colours.
 func readUsability(b *bitReader, info *Info) bool {
 	if b.read(1) == 1 && b.read(8) != 1 {
 		return false
@@ -92,11 +92,10 @@ func readUsability(b *bitReader, info *Info) bool {
 	return known
 }
 
-// ordinaryColours maps ITU-T H.273 numbers to FFmpeg's names for colour properties.
+// ordinaryColours maps ITU-T H.273 numbers to FFmpeg's names.
 var ordinaryColours = map[uint32]string{1: "bt709", 5: "bt470bg", 6: "smpte170m"}
 
-// unescape removes the bytes that prevent start codes from appearing in a unit (ITU-T H.264,
-// 7.4.1).
+// unescape removes the bytes that prevent start codes (ITU-T H.264, 7.4.1).
 func unescape(unit []byte) []byte {
 	out, zeros := make([]byte, 0, len(unit)), 0
 	for _, b := range unit {

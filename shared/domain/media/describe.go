@@ -6,15 +6,14 @@ import (
 	"math"
 )
 
-// maxTimes is the maximum number of entries read from a table of frame durations. A clip with a
-// constant frame rate has one entry.
+// maxTimes limits the entries read from a table of frame durations. A constant frame rate needs
+// one.
 const maxTimes = 1024
 
 // Describe returns the properties of a video from its header. complete reports whether ffprobe
-// would find the same properties by decoding. This holds only for plain clips, which are most: an
-// upright, progressive MP4 with one H.264 track in 8-bit 4:2:0, with square pixels and limited
-// range, and at most one AAC track. For other files ffprobe must run. Describe returns only errors
-// of r.
+// would find the same properties by decoding. That holds for most clips: an upright, progressive
+// MP4 with one H.264 track in 8-bit 4:2:0, with square pixels and limited range, and at most one
+// AAC track. Describe returns only errors of r.
 func Describe(r io.ReaderAt, size int64, mime string) (info Info, complete bool, err error) {
 	if mime != "video/mp4" && mime != "video/quicktime" {
 		return Info{}, false, nil
@@ -32,7 +31,6 @@ func Describe(r io.ReaderAt, size int64, mime string) (info Info, complete bool,
 	return info, true, nil
 }
 
-// describeMovie describes a movie with at most one track of each kind.
 func describeMovie(w *window, moov box) (info Info, complete bool) {
 	var video, audio *track
 	movie := 0.0 // seconds
@@ -64,7 +62,7 @@ func describeMovie(w *window, moov box) (info Info, complete bool) {
 	return video.describe(movie, audio != nil)
 }
 
-// describe returns the properties of a plain track. movie is the movie's length in seconds.
+// movie is the movie's length in seconds.
 func (t *track) describe(movie float64, audio bool) (info Info, complete bool) {
 	shown, ok := readAVC(t.config)
 	if !ok || shown.Width != t.width || shown.Height != t.height || t.frames == 0 || t.times == 0 || t.scale == 0 {
@@ -91,22 +89,19 @@ type track struct {
 	kind, codec string
 	// plain is false if the picture has properties that Describe does not know.
 	plain bool
-	// width and height are the displayed size, which equals the stored size.
+	// width and height are the displayed size.
 	width, height int
-	// config is the decoder's configuration. primaries, transfer and matrix are the colour
-	// numbers from the header, or 0.
+	// primaries, transfer and matrix are the colour numbers from the header, or 0.
 	config                      []byte
 	primaries, transfer, matrix uint16
-	// scale is the number of time units per second. length is the declared duration, and times is
-	// the sum of the frames' durations.
+	// scale is the number of time units per second. length is the declared duration, and times the sum
+	// of the frames' durations.
 	scale, length, times uint64
 	frames               uint64
-	// seen holds the kinds of boxes that may occur only once in a track.
-	seen map[string]bool
+	seen                 map[string]bool // boxes that may occur only once
 }
 
-// once records a box that may occur only once in a track. Programs differ in which duplicate they
-// read.
+// once records a box that may occur only once. Programs differ in which duplicate they read.
 func (t *track) once(kind string) {
 	t.plain = t.plain && !t.seen[kind]
 	t.seen[kind] = true
@@ -129,7 +124,7 @@ func readTrack(w *window, trak box) track {
 	return t
 }
 
-// The offsets of the matrix in the headers of a movie and of a track with 32-bit times.
+// The offsets of the matrix in headers with 32-bit times.
 const movieMatrix, trackMatrix = 36, 40
 
 // upright reports whether the header's matrix neither rotates nor scales.

@@ -11,14 +11,12 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// mp4 returns a box of the ISO base media file format.
 func mp4(kind string, content ...[]byte) []byte {
 	all := bytes.Join(content, nil)
 	return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(8+len(all))), []byte(kind), all)
 }
 
-// Files with the cheapest elements of each container take little more memory than their bytes.
-// Large files take no more than a window.
+// Large files take no more memory than a window.
 func TestContainersNeedLittleMemory(t *testing.T) {
 	const count = 8000
 	many := func(piece []byte) []byte { return bytes.Repeat(piece, count) }

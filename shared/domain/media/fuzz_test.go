@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// FuzzInspect looks for a header that makes Inspect or Describe panic, hang or return impossible
-// values. The seeds are the first bytes of real files of every type.
+// The seeds are the first bytes of real files of every type.
 func FuzzInspect(f *testing.F) {
 	add := func(path, mime string) {
 		content, err := os.ReadFile(path)

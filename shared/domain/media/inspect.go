@@ -6,8 +6,8 @@ import "io"
 // because they reject variants that FFmpeg decodes, or allocate as much memory as a file claims to
 // need.
 //
-// Missing or invalid properties are zero: a file is rejected for wrong values, not for missing
-// ones. Inspect makes at most a few dozen reads of 64 KiB. It returns only errors of r.
+// Missing or invalid properties are zero. Inspect makes at most a few dozen reads of 64 KiB, and
+// returns only errors of r.
 func Inspect(r io.ReaderAt, size int64, mime string) (Info, error) {
 	w := &window{source: r, size: size}
 	var info Info

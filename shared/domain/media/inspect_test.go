@@ -124,7 +124,6 @@ func TestInspectReturnsClaimedValues(t *testing.T) {
 	}
 }
 
-// For an invalid header, or a header of another type, Inspect returns nothing and no error.
 func TestInspectIgnoresBrokenHeaders(t *testing.T) {
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
@@ -145,7 +144,6 @@ func TestInspectIgnoresBrokenHeaders(t *testing.T) {
 	}
 }
 
-// counted counts the reads of a file that has a hole instead of media data.
 type counted struct {
 	head, tail []byte
 	hole       int64
@@ -168,8 +166,8 @@ func (c *counted) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// The header of an MP4 often follows gigabytes of media data. Inspect skips them, because each
-// read may be a request to a store.
+// The header of an MP4 often follows gigabytes of media data, and each read may be a request to a
+// store.
 func TestInspectReadsLittle(t *testing.T) {
 	clip, err := os.ReadFile(mediatest.Video{}.Make(t))
 	if err != nil {
@@ -193,7 +191,6 @@ func TestInspectReadsLittle(t *testing.T) {
 	}
 }
 
-// A file whose boxes each need a separate read causes only a limited number of reads.
 func TestInspectLimitsReads(t *testing.T) {
 	content := make([]byte, 64<<20)
 	for at := 0; at < len(content); at += 128 << 10 {

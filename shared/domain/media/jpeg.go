@@ -10,17 +10,15 @@ import (
 
 // JPEG has the properties of a JPEG before its first scan.
 type JPEG struct {
-	// Width and Height are in pixels, as stored.
+	// Width and Height are as stored.
 	Width, Height int
 	// Components is 1 for grey pictures, 3 for colour, and 4 for CMYK.
 	Components int
 	// Progressive pictures can only be decoded completely.
 	Progressive bool
-	// Scans is an upper limit of the number of scans, from the markers that start one (ITU-T
-	// T.81, B.1.1.5).
+	// Scans is an upper limit of the number of scans (ITU-T T.81, B.1.1.5).
 	Scans int
-	// Memory is the number of bytes that a decoder may need for the planes, for the coefficients
-	// if it keeps them, and for an RGB copy.
+	// Memory is the number of bytes that a decoder may need for planes, coefficients and an RGB copy.
 	Memory int64
 }
 
@@ -38,10 +36,9 @@ const (
 	jpegFill        = 0xff
 )
 
-// InspectJPEG reads the header of a JPEG before this process decodes it. It accepts only files as
-// cameras, browsers and encoders write them: segments without gaps, and one frame header of a
-// known kind before the first scan. It rejects files that decoders merely tolerate, because two
-// decoders may read different sizes from them. It reads the bytes once and allocates no memory.
+// InspectJPEG reads the header of a JPEG before this process decodes it. It rejects files that
+// decoders merely tolerate, because two decoders may read different sizes from them. It reads the
+// bytes once and allocates no memory.
 func InspectJPEG(data []byte) (JPEG, bool) {
 	if len(data) < 2 || data[0] != 0xff || data[1] != 0xd8 {
 		return JPEG{}, false
@@ -81,8 +78,7 @@ func InspectJPEG(data []byte) (JPEG, bool) {
 	}
 }
 
-// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether its kind is known. It sets
-// Memory to the number of blocks.
+// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether its kind is known.
 func (j *JPEG) frame(content []byte) bool {
 	if len(content) < 6 || content[0] != 8 {
 		return false
@@ -110,8 +106,8 @@ func (j *JPEG) frame(content []byte) bool {
 	return true
 }
 
-// memory returns the bytes for a number of blocks: 64 samples of a byte each, 64 coefficients of
-// four bytes each if they are kept, and four bytes per pixel for a copy.
+// memory counts 64 samples of a byte each, 64 coefficients of four bytes each if they are kept, and
+// four bytes per pixel for a copy.
 func (j *JPEG) memory(blocks int64) int64 {
 	bytes := 64 * blocks
 	if j.Progressive {
@@ -120,20 +116,19 @@ func (j *JPEG) memory(blocks int64) int64 {
 	return bytes + 4*int64(j.Width)*int64(j.Height)
 }
 
-// maxScans is the maximum number of scans in a JPEG. Encoders write about ten. A dozen bytes can
-// encode a scan that changes nothing, but a decoder visits every block for it, so a small file
-// could keep a processor busy for minutes. Phones append a video to the picture, in which the bytes
-// of a marker occur about once in 65,536 by chance. So a file may have one more scan per
-// bytesPerScan, up to mostScans.
+// maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes can encode a scan
+// that changes nothing, but a decoder visits every block for it. Phones append a video to the
+// picture, in which a marker occurs about once in 65,536 bytes by chance, so a file may have one
+// more scan per bytesPerScan, up to mostScans.
 const (
 	maxScans     = 100
 	bytesPerScan = 16 << 10
 	mostScans    = 1000
 )
 
-// CheckJPEG returns an error if a JPEG has more scans than a decoder can visit in a few seconds.
+// CheckJPEG rejects a JPEG with more scans than a decoder can visit in a few seconds.
 //
-// Errors: fault.Invalid, with a message for the person who sent the file; errors of r.
+// Errors: fault.Invalid, with a message for the sender; errors of r.
 func CheckJPEG(r io.ReaderAt, size int64) error {
 	count, most := 0, int(min(maxScans+size/bytesPerScan, mostScans))
 	buffer := make([]byte, 64<<10)

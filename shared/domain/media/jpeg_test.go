@@ -23,7 +23,6 @@ func encoded(t testing.TB, picture image.Image) []byte {
 	return out.Bytes()
 }
 
-// frameHeader returns the offset of a JPEG's frame header.
 func frameHeader(t testing.TB, data []byte) int {
 	t.Helper()
 	at := bytes.Index(data, []byte{0xff, 0xc0, 0, 17, 8})
@@ -104,7 +103,6 @@ func TestInspectJPEGRejectsAmbiguousFiles(t *testing.T) {
 	}
 }
 
-// A decoder needs little more memory than JPEG.Memory.
 func TestInspectJPEGLimitsMemory(t *testing.T) {
 	for _, size := range []image.Point{{1920, 1088}, {1, 65500}, {65500, 1}, {16, 16}} {
 		picture := image.NewRGBA(image.Rectangle{Max: size})
@@ -142,8 +140,7 @@ func TestInspectMeasuresWebPPicturesBeyondCanvas(t *testing.T) {
 	}
 }
 
-// FuzzInspectJPEG looks for a header that Go's decoder reads differently, or whose picture needs
-// more memory.
+// Go's decoder must read the same header and need no more memory.
 func FuzzInspectJPEG(f *testing.F) {
 	f.Add(encoded(f, image.NewGray(image.Rect(0, 0, 9, 5))))
 	f.Add(encoded(f, image.NewRGBA(image.Rect(0, 0, 16, 16))))

@@ -9,22 +9,19 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Grace is the time by which a video may exceed the limit. A video that was cut at the limit ends
-// with a complete audio packet.
+// Grace allows for the last audio packet of a video that was cut at the limit.
 const Grace = 500 * time.Millisecond
 
-// MaxFrameRate and MaxPixelRate are the maximum frames and pixels per second of video. They limit
-// the decoding time. Phones record 1080p at 240 frames per second, and 4096x2160 at 120. MaxPixels
-// is the maximum number of pixels in all frames: five minutes of 4K at 60 frames per second.
+// These limits bound the decoding time. Phones record 1080p at 240 frames per second, and 4096x2160
+// at 120. MaxPixels allows five minutes of 4K at 60 frames per second.
 const (
 	MaxFrameRate = 480
 	MaxPixelRate = 1_100_000_000
 	MaxPixels    = 150_000_000_000
 )
 
-// CheckVideo returns an error if the video exceeds the limits
-// (docs/contract/media.md#input-limits). Unknown values pass. If the decoder later finds that
-// they exceed a limit, the job fails.
+// CheckVideo rejects a video that exceeds the limits (docs/contract/media.md#input-limits). Unknown
+// values pass: if the decoder later finds that they exceed a limit, the job fails.
 //
 // Errors: fault.Invalid, with a message for the sender.
 func CheckVideo(info Info, limits catalog.Limits) error {
@@ -37,8 +34,8 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 	return CheckRate(info)
 }
 
-// CheckRate returns an error if a video has more than MaxFrameRate frames or MaxPixelRate pixels
-// per second, or more than MaxPixels in total. A video shorter than a second counts as one second.
+// CheckRate rejects more than MaxFrameRate frames or MaxPixelRate pixels per second, or more than
+// MaxPixels in total. A video shorter than a second counts as one second.
 //
 // Errors: as for [CheckVideo].
 func CheckRate(info Info) error {
@@ -57,7 +54,6 @@ func CheckRate(info Info) error {
 		math.Ceil(rate), info.Width, info.Height, math.Ceil(pixels/1e6), MaxFrameRate, MaxPixelRate/1_000_000)
 }
 
-// CheckImage is like CheckVideo for images.
 func CheckImage(info Info, limits catalog.Limits) error {
 	// A header may claim a width and a height whose product overflows an integer.
 	if float64(info.Width)*float64(info.Height) > float64(limits.ImagePixels) {

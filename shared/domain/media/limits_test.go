@@ -67,14 +67,13 @@ func checkFault(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {
 	case want == "" && err != nil:
-		t.Errorf("refused: %v", err)
+		t.Errorf("unexpected error: %v", err)
 	case want != "" && (!fault.Is(err, fault.Invalid) || err.Error() != want):
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
 
-// Rates that cameras record are accepted. Rates whose frames no machine decodes in time are
-// rejected.
+// Rates that cameras record are accepted. No machine decodes the others in time.
 func TestPhoneVideosPass(t *testing.T) {
 	for _, c := range []struct {
 		width, height int
@@ -106,7 +105,7 @@ func TestPhoneVideosPass(t *testing.T) {
 		"The limits are 480 frames and 1100 megapixels per second.")
 }
 
-// A submission can reject a movie for its frame rate.
+// Package job can reject a movie for its frame rate.
 func TestHeaderContainsFrameRate(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{Width: 64, Height: 64, FPS: 900, Seconds: 2}.Make(t))
 	if err != nil {

@@ -28,14 +28,14 @@ const (
 
 const maxElements = 4096
 
-// element is the content of an EBML element (RFC 8794, section 6).
+// element is an EBML element (RFC 8794, section 6).
 type element struct {
 	id         uint64
 	start, end int64
 }
 
-// elements iterates over the elements between two offsets. An element of unknown size, as in live
-// recordings, or of a size beyond its parent, ends with its parent.
+// An element of unknown size, as in live recordings, or of a size beyond its parent, ends with its
+// parent.
 func elements(w *window, start, end int64) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		for range maxElements {
@@ -57,8 +57,8 @@ func elements(w *window, start, end int64) iter.Seq[element] {
 	}
 }
 
-// variableInt reads a number whose first byte encodes its length. strip removes the length
-// marker. length is 0 if the number is invalid.
+// variableInt reads a number whose first byte encodes its length. It returns the length 0 for an
+// invalid number. strip removes the length marker.
 func variableInt(w *window, at int64, strip bool) (value uint64, length int64) {
 	first := w.at(at, 1)
 	if first == nil || first[0] == 0 {
@@ -95,7 +95,6 @@ func (e element) float(w *window) float64 {
 	return 0
 }
 
-// inspectMatroska reads a Matroska or WebM file up to its first cluster.
 func inspectMatroska(w *window) Info {
 	for top := range elements(w, 0, w.size) {
 		if top.id == ebmlSegment {
@@ -137,7 +136,7 @@ func segmentDuration(w *window, e element) time.Duration {
 	return Seconds(ticks * tick / 1e9)
 }
 
-// addTrack adds the properties of a track. Only the first video track counts.
+// Only the first video track counts.
 func (i *Info) addTrack(w *window, track element) {
 	const video, audio = 1, 2
 	kind, width, height := uint64(0), 0, 0
@@ -157,7 +156,7 @@ func (i *Info) addTrack(w *window, track element) {
 	}
 }
 
-// trackPicture returns the size in pixels, widened to the aspect ratio of the display size.
+// trackPicture widens the size to the aspect ratio of the display size.
 func trackPicture(w *window, e element) (width, height int) {
 	const aspectKnown = 3 // display units up to this value define an aspect ratio
 	var values = map[uint64]float64{}

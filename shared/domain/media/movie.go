@@ -15,8 +15,7 @@ type box struct {
 	start, end int64
 }
 
-// boxes iterates over the boxes between two offsets, without reading their content. A box of a
-// size beyond its parent ends with its parent.
+// A box of a size beyond its parent ends with its parent.
 func boxes(w *window, start, end int64) iter.Seq[box] {
 	return func(yield func(box) bool) {
 		for range maxBoxes {
@@ -51,7 +50,7 @@ func boxes(w *window, start, end int64) iter.Seq[box] {
 	}
 }
 
-// inspectMovie reads an MP4, MOV or 3GP. The movie box may be anywhere.
+// The movie box of an MP4, MOV or 3GP may be anywhere.
 func inspectMovie(w *window) Info {
 	for top := range boxes(w, 0, w.size) {
 		if top.kind == "moov" {
@@ -122,7 +121,6 @@ func fragmentsTime(w *window, b box) uint64 {
 	return 0
 }
 
-// known returns value, or 0 if it equals unknown.
 func known(value, unknown uint64) uint64 {
 	if value == unknown {
 		return 0
@@ -130,8 +128,8 @@ func known(value, unknown uint64) uint64 {
 	return value
 }
 
-// inspected describes a track from its header: its kind, such as "vide", its displayed size in
-// pixels, and its frames and seconds. Unknown values are 0.
+// inspected contains a track's kind, such as "vide", its displayed size, frames and seconds.
+// Unknown values are 0.
 type inspected struct {
 	kind            string
 	width, height   int
@@ -179,7 +177,7 @@ func countSamples(w *window, minf box) (samples float64) {
 	return samples
 }
 
-// trackSize reads the size from a track header and applies the rotation in its matrix.
+// trackSize applies the rotation in the header's matrix.
 func trackSize(w *window, b box) (width, height int) {
 	version := w.at(b.start, 1)
 	if version == nil {

@@ -30,9 +30,9 @@ func fixedSize(w *window, mime string) (width, height int) {
 
 const maxChunks = 64
 
-// webpSize reads the size from the first chunk, which has one of three kinds (RFC 9649, section
-// 2). The canvas of an extended file may be smaller than its pictures, for which a decoder
-// allocates memory. So webpSize returns the larger size.
+// webpSize reads the size from the first chunk (RFC 9649, section 2). The canvas of an extended
+// file may be smaller than its pictures, for which a decoder allocates memory. So webpSize returns
+// the larger size.
 func webpSize(w *window, head []byte) (width, height int) {
 	little := binary.LittleEndian
 	if string(head[12:16]) != "VP8X" {
@@ -64,8 +64,7 @@ func webpSize(w *window, head []byte) (width, height int) {
 	return width, height
 }
 
-// webpPicture reads the size from the first ten bytes of a picture chunk. It returns 0 for any
-// other chunk.
+// webpPicture reads the size from the first ten bytes of a picture chunk.
 func webpPicture(kind string, content []byte) (width, height int) {
 	little := binary.LittleEndian
 	switch kind {
@@ -82,8 +81,7 @@ func uint24(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
 }
 
-// readJPEG reads the segments (ITU-T T.81, annex B) up to the frame header, including Exif and
-// the segments of a profile (ICC.1, annex B.4).
+// readJPEG reads the segments (ITU-T T.81, annex B) up to the frame header.
 func readJPEG(w *window) (info Info, still Still) {
 	const (
 		firstFrame, lastFrame = 0xc0, 0xcf

@@ -11,17 +11,15 @@ import (
 )
 
 const (
-	// maxPNGText is the maximum size in bytes of a PNG's decompressed text and colour profiles.
-	maxPNGText = 32 << 20
-	// maxPNGTexts is the maximum number of texts and profiles, and maxPNGChunks of all chunks.
+	maxPNGText = 32 << 20 // decompressed bytes of text and colour profiles
+	// maxPNGTexts limits texts and profiles, maxPNGChunks all chunks.
 	maxPNGTexts, maxPNGChunks = 1_000, 100_000
-	// maxPNGHead is the maximum offset of the compressed data in a chunk, in bytes. A keyword, a
-	// language and a translated keyword precede it.
+	// maxPNGHead limits the offset of a chunk's compressed data, after keywords and a language.
 	maxPNGHead = 1024
 )
 
-// CheckPNG returns an error if a PNG's text and colour profiles take long to decode. FFmpeg decodes
-// them although no result contains them, and a file of 2 MB can contain 2 GB of text.
+// CheckPNG rejects a PNG whose text and colour profiles take long to decode. FFmpeg decodes them
+// although no result contains them, and a file of 2 MB can contain 2 GB of text.
 //
 // Errors: fault.Invalid, with a message for the sender; errors of r.
 func CheckPNG(r io.ReaderAt, size int64) error {
@@ -48,7 +46,7 @@ func CheckPNG(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// decompressed returns the decompressed length of a chunk's compressed data. It stops beyond most.
+// decompressed returns the length of a chunk's decompressed data. It stops beyond most.
 func decompressed(chunk *io.SectionReader, kind string, most int64) int64 {
 	var buffer [maxPNGHead]byte
 	n, _ := chunk.ReadAt(buffer[:], 0)

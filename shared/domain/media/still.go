@@ -7,22 +7,18 @@ import (
 	"io"
 )
 
-// maxProfile is the maximum size of a colour profile in bytes.
-const maxProfile = 4 << 20
+const maxProfile = 4 << 20 // bytes
 
-// Still holds the parts of an image's header that define how to display its picture.
+// Still describes how to display an image's picture.
 type Still struct {
-	// Orientation is the Exif orientation. It is 2 to 8 if the picture must be rotated or
-	// mirrored, and otherwise 0 or 1.
+	// Orientation is 2 to 8 if the picture must be rotated or mirrored (Exif), otherwise 0 or 1.
 	Orientation int
-	// Profile is the ICC profile, or nil.
-	Profile []byte
-	// CMYK is true for a JPEG with four colour components.
-	CMYK bool
-	// First is the first picture of an animated WebP, and nil for other files.
+	Profile     []byte // ICC, or nil
+	CMYK        bool   // a JPEG with four colour components
+	// First is the first picture of an animated WebP, or nil.
 	First *Frame
 	// Transfer and Primaries are the colour numbers (ITU-T H.273) of an AVIF or HEIC without a
-	// profile, or 0.
+	// profile.
 	Transfer, Primaries int
 	// Others lists the offsets of the flags of all pictures in an AVIF or HEIC except the main
 	// picture. Flag 1 hides a picture.
@@ -36,8 +32,8 @@ type Frame struct {
 	X, Y, Width, Height int
 }
 
-// InspectStill reads how to display an image. Unlike [Inspect] it may read the entire file, so it
-// suits files on a disk. Missing or invalid properties are zero. It returns only errors of r.
+// InspectStill reads how to display an image. It may read the entire file, so it suits files on a
+// disk. Missing or invalid properties are zero. It returns only errors of r.
 func InspectStill(r io.ReaderAt, size int64, mime string) (Still, error) {
 	w := &window{source: r, size: size, patient: true}
 	s := inspectStill(w, mime)
@@ -64,10 +60,9 @@ func inspectStill(w *window, mime string) (s Still) {
 	return s
 }
 
-// sideways reports whether displaying the picture swaps width and height.
+// sideways reports whether the orientation swaps width and height.
 func (s Still) sideways() bool { return s.Orientation >= 5 && s.Orientation <= 8 }
 
-// copy returns up to maxProfile bytes, or nil.
 func (w *window) copy(offset, length int64) []byte {
 	if length > maxProfile || offset < 0 || offset > w.size-length {
 		return nil
@@ -83,7 +78,7 @@ func (w *window) copy(offset, length int64) []byte {
 	return content
 }
 
-// readPNG reads the Exif and profile chunks (PNG, third edition, 11.3). Exif may be the last chunk.
+// Exif may be the last chunk (PNG, third edition, 11.3).
 func (s *Still) readPNG(w *window) {
 	at := int64(8)
 	for range maxPNGChunks {
@@ -108,7 +103,7 @@ func (s *Still) readPNG(w *window) {
 	}
 }
 
-// readWebP reads the Exif, profile and first frame chunks (RFC 9649, section 2.7).
+// RFC 9649, section 2.7.
 func (s *Still) readWebP(w *window) {
 	at, canvas := int64(12), [2]int{}
 	for range maxWebPChunks {
@@ -136,8 +131,7 @@ func (s *Still) readWebP(w *window) {
 	}
 }
 
-// maxWebPChunks is the maximum number of chunks in a WebP. Most chunks are frames, and Exif follows
-// them.
+// maxWebPChunks allows for many frames. Exif follows them.
 const maxWebPChunks = 10_000
 
 // Static returns the frame as a separate WebP.
@@ -163,7 +157,7 @@ func (f *Frame) Static(r io.ReaderAt) io.Reader {
 }
 
 // readHEIF reads the properties of the main picture (ISO/IEC 23008-12). The properties irot and
-// imir define its orientation, and the Exif orientation is ignored.
+// imir define its orientation. It ignores Exif.
 func (s *Still) readHEIF(w *window) {
 	var primary int
 	var properties, assignments []box
@@ -207,10 +201,10 @@ func (s *Still) readHEIF(w *window) {
 	}
 }
 
-// maxAssignments is the maximum number of boxes that assign properties. A file has one or two.
+// maxAssignments limits the boxes that assign properties. A file has one or two.
 const maxAssignments = 16
 
-// heifID reads the id of an item. It has four bytes if the version is not 0.
+// An item's id has four bytes if the version is not 0.
 func heifID(w *window, at int64, version []byte) (id int, size int64) {
 	if version == nil {
 		return 0, 0
@@ -247,7 +241,7 @@ func (s *Still) readItems(w *window, iinf box, primary int) {
 	}
 }
 
-// assigned returns the numbers of the properties of an item, counted from 1.
+// assigned returns the property numbers of an item, counted from 1.
 func assigned(w *window, ipma box, item int) (numbers []int) {
 	head := w.at(ipma.start, 8)
 	if head == nil {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A box that assigns properties is not read beyond its end, and the number of boxes on all levels
-// is limited. Otherwise a small file takes hours or gigabytes.
+// Otherwise a small file takes hours or gigabytes.
 func TestHostileHEIFIsReadPartially(t *testing.T) {
 	content := append([]byte{0, 0, 0, 0, 255, 255, 255, 255}, bytes.Repeat([]byte{255}, 1<<16)...)
 	w := &window{source: bytes.NewReader(content), size: int64(len(content)), patient: true}

@@ -18,8 +18,8 @@ func inspectTIFF(w *window) Info {
 	return Info{Width: tags[tiffWidth].value, Height: tags[tiffHeight].value}
 }
 
-// exifOrientation returns the orientation in Exif data, or 0. The data is a TIFF without a
-// picture. In some files it follows the prefix used in a JPEG.
+// exifOrientation returns 0 if it is unknown. In some files the data follows the prefix used in a
+// JPEG.
 func exifOrientation(exif []byte) int {
 	exif = bytes.TrimPrefix(exif, []byte("Exif\x00\x00"))
 	return tiffTags(&window{source: bytes.NewReader(exif), size: int64(len(exif))})[tiffOrientation].value
@@ -28,7 +28,7 @@ func exifOrientation(exif []byte) int {
 // tiffTag is a number, or the offset of a value of several bytes.
 type tiffTag struct{ count, value int }
 
-// tiffTags reads the known tags of the first directory whose value is one number, and the profile.
+// tiffTags reads the tags of the first directory whose value is one number, and the profile.
 func tiffTags(w *window) map[int]tiffTag {
 	const (
 		entrySize  = 12

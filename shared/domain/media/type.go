@@ -2,19 +2,18 @@ package media
 
 import "strings"
 
-// SniffLen is the number of bytes from the start of a file that package sniff needs at most.
+// SniffLen is the number of bytes that package sniff needs at most.
 const SniffLen = 3072
 
-// Type is a kind of file that the service accepts.
 type Type struct {
 	MIME      string
 	Extension string
-	// Video types are accepted in video fields, and Image types in image fields. A GIF is both.
+	// A GIF is both.
 	Video, Image bool
 }
 
-// types lists every accepted kind of file. All other files are rejected, in particular text and
-// files that refer to other files, such as playlists, scripts and vector graphics.
+// types lists every accepted kind of file. In particular, files that refer to other files are
+// rejected, such as playlists, scripts and vector graphics.
 var types = []Type{
 	{MIME: "video/mp4", Extension: ".mp4", Video: true},
 	{MIME: "video/quicktime", Extension: ".mov", Video: true},

@@ -6,18 +6,17 @@ import (
 )
 
 const (
-	// windowSize is the size of one read. Each read may be a request to a store, and headers are
-	// small and close together.
+	// windowSize is the size of one read. Each read may be a request to a store, and headers are small
+	// and close together.
 	windowSize = 64 << 10
-	// maxReads is the maximum number of reads of one file. For a patient window the limit is
-	// patientReads (256 MiB).
+	// maxReads limits the reads of one file, patientReads those of a patient window (256 MiB).
 	maxReads, patientReads = 48, 4096
-	// maxAllBoxes is the maximum number of boxes on all levels of one file.
+	// maxAllBoxes limits the boxes on all levels of one file.
 	maxAllBoxes = 1 << 16
 )
 
-// window reads a file in a few large steps. It returns nil beyond the end of the file, and after
-// too many reads.
+// window reads a file in a few large steps. It returns nil beyond the end, and after too many
+// reads.
 type window struct {
 	source io.ReaderAt
 	size   int64
@@ -26,14 +25,12 @@ type window struct {
 	reads  int
 	// patient raises the limit on reads.
 	patient bool
-	// boxes counts the boxes read so far.
-	boxes int
+	boxes   int // read so far
 	// err is the first error of the source itself.
 	err error
 }
 
-// at returns n bytes from the offset, or nil. They are valid until the next call. n is at most
-// windowSize.
+// at returns n bytes, at most windowSize, or nil. They are valid until the next call.
 func (w *window) at(offset int64, n int) []byte {
 	if offset < 0 || n > windowSize || offset > w.size-int64(n) {
 		return nil

@@ -10,26 +10,22 @@ import (
 )
 
 const (
-	// freeFailures is the number of failures without a delay, because people mistype.
+	// freeFailures have no delay, because people mistype.
 	freeFailures = 10
-	// forgiveEvery is the time after which one failure is forgotten.
+	// forgiveEvery is how long one failure counts.
 	forgiveEvery = 30 * time.Second
 	// maxFailures caps the counted failures, and so the delay.
 	maxFailures = freeFailures + 7
-	// firstDelay is the delay of the first failure beyond the free ones. Each further failure
-	// doubles it, up to maxDelay.
+	// Each failure beyond the free ones doubles the delay, up to maxDelay.
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
-	// maxWaitingPerName and maxWaiting limit the concurrent waits of one name and of all names.
-	// Further failures are rejected without a wait.
+	// These limit the concurrent waits. Further failures are rejected without a wait.
 	maxWaitingPerName, maxWaiting = 8, 512
-	// maxNames is the maximum number of tracked names. If there are more, the name with the oldest
-	// failure is dropped.
+	// maxNames limits the tracked names. Beyond it, the name with the oldest failure is dropped.
 	maxNames = 20_000
 )
 
-// Failures slows down callers who fail repeatedly, for example by guessing keys. It counts by name,
-// which is usually the caller's address. Each failure waits longer than the last. A caller without
-// failures never waits. Create it with NewFailures.
+// Failures slows down callers who fail repeatedly, for example by guessing keys. A name is usually
+// the caller's address. Create it with NewFailures.
 type Failures struct {
 	now func() time.Time
 
@@ -64,7 +60,7 @@ func (f *Failures) Admit(name string) error {
 	return tooManyFailures(f.delay(element.Value.(*failing)))
 }
 
-// Failed counts a failure of the name. It returns after the delay, or when the context ends.
+// Failed counts a failure and returns after the delay, or when the context ends.
 //
 // Errors: fault.Limited with RetryAfter, without a delay, if too many failures wait already.
 func (f *Failures) Failed(ctx context.Context, name string) error {
@@ -82,7 +78,7 @@ func (f *Failures) Failed(ctx context.Context, name string) error {
 	return nil
 }
 
-// count counts a failure. It returns the delay and a function that ends the wait.
+// count returns the delay and a function that ends the wait.
 func (f *Failures) count(name string) (delay time.Duration, done func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -48,7 +48,6 @@ func TestFailuresCostMoreAndMore(t *testing.T) {
 	})
 }
 
-// Concurrent attempts over many connections gain nothing.
 func TestConcurrentFailuresGainNoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := ratelimit.NewFailures(time.Now)
@@ -94,7 +93,6 @@ func TestFailureEndsWithItsCaller(t *testing.T) {
 	})
 }
 
-// A flood of names uses no more memory than a few thousand names.
 func TestNumberOfNamesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := ratelimit.NewFailures(time.Now)

@@ -6,14 +6,12 @@ import (
 	"time"
 )
 
-// forgetEvery is the interval at which idle names are dropped.
-const forgetEvery = time.Minute
+const forgetEvery = time.Minute // for idle names
 
-// names holds a value per name. Each value has its own lock, so names do not wait for each other.
+// Each value has its own lock, so names do not wait for each other.
 type names[T any] struct {
 	byName sync.Map // values are *held[T]
-	// started is the creation time. forgotten is the time from started to the last removal of idle
-	// names.
+	// forgotten is the time from started to the last removal of idle names.
 	started   time.Time
 	forgotten atomic.Int64
 }
@@ -21,11 +19,10 @@ type names[T any] struct {
 type held[T any] struct {
 	sync.Mutex
 	value T
-	// gone means that the name was dropped.
-	gone bool
+	gone  bool // the name was dropped
 }
 
-// lock returns the locked value of the name. The caller must unlock it.
+// The caller of lock must unlock the value.
 func (n *names[T]) lock(name string) *held[T] {
 	for {
 		found, ok := n.byName.Load(name)
@@ -41,7 +38,7 @@ func (n *names[T]) lock(name string) *held[T] {
 	}
 }
 
-// forget drops names with an idle value, unless it did so recently. It skips locked names.
+// forget drops unlocked names with an idle value, unless it did so recently.
 func (n *names[T]) forget(now time.Time, idle func(*T) bool) {
 	since, last := now.Sub(n.started), n.forgotten.Load()
 	if since-time.Duration(last) < forgetEvery || !n.forgotten.CompareAndSwap(last, int64(since)) {

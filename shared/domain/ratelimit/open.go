@@ -8,14 +8,14 @@ type Open struct {
 	counts map[string]int
 }
 
-// OpenLimit is the maximum number of open things per name. 0 means no limit.
+// A Most of 0 means no limit.
 type OpenLimit struct {
 	Name string
 	Most int
 }
 
-// Enter counts one under every name. The caller must call the returned function once to undo this.
-// If a limit is reached, ok is false and nothing is counted.
+// Enter counts one under every name until the caller calls leave. If a limit is reached, ok is
+// false and nothing is counted.
 func (o *Open) Enter(limits ...OpenLimit) (leave func(), ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

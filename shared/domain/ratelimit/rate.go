@@ -5,27 +5,25 @@ import (
 	"time"
 )
 
-// MaxDebt is the maximum debt of charges, in bursts. So a model server that overstates a call's
-// usage can lock out an account for at most the time of nine bursts.
+// MaxDebt limits the debt of charges, in bursts. So a model server that overstates a call's usage
+// can lock out an account for at most the time of nine bursts.
 const MaxDebt = 10
 
-// Rate permits PerSecond in the long run, and Burst in a single moment. A rate of 0 per second
-// means no limit.
+// Rate permits PerSecond in the long run, and Burst in a single moment. A PerSecond of 0 means no
+// limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// PerMinute returns a rate of n per minute, with a burst of n. 0 means no limit.
+// PerMinute returns a rate of n per minute, with a burst of n.
 func PerMinute(n int) Rate { return Rate{PerSecond: float64(n) / 60, Burst: n} }
 
 type State struct {
-	// Allowed is false if the count exceeded the rate. Then it was not counted.
-	Allowed bool
-	// Remaining is the number that is allowed now.
-	Remaining int
-	// Reset is the time until the full burst is allowed again.
-	Reset time.Duration
+	// Allowed is false if the count exceeded the rate and so was not counted.
+	Allowed   bool
+	Remaining int           // how many are allowed now
+	Reset     time.Duration // until the full burst is allowed again
 	// RetryAfter is the time until one more is allowed, or 0.
 	RetryAfter time.Duration
 }
@@ -36,20 +34,20 @@ func Unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
 // algorithm). A count moves this time forward by its cost. If the time would be more than BurstTime
 // ahead of now, the count exceeds the rate.
 
-// Cost returns the time by which n counts move a name. It is rounded down to nanoseconds, so that
-// single counts never exceed a burst. It is limited to MaxAhead, so that adding it never overflows.
+// Cost returns the time by which n counts move a name. It is rounded down, so that single counts
+// never exceed a burst, and limited to MaxAhead, so that adding it never overflows.
 func (r Rate) Cost(n int) time.Duration {
 	return r.time(min(max(float64(n), 0), MaxDebt*r.burst()))
 }
 
-// BurstTime is the maximum distance from now to which Take may move a name.
+// BurstTime limits how far ahead of now Take may move a name.
 func (r Rate) BurstTime() time.Duration { return r.time(r.burst()) }
 
-// MaxAhead is the maximum distance from now to which Charge may move a name. A name beyond twice
-// that distance was set with a wrong clock and starts over.
+// MaxAhead limits how far ahead of now Charge may move a name. A name beyond twice that distance
+// was set with a wrong clock and starts over.
 func (r Rate) MaxAhead() time.Duration { return r.time(MaxDebt * r.burst()) }
 
-// State returns the state of a name that is the given time ahead of now.
+// ahead is the name's distance from now.
 func (r Rate) State(allowed bool, ahead time.Duration) State {
 	ahead = max(ahead, 0)
 	left := r.burst() - ahead.Seconds()*r.PerSecond

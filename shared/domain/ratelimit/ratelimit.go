@@ -1,7 +1,5 @@
-// Package ratelimit counts the usage of accounts and keys against the rates of a tier, such as
-// requests per second with a burst, or tokens per minute (docs/contract/limits.md#tiers).
-//
-// A [Limiter] counts in this process, which is exact on a single machine. A service of several
+// Package ratelimit counts the usage of accounts and keys against the rates of a tier
+// (docs/contract/limits.md#tiers). A [Limiter] counts in this process. A service of several
 // processes counts in its record store.
 package ratelimit
 
@@ -10,8 +8,7 @@ import (
 	"time"
 )
 
-// Limiter counts by name, such as "requests/ACCOUNT". Each count takes the same short time and does
-// not wait for other names.
+// Limiter counts by name, such as "requests/ACCOUNT".
 type Limiter struct {
 	now   func() time.Time
 	names names[bucket]
@@ -26,8 +23,8 @@ func New(now func() time.Time) *Limiter {
 	return &Limiter{now: now, names: names[bucket]{started: now()}}
 }
 
-// Take counts n if the rate permits that now, and returns the name's state. A name whose rate
-// changes starts over. The error is always nil. Implementations that share state may fail.
+// Take counts n if the rate permits that now. A name whose rate changes starts over. The error is
+// always nil. Implementations that share state may fail.
 func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
 		if ahead+cost > r.BurstTime() {
@@ -37,16 +34,15 @@ func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, er
 	}), nil
 }
 
-// Charge counts n that were already used, even if they exceed the rate. The excess is a debt of up
-// to MaxDebt, for which later calls of Take wait. The error is always nil.
+// Charge counts n even if they exceed the rate. The excess is a debt of up to MaxDebt, for which
+// later calls of Take wait. The error is always nil.
 func (l *Limiter) Charge(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
 		return max(ahead, min(ahead+cost, r.MaxAhead())), true
 	}), nil
 }
 
-// count moves a name by the cost of n. move receives the distance of the name from now and returns
-// the new one.
+// move receives the name's distance from now and returns the new one.
 func (l *Limiter) count(
 	name string, n int, r Rate, move func(ahead, cost time.Duration) (to time.Duration, allowed bool),
 ) State {

@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// answersAtOnce is the maximum number of lists in memory at the same time. answersKept is the
-	// number of turns that are reserved for accounts without one.
+	// answersAtOnce limits the lists in memory. answersKept turns are reserved for accounts without
+	// one.
 	answersAtOnce, answersKept = 32, 16
-	// answerWait is the maximum wait for a turn.
-	answerWait = 5 * time.Second
+	answerWait                 = 5 * time.Second // for a turn
 )
 
-// NewAnswers returns the turns for list responses, which take megabytes of memory until their
-// callers have read them.
+// NewAnswers limits list responses, which take megabytes of memory until their callers have read
+// them.
 func NewAnswers() *Turns { return NewTurns(answersAtOnce, answersKept) }
 
 // Answer builds and writes a list response when it is the account's turn.
@@ -38,16 +37,15 @@ func (t *Turns) Answer(ctx context.Context, account string, write func() error) 
 
 // Turns limits concurrent calls and divides them fairly among accounts. The next turn goes to the
 // account with the fewest turns, or among equals to the account that was served longest ago. Some
-// turns are reserved for accounts without any, so that one account's slow calls do not block
-// others.
+// turns are reserved for accounts without any.
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// kept is the number of turns that only accounts without any may take.
+	// kept turns are for accounts without any.
 	kept    int
 	held    map[string]int
 	waiting []*turn
-	// served is the value of count when an account received its last turn.
+	// served is the value of count at an account's last turn.
 	served map[string]uint64
 	count  uint64
 }
@@ -57,14 +55,13 @@ type turn struct {
 	given   chan struct{}
 }
 
-// NewTurns permits the given number of concurrent calls. Only accounts without a turn may take the
-// last kept turns.
+// NewTurns permits the given number of concurrent calls. The last kept turns are for accounts
+// without a turn.
 func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }
 
-// Take waits for a turn of the account, which Release ends. It returns false if the context ends
-// first.
+// Take waits for a turn, which Release ends. It returns false if the context ends first.
 func (t *Turns) Take(ctx context.Context, account string) bool {
 	t.mu.Lock()
 	mine := &turn{account, make(chan struct{})}
@@ -106,7 +103,6 @@ func (t *Turns) OthersWait(account string) bool {
 	return slices.ContainsFunc(t.waiting, func(one *turn) bool { return one.account != account })
 }
 
-// handOut gives free turns to waiting calls. The lock must be held.
 func (t *Turns) handOut() {
 	for t.free > 0 && len(t.waiting) > 0 {
 		next := 0

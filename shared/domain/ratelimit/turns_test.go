@@ -7,8 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// Accounts take turns, no matter how many calls one of them has waiting. A call that stops waiting
-// takes no turn.
+// A call that stops waiting takes no turn.
 func TestAccountsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(1, 0)
@@ -49,8 +48,7 @@ func TestAccountsTakeTurns(t *testing.T) {
 	})
 }
 
-// The reserved turns go to accounts without any. The account with the most turns gets no other turn
-// while another account waits.
+// The account with the most turns gets no other turn while another account waits.
 func TestTurnsAreReservedForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(16, 4)

@@ -11,54 +11,51 @@ import (
 
 const (
 	storeTime = 5 * time.Second
-	// checkEvery is the interval at which an instance checks whether it must end its sessions.
-	// Frames cause additional checks.
+	// checkEvery is how often an instance checks whether it must end its sessions. It also checks
+	// before each frame.
 	checkEvery = 500 * time.Millisecond
-	// retryEvery is the delay before the store is called again after a failure.
-	retryEvery = time.Second
-	// settleTime is the longest time that an abandoned store call may still be in progress.
+	retryEvery = time.Second // after a failure of the store
+	// settleTime limits how long an abandoned store call may still be in progress.
 	settleTime = time.Minute
 )
 
 type Config struct {
 	Store Store
 	// Uptime is a clock that cannot be set, and that continues while the process is suspended or the
-	// machine sleeps (see package boottime).
+	// machine sleeps.
 	Uptime func() time.Duration
-	// NewID returns unique names of epochs and sessions that cannot be guessed: letters and digits.
+	// NewID returns unique names of epochs and sessions, letters and digits, that cannot be guessed.
 	NewID  func() string
 	Logger *slog.Logger
-	// Address is the IP address and port at which other instances reach this one, or empty.
+	// Address is the IP address and port for other instances, or empty.
 	Address string
 }
 
-// Instance is one process that serves sessions. Run renews its lease. Sessions can be opened while it has a
-// lease.
+// Instance is one process that serves sessions. Run renews its lease, without which no session can
+// be opened.
 type Instance struct {
 	config    Config
 	tried     chan struct{}
 	tellTried func()
 
-	mu sync.Mutex
-	// lease is the current lease, or nil.
-	lease *lease
-	// owed lists the slots that the store must still free.
+	mu    sync.Mutex
+	lease *lease // or nil
+	// owed lists slots that the store must still free.
 	owed    []debt
 	counted int
-	// queues holds this instance's waiting clients by account.
+	// queues contains this instance's waiting clients by account.
 	queues map[string]*queue
 }
 
 type lease struct {
 	epoch string
-	// renewed is the Uptime at which the last successful renewal started.
+	// renewed is the start of the last successful renewal.
 	renewed time.Duration
-	// lost is closed when the lease is lost.
-	lost chan struct{}
-	over bool
+	lost    chan struct{} // closed when the lease is lost
+	over    bool
 }
 
-// debt is a slot to free at the Uptime due, and repeatedly before until, because an abandoned Take may still
+// debt is a slot to free at due, and repeatedly before until, because an abandoned Take may still
 // reach the store.
 type debt struct {
 	slot       Slot
@@ -72,8 +69,8 @@ func NewInstance(c Config) *Instance {
 	}
 }
 
-// Run renews a lease until the context ends, and then ends the lease, which frees its slots. If the lease is
-// lost, it starts another one with a new epoch.
+// Run renews a lease until the context ends, and then ends the lease. If the lease is lost, it
+// starts another one with a new epoch.
 func (i *Instance) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l := i.begin(ctx)
@@ -88,7 +85,7 @@ func (i *Instance) Run(ctx context.Context) {
 	}
 }
 
-// begin starts a lease and retries until it succeeds. It returns nil if the context ends first.
+// begin retries until it succeeds. It returns nil if the context ends first.
 func (i *Instance) begin(ctx context.Context) *lease {
 	epoch := i.config.NewID()
 	for {
@@ -115,7 +112,6 @@ func (i *Instance) begin(ctx context.Context) *lease {
 	}
 }
 
-// hold renews the lease until it is lost or the context ends.
 func (i *Instance) hold(ctx context.Context, l *lease) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -147,7 +143,6 @@ func (i *Instance) hold(ctx context.Context, l *lease) {
 	}
 }
 
-// call calls the store with a timeout of at most storeTime.
 func (i *Instance) call(ctx context.Context, what string, within time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, min(within, storeTime))
 	defer cancel()
@@ -158,7 +153,7 @@ func (i *Instance) call(ctx context.Context, what string, within time.Duration, 
 	return err
 }
 
-// alive reports whether sessions may be served under the lease. If not, it marks the lease as lost.
+// alive reports whether sessions may be served under the lease, and otherwise marks it as lost.
 func (i *Instance) alive(l *lease) bool {
 	now := i.config.Uptime()
 	i.mu.Lock()
@@ -203,11 +198,12 @@ func errNoLease() error {
 	return err
 }
 
-// Open opens a session of the account, which may have at most limit open sessions (0 means no limit). If the
-// context ends, it continues for up to storeTime to find out whether a slot was taken.
+// Open opens a session of the account, which may have at most limit open sessions (0 means no
+// limit). If the context ends, it continues for up to storeTime to find out whether a slot was
+// taken.
 //
-// Errors: fault.Limited if no slot is free, or other clients wait for one (see Wait); fault.Unavailable while
-// the instance has no lease.
+// Errors: fault.Limited if no slot is free, or other clients wait for one (see Wait);
+// fault.Unavailable while the instance has no lease.
 func (i *Instance) Open(ctx context.Context, account string, limit int) (*Session, error) {
 	l := i.held()
 	if l == nil {
@@ -220,7 +216,7 @@ func (i *Instance) newSessionID() string { return "session_" + i.config.NewID() 
 
 // take opens the session of a slot. If the store fails, it frees the slot, now and again later.
 //
-// Errors: the errors of Open.
+// Errors: as Open.
 func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*Session, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
@@ -244,7 +240,6 @@ func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*S
 	return &Session{instance: i, lease: l, slot: slot}, nil
 }
 
-// HasPeers reports whether instances can reach each other.
 func (i *Instance) HasPeers() bool { return i.config.Address != "" }
 
 // Find returns the address of the instance with the epoch. own is true for this instance.
@@ -262,7 +257,7 @@ func (i *Instance) Find(ctx context.Context, epoch string) (address string, own 
 
 func (i *Instance) Ready() bool { return i.held() != nil }
 
-// Tried returns a channel that is closed once Run has a lease or its first attempt has failed.
+// Tried returns a channel that is closed when the first attempt to get a lease has ended.
 func (i *Instance) Tried() <-chan struct{} { return i.tried }
 
 func (i *Instance) Count() int {
@@ -308,18 +303,18 @@ type Session struct {
 
 func (s *Session) ID() string { return s.slot.ID }
 
-// Epoch returns the epoch of the session's lease. Other instances use it to find this one.
+// Other instances use Epoch to find the session's instance.
 func (s *Session) Epoch() string { return s.slot.Epoch }
 
-// Alive reports whether the session may still be served. Call it before every frame, so that a process detects
-// that it was suspended.
+// Alive reports whether the session may still be served. Call it before every frame.
 func (s *Session) Alive() bool { return s.instance.alive(s.lease) }
 
-// Lost returns a channel that is closed when another session may soon take the slot. Then the session must be
-// closed immediately.
+// Lost returns a channel that is closed when another session may soon take the slot. Then the
+// session must be closed immediately.
 func (s *Session) Lost() <-chan struct{} { return s.lease.lost }
 
-// Close frees the session's slot. If that fails, the instance keeps trying. It continues if the context ends.
+// Close frees the session's slot, even if the context ends. If that fails, the instance keeps
+// trying.
 func (s *Session) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		i := s.instance

@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// records is one instance's store. It records its calls, and fails when the test says so. It uses
-// the synctest bubble's clock.
+// records is one instance's store. It records its calls, and fails when the test says so.
 type records struct {
 	mu      sync.Mutex
 	calls   []string
@@ -97,7 +96,6 @@ func (r *records) dead(epoch string) error {
 	return nil
 }
 
-// count returns the number of calls with the name, and the number of taken slots.
 func (r *records) count(call string) (calls, slots int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,13 +117,12 @@ var errDown = errors.New("the store is down")
 
 type world struct {
 	*session.Instance
-	store *records
-	// asleep is the total time for which the process was suspended, in nanoseconds.
-	asleep atomic.Int64
+	store  *records
+	asleep atomic.Int64 // nanoseconds for which the process was suspended
 	end    context.CancelFunc
 }
 
-// live runs the test in a bubble with an instance that has its first lease.
+// live gives the instance its first lease.
 func live(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: &records{slots: map[string]bool{}, queue: session.Queue{}}}
@@ -156,7 +153,6 @@ func (w *world) open(t *testing.T, limit int) *session.Session {
 	return s
 }
 
-// after waits slightly longer than d.
 func after(d time.Duration) {
 	time.Sleep(d + 600*time.Millisecond)
 	synctest.Wait()
@@ -171,7 +167,6 @@ func isLost(s *session.Session) bool {
 	}
 }
 
-// The channel is closed when the first attempt to get a lease has succeeded or failed, and not earlier.
 func TestTriedReportsTheFirstAttempt(t *testing.T) {
 	for name, failure := range map[string]error{"it has a lease": nil, "the store is down": errDown} {
 		t.Run(name, func(t *testing.T) {
@@ -237,8 +232,8 @@ func TestCloseFreesSlotOnce(t *testing.T) {
 	})
 }
 
-// If the store fails, the instance stops serving 30 s after the start of its last renewal. A check before a
-// frame detects this without delay.
+// If the store fails, the instance stops serving 30 s after the start of its last renewal. A check
+// before a frame detects this without delay.
 func TestFailingStoreEndsSessionsInTime(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
@@ -277,7 +272,6 @@ func TestShortFailureEndsNoSession(t *testing.T) {
 	})
 }
 
-// A process that was suspended detects it before it serves a frame.
 func TestSuspendedProcessServesNoSession(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
@@ -315,8 +309,7 @@ func TestTakenOverLeaseIsLost(t *testing.T) {
 	})
 }
 
-// A slot that the store could not free is freed later. The slot of an abandoned Take is freed repeatedly while
-// the Take may still arrive.
+// The slot of an abandoned Take is freed repeatedly while the Take may still arrive.
 func TestFailedFreeIsRetried(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 5)

@@ -10,41 +10,37 @@ import (
 )
 
 const (
-	// PollEvery is the interval at which an instance reads a queue of its waiting clients. It is short
-	// enough to take a slot that another instance frees within a second.
+	// PollEvery is how often an instance reads a queue of its waiting clients. It takes a slot that
+	// another instance frees within a second.
 	PollEvery = 750 * time.Millisecond
-	// TicketLife is the time for which a ticket is valid after its last renewal, on the store's clock.
-	TicketLife = 6 * time.Second
-	// RenewTicketsEvery is the age at which a holder's tickets are renewed.
+	// TicketLife starts at a ticket's last renewal, on the store's clock.
+	TicketLife        = 6 * time.Second
 	RenewTicketsEvery = 2 * time.Second
-	// NotifyEvery is the interval at which a waiting client receives its place, even if the place is
-	// unchanged (docs/contract/realtime.md#the-queue).
+	// NotifyEvery is how often a waiting client receives its place, even if it is unchanged
+	// (docs/contract/realtime.md#the-queue).
 	NotifyEvery = time.Second
-	// LongestQueue is the maximum number of tickets in a queue, even if a tier allows more.
+	// LongestQueue limits a queue even if a tier allows more.
 	LongestQueue = 1000
 )
 
-// Ticket is the place of a client that waits for a session.
 type Ticket struct {
 	ID string
 	// Number orders the queue. 0 requests the next number.
 	Number int64
-	// Longest is the maximum number of tickets in the queue when this one joins it.
+	// Longest limits the queue when this ticket joins it.
 	Longest int
 }
 
-// Queue is an account's queue by holder. A holder is an instance's clients in the queue. Stores
-// keep the queue as text (see String).
+// Queue is an account's queue by holder: an instance's clients in the queue. Stores keep it as
+// text.
 type Queue map[string]holding
 
 type holding struct {
-	// Expires is the store's time in milliseconds from which the tickets are invalid.
-	Expires int64 `json:"expires"`
-	// Tickets holds the numbers by id.
-	Tickets map[string]int64 `json:"tickets"`
+	// Expires is in milliseconds of the store's time.
+	Expires int64            `json:"expires"`
+	Tickets map[string]int64 `json:"tickets"` // numbers by id
 }
 
-// ParseQueue is the reverse of String.
 func ParseQueue(text string) (Queue, error) {
 	q := Queue{}
 	if text == "" {
@@ -54,7 +50,7 @@ func ParseQueue(text string) (Queue, error) {
 	return q, err
 }
 
-// String returns the queue as text, empty if it has no tickets.
+// String returns an empty text for a queue without tickets.
 func (q Queue) String() string {
 	if len(q) == 0 {
 		return ""
@@ -63,7 +59,7 @@ func (q Queue) String() string {
 	return string(text)
 }
 
-// Tickets returns the tickets that are valid at the store's time, in order.
+// Tickets returns the valid tickets in order.
 func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
 	for _, part := range q {
 		if !part.expired(now) {
@@ -80,8 +76,8 @@ func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
 
 func (h holding) expired(now time.Duration) bool { return h.Expires <= now.Milliseconds() }
 
-// Renew replaces the tickets of the holder and makes them valid for TicketLife (see [Store].RenewTickets). It
-// reports whether the queue changed.
+// Renew replaces the tickets of the holder (see [Store].RenewTickets). It reports whether the queue
+// changed.
 func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 	var last int64
 	others := 0
@@ -133,8 +129,8 @@ func (q Queue) Remove(id string) bool {
 	return false
 }
 
-// Admits reports whether a session may take one of the free slots. A session with a ticket may take one if the
-// number of tickets before it is less than free. A session without a ticket may take one if the queue is empty.
+// Admits reports whether a session may take one of the free slots: with a ticket if the number of
+// tickets before it is less than free, without a ticket if the queue is empty.
 func Admits(queue []Ticket, id string, free int) bool {
 	at := slices.IndexFunc(queue, func(t Ticket) bool { return t.ID == id })
 	if at < 0 {

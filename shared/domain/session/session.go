@@ -1,18 +1,18 @@
 // Package session counts realtime sessions exactly: an account never has more open sessions than its tier
 // allows, with any number of instances and concurrent connects (docs/contract/realtime.md#quota).
 //
-// An instance is a process that serves sessions. It has one lease for all its sessions and renews it every
-// RenewEvery. A lease lasts for one epoch: after a restart, or after losing the lease, a new epoch starts. A
-// session has one of its account's slots, and the slot belongs to the instance's epoch.
+// An instance is a process that serves sessions. It has one lease for all its sessions and renews
+// it every RenewEvery. After a restart, or after losing the lease, a new epoch starts. A session
+// has one of its account's slots, and the slot belongs to the instance's epoch.
 //
 // Wall clocks are not trusted. An instance stops serving frames once FenceAfter has passed on its
-// monotonic clock since its last successful renewal started. The store uses its own clock to
-// determine when a lease is TakeAfter old; then the epoch is dead and its slots are free. TakeAfter
-// is longer than FenceAfter, so a slot is never served twice.
+// monotonic clock since its last successful renewal started. When a lease is TakeAfter old on the
+// store's clock, the epoch is dead and its slots are free. TakeAfter is longer than FenceAfter, so
+// a slot is never served twice.
 //
-// A client that finds no free slot may wait in the account's queue. Its ticket has a number from the store. Its
-// instance renews all of its tickets in the queue with one write every RenewTicketsEvery. The tickets of a
-// crashed instance expire.
+// A client that finds no free slot may wait in the account's queue. Its ticket has a number from
+// the store. Its instance renews all of its tickets with one write every RenewTicketsEvery. The
+// tickets of a crashed instance expire.
 package session
 
 import (
@@ -22,11 +22,8 @@ import (
 )
 
 const (
-	// RenewEvery is the interval at which an instance renews its lease, with one write for all
-	// sessions.
-	RenewEvery = 15 * time.Second
-	// FenceAfter is the time after the start of the last successful renewal at which an instance stops
-	// serving.
+	RenewEvery = 15 * time.Second // one write for all sessions of an instance
+	// FenceAfter is when an instance stops serving after the start of the last successful renewal.
 	FenceAfter = 30 * time.Second
 	// TakeAfter is the age of an epoch's last renewal, on the store's clock, at which its slots may be
 	// taken. The sessions of a crashed instance are counted for at most 45 s
@@ -35,7 +32,6 @@ const (
 )
 
 var (
-	// ErrLeaseOver is returned to an instance whose lease has ended.
 	ErrLeaseOver = fault.New(fault.Conflict, "The lease has ended.")
 	ErrNoSlot    = fault.New(fault.Limited, "Concurrent session limit reached.")
 )
@@ -47,49 +43,45 @@ type Slot struct {
 	Epoch   string
 }
 
-// Store keeps leases and slots. The suite in sessiontest specifies it.
+// Store keeps leases and slots.
 type Store interface {
-	// Begin starts a lease under a new, unique epoch. A repeated Begin for a live epoch renews it.
-	// Other instances use the address to reach this one; it may be empty.
+	// Begin starts a lease under a new, unique epoch. A repeated Begin for a live epoch renews it. The
+	// address, for other instances, may be empty.
 	//
 	// Errors: fault.Conflict if the epoch is dead.
 	Begin(ctx context.Context, epoch, address string) error
 
-	// Address returns the address of a lease, or "".
+	// Address may return "".
 	//
 	// Errors: fault.Conflict if the epoch is dead or unknown, or its last renewal is TakeAfter old.
 	Address(ctx context.Context, epoch string) (string, error)
 
-	// Renew renews the lease with one write for any number of sessions.
-	//
 	// Errors: fault.Conflict if the epoch is dead or unknown, which is permanent.
 	Renew(ctx context.Context, epoch string) error
 
-	// End ends a lease and frees its slots immediately. The epoch is then dead. It does not fail if the
-	// lease does not exist.
+	// End frees the lease's slots immediately. The epoch is then dead. The lease need not exist.
 	End(ctx context.Context, epoch string) error
 
-	// Take takes a slot. The account then has at most limit open slots (0 means no limit), exactly, with
-	// any concurrency. First, slots of leases that are TakeAfter old on the store's clock are freed and
-	// their epochs marked as dead, unless they have been renewed since. Taking the same slot again
-	// succeeds. With a limit, Take respects the account's queue (see Admits) and removes the ticket
-	// with the slot's id from it.
+	// Take takes a slot. The account then has at most limit open slots (0 means no limit), even under
+	// concurrency. First, slots of leases that are TakeAfter old on the store's clock are freed and
+	// their epochs marked as dead. Taking the same slot again succeeds. With a limit, Take respects
+	// the account's queue (see Admits) and removes the ticket with the slot's id from it.
 	//
-	// Errors: fault.Limited if no slot is free, or another ticket is first; fault.Conflict if the slot's
-	// own epoch is dead or unknown.
+	// Errors: fault.Limited if no slot is free, or another ticket is first; fault.Conflict if the
+	// slot's own epoch is dead or unknown.
 	Take(ctx context.Context, slot Slot, limit int) error
 
-	// Free frees a slot. It does nothing if the slot is already free or has another owner.
+	// Free does nothing if the slot is already free or has another owner.
 	Free(ctx context.Context, slot Slot) error
 
-	// Active returns the number of the account's open slots, without slots of leases that are
-	// TakeAfter old. It reflects every Take and Free that has returned.
+	// Active counts the account's open slots, without those of leases that are TakeAfter old. It
+	// reflects every Take and Free that has returned.
 	Active(ctx context.Context, account string) (int, error)
 
-	// RenewTickets replaces the holder's tickets in the account's queue. own is sorted by number, with 0
-	// last. The tickets are valid for TicketLife on the store's clock. Each 0 is replaced with a number
-	// higher than all in the queue. A new ticket is omitted if the queue is too long for it, exactly,
-	// with any concurrency. RenewTickets writes only if the tickets change or are RenewTicketsEvery old.
-	// It returns the valid tickets in order, and the number of open slots.
+	// RenewTickets replaces the holder's tickets in the account's queue. own is sorted by number, with
+	// 0 last. Each 0 is replaced with a number higher than all in the queue. A new ticket is omitted
+	// if the queue is too long for it, even under concurrency. RenewTickets writes only if the tickets
+	// change or are RenewTicketsEvery old. It returns the valid tickets in order, and the number of
+	// open slots.
 	RenewTickets(ctx context.Context, account, holder string, own []Ticket) (queue []Ticket, taken int, err error)
 }

@@ -15,19 +15,16 @@ type Place struct {
 }
 
 type Limits struct {
-	// Sessions is the maximum number of open sessions; 0 means no limit.
-	Sessions int
-	// Queue is the maximum number of waiting clients; 0 means LongestQueue, the largest value.
-	Queue int
+	Sessions int // open sessions; 0 means no limit
+	Queue    int // waiting clients; 0 means LongestQueue
 }
 
-// queue holds the clients of an account that wait at this instance. One goroutine reads and renews it until
-// the last client has left. The instance's mutex guards the two lists.
+// queue contains an account's clients that wait at this instance. One goroutine renews it until the
+// last client has left. The instance's mutex guards the two lists.
 type queue struct {
 	account, holder string
-	// waiters are in order of arrival.
-	waiters []*waiter
-	// left holds former waiters whose tickets may still be in the store.
+	waiters         []*waiter // in order of arrival
+	// left lists former waiters whose tickets may still be in the store.
 	left []*waiter
 	// kicked has an element if the goroutine must read the queue immediately.
 	kicked chan struct{}
@@ -45,15 +42,13 @@ func signal(c chan struct{}) {
 
 type waiter struct {
 	limits Limits
-	// moved has an element after place has changed. turn has an element after the wait has ended.
+	// moved has an element after place has changed, and turn after the wait has ended.
 	moved chan struct{}
 	turn  chan outcome
-	// gone is closed when the store no longer has the ticket of a client that left.
-	gone chan struct{}
-	// ticket belongs to the queue's goroutine.
-	ticket Ticket
-	// place is guarded by the instance's mutex.
-	place Place
+	// gone is closed when the store no longer has the ticket.
+	gone   chan struct{}
+	ticket Ticket // of the queue's goroutine
+	place  Place  // guarded by the instance's mutex
 }
 
 type outcome struct {
@@ -61,11 +56,11 @@ type outcome struct {
 	err     error
 }
 
-// Wait waits in the account's queue until a session can be opened. It calls notify with the first place,
-// whenever the place changes, and every NotifyEvery.
+// Wait waits in the account's queue until a session can be opened. It calls notify with the first
+// place, whenever the place changes, and every NotifyEvery.
 //
-// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance has no lease when the wait
-// starts; the context's error if the context ends first; errors of the store.
+// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance has no lease when
+// the wait starts; the context's error if the context ends first; errors of the store.
 func (i *Instance) Wait(ctx context.Context, account string, limits Limits, notify func(Place)) (*Session, error) {
 	if i.held() == nil {
 		return nil, errNoLease()
@@ -113,7 +108,7 @@ func (i *Instance) enlist(account string, w *waiter) *queue {
 	return q
 }
 
-// finish ends a wait with an outcome. If the client has left, finish closes the session.
+// If the client has left, finish closes the session.
 func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -127,7 +122,7 @@ func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	}
 }
 
-// leave removes a waiter that was not served, and returns when the store has removed its ticket.
+// leave returns when the store has removed the waiter's ticket.
 func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -149,7 +144,6 @@ func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
 	}
 }
 
-// kick makes the instance read the account's queue immediately if clients wait in it.
 func (i *Instance) kick(account string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -169,8 +163,8 @@ func (i *Instance) watch(q *queue) {
 	}
 }
 
-// poll renews the tickets of a queue once and opens the sessions whose turn it is. It returns false when no
-// client waits any more.
+// poll renews the tickets of a queue and opens the sessions whose turn it is. It returns false when
+// no client waits any more.
 func (i *Instance) poll(q *queue) bool {
 	i.mu.Lock()
 	waiters, left := slices.Clone(q.waiters), q.left
@@ -199,8 +193,8 @@ func (i *Instance) poll(q *queue) bool {
 	return false
 }
 
-// renew renews the tickets of the waiters, records their places, and returns the waiters whose turn it is. It
-// ends waits for which the queue has no space.
+// renew renews the tickets and returns the waiters whose turn it is. It ends waits for which the
+// queue has no space.
 func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
 	own := make([]Ticket, len(waiters))
 	for n, w := range waiters {
@@ -244,7 +238,6 @@ func (i *Instance) moves(w *waiter, place Place) {
 	}
 }
 
-// redeem opens the session of a waiter whose turn it is.
 func (i *Instance) redeem(q *queue, l *lease, w *waiter) error {
 	opened, err := i.take(context.Background(), l, Slot{ID: w.ticket.ID, Account: q.account, Epoch: l.epoch}, w.limits.Sessions)
 	switch {
@@ -252,8 +245,7 @@ func (i *Instance) redeem(q *queue, l *lease, w *waiter) error {
 		i.finish(q, w, outcome{session: opened})
 		q.kick()
 	case !fault.Is(err, fault.Limited):
-		// The slot may have been taken anyway; then it is freed later. Use another id for the next
-		// attempt.
+		// The slot may have been taken anyway. It is freed later, so the next attempt needs another id.
 		w.ticket.ID = i.newSessionID()
 		i.config.Logger.Warn("the session store failed", "call", "open the session of a waiting client", "error", err)
 	}

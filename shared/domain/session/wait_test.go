@@ -13,11 +13,9 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// waiting is a client that waits for the account's only slot.
 type waiting struct {
-	leave context.CancelFunc
-	// ended is closed at the end of the wait. The next two fields contain the outcome.
-	ended   chan struct{}
+	leave   context.CancelFunc
+	ended   chan struct{} // closed at the end of the wait
 	session *session.Session
 	err     error
 
@@ -41,7 +39,7 @@ func (w *world) wait(t *testing.T, longest int) *waiting {
 	return one
 }
 
-// received returns the places that the client has received since the last call.
+// received returns the places since the last call.
 func (w *waiting) received() []session.Place {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,8 +61,8 @@ func (w *waiting) isServed(t *testing.T) {
 	}
 }
 
-// An instance immediately takes a slot that it has freed. It takes a slot that another instance has freed at
-// the next poll.
+// An instance takes a slot that it has freed immediately, and another instance's slot at the next
+// poll.
 func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
@@ -120,7 +118,6 @@ func TestWaitingClientReceivesItsPlace(t *testing.T) {
 	})
 }
 
-// One write every two seconds renews the tickets of all clients.
 func TestOneWriteRenewsAllTickets(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.open(t, 1)
@@ -186,8 +183,7 @@ func TestWaitFailsIfStoreFailsAtStart(t *testing.T) {
 	})
 }
 
-// A call that fails may still have taken the slot. The slot is freed, and the next call serves the
-// client.
+// A call that fails may still have taken the slot. The next call serves the client.
 func TestSlotOfLostResponseIsFreed(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
@@ -241,7 +237,6 @@ func TestSlotOfDepartedClientIsFreed(t *testing.T) {
 	})
 }
 
-// A ticket whose removal failed does not block other tickets.
 func TestTicketWithoutClientIsRemoved(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)

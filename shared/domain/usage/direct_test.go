@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// stubborn is a store that adds a record but reports success only at a later attempt.
+// stubborn adds each record but reports success only at a later attempt.
 type stubborn struct {
 	usage.Store
 	failures int
@@ -26,8 +26,7 @@ func (s *stubborn) Add(ctx context.Context, records []usage.Record) error {
 	return nil
 }
 
-// A repeated record keeps its id, so the store counts it once. The write does not end with its
-// caller.
+// The write does not end with its caller.
 func TestDirectRetriesWithTheSameID(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()

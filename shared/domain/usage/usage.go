@@ -14,23 +14,19 @@ import (
 )
 
 type Counts struct {
-	// Requests is the number of completions and of realtime sessions, which count with their first
-	// record.
+	// Requests counts completions, and realtime sessions at their first record.
 	Requests int64
-	// PromptTokens includes CachedTokens, which came from the upstream's cache.
+	// PromptTokens includes CachedTokens, which were in the upstream's cache.
 	PromptTokens, CachedTokens int64
 	// CompletionTokens includes ReasoningTokens.
 	CompletionTokens, ReasoningTokens int64
-	// Estimated is the number of requests whose tokens the gateway estimated, because the upstream
-	// did not report them.
-	Estimated      int64
-	SessionSeconds int64
-	// Jobs counts accepted jobs. JobsCompleted counts jobs with a result.
+	// Estimated counts requests whose tokens the gateway estimated.
+	Estimated           int64
+	SessionSeconds      int64
 	Jobs, JobsCompleted int64
-	// Cost is the cost of the usage that has a price, in billionths of the catalog's currency
-	// (docs/contract/gateway.md#costs).
+	// Cost is in billionths of the catalog's currency (docs/contract/gateway.md#costs).
 	Cost int64
-	// BatchRequests and BatchCost are the amounts of Requests and Cost that belong to batches.
+	// BatchRequests and BatchCost are the parts of Requests and Cost that belong to batches.
 	BatchRequests, BatchCost int64
 }
 
@@ -49,11 +45,10 @@ func (c *Counts) Add(more Counts) {
 	c.BatchCost = min(c.BatchCost+more.BatchCost, MaxCost)
 }
 
-// MaxCost caps the cost of one Counts: a billion, in billionths of the currency. Sums do not
-// overflow.
+// MaxCost caps the cost of one Counts at a billion, in billionths. Sums do not overflow.
 const MaxCost = 1e18
 
-// Amount formats a cost in billionths as a decimal number, such as 0.00012.
+// Amount formats billionths as a decimal number, such as 0.00012.
 func Amount(billionths int64) string {
 	whole := strconv.FormatInt(billionths/1e9, 10)
 	fraction := strings.TrimRight(strconv.FormatInt(1e9+billionths%1e9, 10)[1:], "0")
@@ -69,18 +64,16 @@ type Day string
 func DayOf(t time.Time) Day { return Day(t.UTC().Format(time.DateOnly)) }
 
 type Record struct {
-	// ID is unique, so a record that is added twice counts once.
+	// A record that is added twice with the same ID counts once.
 	ID      string
 	Account string
-	// Key is the id of the call's permanent key.
-	Key string
-	// Model is the canonical id of a media model, or the slug of an inference model.
+	Key     string // the id of a permanent key
+	// Model is the id of a media model, or the slug of an inference model.
 	Model string
 	Day   Day
 	Counts
 }
 
-// Columns select the columns that group totals.
 type Columns uint8
 
 const (
@@ -90,13 +83,12 @@ const (
 	All = ByDay | ByModel | ByKey
 )
 
-// MaxTotals is the maximum number of totals from one call of Store.Totals.
 const MaxTotals = 10_000
 
 // Sums adds up totals. Its keys have no Counts.
 type Sums map[Total]Counts
 
-// Add adds the usage of one model with one key on one day to the sum of its group.
+// Add adds the usage of one model with one key on one day.
 //
 // Errors: fault.Invalid if there are more than MaxTotals groups.
 func (s Sums) Add(t Total, by Columns) error {
@@ -120,7 +112,7 @@ func (s Sums) Add(t Total, by Columns) error {
 	return nil
 }
 
-// Totals returns the sums that are not zero, sorted by day, model and key.
+// Totals omits zeros and sorts by day, model and key.
 func (s Sums) Totals() (totals []Total) {
 	for group, sum := range s {
 		if group.Counts = sum; sum != (Counts{}) { // else its jobs were withdrawn
@@ -133,22 +125,21 @@ func (s Sums) Totals() (totals []Total) {
 	return totals
 }
 
-// Total is the usage of one group: of one model with one key on one day, if it has all Columns.
+// Total is the usage of one model with one key on one day, if it has all Columns.
 type Total struct {
 	Day   Day
 	Model string
-	// Key is the id of the permanent key. It is empty for old records.
+	// Key is empty for old records.
 	Key string
 	Counts
 }
 
-// Store stores usage. The suite in usagetest specifies it.
 type Store interface {
-	// Add adds records. After success all of them survive a crash. After an error any of them may
-	// have been added. A record that is added again within ten minutes still counts once.
+	// After success all records survive a crash. After an error any of them may have been added. A
+	// record that is added again within ten minutes still counts once.
 	Add(ctx context.Context, records []Record) error
-	// Totals returns an account's usage from the first to the last day, both inclusive, grouped by
-	// the columns and sorted by day, model and key. It includes every Add that has returned.
+	// Totals returns an account's usage from the first to the last day, grouped by the columns and
+	// sorted by day, model and key. It includes every Add that has returned.
 	//
 	// Errors: fault.Invalid if there are more than MaxTotals.
 	Totals(ctx context.Context, account string, first, last Day, by Columns) ([]Total, error)

@@ -8,36 +8,27 @@ import (
 )
 
 const (
-	// WriteEvery is the interval at which collected records are written together. A crash loses at
-	// most the records from one interval and from the running write.
+	// A crash loses at most the records of one WriteEvery and of the running write.
 	WriteEvery = 250 * time.Millisecond
-	// maxGroups is the maximum number of unwritten groups of records. A group has one account, key,
-	// model and day.
+	// maxGroups limits the unwritten groups of records with one account, key, model and day.
 	maxGroups  = 10_000
 	writeBatch = 500
-	// firstRetry and lastRetry are the shortest and the longest delay before a failed write is
-	// retried.
+	// These delays precede the retries of a failed write.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Second
 	writeTime             = 10 * time.Second
-	// drainTime is the maximum time in which Run writes the remaining records at shutdown.
-	drainTime = 10 * time.Second
+	drainTime             = 10 * time.Second // for the remaining records at shutdown
 )
 
 type WriterConfig struct {
-	Store Store
-	// NewID returns a unique id for a record.
+	Store  Store
 	NewID  func() string
 	Logger *slog.Logger
 }
 
 // Writer accepts records without making callers wait for the store. It sums the usage by account,
-// key, model and day, so thousands of calls per second result in a few rows four times per second.
-//
-// It repeats a failed write with the same ids until it succeeds, which counts nothing twice (see
-// Store). Meanwhile records collect, and Record waits at 10,000 groups.
-//
-// Writer is for a process that keeps running after a call. A process that may be frozen between
-// calls, such as a function, uses Direct.
+// key, model and day, and writes a few rows four times per second. It repeats a failed write with
+// the same ids, which counts nothing twice. Meanwhile records collect, and Record waits at 10,000
+// groups. A process that may be frozen between calls uses Direct.
 type Writer struct {
 	config WriterConfig
 
@@ -62,8 +53,8 @@ func NewWriter(c WriterConfig) *Writer {
 	return w
 }
 
-// Record accepts a record. It waits only if too many records are unwritten because the store is
-// failing or slow. It ignores the record's id, so each call counts.
+// Record waits only if too many records are unwritten. It ignores the record's id, so each call
+// counts.
 func (w *Writer) Record(ctx context.Context, record Record) error {
 	g := group{record.Account, record.Key, record.Model, record.Day}
 	for {
@@ -88,7 +79,7 @@ func (w *Writer) Record(ctx context.Context, record Record) error {
 	}
 }
 
-// Totals returns the store's totals after writing everything that was recorded before the call.
+// Totals first writes everything that was recorded before the call.
 func (w *Writer) Totals(ctx context.Context, account string, first, last Day, by Columns) ([]Total, error) {
 	if err := w.write(ctx); err != nil {
 		return nil, err
@@ -96,8 +87,7 @@ func (w *Writer) Totals(ctx context.Context, account string, first, last Day, by
 	return w.config.Store.Totals(ctx, account, first, last, by)
 }
 
-// Run writes until the context ends, and then writes the remaining records. Record must not be
-// called after the context has ended.
+// Run writes until the context ends. Record must not be called after that.
 func (w *Writer) Run(ctx context.Context) {
 	retry := firstRetry
 	timer := time.NewTimer(WriteEvery)
@@ -120,7 +110,6 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// drain writes the remaining records. It retries for up to drainTime.
 func (w *Writer) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -148,8 +137,7 @@ func (w *Writer) write(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { w.writing <- records }()
-	// Records that failed before are written first and separately, so that at most one batch of
-	// sums is ever repeated.
+	// Records that failed before are written first, so that at most one batch is repeated.
 	for range 2 {
 		if len(records) == 0 {
 			records = w.take()
@@ -166,14 +154,12 @@ func (w *Writer) write(ctx context.Context) error {
 }
 
 func (w *Writer) add(ctx context.Context, batch []Record) error {
-	// The write does not end with the caller. If it did, an abandoned call could leave records in
-	// an unknown state.
+	// If the write ended with the caller, an abandoned call could leave records in an unknown state.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
 	return w.config.Store.Add(ctx, batch)
 }
 
-// take returns the collected records and starts a new collection.
 func (w *Writer) take() []Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,13 +16,11 @@ import (
 
 const day usage.Day = "2026-02-03"
 
-// store stores records by id, as specified by usagetest.
 type store struct {
 	mu      sync.Mutex
 	records map[string]usage.Record
 	calls   int
-	// fail returns the error of a call, numbered from 1. added is true if its records were added
-	// anyway.
+	// fail returns the error of a call, numbered from 1, and whether its records were added anyway.
 	fail  func(call int) error
 	added bool
 	// held, if not nil, blocks every call until it is closed.
@@ -54,7 +52,6 @@ func (s *store) Totals(context.Context, string, usage.Day, usage.Day, usage.Colu
 	return []usage.Total{{Day: day, Model: "a", Counts: s.total()}}, nil
 }
 
-// total sums all records.
 func (s *store) total() usage.Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +62,6 @@ func (s *store) total() usage.Counts {
 	return total
 }
 
-// newWriter starts a writer that runs until stop is called or the test ends.
 func newWriter(t *testing.T, s usage.Store) (w *usage.Writer, stop func()) {
 	var ids atomic.Int64
 	w = usage.NewWriter(usage.WriterConfig{
@@ -146,7 +142,6 @@ func TestWriterCountsEachOfManyCallersOnce(t *testing.T) {
 	})
 }
 
-// Each record counts once, whether or not a failed call added its records.
 func TestWriterRepeatsFailedWrites(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprintf("taken=%v", taken), func(t *testing.T) {
@@ -212,8 +207,7 @@ func TestWriterTotalsIncludeAllRecords(t *testing.T) {
 	})
 }
 
-// While the store accepts no records, callers wait, which limits memory. They give up when their
-// contexts end.
+// Callers give up when their contexts end.
 func TestWriterLimitsItsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()

@@ -6,7 +6,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// alwaysRejected lists blocks that never receive messages, even if IANA's registries list them as
+// alwaysRejected lists blocks that never receive messages, even if IANA's registries call them
 // reachable one day: addresses that embed another address, addresses without a host, and internal
 // services of clouds.
 var alwaysRejected = [...]netip.Prefix{
@@ -18,13 +18,11 @@ var alwaysRejected = [...]netip.Prefix{
 }
 
 // registries checks addresses against IANA's special-purpose registries. It rejects every IPv6
-// address outside the global unicast block: loopback, link-local and local addresses, multicast,
-// and NAT64. It is never changed.
+// address outside the global unicast block.
 var registries = ssrf.New(ssrf.WithAnyPort())
 
 func isPublic(address netip.Addr) bool {
-	// For the registries, an IPv4 address in IPv6 form is outside IPv6's public block, and an
-	// address with a zone is outside every block.
+	// For the registries, an IPv4 address in IPv6 form or an address with a zone is not public.
 	address = address.WithZone("").Unmap()
 	if !address.IsValid() || registries.SafeAddr(address) != nil {
 		return false

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// SendTime is the time limit for a receiver's response.
-const SendTime = 10 * time.Second
+const SendTime = 10 * time.Second // for a receiver's response
 
 const recordTime = 15 * time.Second
 
@@ -26,10 +25,9 @@ type Deliverer struct {
 	Logger *slog.Logger
 }
 
-// Deliver makes a due attempt and returns the next one. follows is false without a next attempt:
-// the message was delivered or given up, or its event no longer exists. If the attempt is already
-// recorded, another caller made it and schedules the next one. After an error the attempt must be
-// made again, even if only recording it failed: receivers recognize a message by its id.
+// Deliver makes a due attempt and returns the next one, if any. If the attempt is already recorded,
+// another caller made it and schedules the next one. After an error the attempt must be made again,
+// even if only recording it failed: receivers recognize a message by its id.
 func (d *Deliverer) Deliver(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
@@ -85,8 +83,6 @@ func after(event, account string, a Attempt) ScheduledAttempt {
 	return ScheduledAttempt{Event: event, Account: account, Number: a.Number + 1, At: a.Next}
 }
 
-// attempt sends the message about an event.
-//
 // Errors: the context's error, if it ended the attempt early.
 func (d *Deliverer) attempt(ctx context.Context, e Event, number int) (Attempt, error) {
 	key, err := d.Secrets.key(ctx, e.Account)
@@ -124,7 +120,7 @@ func (d *Deliverer) attempt(ctx context.Context, e Event, number int) (Attempt, 
 	return a, nil
 }
 
-// log logs an attempt without the URL, which may contain a secret of the receiver.
+// log omits the URL, which may contain a secret of the receiver.
 func (d *Deliverer) log(ctx context.Context, event string, a Attempt) {
 	level, what := slog.LevelInfo, "a webhook was delivered"
 	if a.Error != "" {

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// This is the example in the specification of Standard Webhooks.
+// This is the example in the specification.
 func TestSignatureMatchesStandardWebhooks(t *testing.T) {
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -46,7 +46,6 @@ func TestEachAccountHasItsOwnSecret(t *testing.T) {
 	}
 }
 
-// receiver responds to each message as the test defines.
 type receiver struct {
 	answers func(number int) (webhook.Response, error)
 	got     []webhook.Message
@@ -88,7 +87,7 @@ func newWorld(t *testing.T, answers func(number int) (webhook.Response, error)) 
 	return w
 }
 
-// ended returns a job that has ended, with a webhook.
+// ended returns an ended job with a webhook.
 func (w *world) ended() job.Job {
 	w.Helper()
 	j := job.Job{
@@ -104,7 +103,6 @@ func (w *world) ended() job.Job {
 	return j
 }
 
-// run makes every attempt at its time and returns their times since the end of the job.
 func (w *world) run() (at []time.Duration) {
 	w.Helper()
 	scheduled, follows := webhook.First("job_1", "acme", w.now), true
@@ -129,7 +127,6 @@ func status(code int) func(int) (webhook.Response, error) {
 	return func(int) (webhook.Response, error) { return webhook.Response{Status: code}, nil }
 }
 
-// The times of the attempts depend on the receiver's responses.
 func TestAttemptsFollowSchedule(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	all := []time.Duration{0, 5 * s, 35 * s, 2*m + 35*s, 12*m + 35*s, h + 12*m + 35*s, 7*h + 12*m + 35*s}
@@ -199,7 +196,6 @@ func TestRetriesSendTheSameMessage(t *testing.T) {
 	}
 }
 
-// Jitter extends a wait by at most a fifth.
 func TestWaitsHaveJitter(t *testing.T) {
 	w := newWorld(t, status(500))
 	w.Random = func() float64 { return 0.999 }
@@ -209,7 +205,6 @@ func TestWaitsHaveJitter(t *testing.T) {
 	}
 }
 
-// An obsolete attempt is not made, and a completed attempt is not repeated.
 func TestObsoleteAttemptsAreSkipped(t *testing.T) {
 	w := newWorld(t, status(500))
 	deliver := func(scheduled webhook.ScheduledAttempt, sent int) {
@@ -240,7 +235,6 @@ func TestObsoleteAttemptsAreSkipped(t *testing.T) {
 	deliver(webhook.ScheduledAttempt{Event: j.ID, Number: 2}, 0)
 }
 
-// An attempt that is interrupted by the program's shutdown is not recorded, but repeated.
 func TestInterruptedAttemptIsRepeated(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	w := newWorld(t, func(int) (webhook.Response, error) {

@@ -12,26 +12,21 @@ import (
 
 // Event is the end of a job, or a budget warning, with its receiver.
 type Event struct {
-	// ID is the id of the job or the warning.
 	ID, Account string
 	URL         string
-	// FirstBy is the latest possible time of the first attempt. Attempts are kept from then for
-	// the age of a job's record.
+	// FirstBy is the latest possible time of the first attempt. Attempts are kept from then for the
+	// age of a job's record.
 	FirstBy time.Time
-	// Body is the message. It is the same in each attempt.
+	// Body is the message, the same in each attempt.
 	Body []byte
 }
 
 type Jobs interface {
-	// Get returns the job.
-	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
 }
 
 type Warnings interface {
-	// Warning returns a warning.
-	//
 	// Errors: fault.NotFound.
 	Warning(ctx context.Context, id string) (budget.Warning, error)
 }
@@ -39,14 +34,11 @@ type Warnings interface {
 type Events struct {
 	Jobs     Jobs
 	Warnings Warnings
-	// JobBody and WarningBody return the message about an ended job or a warning, with the same
-	// bytes each time.
+	// These return the message, with the same bytes each time.
 	JobBody     func(job.Job) ([]byte, error)
 	WarningBody func(budget.Warning) ([]byte, error)
 }
 
-// event returns the event with the id.
-//
 // Errors: fault.NotFound if the event does not exist or has no receiver.
 func (s Events) event(ctx context.Context, id string) (Event, error) {
 	if budget.IsWarning(id) {

@@ -10,27 +10,24 @@ import (
 
 const (
 	loopEvery = time.Second
-	// atOnce is the maximum number of concurrent attempts. atOnceOfAccount is the maximum per
-	// account, so that an account's slow receivers do not delay other accounts.
+	// atOnce limits concurrent attempts, atOnceOfAccount those of one account.
 	atOnce          = 32
 	atOnceOfAccount = 4
-	// A slow account had an attempt within slowFor that took longer than slowAfter. All slow
-	// accounts together may have atOnceOfSlow concurrent attempts.
+	// A slow account had an attempt within slowFor that took longer than slowAfter. atOnceOfSlow
+	// limits all slow accounts together.
 	atOnceOfSlow = atOnce / 2
 	slowAfter    = time.Second
 	slowFor      = 10 * time.Minute
-	// seenAtOnce is the maximum number of due attempts in one read, which may list slow accounts
-	// first.
+	// seenAtOnce limits the due attempts in one read, which may list slow accounts first.
 	seenAtOnce = 1024
 )
 
-// Queue holds the scheduled attempts of all events on one machine. AWS uses a message queue instead.
+// Queue contains the scheduled attempts on one machine. AWS uses a message queue instead.
 type Queue interface {
-	// Due returns due attempts, earliest first: at most limit, and at most ofAccount per account.
+	// Due returns due attempts, earliest first, at most ofAccount per account.
 	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]ScheduledAttempt, error)
 }
 
-// Loop makes the attempts of one machine when they are due.
 type Loop struct {
 	Queue     Queue
 	Deliverer *Deliverer
@@ -38,8 +35,8 @@ type Loop struct {
 	Logger    *slog.Logger
 }
 
-// Run makes attempts until the context ends. That interrupts running attempts, which are repeated
-// after the next startup.
+// Run makes attempts until the context ends. Interrupted attempts are repeated after the next
+// startup.
 func (l *Loop) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -72,15 +69,15 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// end describes the end of an attempt. failed means that it could not be made or recorded.
+// failed means that the attempt could not be made or recorded.
 type end struct {
 	event  string
 	took   time.Duration
 	failed bool
 }
 
-// start starts the due attempts, except those in busy, which maps running attempts to accounts.
-// Running attempts stay due until they are recorded, so they count for their accounts.
+// start starts the due attempts. busy maps running attempts to accounts. They stay due until they
+// are recorded, so they count for their accounts.
 func (l *Loop) start(
 	ctx context.Context, running *sync.WaitGroup, busy map[string]string, slow map[string]time.Time, ended chan<- end,
 ) error {

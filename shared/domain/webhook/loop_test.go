@@ -26,14 +26,14 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// halls immediately accepts messages to quick receivers. A slow receiver accepts its first message
-// late, and holds all others until life ends.
+// halls accepts messages to quick receivers. A slow receiver accepts its first message late, and
+// holds all others until life ends.
 type halls struct {
 	life  context.Context
 	taken chan string
 
 	mu sync.Mutex
-	// holding counts the held messages of each receiver that accepted its first one.
+	// holding counts each receiver's held messages.
 	holding map[string]int
 	most    int
 }

@@ -2,22 +2,20 @@ package webhook
 
 import "time"
 
-// waits lists the times from each failed attempt to the next one. Seven attempts take about seven
-// and a quarter hours.
+// waits lists the times between attempts. Seven attempts take about seven and a quarter hours.
 var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }
 
-// LongestWait is the longest time from a failed attempt to the next one, including jitter.
+// LongestWait includes jitter.
 const LongestWait = 6*time.Hour + 6*time.Hour/5
 
 const MaxAttempts = len(waits) + 1
 
-// jitter is the maximum random extension of a wait, as a fraction (see LongestWait). It prevents
-// a recovering receiver from getting all messages at the same time.
+// jitter is the maximum random extension of a wait, as a fraction. A recovering receiver does not
+// get all messages at the same time.
 const jitter = 0.2
 
-// Response statuses with a special meaning.
 const (
 	statusGone       = 410
 	leastSuccess     = 200
@@ -27,9 +25,8 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter returns when the attempt after a failed one is due, or the zero time after the last
-// attempt. A receiver may ask for a longer wait, up to the wait of the next step, but not for a
-// shorter one. random is in [0, 1).
+// nextAfter returns when the next attempt is due, or the zero time after the last one. A receiver
+// may ask for a longer wait, up to the wait of the next step. random is in [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {
 		return time.Time{}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Secrets derives the signing secret of each account from the service's own secret, so that
-// signing secrets are not stored. A new secret of the service changes all of them.
+// Secrets derives the signing secret of each account from the service's own secret, so that signing
+// secrets are not stored.
 type Secrets struct {
 	service func(context.Context) ([]byte, error)
 }
@@ -20,13 +20,12 @@ func NewSecrets(service []byte) Secrets {
 	return Secrets{func(context.Context) ([]byte, error) { return service, nil }}
 }
 
-// NewSecretsFrom returns Secrets that call service for every use. The function should cache its
-// secret.
+// NewSecretsFrom calls service for every use. The function should cache its secret.
 func NewSecretsFrom(service func(context.Context) ([]byte, error)) Secrets { return Secrets{service} }
 
 const secretPrefix = "whsec_"
 
-// Of returns the secret of an account in the format of Standard Webhooks: "whsec_" and 32 bytes in Base64.
+// Of returns a secret in the format of Standard Webhooks: "whsec_" and 32 bytes in Base64.
 func (s Secrets) Of(ctx context.Context, account string) (string, error) {
 	key, err := s.key(ctx, account)
 	if err != nil {
@@ -46,8 +45,8 @@ func (s Secrets) key(ctx context.Context, account string) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// Sign returns the signature of a message: "v1," and the HMAC-SHA256 of its id, its time in Unix
-// seconds and its body, joined by dots.
+// Sign returns "v1," and the HMAC-SHA256 of the message's id, its time in Unix seconds and its
+// body, joined by dots.
 func Sign(key []byte, id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// MaxURL is the maximum length of a webhook's URL in code points.
-const MaxURL = 2048
+const MaxURL = 2048 // code points
 
 // mailPort is rejected because a mail server would interpret much of a message as commands.
 const mailPort = 25
@@ -23,9 +22,8 @@ type Targets struct {
 	prefixes []netip.Prefix
 }
 
-// ParseTargets returns targets that also allow the listed host names and address blocks such as
-// 10.1.0.0/16. Plain http is allowed for a listed host name, and for a listed address if the URL
-// contains it. An entry that is neither a name nor a block causes an error.
+// ParseTargets also allows the listed host names and address blocks such as 10.1.0.0/16. Plain http
+// is allowed for a listed host name, and for a listed address if the URL contains it.
 func ParseTargets(list []string) (Targets, error) {
 	t := Targets{hosts: map[string]bool{}}
 	for _, entry := range list {
@@ -46,8 +44,7 @@ func ParseTargets(list []string) (Targets, error) {
 	return t, nil
 }
 
-// CheckURL returns an error if messages may not be sent to a URL. It does not resolve names;
-// AllowsAddress checks the resolved address.
+// CheckURL does not resolve names. AllowsAddress checks the resolved address.
 //
 // Errors: fault.Invalid.
 func (t Targets) CheckURL(raw string) error {
@@ -92,8 +89,7 @@ func (t Targets) CheckURL(raw string) error {
 	return nil
 }
 
-// AllowsAddress reports whether a message to a host may be sent to the address that the host
-// resolved to.
+// AllowsAddress reports whether a message may be sent to the address that the host resolved to.
 func (t Targets) AllowsAddress(host string, address netip.Addr) bool {
 	return isPublic(address) || t.hosts[canonicalHost(host)] || t.listsAddress(address)
 }
@@ -118,8 +114,8 @@ func (t Targets) listsAddress(address netip.Addr) bool {
 
 func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// isLocalName reports whether a name is reserved for networks that are not public (RFC 6761, RFC
-// 6762, and "internal", reserved by ICANN).
+// isLocalName recognizes names that are not public (RFC 6761, RFC 6762, and "internal", reserved by
+// ICANN).
 func isLocalName(host string) bool {
 	for _, domain := range []string{"localhost", "local", "internal"} {
 		if host == domain || strings.HasSuffix(host, "."+domain) {
@@ -129,8 +125,8 @@ func isLocalName(host string) bool {
 	return false
 }
 
-// endsInNumber reports whether the last label of a host is a number. Some resolvers read such a
-// host as an address in an old notation (WHATWG, "URL", "ends in a number").
+// endsInNumber checks the last label of a host. Some resolvers read a number there as an address in
+// an old notation (WHATWG, "URL", "ends in a number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err := strconv.ParseUint(last, 0, 64)

@@ -117,9 +117,8 @@ func TestTargetsCheckAddresses(t *testing.T) {
 	}
 }
 
-// The blocks of IANA's registries, and Cutroom's additions, are rejected from their first to
-// their last address, in either form. The addresses around them are public unless they are in
-// another block.
+// Blocks are rejected from their first to their last address, in either form. The addresses around
+// them are public unless they are in another block.
 func TestSpecialPurposeBlocksAreRejected(t *testing.T) {
 	blocks := []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
@@ -165,7 +164,6 @@ func TestSpecialPurposeBlocksAreRejected(t *testing.T) {
 	}
 }
 
-// lastOf returns the last address of a block.
 func lastOf(p netip.Prefix) netip.Addr {
 	bytes := p.Addr().AsSlice()
 	for bit := p.Bits(); bit < len(bytes)*8; bit++ {

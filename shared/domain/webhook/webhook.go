@@ -1,6 +1,6 @@
 // Package webhook notifies receivers of ended jobs and of budget warnings. Its messages are signed
 // and retried as specified by Standard Webhooks (https://www.standardwebhooks.com, version 1). It
-// imports neither HTTP nor a database; [Store] and [Sender] declare the methods that it needs.
+// imports neither HTTP nor a database.
 package webhook
 
 import (
@@ -22,7 +22,6 @@ const (
 	BudgetWarning EventType = "budget.warning"
 )
 
-// EventOf returns the type of the message about an ended job.
 func EventOf(j job.Job) EventType {
 	if j.Status == job.Completed {
 		return JobCompleted
@@ -30,76 +29,64 @@ func EventOf(j job.Job) EventType {
 	return JobFailed
 }
 
-// MessageID returns the id of the message about an event. Each event happens once. Every retry has
-// the same id, so receivers recognize it.
+// MessageID returns the same id for every retry, so that receivers recognize the message.
 func MessageID(event string) string { return "msg_" + event[strings.IndexByte(event, '_')+1:] }
 
 type Message struct {
-	ID   string
-	At   time.Time
-	Body []byte
-	// Signature covers id, time and body.
-	Signature string
+	ID        string
+	At        time.Time
+	Body      []byte
+	Signature string // of id, time and body
 }
 
 type Response struct {
-	Status int
-	// RetryAfter is the wait that the receiver asks for, or 0.
-	RetryAfter time.Duration
+	Status     int
+	RetryAfter time.Duration // what the receiver asks for, or 0
 }
 
 type Sender interface {
-	// Send returns the receiver's response with any status, within the context's time.
+	// Send returns the receiver's response with any status.
 	//
 	// Errors: a [NoResponse].
 	Send(ctx context.Context, url string, m Message) (Response, error)
 }
 
-// NoResponse is the error for a message without a response. The account sees it, so it reveals
-// nothing about the service's network.
+// NoResponse is shown to the account, so it reveals nothing about the service's network.
 type NoResponse string
 
 func (e NoResponse) Error() string { return string(e) }
 
-// Attempt is the record of one attempt to send a message.
 type Attempt struct {
 	Number   int
 	At       time.Time
 	Duration time.Duration
-	// Status is the status of the response, or 0.
-	Status int
-	// Error is the reason for a failure, or empty.
-	Error string
-	// Next is the due time of the next attempt, or zero.
-	Next time.Time
+	Status   int       // of the response, or 0
+	Error    string    // the reason for a failure, or empty
+	Next     time.Time // the due time of the next attempt, or zero
 }
 
 type ScheduledAttempt struct {
-	// Event is the id of the job or the warning. Its JSON name dates from early versions, which had
-	// only jobs.
+	// Event is the id of the job or the warning. Its JSON name dates from versions without warnings.
 	Event   string    `json:"job"`
 	Account string    `json:"account"`
 	Number  int       `json:"attempt"`
 	At      time.Time `json:"at"`
 }
 
-// First returns the first attempt for an account's event that happened at the given time.
 func First(event, account string, at time.Time) ScheduledAttempt {
 	return ScheduledAttempt{Event: event, Account: account, Number: 1, At: at}
 }
 
 type Log interface {
-	// Attempts returns the attempts for an event in order. They are kept for the age of a job's
-	// record.
+	// Attempts returns the attempts in order. They are kept for the age of a job's record.
 	Attempts(ctx context.Context, event string) ([]Attempt, error)
 }
 
-// Store keeps attempts. The suite in webhooktest specifies it; every adapter runs it. Times are
-// stored to the millisecond.
+// Store keeps attempts. Times are stored to the millisecond.
 type Store interface {
 	Log
 
-	// Record adds an attempt for an event. A repeated Record succeeds.
+	// A repeated Record succeeds.
 	//
 	// Errors: fault.Conflict if the attempt's number does not follow the last recorded one.
 	Record(ctx context.Context, e Event, a Attempt) error

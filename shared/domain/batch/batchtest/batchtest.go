@@ -21,16 +21,12 @@ type Store interface {
 	batch.Retention
 }
 
-// Harness is an adapter under test, without records.
 type Harness struct {
 	Batches Store
-	// Usage is the store to which Save adds.
-	Usage usage.Store
-	// Files is the store that counts the blobs of batches.
-	Files file.Store
+	Usage   usage.Store
+	Files   file.Store
 }
 
-// Run runs the suite. open returns an empty store, which it closes when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -40,7 +36,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// test is one promise of the interface, which is also its name.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -55,7 +50,6 @@ type suite struct {
 	made  int
 }
 
-// started is the creation time of all batches.
 var started = time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
 
 // create creates a batch that is newer than all others.
@@ -74,7 +68,6 @@ func (s *suite) create(account string) batch.Batch {
 	return b
 }
 
-// change changes a batch whose current status is from, and returns the stored batch.
 func (s *suite) change(from batch.Status, b batch.Batch) batch.Batch {
 	s.Helper()
 	if err := s.Change(s.ctx, from, b); err != nil {
@@ -84,7 +77,6 @@ func (s *suite) change(from batch.Status, b batch.Batch) batch.Batch {
 	return b
 }
 
-// end completes a batch at the given time.
 func (s *suite) end(b batch.Batch, at time.Time) batch.Batch {
 	s.Helper()
 	from := b.Status
@@ -92,7 +84,6 @@ func (s *suite) end(b batch.Batch, at time.Time) batch.Batch {
 	return s.change(from, b)
 }
 
-// is checks a batch's stored record.
 func (s *suite) is(want batch.Batch) {
 	s.Helper()
 	got, err := s.Get(s.ctx, want.Account, want.ID)
@@ -101,7 +92,6 @@ func (s *suite) is(want batch.Batch) {
 	}
 }
 
-// are checks the result of a list call.
 func (s *suite) are(got []batch.Batch, err error, want ...batch.Batch) {
 	s.Helper()
 	if err != nil || len(got) != len(want) {
@@ -128,7 +118,6 @@ func line(b batch.Batch, number int) usage.Record {
 	}
 }
 
-// used checks the number of counted requests.
 func (s *suite) used(account string, want int64) {
 	s.Helper()
 	totals, err := s.usage.Totals(s.ctx, account, "2026-02-03", "2026-02-03", usage.All)

@@ -1,5 +1,4 @@
-// Package blobtest specifies the behaviour of [blob.Store] and [blob.Linker] as
-// tests that every adapter runs.
+// Package blobtest specifies the behaviour of [blob.Store] and [blob.Linker].
 package blobtest
 
 import (
@@ -15,15 +14,13 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite.
 type Harness struct {
 	Store blob.Store
-	// Leftovers lists everything in the store that is not a blob, such as bytes from a failed Put.
-	// It is nil if that is unknown.
+	// Leftovers lists everything in the store that is not a blob. It is nil if that is unknown.
 	Leftovers func(t *testing.T) []string
 }
 
-// Run runs the suite. open returns a harness without blobs and closes it when the test ends.
+// Run closes each harness that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -38,7 +35,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is one statement about the interface; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -52,7 +48,6 @@ type suite struct {
 	ctx context.Context
 }
 
-// data returns varying bytes that depend on the seed.
 func data(seed uint64, size int) []byte {
 	b := make([]byte, size)
 	source := rand.NewPCG(seed, uint64(size))
@@ -81,7 +76,6 @@ func (s *suite) read(name string, offset, length int64) []byte {
 	return got
 }
 
-// holds checks that the blob has exactly these bytes.
 func (s *suite) holds(name string, want []byte) {
 	s.Helper()
 	if got := s.read(name, 0, -1); !bytes.Equal(got, want) {
@@ -94,7 +88,6 @@ func (s *suite) holds(name string, want []byte) {
 	}
 }
 
-// absent checks that the blob does not exist.
 func (s *suite) absent(name string) {
 	s.Helper()
 	_, err := s.Store.Head(s.ctx, name)
@@ -103,7 +96,6 @@ func (s *suite) absent(name string) {
 	conformance.Fails(s, err, fault.NotFound)
 }
 
-// clean checks that the store contains only blobs.
 func (s *suite) clean() {
 	s.Helper()
 	if s.Leftovers == nil {

@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// errReader is the error from a failing reader.
 var errReader = errors.New("the sender hung up")
 
 // sizes has values around the buffer sizes of stores.
@@ -132,7 +131,7 @@ var putTests = []test{
 		}
 		got := s.read("a/b", 0, -1)
 		if !slices.ContainsFunc(contents, func(content []byte) bool { return bytes.Equal(got, content) }) {
-			s.Fatal("the blob is none of the stored blobs")
+			s.Fatal("the blob equals none of the stored versions")
 		}
 		s.clean()
 	}},
@@ -153,7 +152,7 @@ var putTests = []test{
 	}},
 }
 
-// hesitant is a reader. Every other read returns no bytes and no error.
+// hesitant returns no bytes and no error from every other Read.
 type hesitant struct {
 	io.Reader
 	reads int

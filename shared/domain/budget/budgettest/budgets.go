@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// now is the time at which budgets are changed.
 var now = conformance.Tomorrow()
 
 var budgetTests = []test{

@@ -12,13 +12,12 @@ import (
 )
 
 type Harness struct {
-	// Store has no budgets, counters or allocations yet.
 	Store budget.Store
 	// Pass advances the store's clock for allocations.
 	Pass func(time.Duration)
 }
 
-// Run runs the suite. open returns a store, which it closes when the test ends.
+// Run closes each store that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, _ string, test test) {
 		h := open(t)
@@ -27,7 +26,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Warnings", warningTests))
 }
 
-// test is one promise of the interface, which is also its name.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -43,13 +41,10 @@ type suite struct {
 	made int
 }
 
-// moment is the precision of times in stores.
 const moment = time.Second
 
-// daily identifies an account's daily cost budget, which most tests use.
 var daily = budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}
 
-// today is the counter that most tests use.
 var today = budget.Counter{ID: daily, Window: "2026-02-03"}
 
 // allocation returns a new allocation from a counter, with the amount 0.

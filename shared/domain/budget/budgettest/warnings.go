@@ -11,7 +11,6 @@ import (
 
 const hook = "https://example.com/budgets"
 
-// limited sets the limit of the daily budget, with hook as receiver.
 func (s *suite) limited(limit int64) budget.Budget {
 	s.Helper()
 	b := budget.Budget{ID: daily, Limit: limit, WarnURL: hook}
@@ -19,7 +18,7 @@ func (s *suite) limited(limit int64) budget.Budget {
 	return b
 }
 
-// warns checks the percentage of the warning that is due for today. 0 means none.
+// warns checks which warning is due for today. A percentage of 0 means none.
 func (s *suite) warns(missed int64, want int) budget.Warning {
 	s.Helper()
 	noted, err := s.Warn(s.ctx, today, missed, now)

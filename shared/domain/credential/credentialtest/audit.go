@@ -22,7 +22,6 @@ func (s *suite) entries(account string, query audit.Query) []audit.Entry {
 	return found
 }
 
-// by returns the origin of a change by a key.
 func by(key credential.Key, at time.Time) audit.Origin {
 	return audit.Origin{By: key.ID, At: at, RequestID: "req_7"}
 }

@@ -1,6 +1,5 @@
-// Package credentialtest specifies the behaviour of [credential.Store], [credential.TokenStore]
-// and [credential.TokenRetention], and of the [audit.Log] that records changes of keys, as tests
-// that every adapter runs.
+// Package credentialtest specifies the behaviour of [credential.Store], [credential.TokenStore] and
+// [credential.TokenRetention], and of the [audit.Log] that records changes of keys.
 package credentialtest
 
 import (
@@ -17,22 +16,20 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Store stores keys and the tokens minted from them.
 type Store interface {
 	credential.Store
 	credential.TokenStore
 }
 
-// Harness is an adapter's input to the suite. All its stores use the same records.
+// All stores of a Harness use the same records.
 type Harness struct {
 	Store Store
-	// Log holds the audit entries of Store's changes.
-	Log audit.Log
-	// Retention is nil if the platform deletes tokens; its tests are then skipped.
+	Log   audit.Log
+	// Retention is nil if the platform deletes tokens. Its tests are then skipped.
 	Retention credential.TokenRetention
 }
 
-// Run runs the suite. open returns a harness without keys and closes it when the test ends.
+// Run closes each harness that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -47,7 +44,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is one statement about the interfaces; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -68,7 +64,7 @@ var (
 	revoked = created.Add(time.Hour)
 )
 
-// key returns the record of a key. Each number has its own secret.
+// Each number of a key has its own secret.
 func (s *suite) key(account string, number int, at time.Time) credential.Key {
 	s.Helper()
 	key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", number), account, "default", "a label, \"quoted\" – née",
@@ -77,7 +73,6 @@ func (s *suite) key(account string, number int, at time.Time) credential.Key {
 	return key
 }
 
-// create stores a new key.
 func (s *suite) create(account string, number int, at time.Time) credential.Key {
 	s.Helper()
 	key := s.key(account, number, at)
@@ -85,7 +80,6 @@ func (s *suite) create(account string, number int, at time.Time) credential.Key 
 	return key
 }
 
-// found checks that the store returns exactly this key.
 func (s *suite) found(want credential.Key) {
 	s.Helper()
 	got, err := s.FindKey(s.ctx, want.Hash)

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// token returns the record of a token of the key. Each number has its own secret.
+// Each number of a token has its own secret.
 func token(key credential.Key, number int) credential.Token {
 	return credential.Token{
 		Hash: credential.HashOf(fmt.Sprintf("ek_token-%08d", number)), Key: key,
@@ -28,7 +28,6 @@ func token(key credential.Key, number int) credential.Token {
 	}
 }
 
-// foundToken checks that the store returns exactly this token.
 func (s *suite) foundToken(want credential.Token) {
 	s.Helper()
 	got, err := s.FindToken(s.ctx, want.Hash)
@@ -36,14 +35,12 @@ func (s *suite) foundToken(want credential.Token) {
 	conformance.Same(s, "the token", got, want)
 }
 
-// noToken checks that the store has no token with the hash.
 func (s *suite) noToken(hash credential.Hash) {
 	s.Helper()
 	_, err := s.FindToken(s.ctx, hash)
 	conformance.Fails(s, err, fault.NotFound)
 }
 
-// createTokens concurrently stores new tokens.
 func (s *suite) createTokens(tokens []credential.Token) {
 	s.Helper()
 	const callers = 50

@@ -120,12 +120,11 @@ var exactTests = []test{
 // accounts makes random changes under changing limits, and knows which must be rejected.
 type accounts struct {
 	*suite
-	random *rand.Rand
-	name   string
-	used   int64
-	files  []file.File
-	rooms  []file.Reservation
-	// promised holds pending files, which count 10 bytes.
+	random   *rand.Rand
+	name     string
+	used     int64
+	files    []file.File
+	rooms    []file.Reservation
 	promised []file.File
 }
 
@@ -186,8 +185,7 @@ func (a *accounts) play(turns int) {
 	a.stores(a.name, a.used, a.used+10)
 }
 
-// fits checks that a change was rejected if and only if its added bytes did not fit. It reports
-// whether they fit.
+// fits checks that a change was rejected if and only if its added bytes did not fit.
 func (a *accounts) fits(err error, bytes, limit int64) bool {
 	a.Helper()
 	if bytes > 0 && limit > 0 && a.used+bytes > limit {

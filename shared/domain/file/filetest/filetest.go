@@ -1,5 +1,4 @@
-// Package filetest specifies the behaviour of [file.Store] and [file.Retention] as
-// tests that every adapter runs.
+// Package filetest specifies the behaviour of [file.Store] and [file.Retention].
 package filetest
 
 import (
@@ -14,14 +13,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite. Both stores use the same records.
+// Both stores of a Harness use the same records.
 type Harness struct {
 	Store file.Store
-	// Retention is nil if the platform does the sweeper's work; its tests are then skipped.
+	// Retention is nil if the platform does the sweeper's work. Its tests are then skipped.
 	Retention file.Retention
 }
 
-// Run runs the suite. open returns a harness without files and closes it when the test ends.
+// Run closes each harness that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -39,7 +38,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is one statement about the interfaces; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -51,21 +49,18 @@ type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
-	// now is the start time of a test. Tests add to it.
+	// now is the start time of a test.
 	now time.Time
 	ids atomic.Int64
 }
 
-// at returns the time some seconds after the start of the test.
 func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// lifetime is the default lifetime of files.
 const lifetime = time.Hour
 
-// new returns the record of a file of one byte, ready to be created. Ids sort by creation, as in
-// the service. Every file has its own MD5.
+// Ids of new files sort by creation. Every file has its own MD5.
 func (s *suite) new(account string) file.File {
 	number := s.ids.Add(1)
 	id := fmt.Sprintf("file_%027d", number)
@@ -76,10 +71,8 @@ func (s *suite) new(account string) file.File {
 	}
 }
 
-// md5Of returns a made-up MD5 for each number.
 func md5Of(number int64) string { return fmt.Sprintf("%032x", number) }
 
-// newPending returns the record of a file that is pending for 10 minutes.
 func (s *suite) newPending(account string) file.File {
 	f := s.new(account)
 	f.Pending, f.UploadUntil = true, s.at(600)
@@ -91,7 +84,6 @@ func (s *suite) create(account string) file.File {
 	return s.keep(s.new(account))
 }
 
-// createUntil creates a file that expires some seconds after the start of the test.
 func (s *suite) createUntil(account string, seconds float64) file.File {
 	s.Helper()
 	f := s.new(account)
@@ -99,20 +91,18 @@ func (s *suite) createUntil(account string, seconds float64) file.File {
 	return s.keep(f)
 }
 
-// createPending creates a pending file of the account.
 func (s *suite) createPending(account string) file.File {
 	s.Helper()
 	return s.keep(s.newPending(account))
 }
 
-// keep creates a file without a limit.
 func (s *suite) keep(f file.File) file.File {
 	s.Helper()
 	conformance.OK(s, s.Store.Create(s.ctx, f, 0))
 	return f
 }
 
-// finalize finalizes a pending file with the file's expiry, and returns the finalized file.
+// finalize keeps the file's expiry.
 func (s *suite) finalize(pending file.File) file.File {
 	s.Helper()
 	pending.Pending = false
@@ -120,7 +110,6 @@ func (s *suite) finalize(pending file.File) file.File {
 	return pending
 }
 
-// known checks that the account sees exactly this file at the time.
 func (s *suite) known(want file.File, now time.Time) {
 	s.Helper()
 	got, err := s.Store.Get(s.ctx, want.Account, want.ID, now)
@@ -128,7 +117,6 @@ func (s *suite) known(want file.File, now time.Time) {
 	s.same("file", got, want)
 }
 
-// unknown checks that no method returns the file to its account at the time.
 func (s *suite) unknown(f file.File, now time.Time) {
 	s.Helper()
 	_, err := s.Store.Get(s.ctx, f.Account, f.ID, now)
@@ -145,10 +133,8 @@ func (s *suite) unknown(f file.File, now time.Time) {
 	}
 }
 
-// maxPages is the maximum number of list pages that a test reads.
 const maxPages = 10_000
 
-// list returns all files of an account, in pages of the limit.
 func (s *suite) list(account string, limit int, now time.Time) []file.File {
 	s.Helper()
 	var all []file.File
@@ -192,7 +178,6 @@ func (s *suite) page(account, after string, limit int, now time.Time) (page []fi
 	return page, next
 }
 
-// listed checks the complete list of an account, with several page sizes.
 func (s *suite) listed(account string, now time.Time, want ...file.File) {
 	s.Helper()
 	for _, limit := range []int{1, 2, max(1, len(want)), 1000} {
@@ -204,7 +189,6 @@ func (s *suite) listed(account string, now time.Time, want ...file.File) {
 	}
 }
 
-// same fails the test unless the two are equal.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
 	conformance.Same(s, what, got, want)

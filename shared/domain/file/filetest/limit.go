@@ -10,17 +10,15 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// racers is the number of goroutines that try the same thing concurrently.
 const racers = 50
 
-// sized returns the record of a file of this size.
 func (s *suite) sized(account string, size int64) file.File {
 	f := s.new(account)
 	f.Size = size
 	return f
 }
 
-// stores checks that exactly the rest up to the limit fits.
+// stores checks that exactly the bytes up to the limit fit.
 func (s *suite) stores(account string, used, limit int64) {
 	s.Helper()
 	over := s.sized(account, limit-used+1)

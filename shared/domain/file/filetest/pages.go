@@ -86,7 +86,6 @@ var pageTests = []test{
 	}},
 }
 
-// world is an account whose files are created and deleted at random.
 type world struct {
 	*suite
 	account string
@@ -96,8 +95,7 @@ type world struct {
 	files map[string]file.File
 }
 
-// change makes one random change: it creates, deletes, announces or finalizes a file, or lets
-// time pass.
+// change creates, deletes, announces or finalizes a file, or lets time pass.
 func (w *world) change() {
 	w.Helper()
 	switch w.random.IntN(6) {
@@ -134,7 +132,6 @@ func (w *world) change() {
 	}
 }
 
-// walk reads the list in pages of random sizes with changes between them.
 func (w *world) walk(name string, change func()) {
 	w.Helper()
 	atStart := maps.Clone(w.files)

@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// pending checks the result of PendingUpload.
 func (s *suite) pending(want file.File) {
 	s.Helper()
 	got, err := s.Store.PendingUpload(s.ctx, want.ID)
@@ -185,7 +184,7 @@ var retentionTests = []test{
 	}},
 }
 
-// ended checks which files have ended at the time, in any order.
+// ended ignores the order of the files.
 func (s *suite) ended(now time.Time, want ...file.File) {
 	s.Helper()
 	files, err := s.Retention.Ended(s.ctx, now, 100)
@@ -202,7 +201,6 @@ func (s *suite) ended(now time.Time, want ...file.File) {
 	s.same("number of ended files", len(files), len(want))
 }
 
-// knownBlob checks whether a record has the blob.
 func (s *suite) knownBlob(blob string, want bool) {
 	s.Helper()
 	got, err := s.Retention.KnownBlob(s.ctx, blob)

@@ -11,12 +11,10 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// reservation returns an empty reservation of the account that ends after 10 minutes.
 func (s *suite) reservation(account string) file.Reservation {
 	return file.Reservation{Account: account, ID: fmt.Sprint("reservation", s.ids.Add(1)), Until: s.at(600)}
 }
 
-// reserve changes the reservation to this many bytes.
 func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation {
 	s.Helper()
 	got, err := s.Store.Reserve(s.ctx, r, bytes, bytes, limit, s.now)
@@ -27,7 +25,7 @@ func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation
 	return got
 }
 
-// big returns the record of a pending file of this size that counts 10 bytes.
+// big returns a pending file of this size that counts 10 bytes.
 func (s *suite) big(account string, size, limit int64) file.File {
 	f := s.newPending(account)
 	f.Size, f.Upload = size, file.PendingUpload{Bytes: 10, Limit: limit}

@@ -172,7 +172,6 @@ var md5Tests = []test{
 	}},
 }
 
-// findsMD5 checks which file the MD5 finds.
 func (s *suite) findsMD5(account, md5 string, now time.Time, id string) {
 	s.Helper()
 	f, err := s.Store.FindMD5(s.ctx, account, md5, now)

@@ -1,5 +1,4 @@
-// Package idempotencytest specifies the behaviour of [idempotency.Store] as tests
-// that every adapter runs.
+// Package idempotencytest specifies the behaviour of [idempotency.Store].
 package idempotencytest
 
 import (
@@ -13,7 +12,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Run runs the suite. open returns a store without records and closes it when the test ends.
+// Run closes each store that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) idempotency.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -29,7 +28,6 @@ type suite struct {
 	now   time.Time
 }
 
-// claimOf returns a claim of acme's key "k" for a resource.
 func claimOf(resource string) idempotency.Claim {
 	return idempotency.Claim{Account: "acme", Key: "k", Fingerprint: "asks for " + resource, Resource: resource}
 }
@@ -41,7 +39,7 @@ func (s *suite) claim(c idempotency.Claim, instead string, after time.Duration) 
 	return record
 }
 
-// has fails the test unless the record is that of the unsettled claim.
+// has checks that the record is that of the unsettled claim.
 func (s *suite) has(record idempotency.Record, c idempotency.Claim, after time.Duration) {
 	s.Helper()
 	if record.Resource != c.Resource || record.Fingerprint != c.Fingerprint || record.Settled || len(record.Response) > 0 ||

@@ -19,7 +19,6 @@ var clip = job.Result{
 
 const costOfClip = 248_000_000
 
-// priced accepts a job for a model with a price and starts its run "n1".
 func (s *suite) priced() job.Job {
 	s.Helper()
 	j := s.new(job.VideoLane, "acme")
@@ -28,7 +27,6 @@ func (s *suite) priced() job.Job {
 	return s.start(j.ID, "n1", s.at(1))
 }
 
-// bill checks the account's accepted jobs, completed jobs and cost on the day of the test.
 func (s *suite) bill(accepted, completed, cost int64) {
 	s.Helper()
 	totals, err := s.Usage.Totals(s.ctx, "acme", "2000-01-01", "9999-12-31", usage.All)

@@ -44,7 +44,6 @@ var estimateTests = []test{
 	}},
 }
 
-// estimated fails the test unless the published estimates are want.
 func (s *suite) estimated(want job.Estimates) {
 	s.Helper()
 	got, err := s.Estimates.Estimates(s.ctx)

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// The counters in these tests are the account's monthly cost and its key's daily jobs. Their
-// windows are in the far future, so that no store has deleted them.
+// These windows are in the far future, so that no store has deleted them.
 var (
 	spending = budget.Counter{
 		ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Window: "2126-02",
@@ -25,15 +24,13 @@ var (
 // costHeld is the reservation for a job in these tests: the price of 6 seconds.
 const costHeld = 300_000_000
 
-// claims returns a job's claims: its cost from a budget for this many jobs, and one job from a
-// budget of 1000.
+// claims returns claims on a cost budget for this many jobs, and on a budget of 1000 jobs.
 func claims(places int64) []budget.Claim {
 	return []budget.Claim{
 		{Counter: edits, Limit: 1000, Amount: 1}, {Counter: spending, Limit: places * costHeld, Amount: costHeld},
 	}
 }
 
-// holding returns a new job with a price, which has not been accepted.
 func (s *suite) holding() job.Job {
 	j := s.new(job.VideoLane, "acme")
 	j.Request.Price = &catalog.MediaPrice{Per: catalog.PerSecond, Millionths: 50_000, Currency: "EUR"}
@@ -41,7 +38,7 @@ func (s *suite) holding() job.Job {
 	return j
 }
 
-// held accepts a job with claims on the budgets, and starts its run "n1".
+// held accepts a job with claims, and starts its run "n1".
 func (s *suite) held(places int64) job.Job {
 	s.Helper()
 	j := s.holding()
@@ -49,7 +46,6 @@ func (s *suite) held(places int64) job.Job {
 	return s.start(j.ID, "n1", s.at(1))
 }
 
-// used checks the settled and reserved usage of the budgets.
 func (s *suite) used(jobs, cost int64) {
 	s.Helper()
 	got, err := s.Budgets.Used(s.ctx, []budget.Counter{edits, spending})

@@ -1,5 +1,5 @@
-// Package jobtest specifies the behaviour of [job.Store], [job.Runs],
-// [job.Retention] and [job.EstimateStore] as tests that every adapter runs.
+// Package jobtest specifies the behaviour of [job.Store], [job.Runs], [job.Retention] and
+// [job.EstimateStore].
 package jobtest
 
 import (
@@ -15,22 +15,19 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite. All its stores use the same records.
+// All stores of a Harness use the same records.
 type Harness struct {
 	Store job.Store
 	Runs  job.Runs
 	// Retention is nil if the platform does the sweeper's work. Its tests are then skipped.
 	Retention job.Retention
-	// Usage stores the counts of Accept and the bills of Complete.
-	Usage usage.Store
-	// Budgets holds the unused budgets that Accept takes from.
-	Budgets budget.Budgets
-	// Estimates has no estimates.
+	Usage     usage.Store // counts jobs of Accept and bills of Complete
+	Budgets   budget.Budgets
 	Estimates job.EstimateStore
 	Queues    job.Queues
 }
 
-// Run runs the suite. open returns a harness without jobs and closes it at the end of the test.
+// Run closes each harness that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	groups := []conformance.Group[test]{
 		conformance.About("Accept", acceptTests), conformance.About("Get", getTests),
@@ -53,7 +50,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}, groups...)
 }
 
-// test is one statement about the interfaces; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -65,17 +61,15 @@ type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
-	// now is the start time of a test. Tests add to it.
-	now time.Time
+	now time.Time // the start of the test
 	ids atomic.Int64
 }
 
-// at returns the time some seconds after the start of the test.
 func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// new returns a job that is ready to be accepted. Ids sort in order of creation, like the service's.
+// Ids of new jobs sort in order of creation.
 func (s *suite) new(lane job.Lane, account string) job.Job {
 	return job.Job{
 		ID: fmt.Sprintf("job_%026d", s.ids.Add(1)), Account: account, Key: "key_0123456789ab",
@@ -111,7 +105,6 @@ func (s *suite) start(id, nonce string, now time.Time) job.Job {
 	return j
 }
 
-// get returns the recorded job.
 func (s *suite) get(id string) job.Job {
 	s.Helper()
 	j, err := s.Store.Get(s.ctx, id)
@@ -119,13 +112,11 @@ func (s *suite) get(id string) job.Job {
 	return j
 }
 
-// same fails the test unless got and want are equal.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
 	conformance.Same(s, what, got, want)
 }
 
-// unchanged fails the test if the record has changed.
 func (s *suite) unchanged(before job.Job) {
 	s.Helper()
 	s.same("record", s.get(before.ID), before)

@@ -182,7 +182,6 @@ var listTests = []test{
 	}},
 }
 
-// list returns one page from the store for the account "acme".
 func (s *suite) list(filter job.Filter, after string, limit int, now time.Time) (jobs []job.Job, next string) {
 	s.Helper()
 	jobs, next, err := s.Store.List(s.ctx, "acme", filter, after, limit, now)
@@ -193,7 +192,7 @@ func (s *suite) list(filter job.Filter, after string, limit int, now time.Time) 
 	return jobs, next
 }
 
-// listed checks the ids of all jobs of the account "acme" that match the filter, page by page.
+// listed checks the ids of all jobs of "acme" that match the filter, page by page.
 func (s *suite) listed(what string, filter job.Filter, size int, want ...string) {
 	s.Helper()
 	var got []string

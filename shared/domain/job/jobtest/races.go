@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// racers is the number of goroutines that try the same thing concurrently.
 const racers = 50
 
 var raceTests = []test{

@@ -53,7 +53,7 @@ var retentionTests = []test{
 	}},
 }
 
-// overdue checks the result of Overdue, in any order.
+// overdue ignores the order of jobs.
 func (s *suite) overdue(now time.Time, limit int, want ...string) {
 	s.Helper()
 	ids, err := s.Retention.Overdue(s.ctx, now, limit)
@@ -69,7 +69,6 @@ func (s *suite) overdue(now time.Time, limit int, want ...string) {
 	s.same("overdue", got, expected)
 }
 
-// ended checks the result of Ended.
 func (s *suite) ended(before time.Time, after string, limit int, want ...string) {
 	s.Helper()
 	jobs, err := s.Retention.Ended(s.ctx, before, after, limit)
@@ -81,7 +80,6 @@ func (s *suite) ended(before time.Time, after string, limit int, want ...string)
 	s.same("ended", got, want)
 }
 
-// known checks the result of Known.
 func (s *suite) known(id string, want bool) {
 	s.Helper()
 	got, err := s.Retention.Known(s.ctx, id)

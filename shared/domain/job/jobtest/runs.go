@@ -74,7 +74,6 @@ var startTests = []test{
 	}},
 }
 
-// is fails the test unless err wraps target.
 func (s *suite) is(err, target error) {
 	s.Helper()
 	if !errors.Is(err, target) {
@@ -300,8 +299,8 @@ var terminalTests = []test{
 	}},
 }
 
-// refused fails the test unless a write to an ended job returns a plain conflict. Any other error
-// could mean that the job may still run.
+// refused checks that a write to an ended job returns a plain conflict. Any other error could mean
+// that the job may still run.
 func (s *suite) refused(end, write string, err error) {
 	s.Helper()
 	if !fault.Is(err, fault.Conflict) || errors.Is(err, job.ErrOverdue) || errors.Is(err, job.ErrNoRunsLeft) {

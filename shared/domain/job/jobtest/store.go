@@ -273,7 +273,6 @@ var backlogTests = []test{
 	}},
 }
 
-// backlog checks the backlog of a lane as an account sees it.
 func (s *suite) backlog(lane job.Lane, account string, want job.Backlog) {
 	s.Helper()
 	got, err := s.Store.Backlog(s.ctx, lane, account)

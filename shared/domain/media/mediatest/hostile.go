@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// Playlist creates an HLS playlist, named like a video, with one segment. uri is a path or an
-// address that a service must not open.
+// Playlist creates an HLS playlist, named like a video, with one segment.
 func Playlist(t testing.TB, uri string) string {
 	return write(t, "playlist.mp4", playlist(uri))
 }
@@ -25,13 +24,11 @@ func playlist(uri string) []byte {
 	)
 }
 
-// DisguisedPlaylist creates a playlist after the first box of an MP4, so that its first bytes
-// look like an MP4.
+// DisguisedPlaylist creates a playlist after the first box of an MP4.
 func DisguisedPlaylist(t testing.TB, uri string) string {
 	return write(t, "disguised.mp4", append(fileType(), playlist(uri)...))
 }
 
-// fileType returns the first box of an MP4.
 func fileType() []byte { return []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42") }
 
 // ConcatScript creates a script in FFmpeg's own format that plays the named file.
@@ -56,12 +53,10 @@ func SessionDescription(t testing.TB) string {
 	)
 }
 
-// TextFile creates a text file named like a video.
 func TextFile(t testing.TB) string {
 	return write(t, "text.mp4", []byte(strings.Repeat("This is no video. ", 500)))
 }
 
-// Noise creates a file that starts with head and continues with noise.
 func Noise(t testing.TB, head []byte, size int) string {
 	content := append([]byte{}, head...)
 	for state := uint32(1); len(content) < size; {
@@ -71,7 +66,7 @@ func Noise(t testing.TB, head []byte, size int) string {
 	return write(t, "noise", content)
 }
 
-// Truncated creates a file with the first fraction (0 to 1) of another file.
+// Truncated keeps the first fraction (0 to 1) of a file.
 func Truncated(t testing.TB, path string, fraction float64) string {
 	content := read(t, path)
 	return write(t, "truncated"+filepath.Ext(path), content[:int(float64(len(content))*fraction)])
@@ -100,22 +95,19 @@ func PNGHeader(t testing.TB, width, height int) string {
 	return write(t, "header.png", png(t, width, height, 8, pngChunk("IDAT", deflate(t, 16))))
 }
 
-// PNGBomb creates a PNG of a few KiB whose picture is a square with the given side, with one bit
-// per pixel.
+// PNGBomb creates a PNG of a few KiB whose picture is a square with the given side.
 func PNGBomb(t testing.TB, side int) string {
 	row := int64(1 + (side+7)/8)
 	return write(t, "bomb.png", png(t, side, side, 1, pngChunk("IDAT", deflate(t, row*int64(side)))))
 }
 
-// PNGProfileBomb creates a PNG with a small picture and a colour profile that decompresses to
-// size bytes.
+// PNGProfileBomb creates a PNG with a colour profile that decompresses to size bytes.
 func PNGProfileBomb(t testing.TB, size int64) string {
 	profile := pngChunk("iCCP", append([]byte("profile\x00\x00"), deflate(t, size)...))
 	return write(t, "profile.png", png(t, 16, 16, 8, append(profile, pngChunk("IDAT", deflate(t, 17*16))...)))
 }
 
-// PNGTextBomb creates a PNG with a small picture and texts that each decompress to size bytes.
-// The kind of their chunks is "zTXt" or "iTXt".
+// PNGTextBomb creates a PNG with texts ("zTXt" or "iTXt") that each decompress to size bytes.
 func PNGTextBomb(t testing.TB, kind string, texts int, size int64) string {
 	head := "text\x00\x00"
 	if kind == "iTXt" {
@@ -125,7 +117,6 @@ func PNGTextBomb(t testing.TB, kind string, texts int, size int64) string {
 	return write(t, "text.png", png(t, 16, 16, 8, append(bytes.Repeat(text, texts), pngChunk("IDAT", deflate(t, 17*16))...)))
 }
 
-// png returns a greyscale PNG around the chunks.
 func png(t testing.TB, width, height, bits int, chunks []byte) []byte {
 	t.Helper()
 	header := binary.BigEndian.AppendUint32(nil, uint32(width))
@@ -141,8 +132,8 @@ func pngChunk(kind string, content []byte) []byte {
 	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
 }
 
-// deflate returns size zeros compressed like zlib (RFC 1950). It compresses one MiB of zeros and
-// repeats the result, because compressing all of them would take longer than any test.
+// deflate returns size zeros compressed like zlib (RFC 1950). It repeats one compressed MiB,
+// because compressing all zeros would take longer than any test.
 func deflate(t testing.TB, size int64) []byte {
 	t.Helper()
 	const piece = 1 << 20
@@ -170,12 +161,11 @@ func deflate(t testing.TB, size int64) []byte {
 		t.Fatal(err)
 	}
 	packed = append(packed, buffer.Bytes()...)
-	// The checksum, Adler-32, of zeros.
+	// Adler-32 of zeros.
 	return binary.BigEndian.AppendUint32(packed, uint32(size%65521)<<16|1)
 }
 
-// ExternalTrack creates a QuickTime file whose picture must be read from another file, which an
-// alias names by its absolute path.
+// ExternalTrack creates a QuickTime file whose picture is in another file, named by an alias.
 func ExternalTrack(t testing.TB, path string) string {
 	t.Helper()
 	clip := read(t, Video{Name: "external.mov", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t))
@@ -207,7 +197,6 @@ func movieBox(kind string, content []byte) []byte {
 	return append(append(box, kind...), content...)
 }
 
-// replaceBox replaces the box at the path and adjusts the sizes of its parents.
 func replaceBox(boxes []byte, path []string, box []byte) []byte {
 	var out []byte
 	for len(boxes) >= 8 {

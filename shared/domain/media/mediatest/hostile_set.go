@@ -6,17 +6,14 @@ import (
 	"testing"
 )
 
-// HostileFile is a file that tries to harm its decoder.
 type HostileFile struct {
 	Name, Path string
-	// MIME is the type that it pretends to have.
-	MIME string
-	// Refused means that no part of it may be decoded.
+	MIME       string
+	// Refused means that no part of the file may be decoded.
 	Refused bool
 }
 
-// references lists texts that make players and decoders open another resource (%s). FFmpeg knows
-// about half of them.
+// FFmpeg knows about half of these texts, which make players open another resource (%s).
 var references = []struct{ name, text string }{
 	{"HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n"},
 	{"HLS of variants", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1280000,RESOLUTION=64x64\n%s\n"},
@@ -81,7 +78,6 @@ var references = []struct{ name, text string }{
 	{"AviSynth", "FFmpegSource2(\"%s\")\n"},
 }
 
-// heads lists the first bytes of files of several types.
 var heads = []struct{ mime, head string }{
 	{"video/mp4", "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"},
 	{"video/webm", "\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm"},
@@ -97,8 +93,8 @@ var heads = []struct{ mime, head string }{
 	{"image/tiff", "II*\x00\x08\x00\x00\x00\x01\x00"},
 }
 
-// HostileSet creates files that refer to a forbidden address or a forbidden file in every known
-// way, files with false headers, and broken files.
+// HostileSet creates files that refer to a forbidden address or file in every known way, files with
+// false headers, and broken files.
 func HostileSet(t testing.TB, address, file string) []HostileFile {
 	t.Helper()
 	var set []HostileFile
@@ -124,7 +120,6 @@ func HostileSet(t testing.TB, address, file string) []HostileFile {
 	return append(append(set, damaged(t)...), liars(t)...)
 }
 
-// damaged creates intact files of every type and truncates them.
 func damaged(t testing.TB) []HostileFile {
 	t.Helper()
 	var set []HostileFile
@@ -146,8 +141,7 @@ func damaged(t testing.TB) []HostileFile {
 	return set
 }
 
-// liars creates files whose headers make false claims, and files that are much larger than they
-// seem.
+// liars creates files with false headers, and files that are much larger than they seem.
 func liars(t testing.TB) []HostileFile {
 	t.Helper()
 	clip := Video{Width: 64, Height: 64, FPS: 5}.Make(t)
@@ -194,7 +188,6 @@ func liars(t testing.TB) []HostileFile {
 	}
 }
 
-// bmpOf returns the header of a BMP of a size.
 func bmpOf(width, height int32) []byte {
 	header := append([]byte("BM"), make([]byte, 52)...)
 	binary.LittleEndian.PutUint32(header[10:], 54)

@@ -7,23 +7,17 @@ import (
 
 // Image describes a picture. The zero value is a PNG of 160x90 pixels with 8 bits per colour.
 type Image struct {
-	// Name is the name of the file. Its extension selects the format: .png, .jpg, .webp, .gif,
-	// .bmp, .tif, .avif or .heic. The default is "picture.png".
+	// The extension of Name selects the format: .png, .jpg, .webp, .gif, .bmp, .tif, .avif or .heic.
 	Name          string
 	Width, Height int
-	// Source is an FFmpeg source filter that draws the picture, as for Video.
-	Source string
-	// Filter is an FFmpeg filter for the picture, such as "format=rgba,geq=...".
-	Filter string
-	// PixelFormat is FFmpeg's name, such as "rgb48be" or "rgba". The default suits the format.
-	PixelFormat string
-	// Orientation is the Exif orientation, 1 to 8. 0 writes none.
-	Orientation int
-	// Args holds more ffmpeg options for the output.
-	Args []string
+	// Source is an FFmpeg source filter, as for Video.
+	Source      string
+	Filter      string   // an FFmpeg filter, such as "format=rgba,geq=..."
+	PixelFormat string   // FFmpeg's name; the default suits the format
+	Orientation int      // Exif, 1 to 8; 0 writes none
+	Args        []string // more ffmpeg options for the output
 }
 
-// Make creates the picture and returns its path.
 func (i Image) Make(t testing.TB) string {
 	t.Helper()
 	if i.Name == "" {

@@ -1,6 +1,5 @@
-// Package mediatest creates small media files for tests: real files of every kind that people
-// send, made with ffmpeg, and hostile files. Each call creates a file in a folder that is deleted
-// with the test. Under make test, ffmpeg draws a file once, and further calls copy it (see draw).
+// Package mediatest creates small media files for tests: real files of every kind that people send,
+// made with ffmpeg, and hostile files. Each call creates a file in a temporary folder.
 package mediatest
 
 import (
@@ -21,41 +20,30 @@ import (
 // Video describes a clip. The zero value is an MP4 of one second: 160x90 pixels, 10 frames per
 // second, H.264, and a tone with a click every half second.
 type Video struct {
-	// Name is the name of the file. Its extension selects the container: .mp4, .mov, .mkv, .webm,
-	// .avi, .gif, .ts, .ogv, .flv or .3gp. The default is "clip.mp4".
+	// The extension of Name selects the container: .mp4, .mov, .mkv, .webm, .avi, .gif, .ts, .ogv,
+	// .flv or .3gp.
 	Name string
-	// Width and Height are the size of the stored frames in pixels.
+	// Width and Height are the size of the stored frames.
 	Width, Height int
-	// FPS is the frame rate, and Seconds is the length.
-	FPS, Seconds float64
-	// Source is an FFmpeg source filter that draws the frames, such as "color=c=red". The default
-	// is "testsrc2". It must not set size or rate.
+	FPS, Seconds  float64
+	// Source is an FFmpeg source filter, such as "color=c=red". It must not set size or rate.
 	Source string
-	// Filter is an FFmpeg filter for the frames, such as "fade".
-	Filter string
-	// Flash makes the frame white at each click of the sound, to check that both stay in sync.
+	Filter string // an FFmpeg filter, such as "fade"
+	// Flash makes the frame white at each click of the sound.
 	Flash  bool
 	Silent bool
-	// Codec is FFmpeg's name for the video encoder, and PixelFormat for its pixel format. The
-	// defaults suit the container.
+	// Codec and PixelFormat are FFmpeg's names. The defaults suit the container.
 	Codec, PixelFormat string
-	// Rotation is the clockwise rotation in degrees that a player must apply to the pictures of
-	// an MP4 or MOV: 0, 90, 180 or 270.
-	Rotation int
-	// HDR marks the video as PQ in BT.2020.
-	HDR bool
-	// Variable varies the time between frames.
-	Variable bool
-	// FastStart puts the header of an MP4 or MOV at the front.
-	FastStart bool
-	// Args holds more ffmpeg options for the output.
-	Args []string
+	// Rotation is the clockwise rotation that a player must apply to an MP4 or MOV: 0, 90, 180 or 270.
+	Rotation  int
+	HDR       bool     // PQ in BT.2020
+	Variable  bool     // varies the time between frames
+	FastStart bool     // puts the header of an MP4 or MOV at the front
+	Args      []string // more ffmpeg options for the output
 }
 
-// ClickEvery is the interval between clicks in a clip's audio, in seconds. The first click is at 0.
-const ClickEvery = 0.5
+const ClickEvery = 0.5 // seconds; the first click is at 0
 
-// formats maps extensions to encoder options for video and audio.
 var formats = map[string]struct{ codec, pixelFormat, audio string }{
 	".mp4":  {"libx264", "yuv420p", "aac"},
 	".mov":  {"libx264", "yuv420p", "aac"},
@@ -69,14 +57,12 @@ var formats = map[string]struct{ codec, pixelFormat, audio string }{
 	".gif":  {"gif", "", ""},
 }
 
-// speed maps encoders to options that make them fast.
 var speed = map[string][]string{
 	"libx264":    {"-preset", "ultrafast"},
 	"libx265":    {"-preset", "ultrafast"},
 	"libvpx-vp9": {"-deadline", "realtime", "-cpu-used", "8"},
 }
 
-// Make creates the clip and returns its path.
 func (v Video) Make(t testing.TB) string {
 	t.Helper()
 	v.setDefaults()
@@ -169,8 +155,7 @@ func (v Video) x265() string {
 	return params
 }
 
-// source adds the size and frame rate to a source filter. Without chroma subsampling it can also
-// draw odd sizes.
+// Without chroma subsampling, the source can also draw odd sizes.
 func source(filter string, width, height int, fps float64) string {
 	separator := "="
 	if strings.Contains(filter, "=") {
@@ -180,10 +165,9 @@ func source(filter string, width, height int, fps float64) string {
 		":r=" + strconv.FormatFloat(fps, 'f', -1, 64) + ",format=yuv444p"
 }
 
-// draw runs ffmpeg to create the file at path, whose extension determines its container. If the
-// variable TEST_MEDIA names a folder, ffmpeg draws each file once for all packages that share the
-// folder, because starting ffmpeg takes longer than encoding a second of small pictures. Each
-// version of ffmpeg needs its own folder (see scripts/test.sh).
+// draw runs ffmpeg to create the file at path. If TEST_MEDIA names a folder, ffmpeg draws each file
+// once for all packages that share the folder, because starting ffmpeg is slow. Each version of
+// ffmpeg needs its own folder (see scripts/test.sh).
 func draw(t testing.TB, path string, args []string) {
 	t.Helper()
 	folder := os.Getenv("TEST_MEDIA")
@@ -207,7 +191,7 @@ func draw(t testing.TB, path string, args []string) {
 	}
 }
 
-// keep writes a file atomically, because other processes may read it.
+// keep writes atomically, because other processes may read the file.
 func keep(path string, content []byte) error {
 	part, err := os.CreateTemp(filepath.Dir(path), "part-")
 	if err != nil {
@@ -220,7 +204,7 @@ func keep(path string, content []byte) error {
 	return err
 }
 
-// Run runs ffmpeg without a sandbox, and fails the test if ffmpeg fails.
+// Run runs ffmpeg without a sandbox.
 func Run(t testing.TB, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "ffmpeg",
@@ -230,7 +214,6 @@ func Run(t testing.TB, args ...string) {
 	}
 }
 
-// write creates a file in a temporary folder of the test.
 func write(t testing.TB, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// stream is ffprobe's report on a fixture's video.
 type stream struct {
 	CodecName     string `json:"codec_name"`
 	Width, Height int

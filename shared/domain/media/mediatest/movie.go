@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// rotate writes a rotation into the header of the first track of an MP4 or MOV, as phones do.
+// rotate writes a rotation into the first track's header, as phones do.
 func rotate(t testing.TB, path string, degrees int) {
 	t.Helper()
 	const one, minusOne, w = 1 << 16, 0xffff0000, 1 << 30
@@ -30,8 +30,7 @@ func rotate(t testing.TB, path string, degrees int) {
 // version 0.
 func boxContent(t testing.TB, movie []byte, kind string) int {
 	t.Helper()
-	// The name could also occur in the pictures, which precede the header here. Its last
-	// occurrence is in the header, or in an earlier track.
+	// The name could also occur in the pictures, which precede the header here.
 	moov := bytes.LastIndex(movie, []byte("moov"))
 	at := bytes.Index(movie[max(0, moov):], []byte(kind))
 	if moov < 0 || at < 0 {
@@ -40,8 +39,8 @@ func boxContent(t testing.TB, movie []byte, kind string) int {
 	return moov + at + 4
 }
 
-// ClaimDuration rewrites the header of an MP4 so that the movie header, and optionally its tracks,
-// claim a duration in seconds. The frames stay unchanged. It returns the path of the new file.
+// ClaimDuration rewrites the header of an MP4, and optionally of its tracks, to claim a duration in
+// seconds.
 func ClaimDuration(t testing.TB, path string, seconds uint32, tracksToo bool) string {
 	t.Helper()
 	content := read(t, path)

@@ -14,16 +14,16 @@ import (
 //go:embed files/progressive.jpg
 var ProgressiveJPEG []byte
 
-// Mutate returns a hostile or broken version of one of the files: with changed bits and bytes,
-// extreme numbers, and pieces that are removed, repeated or taken from another file. The same
-// random numbers produce the same file.
+// Mutate returns a broken version of one of the files: with changed bits and bytes, extreme
+// numbers, and pieces that are removed, repeated or taken from another file. The same random
+// numbers produce the same file.
 func Mutate(random *rand.Rand, files [][]byte) []byte {
 	data := bytes.Clone(files[random.IntN(len(files))])
 	for range 1 + random.IntN(6) {
 		if len(data) < 2 {
 			break
 		}
-		// Changes to headers do the most damage, so half of all changes are there.
+		// Changes to headers do the most damage.
 		reach := len(data)
 		if random.IntN(2) == 0 {
 			reach = min(reach, 256)
@@ -33,7 +33,6 @@ func Mutate(random *rand.Rand, files [][]byte) []byte {
 	return data
 }
 
-// mutateOnce makes one change at an offset.
 func mutateOnce(random *rand.Rand, data []byte, at int, files [][]byte) []byte {
 	end := min(len(data), at+1+random.IntN(64))
 	switch random.IntN(8) {

@@ -12,7 +12,6 @@ import (
 	"testing"
 )
 
-// orient rewrites a picture so that it has an Exif orientation.
 func orient(t testing.TB, path string, orientation int) {
 	t.Helper()
 	content := read(t, path)
@@ -38,21 +37,19 @@ func orient(t testing.TB, path string, orientation int) {
 	}
 }
 
-// Chunk returns a chunk of a PNG.
 func Chunk(kind string, content []byte) []byte {
 	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(content)))
 	chunk = append(append(chunk, kind...), content...)
 	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
 }
 
-// riff returns a chunk of a WebP.
 func riff(kind string, content []byte) []byte {
 	chunk := binary.LittleEndian.AppendUint32([]byte(kind), uint32(len(content)))
 	chunk = append(chunk, content...)
 	return append(chunk, make([]byte, len(content)%2)...)
 }
 
-// extended makes an extended WebP of a simple one, with chunks before and after its picture.
+// extended extends a simple WebP with chunks before and after its picture.
 func extended(simple []byte, flags byte, before, after []byte) []byte {
 	width, height := webpSides(simple)
 	head := []byte{flags, 0, 0, 0, byte(width - 1), byte((width - 1) >> 8), 0, byte(height - 1), byte((height - 1) >> 8), 0}
@@ -100,12 +97,12 @@ func orientTIFF(content []byte, orientation int) []byte {
 	return append(append(content, entries...), 0, 0, 0, 0)
 }
 
-// turned maps Exif orientations to properties that rotate and mirror a HEIF in the same way:
-// counterclockwise quarter turns, then the mirror's axis or -1.
+// turned maps Exif orientations to counterclockwise quarter turns of a HEIF, then the mirror's axis
+// or -1.
 var turned = map[int][2]int{1: {0, -1}, 2: {0, 1}, 3: {2, -1}, 4: {0, 0}, 5: {1, 0}, 6: {3, -1}, 7: {3, 0}, 8: {1, -1}}
 
-// orientHEIF appends a copy of the box "meta" with two more properties and hides the old box, so
-// that the offsets of the pictures stay valid.
+// orientHEIF appends a copy of the box "meta" and hides the old box, so that the offsets of the
+// pictures stay valid.
 func orientHEIF(t testing.TB, content []byte, orientation int) []byte {
 	t.Helper()
 	at := bytes.Index(content, []byte("meta")) - 4
@@ -146,8 +143,7 @@ func orientHEIF(t testing.TB, content []byte, orientation int) []byte {
 	return append(content, meta...)
 }
 
-// EncodeHEIF encodes a PNG as HEIC or AVIF, depending on the extension of path, with libheif's own
-// encoder.
+// EncodeHEIF encodes a PNG as HEIC or AVIF, depending on the extension of path.
 func EncodeHEIF(t testing.TB, png, path string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "heif-enc", "-q", "90", "-o", path, png).CombinedOutput()
@@ -159,8 +155,8 @@ func EncodeHEIF(t testing.TB, png, path string) {
 //go:embed files/grid.avif files/cmyk.jpg files/display-p3.jpg
 var files embed.FS
 
-// File writes one of the embedded files, which no tool here can make: display-p3.jpg, and
-// grid.avif and cmyk.jpg with red, green, blue and white quarters.
+// File writes an embedded file, which no tool here can make: display-p3.jpg, and grid.avif and
+// cmyk.jpg with red, green, blue and white quarters.
 func File(t testing.TB, name string) string {
 	t.Helper()
 	content, err := files.ReadFile("files/" + name)

@@ -30,8 +30,8 @@ func WebPBomb() []byte {
 	const side = 16384
 	picture := []byte{0x2f}
 	picture = binary.LittleEndian.AppendUint32(picture, (side-1)|(side-1)<<14)
-	// No transform, no colour cache and no groups of codes. Then five codes of one symbol each
-	// (1: simple, 0: one symbol, 0: of one bit, 0: its value), so that a pixel takes no bits.
+	// No transform, no colour cache and no groups of codes. Then five codes of one symbol each (1:
+	// simple, 0: one symbol, 0: of one bit, 0: its value), so that a pixel takes no bits.
 	bits := []int{0, 0, 0}
 	for range 5 {
 		bits = append(bits, 1, 0, 0, 0)
@@ -43,7 +43,7 @@ func WebPBomb() []byte {
 	return webP(webPChunk("VP8X", webPCanvas(0, 16, 16)), webPChunk("VP8L", append(picture, packed...)))
 }
 
-// webP returns a file of chunks (RFC 9649, section 2).
+// webP concatenates chunks (RFC 9649, section 2).
 func webP(chunks ...[]byte) []byte {
 	content := append([]byte("WEBP"), bytes.Join(chunks, nil)...)
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(content))), content...)
@@ -55,7 +55,6 @@ func webPChunk(kind string, content []byte) []byte {
 	return append(chunk, make([]byte, len(content)%2)...)
 }
 
-// webPCanvas returns the content of a VP8X chunk.
 func webPCanvas(flags byte, width, height uint32) []byte {
 	content := []byte{flags, 0, 0, 0}
 	for _, side := range []uint32{width - 1, height - 1} {

@@ -1,6 +1,5 @@
-// Package sniff detects the type of a file from its first bytes, ignoring its name and declared
-// type. It is separate from package media because its library adds startup time and 0.3 MB to every
-// program.
+// Package sniff detects the type of a file from its first bytes. It is separate from package media
+// because its library adds startup time and 0.3 MB to every program.
 package sniff
 
 import (
@@ -23,8 +22,8 @@ var synonyms = map[string]string{
 	"video/matroska":         "video/x-matroska", // its registered name (RFC 9559); files are kept under the older one
 }
 
-// Media detects the type of a file from at most its first media.SniffLen bytes, and reports whether
-// the service accepts it.
+// Media uses at most the first media.SniffLen bytes, and reports whether the service accepts the
+// type.
 func Media(head []byte) (media.Type, bool) {
 	head = head[:min(len(head), media.SniffLen)]
 	if isTransportStream(head) {
@@ -37,8 +36,7 @@ func Media(head []byte) (media.Type, bool) {
 	return media.Find(mime)
 }
 
-// Any returns the type of any file, without parameters, from the file's first bytes. known is false
-// for text and unknown bytes, whose type cannot be detected.
+// Any returns the type of any file, without parameters. known is false for text and unknown bytes.
 func Any(head []byte) (mime string, known bool) {
 	if kind, known := Media(head); known {
 		return kind.MIME, true
@@ -47,16 +45,14 @@ func Any(head []byte) (mime string, known bool) {
 	return mime, mime != "application/octet-stream" && mime != "text/plain"
 }
 
-// isTransportStream reports whether the bytes start with packets of an MPEG transport stream
-// (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not detect. Camcorders (AVCHD) and Blu-ray
-// discs write a four-byte time before each packet.
+// isTransportStream recognizes packets of an MPEG transport stream (ISO/IEC 13818-1, 2.4.3.2).
+// Camcorders (AVCHD) and Blu-ray discs write a four-byte time before each packet.
 func isTransportStream(head []byte) bool {
 	const timeSize, packetSize = 4, 188
 	return hasPackets(head, 0, packetSize) || hasPackets(head, timeSize, timeSize+packetSize)
 }
 
-// hasPackets reports whether packets of the size start at an offset. The sync byte is the letter
-// G, so one or two matches are not enough.
+// The sync byte of packets is the letter G, so one or two matches are not enough.
 func hasPackets(head []byte, at, size int) bool {
 	const packets, sync = 5, 0x47
 	for i := range packets {

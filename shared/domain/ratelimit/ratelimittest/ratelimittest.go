@@ -1,4 +1,4 @@
-// Package ratelimittest specifies the behaviour of rate limiters as tests that every limiter runs.
+// Package ratelimittest specifies the behaviour of rate limiters.
 package ratelimittest
 
 import (
@@ -17,15 +17,13 @@ type Limiter interface {
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
-// Harness is a limiter under test.
 type Harness struct {
 	Limiter Limiter
 	// Pass advances the limiter's clock, which otherwise stands still.
 	Pass func(time.Duration)
 }
 
-// Run runs the suite. open returns a harness without any counts, which it closes when the test
-// ends.
+// Run closes each harness that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -34,7 +32,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// test is one promise of limiters, which is also its name.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -46,7 +43,6 @@ type suite struct {
 	ctx context.Context
 }
 
-// twice permits two per second, with a burst of three.
 var twice = ratelimit.Rate{PerSecond: 2, Burst: 3}
 
 func (s *suite) take(name string, n int, rate ratelimit.Rate) ratelimit.State {
@@ -63,7 +59,7 @@ func (s *suite) charge(name string, n int, rate ratelimit.Rate) ratelimit.State 
 	return rounded(state)
 }
 
-// rounded returns a state in milliseconds, which is the guaranteed precision.
+// rounded uses milliseconds, the guaranteed precision.
 func rounded(s ratelimit.State) ratelimit.State {
 	s.Reset, s.RetryAfter = s.Reset.Round(time.Millisecond), s.RetryAfter.Round(time.Millisecond)
 	return s

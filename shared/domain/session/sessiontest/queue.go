@@ -8,15 +8,13 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// longest is the default limit for the tests' queues.
 const longest = 100
 
-// ticket returns a new ticket for the session with the given number.
 func ticket(number int) session.Ticket {
 	return session.Ticket{ID: slot(number, one).ID, Longest: longest}
 }
 
-// holds renews the tickets of the holder, and then checks the sessions in the queue.
+// holds renews the tickets of the holder, and then checks the queue.
 func (s *suite) holds(holder string, own []session.Ticket, want ...int) {
 	s.Helper()
 	tickets, _, err := s.Store.RenewTickets(s.ctx, account, holder, own)
@@ -46,7 +44,7 @@ func (s *suite) queue(want ...int) {
 	s.holds("nobody", nil, want...)
 }
 
-// full begins two leases and takes the account's only slot, which is returned.
+// full begins two leases and takes the account's only slot.
 func (s *suite) full() session.Slot {
 	s.Helper()
 	s.begin(one, two)

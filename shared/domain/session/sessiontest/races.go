@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// racers is the number of goroutines that try the same operation concurrently.
 const racers = 40
 
 var raceTests = []test{

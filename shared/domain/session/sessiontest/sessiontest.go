@@ -1,4 +1,4 @@
-// Package sessiontest specifies the behaviour of [session.Store] as tests that every adapter runs.
+// Package sessiontest specifies the behaviour of [session.Store].
 package sessiontest
 
 import (
@@ -11,14 +11,13 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite.
 type Harness struct {
 	Store session.Store
 	// Pass advances the store's time, which ages leases.
 	Pass func(time.Duration)
 }
 
-// Run runs the suite. open returns a harness without leases, which is closed with the test.
+// Run closes each harness that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})
@@ -29,7 +28,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is a test of one statement about the interface. Its name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -57,12 +55,10 @@ func (s *suite) begin(epochs ...string) {
 	}
 }
 
-// slot returns the slot for the account's session with the given number.
 func slot(number int, epoch string) session.Slot {
 	return session.Slot{ID: fmt.Sprintf("session_%03d", number), Account: account, Epoch: epoch}
 }
 
-// take takes slots without a limit.
 func (s *suite) take(slots ...session.Slot) {
 	s.Helper()
 	for _, slot := range slots {

@@ -1,4 +1,4 @@
-// Package usagetest specifies the behaviour of [usage.Store] as tests that every adapter runs.
+// Package usagetest specifies the behaviour of [usage.Store].
 package usagetest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Run runs the suite. open returns an empty store, which it closes when the test ends.
+// Run closes each store that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) usage.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -20,7 +20,6 @@ func Run(t *testing.T, open func(t *testing.T) usage.Store) {
 	}
 }
 
-// test is one promise of the interface, which is also its name.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -33,7 +32,6 @@ type suite struct {
 	made int
 }
 
-// Days of the tests, in order.
 const (
 	monday    usage.Day = "2026-02-02"
 	tuesday   usage.Day = "2026-02-03"
@@ -50,7 +48,7 @@ func times(n int64) usage.Counts {
 	}
 }
 
-// record returns a record of one call with a new id.
+// record has a new id.
 func (s *suite) record(account, model string, day usage.Day) usage.Record {
 	s.made++
 	return usage.Record{ID: fmt.Sprint("record-", s.made), Account: account, Key: "key_1", Model: model, Day: day,

@@ -1,5 +1,4 @@
-// Package webhooktest specifies the behaviour of [webhook.Store] and
-// [webhook.Queue] as tests that every adapter runs.
+// Package webhooktest specifies the behaviour of [webhook.Store] and [webhook.Queue].
 package webhooktest
 
 import (
@@ -16,7 +15,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite. All its stores use the same records.
+// All stores of a Harness use the same records.
 type Harness struct {
 	Store   webhook.Store
 	Jobs    job.Store
@@ -25,7 +24,7 @@ type Harness struct {
 	Queue webhook.Queue
 }
 
-// Run runs the suite. open returns a harness without jobs and closes it when the test ends.
+// Run closes each harness that open returns when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -36,7 +35,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}, conformance.About("Store", storeTests), conformance.About("Queue", queueTests))
 }
 
-// test is one statement about the interfaces; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -74,12 +72,10 @@ func (s *suite) ended(account, number string, at time.Time) job.Job {
 	return j
 }
 
-// endOf returns the event for the end of a job.
 func endOf(j job.Job) webhook.Event {
 	return webhook.Event{ID: j.ID, Account: j.Account, URL: j.Webhook, FirstBy: j.Deadline}
 }
 
-// warned returns a warning for an account's budget, recorded at the given time.
 func (s *suite) warned(account string, at time.Time) webhook.Event {
 	s.Helper()
 	b := budget.Budget{
@@ -191,7 +187,6 @@ var storeTests = []test{
 	}},
 }
 
-// due checks the scheduled attempts that are due.
 func (s *suite) due(now time.Time, ofAccount, limit int, want ...webhook.ScheduledAttempt) {
 	s.Helper()
 	got, err := s.Queue.Due(s.ctx, now, ofAccount, limit)
