@@ -62,8 +62,8 @@ type caller struct{ account, key string }
 type lookUp struct {
 	budgets []Budget
 	read    time.Time
-	// reading is true while a goroutine refreshes the entry.
-	reading atomic.Bool
+	// refreshing is true while a goroutine refreshes the entry.
+	refreshing atomic.Bool
 }
 
 type windows struct {
@@ -91,14 +91,14 @@ func (m *Manager) Find(ctx context.Context, account, key string) ([]Budget, erro
 		return found.budgets, nil
 	}
 	age := m.config.Now().Sub(known.read)
-	if age >= 0 && age < lookUpAge || !known.reading.CompareAndSwap(false, true) {
+	if age >= 0 && age < lookUpAge || !known.refreshing.CompareAndSwap(false, true) {
 		return known.budgets, nil
 	}
 	found, err := m.lookUp(ctx, who)
 	if err == nil {
 		return found.budgets, nil
 	}
-	known.reading.Store(false)
+	known.refreshing.Store(false)
 	if age < 0 || age > staleAge {
 		return nil, err
 	}
@@ -147,14 +147,14 @@ func (m *Manager) Reserve(ctx context.Context, found []Budget, most Amounts) (*R
 	if len(found) == 0 {
 		return nil, nil
 	}
-	r := &Reservation{manager: m, parts: make([]part, 0, len(found))}
+	r := &Reservation{manager: m, amounts: make([]reservedAmount, 0, len(found))}
 	now := m.windowsNow()
 	for _, b := range found {
 		window := now.day
 		if b.Period == Month {
 			window = now.month
 		}
-		r.parts = append(r.parts, part{budget: b, counter: Counter{b.ID, window}})
+		r.amounts = append(r.amounts, reservedAmount{budget: b, counter: Counter{b.ID, window}})
 	}
 	if err := r.Change(ctx, most); err != nil {
 		return nil, err
@@ -264,10 +264,10 @@ func (m *Manager) drain(ctx context.Context) {
 // empty reservation.
 type Reservation struct {
 	manager *Manager
-	parts   []part
+	amounts []reservedAmount
 }
 
-type part struct {
+type reservedAmount struct {
 	budget  Budget
 	counter Counter
 	from    *localAllocation
@@ -282,8 +282,8 @@ func (r *Reservation) Change(ctx context.Context, most Amounts) error {
 	if r == nil {
 		return nil
 	}
-	for i := range r.parts {
-		if err := r.parts[i].change(ctx, r.manager, most.Of(r.parts[i].budget.Unit)); err != nil {
+	for i := range r.amounts {
+		if err := r.amounts[i].change(ctx, r.manager, most.Of(r.amounts[i].budget.Unit)); err != nil {
 			r.Settle(ctx, Amounts{})
 			return err
 		}
@@ -291,7 +291,7 @@ func (r *Reservation) Change(ctx context.Context, most Amounts) error {
 	return nil
 }
 
-func (p *part) change(ctx context.Context, m *Manager, amount int64) error {
+func (p *reservedAmount) change(ctx context.Context, m *Manager, amount int64) error {
 	amount = min(max(amount, 0), MaxLimit)
 	if p.from != nil && amount <= p.amount {
 		p.from.put(p.amount - amount)
@@ -322,10 +322,10 @@ func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	if r == nil {
 		return
 	}
-	parts := r.parts
-	r.parts = nil
-	for i := range parts {
-		p := &parts[i]
+	amounts := r.amounts
+	r.amounts = nil
+	for i := range amounts {
+		p := &amounts[i]
 		n := max(used.Of(p.budget.Unit), 0)
 		if n > p.amount {
 			p.excess(ctx, r.manager, n-p.amount)
@@ -335,11 +335,11 @@ func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 		}
 	}
 	if r.manager.config.MayFreeze {
-		r.report(ctx, parts)
+		r.report(ctx, amounts)
 	}
 }
 
-func (p *part) excess(ctx context.Context, m *Manager, more int64) {
+func (p *reservedAmount) excess(ctx context.Context, m *Manager, more int64) {
 	from := p.from
 	if from == nil {
 		from = m.allocation(p.counter)
@@ -348,11 +348,11 @@ func (p *part) excess(ctx context.Context, m *Manager, more int64) {
 	p.amount += from.drawUpTo(ctx, more, p.budget.Limit)
 }
 
-func (r *Reservation) report(ctx context.Context, parts []part) {
+func (r *Reservation) report(ctx context.Context, amounts []reservedAmount) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, p := range parts {
+	for _, p := range amounts {
 		if p.from != nil {
 			all.Go(func() { p.from.report(ctx) })
 		}

@@ -70,8 +70,8 @@ func TestInvalidRulesAreRejected(t *testing.T) {
 	}
 }
 
-// parts implements the store, the queues and the service. Each call can fail or run a hook.
-type parts struct {
+// backend implements the store, the queues and the service. Each call can fail or run a hook.
+type backend struct {
 	state   fleet.State
 	jobs    int
 	desired int
@@ -84,16 +84,16 @@ type parts struct {
 
 var errPart = errors.New("throttled")
 
-func (p *parts) fail(what string) error {
+func (p *backend) fail(what string) error {
 	if p.fails == what {
 		return errPart
 	}
 	return nil
 }
 
-func (p *parts) Read(context.Context) (fleet.State, error) { return p.state, p.fail("read") }
+func (p *backend) Read(context.Context) (fleet.State, error) { return p.state, p.fail("read") }
 
-func (p *parts) Wake(_ context.Context, at time.Time) error {
+func (p *backend) Wake(_ context.Context, at time.Time) error {
 	if err := p.fail("wake"); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (p *parts) Wake(_ context.Context, at time.Time) error {
 	return nil
 }
 
-func (p *parts) Saw(_ context.Context, since time.Time, seen job.Fleet) error {
+func (p *backend) Saw(_ context.Context, since time.Time, seen job.Fleet) error {
 	if err := p.fail("excess"); err != nil {
 		return err
 	}
@@ -110,18 +110,18 @@ func (p *parts) Saw(_ context.Context, since time.Time, seen job.Fleet) error {
 	return nil
 }
 
-func (p *parts) Length(_ context.Context, lane job.Lane) (int, error) {
+func (p *backend) Length(_ context.Context, lane job.Lane) (int, error) {
 	if lane == job.ImageLane {
 		return 0, p.fail("image")
 	}
 	return p.jobs, p.fail("video")
 }
 
-func (p *parts) Tasks(context.Context) (desired, running int, err error) {
+func (p *backend) Tasks(context.Context) (desired, running int, err error) {
 	return p.desired, p.running, p.fail("desired")
 }
 
-func (p *parts) SetDesired(_ context.Context, n int) error {
+func (p *backend) SetDesired(_ context.Context, n int) error {
 	if err := p.fail("set"); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (p *parts) SetDesired(_ context.Context, n int) error {
 	return nil
 }
 
-func newFleet(p *parts, now *time.Time) *fleet.Fleet {
+func newFleet(p *backend, now *time.Time) *fleet.Fleet {
 	return &fleet.Fleet{Rules: rules, Store: p, Lengths: p, Service: p, Now: func() time.Time { return *now }}
 }
 
@@ -141,7 +141,7 @@ func TestFailedCheckChangesNothing(t *testing.T) {
 	for _, fails := range []string{"read", "video", "image", "desired", "excess", "set"} {
 		t.Run(fails, func(t *testing.T) {
 			now := start
-			p := &parts{desired: 2, state: fleet.State{ExcessSince: start.Add(-time.Hour)}, fails: fails}
+			p := &backend{desired: 2, state: fleet.State{ExcessSince: start.Add(-time.Hour)}, fails: fails}
 			if _, err := newFleet(p, &now).Check(t.Context()); !errors.Is(err, errPart) {
 				t.Errorf("Check returned %v, want the error", err)
 			}
@@ -154,7 +154,7 @@ func TestFailedCheckChangesNothing(t *testing.T) {
 
 func TestWakeDuringStopKeepsWorker(t *testing.T) {
 	now := start
-	p := &parts{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
+	p := &backend{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
 	f := newFleet(p, &now)
 	p.stopping = func() {
 		p.stopping = nil
@@ -171,7 +171,7 @@ func TestWakeDuringStopKeepsWorker(t *testing.T) {
 // The process of a check can die between the stop and the second read.
 func TestNextCheckRepairsInterruptedStop(t *testing.T) {
 	now := start
-	p := &parts{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
+	p := &backend{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
 	f := newFleet(p, &now)
 	p.stopping = func() {
 		p.stopping = nil
@@ -191,14 +191,14 @@ func TestNextCheckRepairsInterruptedStop(t *testing.T) {
 
 func TestWakeRaisesNumber(t *testing.T) {
 	t.Run("from zero workers", func(t *testing.T) {
-		now, p := start, &parts{}
+		now, p := start, &backend{}
 		woken, err := newFleet(p, &now).Wake(t.Context())
 		if !woken.Rose() || err != nil || p.desired != 1 || !p.state.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
 		}
 	})
 	t.Run("with running workers", func(t *testing.T) {
-		now, p := start, &parts{desired: 3}
+		now, p := start, &backend{desired: 3}
 		woken, err := newFleet(p, &now).Wake(t.Context())
 		if woken.Rose() || err != nil || p.desired != 3 || !p.state.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
@@ -206,7 +206,7 @@ func TestWakeRaisesNumber(t *testing.T) {
 	})
 	t.Run("as many as the queues need", func(t *testing.T) {
 		for desired, want := range []int{4, 4, 4, 4, 4, 5} { // at most four, and none is stopped
-			now, p := start, &parts{jobs: 9, desired: desired}
+			now, p := start, &backend{jobs: 9, desired: desired}
 			woken, err := newFleet(p, &now).Wake(t.Context())
 			if woken.Rose() != (desired < want) || err != nil || p.desired != want {
 				t.Errorf("from %d: %+v, %v; %d workers", desired, woken, err, p.desired)
@@ -214,20 +214,20 @@ func TestWakeRaisesNumber(t *testing.T) {
 		}
 	})
 	t.Run("the queues cannot be read", func(t *testing.T) {
-		now, p := start, &parts{fails: "video"}
+		now, p := start, &backend{fails: "video"}
 		if _, err := newFleet(p, &now).Wake(t.Context()); !errors.Is(err, errPart) || p.desired != 1 {
 			t.Errorf("got %v and %d workers, want one worker", err, p.desired)
 		}
 	})
 	t.Run("again within a minute", func(t *testing.T) {
-		now, p := start, &parts{state: fleet.State{WokenAt: start.Add(-59 * time.Second)}}
+		now, p := start, &backend{state: fleet.State{WokenAt: start.Add(-59 * time.Second)}}
 		woken, err := newFleet(p, &now).Wake(t.Context())
 		if !woken.Rose() || err != nil || p.desired != 1 || p.state.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
 		}
 	})
 	t.Run("makes no call for half a minute", func(t *testing.T) {
-		now, p := start, &parts{}
+		now, p := start, &backend{}
 		f := newFleet(p, &now)
 		for _, wait := range []time.Duration{0, 29 * time.Second} {
 			now, p.fails = start.Add(wait), map[bool]string{true: "read"}[wait > 0]
@@ -242,7 +242,7 @@ func TestWakeRaisesNumber(t *testing.T) {
 	})
 	for _, fails := range []string{"read", "wake", "desired", "set"} {
 		t.Run(fails+" fails", func(t *testing.T) {
-			now, p := start, &parts{fails: fails}
+			now, p := start, &backend{fails: fails}
 			if _, err := newFleet(p, &now).Wake(t.Context()); !errors.Is(err, errPart) {
 				t.Errorf("Wake returned %v, want the error", err)
 			}

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-func checkAt(t *testing.T, p *parts, now time.Time, running int) {
+func checkAt(t *testing.T, p *backend, now time.Time, running int) {
 	t.Helper()
 	p.running = running
 	if _, err := newFleet(p, &now).Check(t.Context()); err != nil {
@@ -20,7 +20,7 @@ func checkAt(t *testing.T, p *parts, now time.Time, running int) {
 func TestReplacedWorkersDoNotRaiseStartTime(t *testing.T) {
 	for name, dips := range map[string][]int{"one of two": {1}, "both": {0, 1}, "again and again": {1, 2, 0, 1}} {
 		t.Run(name, func(t *testing.T) {
-			p := &parts{desired: 2, jobs: 4}
+			p := &backend{desired: 2, jobs: 4}
 			now := start
 			checkAt(t, p, now, 0)
 			now = now.Add(time.Minute)
@@ -51,7 +51,7 @@ func TestReplacedWorkersDoNotRaiseStartTime(t *testing.T) {
 
 func TestSlowerStartsAreLearned(t *testing.T) {
 	now := start
-	p := &parts{}
+	p := &backend{}
 	startsIn := func(minutes int) {
 		t.Helper()
 		p.jobs = 2

@@ -15,7 +15,7 @@ import (
 // length of a queue is up to a minute old, a schedule starts up to a minute late, a container
 // takes minutes to start, and events can be lost.
 type cloud struct {
-	*parts
+	*backend
 	t      *testing.T
 	random *rand.Rand
 	now    time.Time
@@ -62,7 +62,7 @@ func (w *simWorker) isBusy(now time.Time) bool {
 
 func newCloud(t *testing.T, r fleet.Rules, startTime time.Duration, seed uint64) *cloud {
 	c := &cloud{
-		parts: &parts{}, t: t, random: rand.New(rand.NewPCG(seed, 1)), now: start, startTime: startTime,
+		backend: &backend{}, t: t, random: rand.New(rand.NewPCG(seed, 1)), now: start, startTime: startTime,
 		waiting: map[job.Lane][]*simJob{}, lengths: map[job.Lane][]int{}, nextCheck: start.Add(time.Minute),
 	}
 	c.fleet = &fleet.Fleet{Rules: r, Store: c, Lengths: c, Service: c, Now: func() time.Time { return c.now }}
@@ -83,7 +83,7 @@ func (c *cloud) Length(_ context.Context, lane job.Lane) (int, error) {
 
 func (c *cloud) SetDesired(ctx context.Context, n int) error {
 	c.changes++
-	return c.parts.SetDesired(ctx, n)
+	return c.backend.SetDesired(ctx, n)
 }
 
 func (c *cloud) Tasks(ctx context.Context) (desired, running int, err error) {
@@ -92,7 +92,7 @@ func (c *cloud) Tasks(ctx context.Context) (desired, running int, err error) {
 			running++
 		}
 	}
-	desired, _, err = c.parts.Tasks(ctx)
+	desired, _, err = c.backend.Tasks(ctx)
 	return desired, running, err
 }
 

@@ -24,7 +24,7 @@ func TestFollowCountsRestOfBurst(t *testing.T) {
 		"a check fails":      {counts: []int{1, 7}, fails: true, want: 1, waits: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now, p := start, &parts{jobs: c.counts[0]}
+			now, p := start, &backend{jobs: c.counts[0]}
 			f := newFleet(p, &now)
 			change, err := f.Wake(t.Context())
 			if err != nil {
@@ -51,7 +51,7 @@ func TestFollowCountsRestOfBurst(t *testing.T) {
 		})
 	}
 	t.Run("the number did not rise", func(t *testing.T) {
-		now, p := start, &parts{jobs: 1, desired: 2}
+		now, p := start, &backend{jobs: 1, desired: 2}
 		f := newFleet(p, &now)
 		_, err := f.Follow(t.Context(), fleet.Change{From: 2, To: 2}, func(context.Context, time.Duration) bool {
 			t.Error("Follow waits although the number did not rise")

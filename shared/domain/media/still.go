@@ -35,7 +35,7 @@ type Frame struct {
 // InspectStill reads how to display an image. It may read the entire file, so it suits files on a
 // disk. Missing or invalid properties are zero. It returns only errors of r.
 func InspectStill(r io.ReaderAt, size int64, mime string) (Still, error) {
-	w := &window{source: r, size: size, patient: true}
+	w := &window{source: r, size: size, thorough: true}
 	s := inspectStill(w, mime)
 	return s, w.err
 }
@@ -88,7 +88,7 @@ func (s *Still) readPNG(w *window) {
 		}
 		kind, length := string(chunk[4:]), int64(binary.BigEndian.Uint32(chunk))
 		switch {
-		case kind == "IDAT" && !w.patient:
+		case kind == "IDAT" && !w.thorough:
 			return
 		case kind == "eXIf" && s.Orientation == 0:
 			s.Orientation = exifOrientation(w.copy(at+8, min(length, windowSize)))

@@ -8,12 +8,12 @@ import (
 // Otherwise a small file takes hours or gigabytes.
 func TestHostileHEIFIsReadPartially(t *testing.T) {
 	content := append([]byte{0, 0, 0, 0, 255, 255, 255, 255}, bytes.Repeat([]byte{255}, 1<<16)...)
-	w := &window{source: bytes.NewReader(content), size: int64(len(content)), patient: true}
+	w := &window{source: bytes.NewReader(content), size: int64(len(content)), thorough: true}
 	if got := assigned(w, box{"ipma", 0, 8}, 0xffff); got != nil {
 		t.Errorf("an empty box assigned %d properties, want none", len(got))
 	}
 	content = bytes.Repeat([]byte{0, 0, 0, 8, 'f', 'r', 'e', 'e'}, maxBoxes)
-	w = &window{source: bytes.NewReader(content), size: int64(len(content)), patient: true}
+	w = &window{source: bytes.NewReader(content), size: int64(len(content)), thorough: true}
 	count := 0
 	for range 2 * maxAllBoxes / maxBoxes {
 		for range boxes(w, 0, w.size) {

@@ -9,8 +9,8 @@ const (
 	// windowSize is the size of one read. Each read may be a request to a store, and headers are small
 	// and close together.
 	windowSize = 64 << 10
-	// maxReads limits the reads of one file, patientReads those of a patient window (256 MiB).
-	maxReads, patientReads = 48, 4096
+	// maxReads limits the reads of one file. thoroughReads applies to a thorough window (256 MiB).
+	maxReads, thoroughReads = 48, 4096
 	// maxAllBoxes limits the boxes on all levels of one file.
 	maxAllBoxes = 1 << 16
 )
@@ -23,9 +23,9 @@ type window struct {
 	buffer []byte
 	start  int64
 	reads  int
-	// patient raises the limit on reads.
-	patient bool
-	boxes   int // read so far
+	// thorough raises the limit on reads.
+	thorough bool
+	boxes    int // read so far
 	// err is the first error of the source itself.
 	err error
 }
@@ -44,7 +44,7 @@ func (w *window) at(offset int64, n int) []byte {
 }
 
 func (w *window) load(offset int64) bool {
-	if w.err != nil || w.reads == patientReads || w.reads == maxReads && !w.patient {
+	if w.err != nil || w.reads == thoroughReads || w.reads == maxReads && !w.thorough {
 		return false
 	}
 	w.reads++

@@ -20,7 +20,7 @@ const (
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
 	// These limit the concurrent waits. Further failures are rejected without a wait.
 	maxWaitingPerName, maxWaiting = 8, 512
-	// maxNames limits the tracked names. Beyond it, the name with the oldest failure is dropped.
+	// maxNames limits the tracked names. The name with the oldest failure is dropped first.
 	maxNames = 20_000
 )
 

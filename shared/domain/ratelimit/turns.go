@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// answersAtOnce limits the lists in memory. answersKept turns are reserved for accounts without
+	// listsAtOnce limits the lists in memory. listsKept turns are reserved for accounts without
 	// one.
-	answersAtOnce, answersKept = 32, 16
-	answerWait                 = 5 * time.Second // for a turn
+	listsAtOnce, listsKept = 32, 16
+	listWait               = 5 * time.Second // for a turn
 )
 
-// NewAnswers limits list responses, which take megabytes of memory until their callers have read
+// NewListTurns limits list responses, which take megabytes of memory until their callers have read
 // them.
-func NewAnswers() *Turns { return NewTurns(answersAtOnce, answersKept) }
+func NewListTurns() *Turns { return NewTurns(listsAtOnce, listsKept) }
 
-// Answer builds and writes a list response when it is the account's turn.
+// Respond builds and writes a list response when it is the account's turn.
 //
 // Errors: fault.Limited if the turn does not come within five seconds; errors of write.
-func (t *Turns) Answer(ctx context.Context, account string, write func() error) error {
-	waiting, cancel := context.WithTimeout(ctx, answerWait)
+func (t *Turns) Respond(ctx context.Context, account string, write func() error) error {
+	waiting, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
 	if !t.Take(waiting, account) {
 		over := fault.New(fault.Limited, "Too many list responses have not been read yet. Read them, then try again.")
-		over.RetryAfter = answerWait
+		over.RetryAfter = listWait
 		return over
 	}
 	defer t.Release(account)

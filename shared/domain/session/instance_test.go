@@ -77,7 +77,7 @@ func (r *records) Active(context.Context, string) (int, error) { return len(r.sl
 func (r *records) RenewTickets(
 	_ context.Context, _, holder string, own []session.Ticket,
 ) (tickets []session.Ticket, taken int, err error) {
-	err = r.call("look", "", func() error {
+	err = r.call("queue", "", func() error {
 		if r.queue.Renew(holder, own, storeTime()) {
 			r.calls = append(r.calls, "renew tickets")
 		}

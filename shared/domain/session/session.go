@@ -74,7 +74,7 @@ type Store interface {
 	// Free does nothing if the slot is already free or has another owner.
 	Free(ctx context.Context, slot Slot) error
 
-	// Active counts the account's open slots, without those of leases that are TakeAfter old. It
+	// Active counts the account's open slots, except on leases that are TakeAfter old. It
 	// reflects every Take and Free that has returned.
 	Active(ctx context.Context, account string) (int, error)
 

@@ -81,10 +81,10 @@ func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 		second.session.Close(t.Context())
 		// No client waits any more, so the instance stops reading the queue.
 		after(time.Second)
-		before, _ := w.store.count("look ")
+		before, _ := w.store.count("queue ")
 		after(10 * time.Second)
-		if looks, _ := w.store.count("look "); looks != before {
-			t.Errorf("%d reads of an empty queue", looks-before)
+		if reads, _ := w.store.count("queue "); reads != before {
+			t.Errorf("%d reads of an empty queue", reads-before)
 		}
 	})
 }
@@ -242,7 +242,7 @@ func TestTicketWithoutClientIsRemoved(t *testing.T) {
 		holder := w.open(t, 1)
 		first, second := w.wait(t, 9), w.wait(t, 9)
 		w.store.fail(func(call string) error {
-			if call == "look" {
+			if call == "queue" {
 				return errDown
 			}
 			return nil

@@ -10,7 +10,7 @@ import (
 
 const (
 	loopEvery = time.Second
-	// atOnce limits concurrent attempts, atOnceOfAccount those of one account.
+	// atOnce limits all concurrent attempts. atOnceOfAccount limits one account.
 	atOnce          = 32
 	atOnceOfAccount = 4
 	// A slow account had an attempt within slowFor that took longer than slowAfter. atOnceOfSlow

@@ -26,9 +26,9 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// halls accepts messages to quick receivers. A slow receiver accepts its first message late, and
+// receivers accepts messages to quick receivers. A slow receiver accepts its first message late, and
 // holds all others until life ends.
-type halls struct {
+type receivers struct {
 	life  context.Context
 	taken chan string
 
@@ -38,7 +38,7 @@ type halls struct {
 	most    int
 }
 
-func (h *halls) Send(_ context.Context, url string, m webhook.Message) (webhook.Response, error) {
+func (h *receivers) Send(_ context.Context, url string, m webhook.Message) (webhook.Response, error) {
 	if !strings.Contains(url, "slow") {
 		h.taken <- m.ID
 		return webhook.Response{Status: 200}, nil
@@ -87,7 +87,7 @@ func TestSlowReceiversDelayOnlyTheirAccount(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), patience.Max)
 	defer stop()
-	sender := &halls{life: ctx, taken: make(chan string, 2*many), holding: map[string]int{}}
+	sender := &receivers{life: ctx, taken: make(chan string, 2*many), holding: map[string]int{}}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	loop := &webhook.Loop{Queue: db.Webhooks(), Now: time.Now, Logger: logger, Deliverer: &webhook.Deliverer{
 		Events: webhook.Events{Jobs: db.Jobs(), JobBody: func(job.Job) ([]byte, error) { return nil, nil }},

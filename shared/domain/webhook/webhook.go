@@ -41,7 +41,7 @@ type Message struct {
 
 type Response struct {
 	Status     int
-	RetryAfter time.Duration // what the receiver asks for, or 0
+	RetryAfter time.Duration // as the receiver asks, or 0
 }
 
 type Sender interface {

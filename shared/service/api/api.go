@@ -167,7 +167,7 @@ type service struct {
 func newService(c Config) *service {
 	return &service{
 		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), verifyTurns: ratelimit.NewTurns(maxTurns, 1),
-		listTurns: ratelimit.NewAnswers(),
+		listTurns: ratelimit.NewListTurns(),
 	}
 }
 

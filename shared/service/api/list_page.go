@@ -19,7 +19,7 @@ const (
 // so accounts take turns.
 func (s *service) inTurn(handle handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, c call) error {
-		return s.listTurns.Answer(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })
+		return s.listTurns.Respond(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })
 	}
 }
 

@@ -104,12 +104,12 @@ type Totals interface {
 }
 
 type Gateway struct {
-	config  Config
-	pools   *upstream.Pools
-	bodies  *bodyMemory
-	answers *ratelimit.Turns
-	mux     *http.ServeMux
-	started time.Time
+	config    Config
+	pools     *upstream.Pools
+	bodies    *bodyMemory
+	listTurns *ratelimit.Turns
+	mux       *http.ServeMux
+	started   time.Time
 }
 
 type Group func(*Gateway)
@@ -126,7 +126,7 @@ func New(c Config, groups ...Group) *Gateway {
 	if c.Date == nil {
 		c.Date = c.Now
 	}
-	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now(), answers: ratelimit.NewAnswers()}
+	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now(), listTurns: ratelimit.NewListTurns()}
 	g.bodies = newBodyMemory(c.BodyMemory, c.BodyWait)
 	g.pools = upstream.New(upstream.Config{
 		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Resolver: c.Resolver,

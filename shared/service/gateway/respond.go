@@ -124,7 +124,7 @@ func encode(value any) ([]byte, error) {
 // inTurn wraps a handler that builds its response in memory. Accounts take turns.
 func (g *Gateway) inTurn(handle principalHandler) principalHandler {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
-		return g.answers.Answer(r.Context(), who.Account(), func() error { return handle(w, r, who) })
+		return g.listTurns.Respond(r.Context(), who.Account(), func() error { return handle(w, r, who) })
 	}
 }
 
