@@ -16,8 +16,7 @@ const everyRoute = `
   - {id: small, routes: [chat, completions, embeddings, rerank, score], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// Tests the permissions of credentials (docs/contract/auth.md#permissions): every route that
-// requires a credential is called with each kind of credential.
+// Tests the permissions of credentials (docs/contract/auth.md#permissions).
 func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	w := newWorld(t, setup{batches: true, rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
@@ -62,7 +61,6 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	}
 }
 
-// limitedKey creates a key for the account studio. change sets its limits.
 func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 	w.t.Helper()
 	secret, err := credential.NewSecret(rand.Reader)
@@ -74,9 +72,7 @@ func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 	return secret
 }
 
-// Tests the limits of keys (docs/contract/auth.md#limits-of-a-key): every route that requires a
-// credential is called with keys for its group, for all other groups and for another model, and
-// with an expired key.
+// Tests the limits of keys (docs/contract/auth.md#limits-of-a-key).
 func TestEveryRouteChecksKeyLimits(t *testing.T) {
 	w := newWorld(t, setup{batches: true, rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
@@ -120,7 +116,6 @@ func TestEveryRouteChecksKeyLimits(t *testing.T) {
 	}
 }
 
-// A key that is limited to models can list and call only those models.
 func TestLimitedKeyUsesOnlyItsModels(t *testing.T) {
 	w := newWorld(t, setup{rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, fallbacks: [small], upstreams: [{url: "http://127.0.0.1:1"}]}

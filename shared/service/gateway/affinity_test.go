@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// fourRows is a model on four servers.
 const fourRows = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: a, url: URL0}, {name: b, url: URL1}, {name: c, url: URL2}, {name: d, url: URL3}]}
 `
@@ -21,7 +20,6 @@ func fourServers(t *testing.T) []*modelServer {
 	return all
 }
 
-// turn returns a conversation's body after n replies.
 func turn(conversation, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"model":"small","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Talk %d."}`, conversation)
@@ -31,9 +29,8 @@ func turn(conversation, n int) string {
 	return b.String() + "]}"
 }
 
-// All turns of a conversation go to the same server, on every instance, and conversations are
-// distributed over all servers. If a server fails, its conversations go to others, and return when
-// it recovers.
+// All turns of a conversation go to the same server, on every instance. If the server fails, the
+// conversation goes to others, and returns later.
 func TestConversationsStayWithAServer(t *testing.T) {
 	servers := fourServers(t)
 	one := newWorld(t, setup{rows: fourRows, upstreams: servers})
@@ -60,8 +57,8 @@ func TestConversationsStayWithAServer(t *testing.T) {
 		t.Fatal("no server was called")
 		return 0
 	}
-	// The servers' ports differ on each run, so the distribution of conversations is random. With 72
-	// conversations, the chance that one of four servers gets none is 1 in 200 million.
+	// The servers' ports are random. With 72 conversations, the chance that one of four servers
+	// gets none is 1 in 200 million.
 	const talks = 72
 	for talk := range talks {
 		home[talk] = place(one, turn(talk, 0))

@@ -58,7 +58,6 @@ type letters struct{}
 
 func (letters) Count(text string) int { return len(text) }
 
-// bufferedBody is the body of a response that has arrived completely.
 type bufferedBody struct{ io.Reader }
 
 func (bufferedBody) Close() error        { return nil }
@@ -74,8 +73,7 @@ var answerSeeds = []string{
 	`{"error":{"message":"no","code":400,"param":[]}}`, `[[[[`, `{"error":"x"}`, ` {"choices": [ ] } `,
 }
 
-// A complete response that is forwarded is valid for clients and has the caller's model name and
-// the metered tokens.
+// A forwarded response is valid JSON with the caller's model name and the metered tokens.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range answerSeeds {
 		f.Add([]byte(seed))

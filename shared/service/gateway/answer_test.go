@@ -174,7 +174,6 @@ func TestUpstreamErrorsAreConverted(t *testing.T) {
 	}
 }
 
-// The log never contains text from a prompt or a completion.
 func TestLogContainsNoPromptText(t *testing.T) {
 	u := newUpstream(t, always(200, strings.ReplaceAll(whole, "hello there", "private answer")))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -199,7 +198,7 @@ func TestLogContainsNoPromptText(t *testing.T) {
 	}
 }
 
-// Megabytes of text are not counted word by word, but the estimate is close.
+// Text of megabytes is not counted word by word.
 func TestLongTextsAreEstimated(t *testing.T) {
 	const words = 1 << 20 // of 8 bytes
 	prompt := strings.Replace(plain, "one two", strings.Repeat("lengthy ", words), 1)

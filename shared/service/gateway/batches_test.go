@@ -24,10 +24,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// maxFile is the maximum size of a file in bytes.
 const maxFile = 1 << 20
 
-// files returns the configuration for files and batches, or nil if the world does not serve them.
 func (w *world) files() *gateway.Batches {
 	w.t.Helper()
 	if !w.setup.batches {
@@ -55,7 +53,6 @@ func (w *world) files() *gateway.Batches {
 	}
 }
 
-// form returns a form with fields, as "name=value", and a file unless content is nil.
 func form(content []byte, fields ...string) (body []byte, contentType string) {
 	var text bytes.Buffer
 	writer := multipart.NewWriter(&text)
@@ -170,8 +167,7 @@ func TestFileListsArePaged(t *testing.T) {
 	}
 }
 
-// A key that is limited to models sees and cancels only batches for these models
-// (docs/contract/batches.md#calls).
+// See docs/contract/batches.md#calls.
 func TestLimitedKeySeesOnlyItsBatches(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
@@ -216,7 +212,7 @@ func TestLimitedKeySeesOnlyItsBatches(t *testing.T) {
 	}
 }
 
-// The key reads only the results of batches that it created, because others may have used any model.
+// Other keys' batches may have used any model.
 func TestLimitedKeyReadsOnlyItsResults(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
@@ -242,13 +238,11 @@ func TestLimitedKeyReadsOnlyItsResults(t *testing.T) {
 	}
 }
 
-// lineOf makes a batch call for the account studio.
 func (w *world) lineOf(ctx context.Context, body string) gateway.BatchResponse {
 	who := credential.Principal{Key: credential.Key{ID: "key_1", Account: "studio"}, Tier: w.setup.tier}
 	return w.gateway.BatchCall(ctx, who, catalog.Chat, []byte(body))
 }
 
-// A batch call gets the same response as a live call. It has its own price and is not metered.
 func TestBatchCallHasBatchPrice(t *testing.T) {
 	const row = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 1, batch: 0.25}, upstreams: [{url: URL0, model: weights}]}
@@ -273,8 +267,8 @@ func TestBatchCallHasBatchPrice(t *testing.T) {
 	}
 }
 
-// A live call takes the slot of a batch call, which is abandoned and not billed. A batch call takes
-// no slot that a live call uses or waits for.
+// A live call takes the slot of a batch call, which is not billed. A batch call takes no slot that
+// a live call uses or waits for.
 func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -339,7 +333,6 @@ func TestGivenUpBatchCallIsBilled(t *testing.T) {
 	}
 }
 
-// Batch calls leave a quarter of a server's slots free.
 func TestBatchCallsLeaveSlotsFree(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: strings.Replace(narrowRow, "concurrency: 1", "concurrency: 4", 1),
@@ -369,7 +362,6 @@ func TestBatchCallsLeaveSlotsFree(t *testing.T) {
 	}
 }
 
-// Batch calls leave half of the tier's rates for live calls.
 func TestBatchCallsLeaveHalfOfRates(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{InferenceRequestsPerMinute: 4}})
@@ -394,8 +386,8 @@ func TestBatchCallsLeaveHalfOfRates(t *testing.T) {
 	}
 }
 
-// Batch calls take no memory from live calls. Their bodies do not count toward the account's half.
-// The memory of a translation is released if a live call needs it.
+// Batch calls' bodies do not count toward the account's half. The memory of a translation is
+// released if a live call needs it.
 func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	entered, open := make(chan bool, 16), make(chan bool)
 	w := newWorld(t, setup{rows: longRow, bodyWait: patience.Max, upstreams: []*modelServer{newUpstream(t, func(c *call) {
@@ -408,7 +400,6 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	t.Cleanup(func() { close(open) })
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	// of returns a body with the given number of mebibytes of text.
 	of := func(body string, mebibytes int) []byte {
 		head, tail, _ := strings.Cut(body, "one two")
 		return slices.Concat([]byte(head+"held"), bytes.Repeat([]byte("y"), mebibytes<<20), []byte(tail))
@@ -463,7 +454,6 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	w.eventually("live calls to finish", func() bool { return w.gateway.BodiesWaiting() == 0 })
 }
 
-// The cost of batch calls counts against budgets. An abandoned call costs nothing.
 func TestBatchCallsCountAgainstBudgets(t *testing.T) {
 	const row = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 10, price: {input: 1, output: 1, batch: 0.25}, upstreams: [{url: URL0, model: weights}]}
@@ -500,7 +490,6 @@ func TestBatchCallsCountAgainstBudgets(t *testing.T) {
 	}
 }
 
-// If batches are disabled, their paths do not exist.
 func TestBatchesCanBeDisabled(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, path := range []string{"/v1/files", "/v1/batches", "/v1/batches/batch_0"} {

@@ -18,13 +18,11 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// unending is a request whose body is sent, except for its end.
 type unending struct {
 	conn   net.Conn
 	status chan int // of the response; 0 if the connection ended without one
 }
 
-// hold starts a request with a body that never ends.
 func (w *world) hold(key string, filler []byte, pieces int) *unending {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
@@ -67,8 +65,8 @@ func resident() int {
 	return int((m.HeapSys - m.HeapReleased) >> 20)
 }
 
-// Thirty unfinished bodies of 31 MB, nearly a gigabyte, hold only a fraction of that. Most are
-// rejected with a Retry-After. Other callers are not affected, and all memory is returned.
+// Unfinished bodies of 31 MB hold only a fraction of that. Most are rejected. Other callers are not
+// affected, and all memory is returned.
 func TestUnfinishedBodiesUseLimitedMemory(t *testing.T) {
 	const bodies = 12
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))},
@@ -120,7 +118,6 @@ func TestUnfinishedBodiesUseLimitedMemory(t *testing.T) {
 	}
 }
 
-// Two accounts that hold as much memory as they can get leave enough for a third account.
 func TestBodiesOfTwoAccountsLeaveMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: time.Millisecond})
 	for _, account := range []string{"studio", "rival"} {
@@ -134,7 +131,6 @@ func TestBodiesOfTwoAccountsLeaveMemory(t *testing.T) {
 	}
 }
 
-// A request waits for memory that another request releases.
 func TestBodyWaitsForMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})
 	filler := bytes.Repeat([]byte("x"), 1<<20)
@@ -152,7 +148,6 @@ func TestBodyWaitsForMemory(t *testing.T) {
 	}
 }
 
-// A caller that disconnects while it waits releases its memory.
 func TestLeavingCallerStopsWaitingForMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})
 	filler := bytes.Repeat([]byte("x"), 1<<20)
@@ -176,8 +171,7 @@ func TestLeavingCallerStopsWaitingForMemory(t *testing.T) {
 	}
 }
 
-// An upstream that delays large responses holds only a limited part of the gateway's memory, and
-// other accounts' calls continue.
+// An upstream that delays large responses holds only a part of the gateway's memory.
 func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 	const answers = 24
 	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["
@@ -196,8 +190,7 @@ func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 			statuses <- w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))).status
 		}()
 	}
-	// Half of the budget, 128 MiB, holds at most eight such responses. If the limit did not work, all
-	// of them would be held: 384 MiB.
+	// Half of the budget, 128 MiB, holds at most eight such responses. All would need 384 MiB.
 	timeout := time.After(patience.Max)
 	for i := range answers - 8 {
 		select {

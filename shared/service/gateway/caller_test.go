@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// token creates a client token of the studio's key.
 func (w *world) token(scope credential.Scope) string { return w.issue(scope).Secret }
 
 func (w *world) issue(scope credential.Scope) credential.Issued {
@@ -39,9 +38,7 @@ func (w *world) issue(scope credential.Scope) credential.Issued {
 
 const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
 
-// Tests the order of checks: route, 401, 429, size, the model's existence, scope, content. It is
-// the order in docs/contract/errors.md#order-of-checks, except that the model's name is in the
-// body.
+// Tests docs/contract/errors.md#order-of-checks, except that the model's name is in the body.
 func TestChecksRunInOrder(t *testing.T) {
 	w := newWorld(t, setup{
 		upstreams: []*modelServer{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 5},
@@ -127,7 +124,6 @@ func TestRequestRateIsLimited(t *testing.T) {
 	}
 }
 
-// A call is admitted while tokens remain, and may use more than that.
 func TestTokenRateIsLimited(t *testing.T) {
 	u := newUpstream(t, always(200, whole)) // 16 tokens
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
@@ -154,8 +150,7 @@ func TestTokenRateIsLimited(t *testing.T) {
 	}
 }
 
-// Tokens of running calls are not charged yet, but their large requests count as a quarter of their
-// bytes.
+// The large requests of running calls count as a quarter of their bytes.
 func TestRunningCallsUseTokens(t *testing.T) {
 	received, answered := make(chan struct{}), make(chan struct{})
 	u := newUpstream(t, func(c *call) {
@@ -173,7 +168,7 @@ func TestRunningCallsUseTokens(t *testing.T) {
 		patience.Receive(t, "a large call", received)
 	}
 	if a := w.chat(plain); a.status != 429 || !strings.Contains(a.body, "tokens per minute") {
-		t.Errorf("beside large calls: %d %s", a.status, a.body)
+		t.Errorf("during large calls: %d %s", a.status, a.body)
 	}
 	close(answered)
 	for range 2 {
@@ -212,12 +207,10 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Incomplete bodies are not logged as gateway failures.
 func TestIncompleteBodiesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
-		sent string
-		end  bool
-		// stall is the timeout for the rest of the body. The default is a minute.
+		sent  string
+		end   bool
 		stall time.Duration
 		want  string
 	}{
@@ -247,14 +240,12 @@ func TestIncompleteBodiesAreRejected(t *testing.T) {
 	}
 }
 
-// If a caller disconnects at any stage, its upstream call ends, and the tokens generated until then
-// are billed.
+// If a caller disconnects, its upstream call ends, and the tokens until then are billed.
 func TestLeavingCallerIsBilledForTokens(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
-		// before sends the bytes for which the caller waits.
-		before string
-		counts usage.Counts
+		before        string
+		counts        usage.Counts
 	}{
 		{"before the header", plain, "", counted(0)},
 		{"before a stream's header", streamed, "", counted(0)},
@@ -320,8 +311,7 @@ func TestLeavingCallerIsBilledForTokens(t *testing.T) {
 	}
 }
 
-// A shutdown that cannot wait notifies the remaining callers: with an event before the usual end of
-// a stream, or with a status if nothing was sent yet.
+// A shutdown is reported with an event in a stream, or with a status if nothing was sent yet.
 func TestShutdownIsReportedToCallers(t *testing.T) {
 	const stopping = `{"error":{"message":"The gateway is shutting down and did not wait for the rest of the response.",` +
 		`"type":"api_error","param":null,"code":"service_unavailable"}}`
@@ -345,20 +335,7 @@ func TestShutdownIsReportedToCallers(t *testing.T) {
 				entered <- true
 				<-up.left
 			})}})
-			got := make(chan answer, 1)
-			started := make(chan bool, 1)
-			go func() {
-				response, err := client.Do(w.request(t.Context(), "POST", "/v1/chat/completions", studio,
-					strings.NewReader(c.request)))
-				if err != nil {
-					got <- answer{err: err}
-					return
-				}
-				started <- true
-				defer response.Body.Close()
-				body, err := io.ReadAll(response.Body)
-				got <- answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
-			}()
+			got, started := w.start("/v1/chat/completions", c.request)
 			patience.Receive(t, "entered", entered)
 			if c.status == 200 {
 				patience.Receive(t, "started", started)
@@ -426,7 +403,6 @@ func TestModelsAreListed(t *testing.T) {
 	}
 }
 
-// Reading the usage counts against the account's request rate, as reading lists does.
 func TestUsageIsLimited(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{RequestsPerSecond: 1, Burst: 2}})
@@ -516,7 +492,6 @@ func TestHealthReportsReadiness(t *testing.T) {
 	}
 }
 
-// Trailers are not announced if the transport does not support them.
 func TestTrailersCanBeDisabled(t *testing.T) {
 	w := newWorld(t, setup{noTrailer: true, upstreams: []*modelServer{newUpstream(t,
 		events(chunk("one"), last, used, done))}})
@@ -525,7 +500,6 @@ func TestTrailersCanBeDisabled(t *testing.T) {
 	}
 }
 
-// If metering fails, the caller still gets its response, and the failure is logged.
 func TestFailingMeterIsLogged(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	w.meter.fail = errors.New("the disk is full")
@@ -534,7 +508,6 @@ func TestFailingMeterIsLogged(t *testing.T) {
 	}
 }
 
-// Only the methods in Allow are supported.
 func TestAllowListsTheMethods(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	for path, allow := range map[string]string{

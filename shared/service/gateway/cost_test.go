@@ -15,7 +15,7 @@ const pricedRows = `
   - {id: free, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL1, model: weights}]}
 `
 
-// The price of whole: 11 tokens, 3 of them cached; 5 generated tokens, 2 of them for reasoning.
+// The price of whole: 11 tokens, 3 of them cached; 5 generated, 2 of them for reasoning.
 const cost, ofSecond = "0.0000235", "0.00121"
 
 func keyOfStudio(t *testing.T) string {
@@ -25,7 +25,7 @@ func keyOfStudio(t *testing.T) string {
 	return key.ID
 }
 
-// Whatever path a call takes, its response contains the cost, and the usage adds the costs up.
+// On every path, the response contains the cost, and the usage adds up the costs.
 func TestCostIsReportedAndMetered(t *testing.T) {
 	t.Parallel()
 	closed := strings.Replace(whole, `"usage":{`, `"usage":{"cost":99,`, 1)
@@ -66,7 +66,7 @@ func TestCostIsReportedAndMetered(t *testing.T) {
 	}
 }
 
-// A stream has the cost in its usage and in its trailer, because its header is sent too early.
+// A stream's header is sent too early for its cost.
 func TestStreamReportsItsCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{rows: pricedRows, upstreams: []*modelServer{
@@ -86,7 +86,6 @@ func TestStreamReportsItsCost(t *testing.T) {
 	}
 }
 
-// Spreadsheets can open the usage table. Invalid parameters are rejected by name.
 func TestUsageQueriesAreValidated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{rows: pricedRows,

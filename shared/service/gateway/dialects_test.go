@@ -12,23 +12,20 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// post calls a route that is not in the contract.
 func (w *world) post(path, body string, fields ...string) answer {
 	w.t.Helper()
 	return w.do(w.request(w.t.Context(), http.MethodPost, path, studio, strings.NewReader(body), fields...))
 }
 
-// withoutID replaces the request's id, which is part of the response's ids.
+// withoutID replaces the request's id in the response's ids.
 func (a answer) withoutID() string {
 	return strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), "ID")
 }
 
-// nativeRow is a model whose server supports every route natively.
 const nativeRow = `
   - {id: small, routes: [responses, messages, count_tokens, embeddings, rerank, score], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// Calls that an upstream supports natively are forwarded within the row's limits.
 func TestNativeRoutesAreForwarded(t *testing.T) {
 	for _, c := range []struct {
 		name, path, sent, forwarded, answered, want string
@@ -173,7 +170,6 @@ func TestNativeStreamsAreForwarded(t *testing.T) {
 	}
 }
 
-// Impossible usage is not billed.
 func TestImpossibleDialectUsageIsNotBilled(t *testing.T) {
 	for path, c := range map[string]struct{ body, answer string }{
 		"/v1/embeddings": {`{"model":"small","input":"one"}`, `{"data":[],"usage":{"prompt_tokens":-1}}`},
@@ -237,7 +233,6 @@ func TestInvalidDialectRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// The Messages dialect has its own key header and error format.
 func TestMessagesHasItsOwnKeyHeaderAndErrors(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceRequestsPerMinute: 2}})
@@ -269,7 +264,6 @@ func TestMessagesHasItsOwnKeyHeaderAndErrors(t *testing.T) {
 	}
 }
 
-// chatUsed contains the chunks that end a stream with its usage.
 var chatUsed = []string{last, used, done}
 
 func TestMessagesAreTranslatedToChat(t *testing.T) {
@@ -363,7 +357,7 @@ func TestResponsesAreTranslatedToChat(t *testing.T) {
 	}
 }
 
-// The memory that a response holds until its end is limited. An endless response fails.
+// The memory that a response holds until its end is limited.
 func TestEndlessResponseFails(t *testing.T) {
 	u := newUpstream(t, func(c *call) {
 		c.stream()
@@ -391,7 +385,6 @@ func TestEndlessResponseFails(t *testing.T) {
 	w.recorded(1)
 }
 
-// If a request has two credentials, the Bearer credential is used.
 func TestBearerTakesPrecedenceOverKeyHeader(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	a := w.post("/v1/messages", `{"model":"small","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`, "X-Api-Key: ck_wrong")

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// discoveredRow is a model on the servers in a name's SRV records. addressedRow is a model on the
-	// servers at a name's addresses.
+	// discoveredRow is a model on the servers in SRV records, addressedRow on those at an address.
 	discoveredRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.fleet.localhost", model: weights}]}
 `
@@ -29,7 +28,6 @@ const (
 	serviceName = "_http._tcp.fleet.localhost"
 )
 
-// services is a zone with SRV records for model servers. Each has its own name.
 func services(servers ...*modelServer) zone {
 	z := zone{addresses: map[string][]netip.Addr{}, services: map[string][]dnsmessage.SRVResource{}}
 	for i, s := range servers {
@@ -39,14 +37,12 @@ func services(servers ...*modelServer) zone {
 	return z
 }
 
-// add adds a replica with an SRV record.
 func (z zone) add(target string, port uint16, addresses ...netip.Addr) {
 	z.addresses[target] = addresses
 	z.services[serviceName] = append(z.services[serviceName],
 		dnsmessage.SRVResource{Weight: 1, Port: port, Target: dnsmessage.MustNewName(target + ".")})
 }
 
-// addressed is a zone with addresses for a name.
 func addressed(addresses ...netip.Addr) zone {
 	return zone{addresses: map[string][]netip.Addr{fleetName: addresses}}
 }
@@ -105,8 +101,8 @@ func relaying(t *testing.T) (server *modelServer, open chan struct{}) {
 	return server, open
 }
 
-// While a real name server's answers change, fail or are late, running streams continue to their
-// end, and every call finds a server.
+// While a name server's answers change, fail or are late, running streams continue, and every call
+// finds a server.
 func TestStreamsSurviveNameChanges(t *testing.T) {
 	known := newNameServer(t)
 	var servers []*modelServer
@@ -131,8 +127,7 @@ func TestStreamsSurviveNameChanges(t *testing.T) {
 	stages := []struct {
 		name string
 		zone zone
-		// servers is the expected number of servers. fails means that lookups fail, so the previous
-		// servers remain.
+		// servers is the expected number of servers. fails means that lookups fail.
 		servers int
 		fails   bool
 	}{
@@ -148,8 +143,7 @@ func TestStreamsSurviveNameChanges(t *testing.T) {
 		{"the alias has no target", zone{aliases: map[string]string{serviceName: serviceName}}, 2, true},
 		{"the name server is slow", zone{late: late}, 2, true},
 	}
-	// The hosts stay known, because a lookup that started with the previous stage's services asks
-	// for their addresses in this stage.
+	// The hosts stay known: a lookup that started in the previous stage asks for their addresses.
 	hosts := services(servers...).addresses
 	for _, stage := range stages {
 		begin()
@@ -195,8 +189,7 @@ func everywhere(t *testing.T) net.Listener {
 	return listener
 }
 
-// A query for a name with hundreds of addresses is answered over TCP. Always the same 256 addresses
-// are used, and removed addresses get no calls.
+// Hundreds of addresses are answered over TCP. Always the same 256 are used.
 func TestNumberOfAddressesIsLimited(t *testing.T) {
 	listener := everywhere(t)
 	var mu sync.Mutex
@@ -259,7 +252,7 @@ func TestNumberOfAddressesIsLimited(t *testing.T) {
 	}
 }
 
-// A name is looked up every ten seconds, regardless of the TTL of its records.
+// The TTL of the records does not matter.
 func TestNamesAreLookedUpRegularly(t *testing.T) {
 	for _, ttl := range []uint32{0, 86400} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
@@ -289,7 +282,7 @@ func TestNamesAreLookedUpRegularly(t *testing.T) {
 	}
 }
 
-// Calls wait for the first answer about a name and fail without one. Aliases are followed.
+// Calls wait for the first answer about a name, also through aliases, and fail without one.
 func TestCallsWaitForFirstLookup(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	at := netip.MustParseAddrPort(server.listener.Addr().String())
@@ -320,8 +313,8 @@ func TestCallsWaitForFirstLookup(t *testing.T) {
 	}
 }
 
-// Hundreds of SRV records result in the same 256 servers at each lookup. A record whose target does
-// not exist does not affect the others.
+// Hundreds of SRV records result in the same 256 servers at each lookup. Targets that do not exist
+// do not affect the others.
 func TestNumberOfServicesIsLimited(t *testing.T) {
 	listener := everywhere(t)
 	serveModels(t, listener, always(200, whole))

@@ -95,7 +95,6 @@ func (w *world) completed(n int) []gateway.Completion {
 	return got
 }
 
-// outcomes returns the outcomes of the attempts so far, such as "first: succeeded".
 func (w *world) outcomes() []string {
 	w.observer.mu.Lock()
 	defer w.observer.mu.Unlock()

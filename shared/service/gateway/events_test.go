@@ -8,7 +8,6 @@ import (
 	"testing/iotest"
 )
 
-// readEvents returns the name and data of each event of a stream.
 func readEvents(source io.Reader) (events []string, err error) {
 	var r eventReader
 	r.reset(source)
@@ -25,8 +24,7 @@ func readEvents(source io.Reader) (events []string, err error) {
 	}
 }
 
-// Events are parsed as in the HTML standard, "Parsing an event stream", but a last event without an
-// empty line is accepted.
+// Events are parsed as in the HTML standard, but a last event may lack its empty line.
 func TestEventsAreParsed(t *testing.T) {
 	for _, c := range []struct {
 		name, stream string
@@ -99,7 +97,6 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// pieces reads n bytes at a time.
 type pieces struct {
 	io.Reader
 	size int

@@ -21,8 +21,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// scripted serves every connection with the given function, which receives the connection's number,
-// starting at 1.
+// scripted serves every connection with the function, which receives its number from 1.
 func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *modelServer,
 	connections *atomic.Int64) {
 	t.Helper()
@@ -50,7 +49,6 @@ func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.R
 	return u, connections
 }
 
-// take reads a request. ok is false at the end of the connection.
 func take(requests *bufio.Reader) (ok bool) {
 	request, err := http.ReadRequest(requests)
 	if err != nil {
@@ -60,8 +58,7 @@ func take(requests *bufio.Reader) (ok bool) {
 	return err == nil
 }
 
-// Unsolicited bytes from a server, after a response and before the next call, are not a response,
-// because they might belong to another caller.
+// Unsolicited bytes might belong to another caller.
 func TestUnsolicitedBytesAreNotAResponse(t *testing.T) {
 	foreign := strings.Replace(whole, "hello there", "for somebody else", 1)
 	for name, unasked := range map[string]string{
@@ -99,8 +96,7 @@ func TestUnsolicitedBytesAreNotAResponse(t *testing.T) {
 	}
 }
 
-// If the server closes a kept connection while a call is sent and no byte of a response has
-// arrived, the call is repeated. It is not repeated if a byte has arrived or the connection is new.
+// A call is repeated only on a kept connection, and before the first byte of its response.
 func TestClosedConnectionIsReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -144,7 +140,6 @@ func TestClosedConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// If two readers may disagree about the end of a response, the connection is not reused.
 func TestAmbiguousConnectionsAreNotReused(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	chunked := inChunks(whole, "")[strings.Index(inChunks(whole, ""), "\r\n\r\n")+4:]
@@ -175,7 +170,6 @@ func TestAmbiguousConnectionsAreNotReused(t *testing.T) {
 	}
 }
 
-// A key that contains a line break is not sent.
 func TestKeyWithLineBreakIsNotSent(t *testing.T) {
 	for _, large := range []bool{false, true} {
 		key := filepath.Join(t.TempDir(), "key")
@@ -194,7 +188,6 @@ func TestKeyWithLineBreakIsNotSent(t *testing.T) {
 	}
 }
 
-// While callers connect and disconnect on kept connections, each caller gets its own response.
 func TestEveryCallerGetsItsOwnResponse(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ User string }
@@ -237,4 +230,19 @@ func TestEveryCallerGetsItsOwnResponse(t *testing.T) {
 	if n := answered.Load(); n < callers*calls/4 {
 		t.Errorf("%d of %d calls got a response", n, callers*calls)
 	}
+}
+
+// The connection is closed without waiting for more bytes or its end.
+func TestProtocolSwitchFails(t *testing.T) {
+	closed := make(chan struct{})
+	u, _ := scripted(t, func(_ int64, conn net.Conn, requests *bufio.Reader) {
+		defer close(closed)
+		take(requests)
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		io.Copy(io.Discard, requests)
+	})
+	if a := newWorld(t, setup{upstreams: []*modelServer{u}}).chat(plain); a.status != http.StatusBadGateway {
+		t.Errorf("got %d %s: %v", a.status, a.body, a.err)
+	}
+	patience.Receive(t, "closed", closed)
 }

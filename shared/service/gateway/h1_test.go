@@ -8,49 +8,23 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"cutroom/shared/testkit/patience"
 )
 
-// keeping serves every connection with the given responses in order, and closes it after the last
-// one.
+// keeping serves every connection with the responses in order, and then closes it.
 func keeping(t *testing.T, answers ...string) (u *modelServer, connections *atomic.Int64) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	connections = &atomic.Int64{}
-	u = &modelServer{url: "http://" + listener.Addr().String() + "/v1"}
-	u.gone.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
+	return scripted(t, func(_ int64, conn net.Conn, requests *bufio.Reader) {
+		for _, answer := range answers {
+			if !take(requests) {
 				return
 			}
-			connections.Add(1)
-			u.gone.Go(func() {
-				defer conn.Close()
-				reader := bufio.NewReader(conn)
-				for _, answer := range answers {
-					request, err := http.ReadRequest(reader)
-					if err != nil {
-						return
-					}
-					if _, err := io.Copy(io.Discard, request.Body); err != nil {
-						return
-					}
-					io.WriteString(conn, answer)
-				}
-			})
+			io.WriteString(conn, answer)
 		}
 	})
-	t.Cleanup(func() {
-		listener.Close()
-		u.gone.Wait()
-	})
-	return u, connections
 }
 
 func inLength(body string) string {
@@ -58,7 +32,6 @@ func inLength(body string) string {
 		len(body), body)
 }
 
-// withField is a response with an additional first header field.
 func withField(field string) string {
 	return strings.Replace(inLength(whole), "\r\n", "\r\n"+field+"\r\n", 1)
 }
@@ -69,8 +42,7 @@ func inChunks(body, trailer string) string {
 		len(body), body, trailer)
 }
 
-// A connection serves one call after another, whatever their responses. If the server closes the
-// connection between calls, no call fails.
+// A connection serves one call after another. If the server closes it between calls, none fails.
 func TestConnectionsAreReused(t *testing.T) {
 	stream := eventStream(chunk("one"), last, used, done)
 	u, connections := keeping(t,
@@ -156,7 +128,7 @@ func TestInvalidHTTPIsRejected(t *testing.T) {
 	}
 }
 
-// A request that is too large for a connection's buffers is sent completely.
+// The request is too large for a connection's buffers.
 func TestLargeRequestsAreSent(t *testing.T) {
 	large := strings.Replace(plain, "one two", strings.Repeat("x", 8<<20), 1)
 	u := newUpstream(t, always(200, whole))
@@ -175,32 +147,19 @@ func TestLargeRequestsAreSent(t *testing.T) {
 	}
 }
 
-// If a server responds to a large request before it has read it, the caller gets that response, and
-// the connection is not reused.
+// The server responds before it has read the request. The connection is not reused.
 func TestEarlyResponseToLargeRequestIsUsed(t *testing.T) {
 	large := strings.Replace(plain, "one two", strings.Repeat("x", 16<<20), 1)
 	refusal := `{"error":{"message":"too long for me"}}`
-	hasty, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
 	left := make(chan struct{})
-	var hastyGone sync.WaitGroup
-	hastyGone.Go(func() {
-		for {
-			conn, err := hasty.Accept()
-			if err != nil {
-				return
-			}
-			hastyGone.Go(func() {
-				defer conn.Close()
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					fmt.Fprintf(conn, "HTTP/1.1 400 x\r\nContent-Length: %d\r\n\r\n%s", len(refusal), refusal)
-				}
-				<-left
-			})
+	hasty, _ := scripted(t, func(_ int64, conn net.Conn, requests *bufio.Reader) {
+		if _, err := http.ReadRequest(requests); err == nil {
+			fmt.Fprintf(conn, "HTTP/1.1 400 x\r\nContent-Length: %d\r\n\r\n%s", len(refusal), refusal)
 		}
+		<-left
 	})
-	t.Cleanup(func() { close(left); hasty.Close(); hastyGone.Wait() })
-	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{{url: "http://" + hasty.Addr().String() + "/v1"}}})
+	t.Cleanup(func() { close(left) })
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{hasty}})
 	for range 2 {
 		if a := w.chat(large); a.status != 400 || !strings.Contains(a.body, "too long for me") {
 			t.Errorf("got %d %s: %v", a.status, a.body, a.err)
@@ -215,8 +174,7 @@ func TestEarlyResponseToLargeRequestIsUsed(t *testing.T) {
 	}
 }
 
-// If a caller disconnects while its large request is being written, its buffer is no longer used,
-// and the connection to the slow server is closed.
+// If a caller disconnects while its large request is written, the connection is closed.
 func TestLeavingCallerStopsLargeRequest(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,10 +45,9 @@ var richRequests = map[string]string{
 		`"client_metadata":{},"prompt_cache_key":"k","safety_identifier":"i","service_tier":"auto","user":"u","stream_options":{"include_obfuscation":false},"seed":5}`,
 }
 
-// wrongValues replace every value of a request.
 var wrongValues = []string{`null`, `true`, `-1`, `1e999`, `""`, `"\u0000"`, `"x"`, `[]`, `[null]`, `[[5]]`, `{}`, `{"type":5}`, `{"type":"text","text":null}`}
 
-// replaced calls yield with requests in which each value is replaced with each wrong one in turn.
+// replaced calls yield with requests that have one value replaced with a wrong one.
 func replaced(t *testing.T, body string, yield func(string)) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(body))
@@ -86,8 +84,8 @@ func replaced(t *testing.T, body string, yield func(string)) {
 	walk(tree, nil)
 }
 
-// If a value in a request has another type, the call is served or rejected in the dialect's format.
-// An upstream that supports only chat gets only chat requests.
+// A request with a wrong value is served or rejected in the dialect's format. An upstream that
+// supports only chat gets only chat requests.
 func TestWrongTypesAreRejected(t *testing.T) {
 	for path, rich := range richRequests {
 		for _, row := range []string{"small", "itself"} {
@@ -169,8 +167,7 @@ func TestHostileDialectRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// A caller that uses a dialect may disconnect at any point. The upstream call ends, and the tokens
-// generated until then are billed.
+// A caller that uses a dialect may disconnect at any point. It pays for the tokens until then.
 func TestLeavingDialectCallerIsBilled(t *testing.T) {
 	for _, made := range dialectCalls() {
 		points := []string{"before the header"}
@@ -233,7 +230,6 @@ func TestLeavingDialectCallerIsBilled(t *testing.T) {
 	}
 }
 
-// A shutdown that cannot wait is reported in the dialect.
 func TestShutdownIsReportedInEveryDialect(t *testing.T) {
 	for _, made := range dialectCalls() {
 		t.Run(made.String(), func(t *testing.T) {
@@ -251,18 +247,7 @@ func TestShutdownIsReportedInEveryDialect(t *testing.T) {
 				entered <- true
 				<-c.left
 			})}})
-			got, started := make(chan answer, 1), make(chan bool, 1)
-			go func() {
-				response, err := client.Do(w.request(t.Context(), http.MethodPost, made.path, studio, strings.NewReader(made.body())))
-				if err != nil {
-					got <- answer{err: err}
-					return
-				}
-				started <- true
-				defer response.Body.Close()
-				body, err := io.ReadAll(response.Body)
-				got <- answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
-			}()
+			got, started := w.start(made.path, made.body())
 			patience.Receive(t, "entered", entered)
 			if made.stream {
 				patience.Receive(t, "started", started)

@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// oddChats are streams that are JSON but are otherwise nonsense.
+// oddChats are streams of JSON that are otherwise nonsense.
 func oddChats() map[string]func(*call) {
 	delta := func(text string) string { return `{"choices":[{"index":0,"delta":` + text + `}]}` }
 	calls := func(text string) string { return delta(`{"tool_calls":` + text + `}`) }
@@ -69,7 +69,7 @@ func oddChats() map[string]func(*call) {
 	}
 }
 
-// oddEvents are the same for upstreams with native support for a dialect.
+// oddEvents are the same for natively supported dialects.
 func oddEvents(s speech) map[string]func(*call) {
 	odd := func(data ...string) func(*call) { return events(append(data, s.chunk("a"), s.last, s.used, s.done)...) }
 	return map[string]func(*call){
@@ -94,7 +94,7 @@ func oddEvents(s speech) map[string]func(*call) {
 	}
 }
 
-// dialectCall is a call in a dialect to an upstream that supports it natively or only chat.
+// dialectCall is a call to an upstream that supports the dialect natively or only chat.
 type dialectCall struct {
 	path, row string
 	stream    bool
@@ -126,11 +126,9 @@ const dialectRows = `
   - {id: itself, routes: [messages, responses], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 300ms, idle: 200ms}, upstreams: [{name: second, url: URL0, model: weights}]}
 `
 
-// patientRows are the same rows with long timeouts, for upstreams that respond. Even a busy machine
-// does not reach the timeouts.
+// patientRows have timeouts that even a busy machine does not reach.
 var patientRows = strings.NewReplacer("300ms", "10m", "200ms", "10m").Replace(dialectRows)
 
-// byPath responds to each route in its own dialect.
 func byPath(answers map[string]func(*call)) func(*call) {
 	return func(c *call) {
 		if answer := answers[c.path]; answer != nil {
@@ -152,9 +150,8 @@ func speaking(c *call) {
 	c.json(200, s.whole)
 }
 
-// Whatever an upstream sends in response to a call in a dialect, whether in that dialect or in
-// chat, the caller gets a response in the dialect's format and pays for the tokens that it
-// received.
+// Whatever an upstream sends, the caller gets a response in the dialect's format and pays for the
+// tokens that it received.
 func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 	answers := map[string]map[string]func(*call){}
 	for path, s := range speeches {
@@ -193,8 +190,7 @@ func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 	}
 }
 
-// callAll makes the calls concurrently, checks each response, and returns the sum of the reported
-// tokens.
+// callAll makes the calls concurrently and returns the sum of the reported tokens.
 func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (tokens int64) {
 	w.t.Helper()
 	var all sync.WaitGroup
@@ -217,7 +213,7 @@ func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (t
 	return tokens
 }
 
-// checkMetered checks that the metered usage is possible and equals the usage reported to callers.
+// checkMetered checks that the metered usage equals the usage reported to callers.
 func (w *world) checkMetered(t *testing.T, shown int64) {
 	t.Helper()
 	w.completed(len(dialectCalls()))
@@ -235,7 +231,6 @@ func (w *world) checkMetered(t *testing.T, shown int64) {
 	}
 }
 
-// checkDialect checks that a response is valid in its dialect.
 func checkDialect(t *testing.T, c dialectCall, a answer) {
 	t.Helper()
 	switch {
@@ -258,7 +253,6 @@ func checkDialect(t *testing.T, c dialectCall, a answer) {
 	}
 }
 
-// checkDialectError checks that a response is an error in the format of its route.
 func checkDialectError(t *testing.T, path string, a answer) {
 	t.Helper()
 	if !strings.HasPrefix(path, "/v1/messages") {
@@ -278,8 +272,7 @@ func checkDialectError(t *testing.T, path string, a answer) {
 	}
 }
 
-// checkDialectStream checks that a stream consists of named JSON events, that the gateway's
-// sequence numbers and blocks are in order, and that it ends once.
+// checkDialectStream checks that a stream consists of named JSON events in order, and ends once.
 func checkDialectStream(t *testing.T, c dialectCall, a answer) {
 	t.Helper()
 	ends := map[string]string{"/v1/messages": "message_stop error", "/v1/responses": "response.completed response.incomplete response.failed error"}

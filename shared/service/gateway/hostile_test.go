@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// endlessly writes a piece repeatedly until the gateway closes the connection.
+// endlessly writes a piece until the gateway closes the connection.
 func endlessly(head, piece string) func(*call) {
 	return func(c *call) {
 		io.WriteString(c, head)
@@ -26,7 +26,7 @@ func endlessly(head, piece string) func(*call) {
 	}
 }
 
-// slowly writes a piece every few milliseconds until the gateway closes the connection.
+// slowly is endlessly with a pause of a few milliseconds.
 func slowly(head, piece string) func(*call) {
 	return func(c *call) {
 		io.WriteString(c, head)
@@ -51,8 +51,7 @@ type speech struct {
 	whole string
 	// content is the name of its main array, and prompted the name of the prompt's token count.
 	content, prompted string
-	// chunk is an event with a piece of text. last ends the text, used reports the tokens, and done
-	// ends the stream.
+	// last ends the text, used reports the tokens, and done ends the stream.
 	chunk            func(text string) string
 	last, used, done string
 }
@@ -68,7 +67,6 @@ var bomb = sync.OnceValue(func() string {
 	return strings.Repeat(member.String(), 64)
 })
 
-// hostile returns responses that no model server should send.
 func hostile(s speech) map[string]func(*call) {
 	const ok, chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n", "Transfer-Encoding: chunked\r\n\r\n"
 	const stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -156,8 +154,7 @@ func hostile(s speech) map[string]func(*call) {
 	}
 }
 
-// Whatever an upstream sends, its caller gets a response in the contract's format within the row's
-// timeouts. The gateway keeps working, for both kinds of calls, small and large.
+// Every caller gets a response in the contract's format within the row's timeouts.
 func TestCallersSurviveHostileUpstreams(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 200ms, idle: 100ms}, upstreams: [{name: first, url: URL0, model: weights}]}
@@ -193,8 +190,7 @@ func TestCallersSurviveHostileUpstreams(t *testing.T) {
 					checkError(t, a.status, []byte(a.body))
 				}
 			}
-			// The next calls are not affected, except by a breaker. On a busy machine, even a good response
-			// may be late.
+			// The next calls are not affected, except by a breaker or a busy machine.
 			u.now(always(200, whole))
 			w.wait(5 * time.Minute)
 			next := w.chat(plain)
@@ -213,7 +209,6 @@ func TestCallersSurviveHostileUpstreams(t *testing.T) {
 	}
 }
 
-// checkStream checks that a stream consists of JSON objects and has an end.
 func checkStream(t *testing.T, a answer) {
 	t.Helper()
 	all, ended := strings.CutSuffix(a.body, "data: [DONE]\n\n")

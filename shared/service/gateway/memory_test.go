@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// allocates posts a body and returns the number of bytes that the process allocates for it.
+// allocates posts a body and returns the number of bytes that the process allocates.
 func (w *world) allocates(path, body string) int {
 	w.t.Helper()
 	return alloctest.Of(func() {
@@ -34,10 +34,10 @@ func (w *world) allocates(path, body string) int {
 	})
 }
 
-// perByte and connection are the maximum allocations per received byte and per call, in bytes.
+// perByte and connection limit the allocations per received byte and per call, in bytes.
 const perByte, connection = 20, 512 << 10
 
-// Bodies that consist of the cheapest elements use little more memory than their size.
+// The bodies consist of the cheapest elements.
 func TestBodiesUseLittleMemory(t *testing.T) {
 	u := newUpstream(t, always(400, `{"error":{"message":"no"}}`))
 	const most = 128 << 10
@@ -46,7 +46,7 @@ func TestBodiesUseLittleMemory(t *testing.T) {
 		"numbers": {"0,", "0"}, "texts": {`"",`, `""`}, "objects": {"{},", "{}"}, "lists": {"[],", "[]"},
 		"roles":      {`{"role":"user","content":""},`, `{"role":"user","content":""}`},
 		"parts":      {`{"role":"user","content":[{"type":"text","text":""}]},`, `{"role":"user","content":""}`},
-		"outputs":    {`{"type":"function_modelCalloutput","modelCallid":"a","output":""},`, `{"role":"user","content":""}`},
+		"outputs":    {`{"type":"function_call_output","call_id":"a","output":""},`, `{"role":"user","content":""}`},
 		"tools":      {`{"type":"function","function":{"name":"a"}},`, `{"type":"function","function":{"name":"a"}}`},
 		"flat tools": {`{"type":"function","name":"a"},`, `{"type":"function","name":"a"}`},
 	} {
@@ -79,7 +79,6 @@ func TestBodiesUseLittleMemory(t *testing.T) {
 	}
 }
 
-// The same applies to complete and streamed responses from model servers.
 func TestResponsesUseLittleMemory(t *testing.T) {
 	const most, event = 512 << 10, 512 << 10
 	pieces := func(most int) map[string]string {
@@ -148,7 +147,6 @@ func TestResponsesUseLittleMemory(t *testing.T) {
 	}
 }
 
-// The same applies to forms that upload a file.
 func TestFormsUseLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	const most = 1 << 20
@@ -185,8 +183,8 @@ func TestFormsUseLittleMemory(t *testing.T) {
 
 const answered, rejected = "HTTP/1.1 200", "HTTP/1.1 429"
 
-// leaveUnread sends a request on n connections and reads each response only to a line that matches.
-// It counts the matches.
+// leaveUnread sends a request on n connections, reads each response to a matching line, and counts
+// the matches.
 func (w *world) leaveUnread(n, buffer int, request, body string, until *regexp.Regexp) map[string]int {
 	w.t.Helper()
 	seen := make(chan string, n)
@@ -211,8 +209,7 @@ func (w *world) leaveUnread(n, buffer int, request, body string, until *regexp.R
 	return got
 }
 
-// A list that its caller does not read stays in memory. One account can hold only a few such lists,
-// each of about a megabyte, and another account is still served.
+// A list that its caller does not read stays in memory. Each is about a megabyte.
 func TestUnreadListsUseLimitedMemory(t *testing.T) {
 	const batches, connections, pageBytes = 100, 60, 1100 << 10
 	w := newWorld(t, setup{batches: true, socketBuffer: 4096})
@@ -251,8 +248,7 @@ func TestUnreadListsUseLimitedMemory(t *testing.T) {
 	}
 }
 
-// The long events of one account's streams hold at most the account's share of the memory. Further
-// calls are rejected, and another account is served.
+// Long events hold at most the account's part of the memory. Another account is served.
 func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 	const streams = 48
 	unfinished := "data: " + strings.Repeat("y", 3900<<10)
@@ -292,8 +288,7 @@ func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 	}
 }
 
-// Unread responses hold at most the account's part of the memory, with all their copies, and
-// another account is served.
+// Unread responses hold at most the account's part of the memory, with all their copies.
 func TestUnreadResponsesUseLimitedMemory(t *testing.T) {
 	const calls, socket = 80, 64 << 10
 	text := strings.Repeat("x", 1000<<10)

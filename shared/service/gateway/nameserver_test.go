@@ -13,7 +13,6 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameServer is a DNS server over UDP and TCP with its resolver.
 type nameServer struct {
 	*net.Resolver
 	mu   sync.Mutex
@@ -23,7 +22,7 @@ type nameServer struct {
 	gone           sync.WaitGroup
 }
 
-// zone holds the records of a nameServer. Its names have no trailing dot.
+// The names of a zone have no trailing dot.
 type zone struct {
 	// code is the answer to every question, unless code means success.
 	code dnsmessage.RCode
@@ -37,7 +36,6 @@ type zone struct {
 	services  map[string][]dnsmessage.SRVResource
 }
 
-// plainDNS is the maximum size of an answer over UDP in bytes.
 const plainDNS = 512
 
 func newNameServer(t *testing.T) *nameServer {
@@ -162,7 +160,6 @@ func (n *nameServer) answer(life context.Context, query []byte, tcp bool) []byte
 	return packed
 }
 
-// fill answers a question from the zone. It follows aliases.
 func (z zone) fill(reply *dnsmessage.Message, question dnsmessage.Question) {
 	name := strings.TrimSuffix(strings.ToLower(question.Name.String()), ".")
 	known := false

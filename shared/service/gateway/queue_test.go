@@ -12,12 +12,11 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// narrowRow is a model on a server that takes one call at a time. Other calls wait.
 const narrowRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, queue: {calls: 3, wait: 1m}, upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
 `
 
-// gate is a server that responds to calls one by one, when the test permits it.
+// gate is a server that responds to calls one by one when the test permits it.
 type gate struct {
 	*modelServer
 	entered chan string
@@ -54,8 +53,8 @@ func (w *world) queued(n int) {
 	})
 }
 
-// Calls wait while all upstreams are full. Accounts take turns. An account with many waiting calls
-// loses a place to an account with few. Callers that disconnect are removed.
+// Accounts take turns. An account with many waiting calls loses a place to an account with few.
+// Callers that disconnect are removed.
 func TestQueuedAccountsTakeTurns(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -112,8 +111,7 @@ func TestQueuedAccountsTakeTurns(t *testing.T) {
 	}
 }
 
-// One account's calls leave the last slot to other accounts, with and without a queue. Further
-// calls from the account wait even though that slot is free.
+// One account's calls leave the last slot to other accounts, with and without a queue.
 func TestAccountLeavesSlotToOthers(t *testing.T) {
 	for _, queue := range []string{"queue: {calls: 3, wait: 1m}, ", ""} {
 		g := newGate(t)
@@ -143,8 +141,7 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 	}
 }
 
-// While two accounts hold all places and have calls in the queue, a third account's call waits for
-// one call from each of them.
+// While two accounts hold all slots and queue more calls, a third waits for one call from each.
 func TestThirdAccountGetsItsTurn(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 9", 1)
@@ -169,8 +166,7 @@ func TestThirdAccountGetsItsTurn(t *testing.T) {
 	}
 }
 
-// A call does not wait for longer than the row permits, past a shutdown, or for a server that is
-// down. If the row's limit is raised, waiting calls start.
+// A call does not wait past the row's limit or a shutdown. If the limit is raised, calls start.
 func TestQueueWaitIsLimited(t *testing.T) {
 	t.Run("after its time", func(t *testing.T) {
 		t.Parallel()
@@ -226,20 +222,14 @@ func TestQueueWaitIsLimited(t *testing.T) {
 	})
 }
 
-// A gateway that shuts down sends waiting calls an error in their dialects, and lets calls with a
-// server continue.
+// Waiting calls get an error in their dialects. Calls with a server continue.
 func TestDrainFailsQueuedCalls(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 5", 1)
 	w := newWorld(t, setup{rows: row, upstreams: []*modelServer{g.modelServer}})
 	inHand := w.chatAs(t.Context(), studio, "a0")
 	patience.Receive(t, "g.entered", g.entered)
-	post := func(path, body string) <-chan answer {
-		answers := make(chan answer, 1)
-		request := w.request(t.Context(), http.MethodPost, path, studio, strings.NewReader(body))
-		go func() { answers <- w.do(request) }()
-		return answers
-	}
+	post := func(path, body string) <-chan answer { got, _ := w.start(path, body); return got }
 	const refusal = `{"error":{"message":"The gateway is shutting down, and no model server was free for the call.","type":"api_error",` +
 		`"param":null,"code":"service_unavailable"}}`
 	calls := []struct{ path, body, want string }{
@@ -280,7 +270,7 @@ func TestDrainFailsQueuedCalls(t *testing.T) {
 	}
 }
 
-// A call that waits because a busy server asked for a pause also gets an error at shutdown.
+// A call that waits because a busy server asked for a pause gets an error at shutdown, too.
 func TestDrainFailsCallsPausedByBusyServer(t *testing.T) {
 	server := newUpstream(t, always(429, `{}`, "Retry-After: 50"))
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{server}})
@@ -293,8 +283,7 @@ func TestDrainFailsCallsPausedByBusyServer(t *testing.T) {
 	w.queued(0)
 }
 
-// A call that a busy server rejects waits for the requested time if the row has a queue, and is
-// metered once.
+// A call that a busy server rejects waits for the requested time and is metered once.
 func TestQueuedCallWaitsForBusyServer(t *testing.T) {
 	refusals := 2
 	server := newUpstream(t, nil)
@@ -323,8 +312,7 @@ func TestQueuedCallWaitsForBusyServer(t *testing.T) {
 	}
 }
 
-// While one account's calls take all places after a busy server's 429, another account's calls still
-// get places and turns.
+// One account's calls take all slots of a busy server. Another account still gets its turn.
 func TestBusyServerIsShared(t *testing.T) {
 	slots := make(chan bool, 2)
 	server := newUpstream(t, func(c *call) {
@@ -359,7 +347,6 @@ func TestBusyServerIsShared(t *testing.T) {
 	}
 }
 
-// Calls for a full row wait before they fall back to another row.
 func TestQueueIsUsedBeforeFallbacks(t *testing.T) {
 	rows := strings.Replace(narrowRow, "wait: 1m}", "wait: 20ms}, fallbacks: [other]", 1) +
 		"  - {id: other, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: second, url: URL1}]}\n"

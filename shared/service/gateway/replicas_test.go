@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// names answers lookups of two names, by address and by service.
 type names struct {
 	mu        sync.Mutex
 	addresses []netip.Addr
@@ -67,8 +66,7 @@ const serviceRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.models.internal", model: weights}]}
 `
 
-// If a server is unreachable, its name is looked up again immediately, and the call goes to another
-// server.
+// If a server is unreachable, its name is looked up again, and the call goes to another server.
 func TestUnreachableReplicaIsReplaced(t *testing.T) {
 	gone, up := refusing(t), newUpstream(t, always(200, whole))
 	port, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(gone.url, "http://127.0.0.1:"), "/v1"))
@@ -96,8 +94,7 @@ func TestUnreachableReplicaIsReplaced(t *testing.T) {
 	})
 }
 
-// A name's unsafe addresses are skipped. A name that has no other addresses is an unavailable model
-// server.
+// A name's unsafe addresses are skipped.
 func TestUnsafeAddressesAreNotCalled(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	_, port, err := net.SplitHostPort(server.listener.Addr().String())
@@ -124,7 +121,6 @@ func TestUnsafeAddressesAreNotCalled(t *testing.T) {
 	}
 }
 
-// A hanging lookup blocks neither a call that has servers nor a shutdown.
 func TestHangingLookupBlocksNoCall(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	known := &names{}
@@ -151,7 +147,6 @@ func TestHangingLookupBlocksNoCall(t *testing.T) {
 
 var errHang = errors.New("hang")
 
-// hanging blocks lookups if names requests it.
 type hanging struct{ *names }
 
 func (h hanging) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
@@ -163,7 +158,6 @@ func (h hanging) LookupSRV(ctx context.Context, service, proto, name string) (st
 	return cname, records, err
 }
 
-// The catalog sets how servers are found. Invalid URLs are rejected.
 func TestDiscoveryURLsAreValidated(t *testing.T) {
 	for url, want := range map[string]string{
 		"dns+http://vllm.internal:8000":    "dns http://vllm.internal:8000/v1",

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Calls that wait for a row do not wait forever if the row is removed from the catalog or its
-// server fails.
+// Calls do not wait forever if their row is removed from the catalog or its server fails.
 func TestQueueEndsWithoutServers(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -47,7 +46,6 @@ func TestQueueEndsWithoutServers(t *testing.T) {
 	}
 }
 
-// Once a keep-alive has started a stream, no other row is tried.
 func TestKeepAlivePreventsFallback(t *testing.T) {
 	started := make(chan bool)
 	first := newUpstream(t, func(c *call) { <-started; c.json(503, `{}`) })
@@ -69,8 +67,7 @@ func TestKeepAlivePreventsFallback(t *testing.T) {
 	}
 }
 
-// A call's limits are clamped to the limits of the row that serves it. Bytes that name models in odd
-// ways neither reach a server nor break the request.
+// The limits of the serving row apply. Odd model names neither reach a server nor break a request.
 func TestFallbackRowLimitsRequest(t *testing.T) {
 	down, second := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, second, down}, tier: credential.Tier{MaxTokens: 90}})

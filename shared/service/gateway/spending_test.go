@@ -20,7 +20,7 @@ import (
 
 var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
 
-// openBudgets returns budgets on a single machine, with a daily limit in billionths.
+// openBudgets returns the budgets of a single machine, with a daily limit in billionths.
 func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
@@ -39,7 +39,7 @@ func standing() func() time.Time {
 	return func() time.Time { return now }
 }
 
-// keep starts a budget manager. Call stop to end it.
+// keep starts a budget manager, which stop ends.
 func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() time.Time) (*budget.Manager, func()) {
 	k := budget.NewManager(budget.ManagerConfig{
 		Store: store, Machine: machine, Now: now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
@@ -74,7 +74,7 @@ func (w *world) spent() (cost int64) {
 	return cost
 }
 
-// A call over the budget is rejected in the format of its dialect before any model server is called
+// The dialect's error arrives before any model server is called
 // (docs/contract/budgets.md#over-a-budget).
 func TestCallOverBudgetIsRejected(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,6 @@ func TestBudgetsAreSettled(t *testing.T) {
 	}
 }
 
-// A fallback row may cost more than the budget permits.
 func TestFallbackStaysWithinBudget(t *testing.T) {
 	t.Parallel()
 	store, machine := openBudgets(t, 5_000_000) // 1,000 tokens of the second row cost 20,000,000
@@ -202,13 +201,11 @@ func TestFallbackStaysWithinBudget(t *testing.T) {
 	}
 }
 
-// oneRowPriced is a model whose calls of 400 tokens cost up to about a million billionths each.
 const oneRowPriced = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 2}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// Whatever usage an upstream reports, the used amount never exceeds the limit, the metered cost is
-// settled as far as the limit permits, and nothing stays reserved.
+// The metered cost is settled as far as the limit permits, and nothing stays reserved.
 func TestFalseUsageCannotExceedBudget(t *testing.T) {
 	t.Parallel()
 	lies := []string{

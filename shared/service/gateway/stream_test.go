@@ -19,8 +19,7 @@ import (
 
 var reported = usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5}
 
-// counted is the gateway's own count for the prompt "one two" in a chat template, with a reply of n
-// words.
+// counted is the gateway's own count for the prompt "one two" and a reply of n words.
 func counted(n int64) usage.Counts {
 	return usage.Counts{Requests: 1, PromptTokens: 6, CompletionTokens: n, Estimated: 1}
 }
@@ -29,7 +28,7 @@ const (
 	streamFailed = `{"error":{"message":"The model server failed.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
 	noDetails = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
-	// usedChunk and estimatedChunk are the last chunks if the caller asked for the usage.
+	// The last chunks if the caller asked for the usage.
 	usedChunk = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` +
 		`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0},` +
 		`"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
@@ -43,12 +42,10 @@ var (
 	seenUsual   = eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
 )
 
-// text responds with a stream in one piece.
 func text(text string) func(*call) {
 	return func(c *call) { c.stream(); c.write(text); c.end() }
 }
 
-// everyByte responds with a stream, one byte per write.
 func everyByte(text string) func(*call) {
 	return func(c *call) {
 		c.stream()
@@ -130,7 +127,6 @@ func TestStreamsAreForwarded(t *testing.T) {
 	})
 }
 
-// The metered usage is correct for every kind of usage report.
 func TestStreamUsageIsMetered(t *testing.T) {
 	runStreams(t, []streamCase{
 		{"no usage", events(chunk("one"), chunk(" two"), last, done), streamed, eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), done), counted(2)},
@@ -208,7 +204,6 @@ func tokens(c usage.Counts) string {
 	return string(text)
 }
 
-// A failure before the first chunk has an error status and is not billed.
 func TestFailureBeforeFirstChunkIsNotBilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		upstream func(*call)
@@ -254,7 +249,6 @@ func TestFailureBeforeFirstChunkIsNotBilled(t *testing.T) {
 	}
 }
 
-// A chunk is forwarded as soon as it arrives.
 func TestChunksAreForwardedImmediately(t *testing.T) {
 	next := make(chan bool)
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, func(c *call) {
@@ -326,9 +320,8 @@ func TestSilentStreamGetsKeepAlives(t *testing.T) {
 	}
 }
 
-// A slow reader makes the upstream wait. The gateway reads only as much as fits into its buffers
-// and the sockets' buffers. All buffers are small here, except for that of the socket from which
-// the gateway reads.
+// The gateway reads only as much as fits into its buffers and the sockets' buffers, which are small
+// here, except for the socket from which the gateway reads.
 func TestSlowReaderSlowsUpstreamDown(t *testing.T) {
 	const socket = 4 << 10
 	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")

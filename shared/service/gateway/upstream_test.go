@@ -24,14 +24,13 @@ const twoRows = `
   - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}, {name: second, url: URL1, model: weights}]}
 `
 
-// refusing returns the address of a server that accepts no connections.
 func refusing(t *testing.T) *modelServer {
 	address, err := programtest.FreeAddress()
 	must(t, err)
 	return &modelServer{url: "http://" + address + "/v1"}
 }
 
-// The first upstream is called first. Its response decides whether the second one is called
+// The first upstream's response decides whether the second one is called
 // (docs/contract/gateway.md#upstreams).
 func TestFailedCallIsRetried(t *testing.T) {
 	streaming := events(chunk("one"), last, used, done)
@@ -87,7 +86,6 @@ func TestFailedCallIsRetried(t *testing.T) {
 	}
 }
 
-// A call is not retried after the caller has received anything.
 func TestStartedResponseIsNotRetried(t *testing.T) {
 	first := newUpstream(t, func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); c.reset() })
 	second := newUpstream(t, events(chunk("two"), done))
@@ -111,7 +109,7 @@ func TestStartedResponseIsNotRetried(t *testing.T) {
 	}
 }
 
-// At most three upstreams are tried. The last one's error is returned.
+// The last error is returned.
 func TestAttemptsAreLimited(t *testing.T) {
 	var upstreams []*modelServer
 	list := ""
@@ -188,7 +186,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 	}
 }
 
-// An upstream's 429 is forwarded with its reason and its wait. It does not block the model for other accounts.
+// A 429 is forwarded with its reason and its wait. It does not block the model for other accounts.
 func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
 	for _, c := range []struct{ field, want string }{
@@ -234,8 +232,7 @@ func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	}
 }
 
-// If an upstream asks for a pause, other upstreams are preferred. If none is available, the caller
-// gets the shortest wait.
+// Other upstreams are preferred. If none is available, the caller gets the shortest wait.
 func TestPausedUpstreamIsAvoided(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
@@ -267,7 +264,6 @@ func TestPausedUpstreamIsAvoided(t *testing.T) {
 	}
 }
 
-// An unavailable upstream's response is forwarded. After enough such responses, its breaker opens.
 func TestUnavailableUpstreamOpensBreaker(t *testing.T) {
 	u := newUpstream(t, always(503, `{}`, "Retry-After: 7"))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -287,8 +283,8 @@ func TestUnavailableUpstreamOpensBreaker(t *testing.T) {
 	}
 }
 
-// Failures of an account may be caused by its requests, so the breaker opens only for that account,
-// however many accounts fail. Failures that no request can cause open it for all.
+// An account's failures may be caused by its requests, so the breaker opens only for that account.
+// Failures that no request can cause open it for all.
 func TestBreakerIsPerAccount(t *testing.T) {
 	call := func(w *world, key string) answer {
 		return w.do(w.request(t.Context(), "POST", "/v1/chat/completions", key, strings.NewReader(plain)))
@@ -336,8 +332,7 @@ func TestBreakerIsPerAccount(t *testing.T) {
 	}
 }
 
-// A response may have 16 MiB. A longer one fails its call but not the server, because the request
-// is the reason.
+// A response of more than 16 MiB fails its call but not the server: the request is the reason.
 func TestLongResponseDoesNotOpenBreaker(t *testing.T) {
 	padded := func(n int) string { return whole + strings.Repeat(" ", n-len(whole)) }
 	u := newUpstream(t, always(200, padded(16<<20)))
@@ -400,7 +395,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	call(200, true)
 }
 
-// During a probe, no other call is made. If a probe is abandoned, the next one starts.
+// If a probe is abandoned, the next one starts.
 func TestBreakerProbesOneAtATime(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -426,7 +421,7 @@ func TestBreakerProbesOneAtATime(t *testing.T) {
 }
 
 func TestSilentUpstreamTimesOut(t *testing.T) {
-	// Each case shortens only the tested timeout, so that a slow machine does not reach another one.
+	// Each case shortens only the tested timeout, for slow machines.
 	const first, idle = "first_byte: 50ms", "first_byte: 1m, idle: 50ms"
 	silent := func(c *call) { <-c.left }
 	for _, c := range []struct {
@@ -474,9 +469,8 @@ func TestSilentUpstreamTimesOut(t *testing.T) {
 	}
 }
 
-// If a connection is not made in time, another upstream gets the call.
 func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
-	// A listener that never accepts holds only a few connections and ignores others.
+	// A listener that never accepts holds only a few connections.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	must(t, err)
 	defer syscall.Close(socket)
@@ -516,7 +510,7 @@ func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
 	}
 }
 
-// A stream may take longer than the timeout for silence within it.
+// The timeout applies to silence within a stream.
 func TestLongStreamIsNotTimedOut(t *testing.T) {
 	t.Parallel()
 	const pieces, pauses = 22, 20 // the pauses add up to the limit
@@ -541,8 +535,7 @@ func TestLongStreamIsNotTimedOut(t *testing.T) {
 	})
 }
 
-// An upstream gets the rewritten request and its own key, but none of the caller's header fields,
-// not even the request id.
+// None of the caller's header fields are sent, not even the request id.
 func TestUpstreamGetsOnlyItsOwnHeader(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
@@ -570,7 +563,6 @@ func TestUpstreamGetsOnlyItsOwnHeader(t *testing.T) {
 	}
 }
 
-// Some servers expect the key in another header and require a version header.
 func TestKeyHeaderIsSent(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
@@ -584,7 +576,6 @@ func TestKeyHeaderIsSent(t *testing.T) {
 		w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "file:` + key + `", ` + setting + `}]}
 `})
-		// The long request is still being written while its response is read.
 		for _, body := range []string{plain, strings.Replace(plain, "one", strings.Repeat("x", 40<<10), 1)} {
 			w.chat(body)
 			got := u.seen()[len(u.seen())-1].header
@@ -604,7 +595,6 @@ func TestKeyHeaderIsSent(t *testing.T) {
 	}
 }
 
-// An overloaded server counts as unavailable, and another one gets the call.
 func TestOverloadedServerIsUnavailable(t *testing.T) {
 	busy := newUpstream(t, always(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "Retry-After: 7"))
 	free := newUpstream(t, speaking)
@@ -626,7 +616,6 @@ func (noSecrets) Secret(context.Context, string) (string, error) {
 	return "", errors.New("no secret")
 }
 
-// An upstream is not called without its key.
 func TestUpstreamIsNotCalledWithoutKey(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, secrets: noSecrets{}, rows: `
@@ -638,7 +627,6 @@ func TestUpstreamIsNotCalledWithoutKey(t *testing.T) {
 	w.recorded(0)
 }
 
-// A new catalog keeps the state of upstreams that it still contains.
 func TestReloadKeepsUpstreamState(t *testing.T) {
 	u, other := newUpstream(t, always(500, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u, other}})
@@ -663,7 +651,6 @@ func TestReloadKeepsUpstreamState(t *testing.T) {
 	}
 }
 
-// slow is a key store that hangs.
 type slow struct {
 	asked   chan string
 	release chan string
@@ -679,8 +666,7 @@ func (s slow) Secret(ctx context.Context, _ string) (string, error) {
 	}
 }
 
-// Neither a slow renewal of a key nor a caller that disconnects during the first fetch delays a
-// call.
+// Neither a slow renewal of a key nor a caller that disconnects during a fetch delays a call.
 func TestHangingSecretBlocksNoCall(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, secret: "env:SLOW"}]}

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Tests upstreams' usage reports for the prompt "one two" and the reply "hello there". Impossible
-// reports are neither billed nor shown. The gateway counts instead.
+// Impossible reports are neither billed nor shown. The gateway counts instead.
 func TestImpossibleUsageIsReplaced(t *testing.T) {
 	believed := func(cached, reasoning int64) usage.Counts {
 		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached,
@@ -96,7 +95,6 @@ func TestImpossibleUsageIsReplaced(t *testing.T) {
 	}
 }
 
-// shows checks the usage in a response or a chunk.
 func (w *world) shows(text string, want usage.Counts) {
 	w.t.Helper()
 	var shown struct {
@@ -128,7 +126,6 @@ func (w *world) shows(text string, want usage.Counts) {
 	is("reasoning_tokens", shown.Usage.Reasoning.Tokens, want.ReasoningTokens)
 }
 
-// Several prompts and choices may each have used as much.
 func TestUsageOfSeveralCompletionsIsAccepted(t *testing.T) {
 	answer := `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[],` +
 		`"usage":{"prompt_tokens":16384,"completion_tokens":4000,"total_tokens":20384}}`
@@ -140,8 +137,7 @@ func TestUsageOfSeveralCompletionsIsAccepted(t *testing.T) {
 	}
 }
 
-// An upstream that overstates usage blocks an account for a few minutes at most, and other accounts
-// not at all.
+// The account is blocked for a few minutes at most, and other accounts not at all.
 func TestFalseUsageIsLimited(t *testing.T) {
 	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`,
 		`"completion_tokens":1000000000000000`, 1)))
@@ -172,7 +168,6 @@ func TestFalseUsageIsLimited(t *testing.T) {
 	}
 }
 
-// A caller does not pay for more text than the model can have generated.
 func TestEndlessTextIsNotBilled(t *testing.T) {
 	flood := strings.Repeat("word ", 100_000)
 	most := usage.Counts{Requests: 1, PromptTokens: counted(2).PromptTokens, Estimated: 1}

@@ -33,15 +33,14 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Keys of two accounts.
 const (
 	studio = "ck_studio_key_of_the_tests"
 	rival  = "ck_rival_key_of_the_tests"
 	third  = "ck_third_key_of_the_tests"
 )
 
-// keys is shared by all worlds. Tests may add tokens but must not change anything else. Creating a
-// database for each world would take longer than most tests.
+// All worlds share keys, because creating a database takes longer than most tests. Tests may only
+// add tokens.
 var keys *sqlite.Keys
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -73,10 +72,8 @@ func run(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// setup describes how a world differs from the default.
 type setup struct {
-	// rows contains the catalog's inference models in YAML. URL0, URL1 and so on are placeholders
-	// for the upstreams.
+	// rows contains inference models in YAML, with URL0, URL1 and so on for the upstreams.
 	rows      string
 	upstreams []*modelServer
 	tier      credential.Tier
@@ -93,16 +90,14 @@ type setup struct {
 	budgets   gateway.Budgets
 	// batches enables files and batches. No runner works on them.
 	batches bool
-	// socketBuffer is the size of the socket buffers to callers in bytes. 0 means the system's
-	// default.
+	// socketBuffer is the size of the socket buffers to callers in bytes, or 0 for the default.
 	socketBuffer int
 }
 
 // world is a gateway on a real port with real upstreams.
 type world struct {
-	// batches stores the batch records if the world serves batches.
-	batches batch.Store
-	// stored contains the batches' files; blobs contains their bytes.
+	// batches, stored and blobs are set if the world serves batches.
+	batches  batch.Store
 	stored   *file.Service
 	blobs    blob.Store
 	t        testing.TB
@@ -127,8 +122,7 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock stops the clock for tests that depend on seconds, because a request may take longer
-// than that on a busy machine.
+// stopClock is for tests that depend on seconds, which a busy machine may exceed.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)
@@ -140,8 +134,7 @@ const oneRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// longRow is a model that accepts the largest requests. Transferring that many bytes takes minutes
-// on a busy machine. Meanwhile, the upstream is silent or slow to accept.
+// longRow accepts the largest requests. Transferring them takes minutes on a busy machine.
 const longRow = `
   - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, timeouts: {connect: 10m, idle: 1h}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
@@ -197,7 +190,6 @@ func newWorld(t testing.TB, s setup) *world {
 	return w
 }
 
-// narrow sets small buffers on the connections that it accepts.
 type narrow struct {
 	net.Listener
 	buffer int
@@ -217,7 +209,6 @@ func (w *world) stop() {
 	w.server.Shutdown(ended)
 }
 
-// load installs a catalog with the rows.
 func (w *world) load(rows string) {
 	w.t.Helper()
 	for i, u := range w.setup.upstreams {
@@ -263,6 +254,25 @@ func (w *world) do(request *http.Request) answer {
 	return answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
 }
 
+// start posts a request. started receives a value when the response's header arrives.
+func (w *world) start(path, body string) (got <-chan answer, started <-chan bool) {
+	w.t.Helper()
+	request := w.request(w.t.Context(), http.MethodPost, path, studio, strings.NewReader(body))
+	answers, begun := make(chan answer, 1), make(chan bool, 1)
+	go func() {
+		response, err := client.Do(request)
+		if err != nil {
+			answers <- answer{err: err}
+			return
+		}
+		begun <- true
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		answers <- answer{response.StatusCode, response.Header, string(text), response.Trailer, err}
+	}()
+	return answers, begun
+}
+
 func (w *world) get(path, key string, fields ...string) answer {
 	w.t.Helper()
 	return w.do(w.request(w.t.Context(), http.MethodGet, path, key, nil, fields...))
@@ -279,7 +289,6 @@ func (w *world) complete(body string) answer {
 	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/completions", studio, strings.NewReader(body)))
 }
 
-// open starts a streaming chat and returns its response.
 func (w *world) open(ctx context.Context, body string) *http.Response {
 	w.t.Helper()
 	response, err := client.Do(w.request(ctx, http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(body)))
@@ -297,7 +306,6 @@ const (
 		`"content":"one two"}]}`
 )
 
-// modelServer is a model server whose responses are written by the test.
 type modelServer struct {
 	url      string
 	listener net.Listener
@@ -313,7 +321,6 @@ type received struct {
 	header                   http.Header
 }
 
-// call is a connection on which an upstream has received a request.
 type call struct {
 	net.Conn
 	received
@@ -321,8 +328,7 @@ type call struct {
 	left <-chan struct{}
 }
 
-// newUpstream starts a model server that responds to every request with the bytes that the function
-// writes. Each connection carries one request.
+// newUpstream starts a model server. Each connection carries one request.
 func newUpstream(t *testing.T, answer func(c *call)) *modelServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -330,7 +336,6 @@ func newUpstream(t *testing.T, answer func(c *call)) *modelServer {
 	return serveModels(t, listener, answer)
 }
 
-// serveModels is newUpstream at an address that the test chooses.
 func serveModels(t *testing.T, listener net.Listener, answer func(c *call)) *modelServer {
 	u := &modelServer{url: "http://" + listener.Addr().String() + "/v1", listener: listener, answer: answer}
 	u.gone.Go(func() {
@@ -356,8 +361,7 @@ func (u *modelServer) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	// Allocate once for megabytes, because the race detector makes each allocation several times
-	// slower.
+	// Allocate once for megabytes, because the race detector makes allocations slow.
 	var body strings.Builder
 	body.Grow(int(max(0, request.ContentLength)))
 	if _, err := io.Copy(&body, request.Body); err != nil {
@@ -365,7 +369,7 @@ func (u *modelServer) serve(conn net.Conn) {
 	}
 	left := make(chan struct{})
 	u.gone.Go(func() {
-		// The goroutine ends when either side closes the connection.
+		// Either side may close the connection.
 		_, _ = io.Copy(io.Discard, reader)
 		close(left)
 	})
@@ -383,7 +387,6 @@ func (u *modelServer) seen() []received {
 	return slices.Clone(u.requests)
 }
 
-// now changes the response for further requests.
 func (u *modelServer) now(answer func(c *call)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -416,7 +419,6 @@ func (c *call) reset() {
 	c.Close()
 }
 
-// events responds with a stream of the given data events and then ends.
 func events(data ...string) func(*call) {
 	return func(c *call) {
 		c.stream()
@@ -427,7 +429,6 @@ func events(data ...string) func(*call) {
 	}
 }
 
-// always responds with a status and a JSON body.
 func always(status int, body string, fields ...string) func(*call) {
 	return func(c *call) { c.json(status, body, fields...) }
 }
@@ -449,12 +450,10 @@ const (
 		`"completion_tokens_details":{"reasoning_tokens":2}}}`
 )
 
-// asSmall replaces the upstream's model name with the caller's.
 func asSmall(text string) string {
 	return strings.ReplaceAll(text, `"model":"weights"`, `"model":"small"`)
 }
 
-// eventStream returns the bytes of an event stream with the given data.
 func eventStream(data ...string) string {
 	var b strings.Builder
 	for _, d := range data {

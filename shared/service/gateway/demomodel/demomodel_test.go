@@ -51,7 +51,6 @@ type answer struct {
 	Error *struct{ Message, Type, Param, Code string }
 }
 
-// content returns the text of a choice of a chat.
 func (a answer) content(t *testing.T, choice int) string {
 	t.Helper()
 	if len(a.Choices) <= choice || a.Choices[choice].Message.Content == nil {
@@ -60,7 +59,6 @@ func (a answer) content(t *testing.T, choice int) string {
 	return *a.Choices[choice].Message.Content
 }
 
-// post sends a request and returns the response, which must have the status.
 func post(t *testing.T, server *httptest.Server, path, body string, status int) answer {
 	t.Helper()
 	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
@@ -82,7 +80,7 @@ func post(t *testing.T, server *httptest.Server, path, body string, status int) 
 	return a
 }
 
-// chat requests a chat completion. more contains further fields, each preceded by a comma.
+// chat requests a chat completion with more fields, each preceded by a comma.
 func chat(t *testing.T, server *httptest.Server, more string) answer {
 	t.Helper()
 	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+
@@ -129,7 +127,6 @@ func streamed(t *testing.T, server *httptest.Server, path, body string) []answer
 	return chunks
 }
 
-// The reply must start by saying that this is not a language model.
 func TestChatSaysWhatItIs(t *testing.T) {
 	a := chat(t, newServer(t), "")
 	text := a.content(t, 0)
@@ -185,7 +182,6 @@ func TestLimitsAndStopsApply(t *testing.T) {
 	}
 }
 
-// If the limit falls within a character, the entire character is removed.
 func TestIncompleteCharactersAreNotSent(t *testing.T) {
 	server := newServer(t)
 	for n := range 60 {
@@ -365,7 +361,6 @@ func TestRequestsUseLittleMemory(t *testing.T) {
 	}
 }
 
-// pieces records the largest write of a response.
 type pieces struct {
 	httptest.ResponseRecorder
 	largest int
@@ -376,7 +371,7 @@ func (p *pieces) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// A small request for a large response is answered in small pieces, or rejected.
+// A small request for a large response gets small pieces or a rejection.
 func TestLargeResponsesAreSentInPieces(t *testing.T) {
 	server := newServer(t).Config.Handler
 	texts := `["a"` + strings.Repeat(`,"a"`, 2047) + `]`
@@ -396,7 +391,6 @@ func TestLargeResponsesAreSentInPieces(t *testing.T) {
 	}
 }
 
-// Requests that would take long are rejected before they are computed.
 func TestLongComputationsAreRejected(t *testing.T) {
 	server := newServer(t)
 	long := strings.Repeat("a ", 1<<19)

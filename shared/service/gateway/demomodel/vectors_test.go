@@ -22,7 +22,6 @@ func ask(t *testing.T, url, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// Texts with words in common are closer to each other than to others, in every form of the call.
 func TestSimilarTextsAreNear(t *testing.T) {
 	server := newServer(t)
 	var embedded struct {

@@ -27,13 +27,8 @@ func newCall() dialect.Call {
 	return dialect.Call{ID: "1", Model: []byte(`"m"`), Created: 7, Send: func(out []byte) []byte { return out }}
 }
 
-func newMessages() translation {
-	return dialect.NewMessages(newCall())
-}
-
-func newResponses() translation {
-	return dialect.NewResponses(newCall())
-}
+func newMessages() translation  { return dialect.NewMessages(newCall()) }
+func newResponses() translation { return dialect.NewResponses(newCall()) }
 
 var (
 	templates   = &catalog.Inference{TemplateKwargs: true}
@@ -130,7 +125,6 @@ func TestRequestsAreTranslated(t *testing.T) {
 	}
 }
 
-// A request that chat cannot express is rejected with the path of the field.
 func TestUnsupportedRequestsAreRejected(t *testing.T) {
 	const messages = `{"model":"m","messages":[{"role":"user","content":[%s]}]}`
 	for _, c := range []struct {
@@ -194,7 +188,6 @@ func TestUnsupportedRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// completion is a complete completion that uses every feature.
 const completion = `{"choices":[{"index":0,"message":{"role":"assistant","reasoning_content":"h\"m","content":"a\n","tool_calls":[` +
 	`{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\": \"\\u00e9\"}"}},{"function":{"name":"g","arguments":""}}]},"finish_reason":"tool_calls"}]}`
 
@@ -213,7 +206,7 @@ var chunks = []string{
 	`{"choices":[]}`,
 }
 
-// streamed returns the events of a stream as JSON. The name of each must equal its type.
+// streamed returns the events of a stream. The name of each must equal its type.
 func streamed(t testing.TB, tr translation, chunks []string) (events []gjson.Result, err error) {
 	t.Helper()
 	var out []byte
@@ -303,7 +296,6 @@ func TestStopReasonsAreTranslated(t *testing.T) {
 	}
 }
 
-// A response is the same when complete and at the end of its stream.
 func TestResponsesAreTranslated(t *testing.T) {
 	const want = `[{"id":"rs_1_0","status":"completed","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"h\"m"}]},` +
 		`{"id":"msg_1_1","status":"completed","type":"message","role":"assistant","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"a\n"}]},` +
@@ -343,7 +335,6 @@ func TestResponsesAreTranslated(t *testing.T) {
 	}
 }
 
-// A function in a namespace has one name in the chat and another in the response.
 func TestNamespacesAreTranslated(t *testing.T) {
 	r := newResponses()
 	got, problem := r.Request(nil, []byte(`{"input":[{"type":"function_call","call_id":"c","namespace":"n","name":"f","arguments":"{}"}],`+
@@ -368,7 +359,7 @@ func TestNamespacesAreTranslated(t *testing.T) {
 	}
 }
 
-// Calls with interleaved arguments cannot be translated. The stream ends with an error.
+// The stream ends with an error.
 func TestInterleavedCallsFail(t *testing.T) {
 	for _, tr := range []translation{newMessages(), newResponses()} {
 		events, err := streamed(t, tr, []string{chunks[6], chunks[8], chunks[7]})
@@ -379,8 +370,8 @@ func TestInterleavedCallsFail(t *testing.T) {
 	}
 }
 
-// A tool whose input is text becomes a function with one parameter in the chat. Its calls are
-// translated back, and forward again in the next turn.
+// A tool with text input becomes a function with one parameter. Its calls are translated back, and
+// forward again in the next turn.
 func TestCustomToolsAreTranslated(t *testing.T) {
 	const body = `{"input":[{"role":"user","content":"x"},{"type":"custom_tool_call","id":"i","call_id":"c0","name":"patch","input":"a\n\"b"},` +
 		`{"type":"custom_tool_call_output","call_id":"c0","output":"ok"}],"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"text"}}],` +
@@ -415,7 +406,6 @@ func TestCustomToolsAreTranslated(t *testing.T) {
 	}
 }
 
-// Log probabilities appear with their text, in its events and in its part.
 func TestLogprobsFollowTheirText(t *testing.T) {
 	const chunk = `{"choices":[{"index":0,"delta":{"content":"%[1]s"},"logprobs":{"content":[{"token":"%[1]s","logprob":-0.5,"bytes":[97],"top_logprobs":[]}]}}]}`
 	const token = `{"token":"%s","logprob":-0.5,"bytes":[97],"top_logprobs":[]}`
@@ -445,8 +435,7 @@ func TestLogprobsFollowTheirText(t *testing.T) {
 	}
 }
 
-// Calls that have the same id or index, or are in another order, remain separate calls, each with
-// its own id.
+// Calls with the same id or index, or in another order, remain separate calls.
 func TestCallsGetDistinctIDs(t *testing.T) {
 	call := func(index int, id, name, arguments string) string {
 		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}]}}]}`,
@@ -487,8 +476,7 @@ func TestCallsGetDistinctIDs(t *testing.T) {
 	}
 }
 
-// Each function repeats the name and description of its namespace. A request that would expand to
-// gigabytes is rejected.
+// Each function repeats the name and description of its namespace, up to gigabytes.
 func TestLongNamespacesAreRejected(t *testing.T) {
 	functions := strings.TrimSuffix(strings.Repeat(`{"type":"function","name":"f"},`, 2000), ",")
 	for _, member := range []string{"name", "description"} {
@@ -499,7 +487,6 @@ func TestLongNamespacesAreRejected(t *testing.T) {
 	}
 }
 
-// Arguments that are not an object are shown as the model wrote them.
 func TestInvalidArgumentsAreKept(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{\"a\":`: `{"arguments":"{\"a\":"}`, `5`: `{"arguments":"5"}`, ``: `{}`, `{\"a\":1}`: `{"a":1}`,
@@ -512,8 +499,7 @@ func TestInvalidArgumentsAreKept(t *testing.T) {
 	}
 }
 
-// FuzzRequest translates arbitrary requests. The result is JSON and contains every text of the
-// request.
+// The translation of any request is JSON and contains every text of the request.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"\u0000"}]}],"tools":[{"name":"f"}]}`))
 	f.Add([]byte(`{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"a","name":"b","arguments":"{}"}]}`))
@@ -550,8 +536,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// texts returns the string values of the members "text" and "content". It shares no code with the
-// translation.
+// texts returns the values of the members "text" and "content", without the translation's code.
 func texts(value gjson.Result) (all []string) {
 	if value.Type == gjson.String {
 		return []string{value.Str}
@@ -565,7 +550,7 @@ func texts(value gjson.Result) (all []string) {
 	return all
 }
 
-// FuzzAnswer translates arbitrary chunks. Every event is JSON, and the stream has an end.
+// Every translated event is JSON, and the stream has an end.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(strings.Join(chunks, "\n")))
 	f.Add([]byte(completion))

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// An edited text is the same in whichever way it is read, and its length is known in advance.
+// The length of an edited text is known in advance.
 func TestEditedTextIsTheSameForEveryReader(t *testing.T) {
 	for name, filling := range map[string]string{"short": "x", "long": strings.Repeat("x", 100<<10)} {
 		t.Run(name, func(t *testing.T) {

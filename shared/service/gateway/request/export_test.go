@@ -21,8 +21,8 @@ func problem(err error) string {
 	return fmt.Sprint("not JSON at ", syntax.ByteOffset)
 }
 
-// Walk reads a body token by token, with strings of at least long bytes cut out (-1 for none). It
-// returns the tokens and their positions.
+// Walk returns the tokens of a body and their positions. Strings of at least long bytes are cut
+// out, or none if long is -1.
 func Walk(body []byte, long int) string {
 	r := new(jsonReader)
 	r.read(nil)

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// FuzzParse parses arbitrary bytes. An accepted request is forwarded as valid JSON. Fields outside
-// the contract keep their bytes and positions, and parsing the result again changes nothing.
+// An accepted request is forwarded as valid JSON. Fields outside the contract keep their bytes and
+// positions, and parsing the result again changes nothing.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		chat("plain", `"stream":true,"x":[1.0,{"y":null}]`),
@@ -67,8 +67,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseDialects parses arbitrary bytes on routes outside the contract. An accepted request is
-// forwarded as valid JSON within the limits, and parsing the result again changes nothing.
+// FuzzParseDialects is FuzzParse for routes outside the contract, within their limits.
 func FuzzParseDialects(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"plain","max_tokens":5000,"messages":[{"role":"user","content":"x"}],"temperature":null}`,
@@ -128,8 +127,7 @@ func FuzzParseDialects(f *testing.F) {
 	})
 }
 
-// unnamed returns the members outside the contract with their raw bytes. It shares no code with the
-// gateway.
+// unnamed returns the members outside the contract with their bytes, without the gateway's code.
 func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(body)))

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// TestRequestsMatchGoldenFiles compares clients' requests with the requests to the model server,
-// byte by byte: NAME.sent.json and NAME.forwarded.json. NAME starts with the route. The model
+// The files are NAME.sent.json and NAME.forwarded.json. NAME starts with the route. The model
 // server calls the model "upstream/name".
 func TestRequestsMatchGoldenFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/forwarded/*.sent.json")

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// Content other than text is detected in every notation. The number of tokens for an image at a URL
-// is unknown, so a budget reserves the entire context for it.
+// The tokens of an image at a URL are unknown, so a budget reserves the entire context.
 func TestMediaIsDetected(t *testing.T) {
 	t.Parallel()
 	who := caller(t)

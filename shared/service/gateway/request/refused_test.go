@@ -9,14 +9,12 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// message is a chat with one message that has the given members.
 func message(members string) string { return `{"model":"plain","messages":[{` + members + `}]}` }
 
 func prompt(value string) string { return `{"model":"plain","prompt":` + value + `}` }
 
 type ruling struct {
-	name, body string
-	// param is the invalid field. "ok" means a valid request.
+	name, body  string
 	param, code string
 }
 
@@ -229,8 +227,7 @@ func TestCompletionsAreValidated(t *testing.T) {
 	})
 }
 
-// A request that two readers could understand differently is rejected, because a model server might
-// not use the validated values.
+// If two readers understand a request differently, a model server might not use the checked values.
 func TestAmbiguousRequestsAreRejected(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	rule(t, catalog.Chat, []ruling{
@@ -257,8 +254,7 @@ func TestAmbiguousRequestsAreRejected(t *testing.T) {
 		{"a field in another case", chat("plain", `"MAX_TOKENS":100000`), "MAX_TOKENS", apierror.InvalidValue},
 		{"a field with a letter that folds to ASCII", chat("plain", `"max_toKens":100000`), "max_toKens", apierror.InvalidValue},
 	})
-	// Brackets within a string do not count as nesting, regardless of their number and the escapes
-	// next to them.
+	// Brackets within a string do not count as nesting.
 	text := message(`"role":"user","content":"` + strings.Repeat(`[{\"\\`, 500) + `"`)
 	rule(t, catalog.Chat, []ruling{
 		{"brackets in a text", text, "ok", ""},
@@ -284,8 +280,7 @@ func TestNumberOfMembersIsLimited(t *testing.T) {
 	}
 }
 
-// The model's existence is checked before the caller's scope, and both are checked before the
-// content (docs/contract/errors.md#order-of-checks).
+// See docs/contract/errors.md#order-of-checks.
 func TestModelAndScopeAreCheckedFirst(t *testing.T) {
 	who := caller(t)
 	who.Refuses = func(slug string) string {
@@ -323,8 +318,7 @@ func TestModelAndScopeAreCheckedFirst(t *testing.T) {
 	}
 }
 
-// Bodies with very many values are rejected before they are parsed. Parsing 31 MiB of them would
-// take seconds.
+// Parsing 31 MiB of values would take seconds.
 func TestNumberOfValuesIsLimited(t *testing.T) {
 	for route, field := range map[catalog.Route]string{
 		catalog.Rerank: "documents", catalog.Score: "text_2", catalog.Responses: "input", catalog.Chat: "messages",

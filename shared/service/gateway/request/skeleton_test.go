@@ -10,11 +10,9 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// long is a text that is cut out of a body before the walk.
 var long = strings.Repeat("Once upon a time. ", 500)
 
-// Long texts are read, kept and counted like short ones, with special characters at any position of
-// a word.
+// Special characters may be at any position of a word.
 func TestLongTextsAreReadLikeShortOnes(t *testing.T) {
 	who := caller(t)
 	for _, special := range []string{`\n`, `\"`, `\\`, `\/`, `\t\b\f\r`, "é", "日本", "😀", `\u00e9`, `\ud83d\ude00`, "\u007f", " ", `\\\\\"`} {
@@ -52,7 +50,7 @@ func TestLongTextsAreReadLikeShortOnes(t *testing.T) {
 	}
 }
 
-// A body with much remaining text is parsed without cuts, wherever its long text is.
+// A body with much remaining text is parsed without cuts.
 func TestManyShortTextsAreRead(t *testing.T) {
 	who := caller(t)
 	short := strings.Repeat(`{"role":"user","content":"short"},`, 10000)
@@ -70,7 +68,7 @@ func TestManyShortTextsAreRead(t *testing.T) {
 	}
 }
 
-// Errors in a large body have the same messages as in a small one, with correct positions.
+// The messages are the same as for a small body, with correct positions.
 func TestErrorsInLargeBodiesHavePositions(t *testing.T) {
 	who := caller(t)
 	begin := `{"model":"plain","messages":[{"role":"user","content":"` + long + `"},{"role":"user","content":"`
@@ -105,8 +103,7 @@ func TestErrorsInLargeBodiesHavePositions(t *testing.T) {
 
 func itoa(n int) string { text, _ := json.Marshal(n); return string(text) }
 
-// FuzzSkeleton compares reading a body with cuts and without: the values, their positions and the
-// errors must be the same.
+// Reading a body with and without cuts gives the same values, positions and errors.
 func FuzzSkeleton(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":"b","c":["d\n","e\\",{"f" : "g"}]}`, `{"aaaaaaaaaaaa":"bbbbbbbbbbbbbbbb\"c","dd":5}`, `["éééé",""]`, `{"a":"\ud83d\ude00"}`,
@@ -123,7 +120,6 @@ func FuzzSkeleton(f *testing.F) {
 	})
 }
 
-// Random bodies of texts and brackets are also read the same way.
 func TestSkeletonsEqualRandomBodies(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{`"`, `"`, `"`, `\"`, `\\`, `\n`, `\u0041`, `\ud800`, "a", "bc", "12345678", "é", "\xff", "\x01", ",", ":", "{", "}", "[", "]", " ", "1"}

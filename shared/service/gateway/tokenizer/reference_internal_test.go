@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// The vocabulary equals the file cl100k_base.tiktoken, byte by byte. Each line has a token in
-// base64 and its id. tiktoken checks the same checksum.
+// The checksum is of the file cl100k_base.tiktoken, whose lines have a token in base64 and its id.
 func TestVocabularyEqualsTiktoken(t *testing.T) {
 	sum := sha256.New()
 	for id, token := range unpack().tokens {
@@ -26,7 +25,7 @@ func TestVocabularyEqualsTiktoken(t *testing.T) {
 	}
 }
 
-// Mostly random texts with characters of all kinds have the same tokens as in tiktoken 0.14.0.
+// The file contains mostly random texts and their tokens by tiktoken 0.14.0.
 func TestTokensEqualTiktoken(t *testing.T) {
 	file, err := os.Open("testdata/tiktoken.jsonl")
 	if err != nil {
@@ -51,7 +50,6 @@ func TestTokensEqualTiktoken(t *testing.T) {
 	}
 }
 
-// The tokens of every text contain exactly the text's bytes.
 func FuzzTokens(f *testing.F) {
 	for _, text := range []string{"The quick brown fox's 12345 tails.\n", "  \r\n\t x", "日本語のテキスト", "a\x00\xff\x7f"} {
 		f.Add(text)

@@ -60,8 +60,7 @@ func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 	}
 }
 
-// A handler that panics ends only its own call. Its partial output does not count as a complete
-// response.
+// The panicking handler's partial output does not count as a complete response.
 func TestEmbeddedPanicEndsOnlyItsCall(t *testing.T) {
 	write := ""
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -87,7 +86,7 @@ func TestEmbeddedPanicEndsOnlyItsCall(t *testing.T) {
 
 // A call ends with its context and with the server, before and during a response.
 func TestEmbeddedCallsEndWithContext(t *testing.T) {
-	for name, answers := range map[string]bool{"before an answer": false, "within an answer": true} {
+	for name, answers := range map[string]bool{"before a response": false, "within a response": true} {
 		t.Run(name, func(t *testing.T) {
 			started, ended := make(chan struct{}), make(chan struct{})
 			e, call := newEmbeddedCalls(t, func(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +130,6 @@ func TestEmbeddedCallsEndWithContext(t *testing.T) {
 	}
 }
 
-// Closing a response ends the call, even while its handler is writing.
 func TestClosingBodyEndsEmbeddedCall(t *testing.T) {
 	wrote := make(chan error)
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// scripted is a connection on which the server has already sent everything.
 type scripted struct {
 	net.Conn
 	io.Reader
@@ -22,26 +21,23 @@ func (s scripted) Write(p []byte) (int, error) { return len(p), nil }
 func (s scripted) SetDeadline(time.Time) error { return nil }
 func (s scripted) Close() error                { return nil }
 
-// piecewise reads a few bytes at a time.
 type piecewise struct{ io.Reader }
 
 func (p piecewise) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), 7)]) }
 
-// wireAnswer is the result of reading the bytes of a connection.
 type wireAnswer struct {
 	status                        int
 	contentType, retryAfter, date string
 	length                        int64
 	framed                        bool
 	body                          string
-	// broken means that the body has no valid end. kept means that the connection can be reused. ahead
-	// means that more than the response had been read by then.
+	// broken means that the body has no valid end. kept means that the connection can be reused.
+	// ahead means that more than the response was read.
 	broken, kept, ahead bool
-	// rest contains the bytes after the response unless it is broken.
+	// rest is the bytes after the response.
 	rest string
 }
 
-// readWire reads a response as calls do. ok is false if it is rejected.
 func readWire(wire io.Reader) (a wireAnswer, ok bool) {
 	transport := &h1Transport{}
 	conn := newH1Conn(scripted{Reader: wire}, transport)
@@ -68,7 +64,6 @@ func readWire(wire io.Reader) (a wireAnswer, ok bool) {
 	return a, true
 }
 
-// readWireByLibrary reads a response as net/http does.
 func readWireByLibrary(wire io.Reader) (wireAnswer, error) {
 	reader := bufio.NewReader(wire)
 	for {
@@ -105,9 +100,8 @@ func readWireByLibrary(wire io.Reader) (wireAnswer, error) {
 	}
 }
 
-// An accepted response is read in the same way as by net/http: the same head, the same body, and
-// the same bytes after it, however they arrive. A connection is kept only if net/http would also
-// keep it.
+// An accepted response is read in the same way as by net/http, however it arrives. A connection is
+// kept only if net/http would keep it.
 func FuzzWire(f *testing.F) {
 	for _, seed := range wireSeeds {
 		f.Add([]byte(seed), false)
@@ -134,8 +128,7 @@ func FuzzWire(f *testing.F) {
 		}
 		got.kept, got.ahead = want.kept, want.ahead
 		if got.broken {
-			// The end of a body may also be rejected. The number of bytes read until then depends on the
-			// buffers.
+			// The end of a body may be rejected at another byte, depending on the buffers.
 			want.broken, want.body, want.rest, got.body = true, "", "", ""
 		}
 		if got != want {
@@ -144,7 +137,7 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// wireSeeds contains responses of every framing, and some that readers have disagreed about.
+// wireSeeds contains every framing, and responses that readers have disagreed about.
 var wireSeeds = []string{
 	"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
 	"HTTP/1.1 200 OK\r\ndate: d\r\nserver: x\r\ntransfer-encoding: Chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\nX: y\r\n\r\n",

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// As with the other transport, which the gateway's tests use, a server that switches protocols has
-// failed. Its connection is closed without waiting for more bytes or its end.
+// The connection is closed without waiting for more bytes or its end.
 func TestProtocolSwitchFails(t *testing.T) {
 	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
