@@ -1,6 +1,6 @@
-// Package cloudwatch writes metrics from the inference gateway and the worker in the embedded
-// metric format: lines of JSON in the log, which CloudWatch converts to metrics without a call to
-// its API. It is for functions and tasks that cannot be scraped.
+// Package cloudwatch writes metrics of the inference gateway and the worker in the embedded metric
+// format: lines of JSON in the log, which CloudWatch converts to metrics. It is for functions and
+// tasks that cannot be scraped.
 package cloudwatch
 
 import (
@@ -13,12 +13,10 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// namespace is the CloudWatch namespace of the metrics.
 const namespace = "Cutroom"
 
 // Metrics is a gateway.Observer. The dimensions are only route, model and upstream, because every
-// combination is billed as a separate metric. Status and code are also in the line, for log
-// queries.
+// combination is billed as a separate metric. Status and code are in the line, for log queries.
 type Metrics struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -29,7 +27,6 @@ type Metrics struct {
 
 var _ gateway.Observer = (*Metrics)(nil)
 
-// New returns metrics that write one line each to out.
 func New(out io.Writer, now func() time.Time, logger *slog.Logger) *Metrics {
 	return &Metrics{now: now, logger: logger, out: out}
 }
@@ -83,7 +80,6 @@ func (m *Metrics) Attempted(a gateway.Attempt) {
 	}
 }
 
-// write writes one line. dimensions names the properties that are dimensions.
 func (m *Metrics) write(dimensions []string, metrics []metric, line map[string]any) {
 	var definitions []map[string]string
 	for _, each := range metrics {

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// The lines follow the specification of CloudWatch's embedded metric format.
 func TestLinesFollowEmbeddedMetricFormat(t *testing.T) {
 	var out bytes.Buffer
 	m := cloudwatch.New(&out, func() time.Time { return time.UnixMilli(1_770_000_000_123) }, slog.New(slog.DiscardHandler))

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Worker is a worker.Observer. Its only dimension is the lane. All other properties appear only in
-// the line, for log queries.
+// Worker is a worker.Observer. Its only dimension is the lane. All other properties are in the
+// line, for log queries.
 type Worker struct{ metrics *Metrics }
 
 var _ worker.Observer = (*Worker)(nil)
@@ -41,10 +41,10 @@ func (w *Worker) Ran(r worker.Run) {
 	})
 }
 
-// stageMetrics lists the stages that become metrics. The list is short, because each metric costs money.
+// stageMetrics is short, because each metric costs money.
 var stageMetrics = []struct{ stage, name string }{{"fetch", "Fetch"}, {"engine", "Engine"}, {"store", "Store"}}
 
-// Watch regularly writes the fraction of time that the slots were busy, until the context ends.
+// Watch writes the fraction of time that the slots were busy until the context ends.
 func (w *Worker) Watch(ctx context.Context, every time.Duration, loads func() []worker.Load) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -51,7 +51,6 @@ func TestRunsBecomeLines(t *testing.T) {
 	}
 }
 
-// ended is a writer that cancels the test's context after the expected number of lines.
 type ended struct {
 	bytes.Buffer
 	left int

@@ -13,23 +13,20 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// aside is the folder below the root for blobs without a record. It contains a folder for each
-// day, with the blobs set aside on that day.
+// aside is the folder for blobs without a record. It contains a folder for each day.
 const aside = ".unknown"
 
 const dayForm = "2006-01-02"
 
 type Aside struct {
 	Name string
-	// Day is the UTC day on which the blob was set aside.
-	Day time.Time
+	Day  time.Time // in UTC
 	blob.Info
 	path string
 }
 
-// SetAside moves a blob, or everything below a prefix, out of the store without deleting it, and
-// returns the number of blobs. It removes prefixes without blobs. It does not move blobs stored
-// after RememberNewcomers.
+// SetAside moves a blob, or everything below a prefix, out of the store. It removes prefixes
+// without blobs. It does not move blobs stored after RememberNewcomers.
 func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
 	path, err := s.path(name)
 	if err != nil || s.newcomers.have(path) {
@@ -63,8 +60,7 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 	return blobs, fileError("set aside", errors.Join(syncFolder(filepath.Dir(target)), syncFolder(filepath.Dir(path))))
 }
 
-// count returns the number of files at or below a path, including files whose names are not valid
-// blob names, because someone may still need them.
+// count includes files whose names are not valid blob names, because someone may still need them.
 func (s *Store) count(ctx context.Context, path string) (files int, err error) {
 	err = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
@@ -99,7 +95,7 @@ func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
 	return all, nil
 }
 
-// asideDays returns the folders, oldest day first.
+// asideDays returns the oldest day first.
 func (s *Store) asideDays() ([]Aside, error) {
 	entries, err := os.ReadDir(filepath.Join(s.root, aside))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,8 +134,7 @@ func (s *Store) DropAside(ctx context.Context, set Aside) error {
 	return nil
 }
 
-// DropAsideBefore deletes the blobs that were set aside before the given time's day, and returns
-// their number.
+// DropAsideBefore deletes the blobs that were set aside before the given time's day.
 func (s *Store) DropAsideBefore(ctx context.Context, before time.Time) (blobs int, err error) {
 	days, err := s.asideDays()
 	if err != nil {

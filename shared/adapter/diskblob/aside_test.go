@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// A blob that is set aside is no longer in the store, can be put back, and is eventually deleted.
 func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
@@ -76,7 +75,7 @@ func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
 	}
 }
 
-// Blobs stored while newcomers are remembered are not set aside, nor are prefixes with such a blob.
+// Prefixes with a newcomer are not set aside either.
 func TestSetAsideLeavesNewcomers(t *testing.T) {
 	ctx := t.Context()
 	store := openAt(t, t.TempDir())
@@ -145,8 +144,7 @@ func TestMarkFollowsDatabase(t *testing.T) {
 	}
 }
 
-// A folder may contain foreign files, such as copies made by a person. They are never deleted,
-// and do not prevent blobs from being listed.
+// A folder may contain foreign files, such as copies made by a person.
 func TestSetAsideKeepsForeignFiles(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()

@@ -1,10 +1,9 @@
-// Package diskblob stores blobs as files in a folder. Calls are durable: they sync the bytes, the
-// name, and the folders in its path before they return.
+// Package diskblob stores blobs as files in a folder. Calls sync the bytes, the name, and the
+// folders in its path before they return.
 //
-// The blob "jobs/a/data" is the file at that path below the root. Bytes arrive in the root's
-// folder ".tmp", which cannot be a blob's name. A rename then gives them their name, so a blob is
-// complete or absent. No call writes to an existing blob's file: replacing a blob creates a new
-// file, so a hard link is a copy.
+// The blob "jobs/a/data" is the file at that path below the root. Bytes arrive in the folder
+// ".tmp", which cannot be a blob's name. A rename then gives them their name, so a blob is complete
+// or absent. Replacing a blob creates a new file, so a hard link is a copy.
 //
 // Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root
 // open.
@@ -34,10 +33,9 @@ const arrivals = ".tmp"
 type Store struct {
 	root    string
 	buffers sync.Pool // of *[bufferSize]byte
-	// arrived counts the files in arrivals, for their names. Open starts with an empty folder.
+	// arrived counts the files in arrivals, for their names.
 	arrived atomic.Uint64
-	// folders is write-locked while folders are removed, or created but not yet synced. A reader
-	// can rely on existing folders.
+	// folders is write-locked while folders are removed, or created but not yet synced.
 	folders   sync.RWMutex
 	newcomers newcomers
 }
@@ -47,7 +45,7 @@ var (
 	_ blob.Linker = (*Store)(nil)
 )
 
-// Open opens or creates the root and removes leftovers from a crash.
+// Open creates a missing root and removes leftovers from a crash.
 //
 // Errors: fault.StorageFull; file system errors.
 func Open(root string) (*Store, error) {
@@ -68,8 +66,8 @@ func Open(root string) (*Store, error) {
 	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
 }
 
-// checkRoot fails if an entry of the root leads to another place, because blobs are renamed
-// between the root's folders.
+// checkRoot fails if an entry of the root leads to another place, because blobs are renamed between
+// folders.
 func checkRoot(root string) error {
 	children, err := os.ReadDir(root)
 	if err != nil {
@@ -96,8 +94,7 @@ func notMade(path string) error {
 	return fmt.Errorf("%s is neither a file nor a folder of the server: move it away", path)
 }
 
-// sameDisk fails if a folder of the root is a mount, even of the same file system, because files
-// cannot be renamed into it.
+// sameDisk fails if a folder of the root is a mount, because files cannot be renamed into it.
 func sameDisk(root, path string) error {
 	var of, below syscall.Stat_t
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
@@ -132,8 +129,7 @@ func (s *Store) arrival() string {
 	return filepath.Join(s.root, arrivals, strconv.FormatUint(s.arrived.Add(1), 10))
 }
 
-// Open returns a reader that is a file, or implements io.WriterTo with a file, so that the system
-// can copy the bytes to a connection without passing them through the program.
+// Open returns a reader that lets the system copy the bytes from the file to a connection.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("folder: open at the negative offset %d", offset)
@@ -224,7 +220,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return fileError("delete", syncFolder(filepath.Dir(path)))
 }
 
-// Link gives the blob's file a second, read-only name. It fails if the file system cannot link.
+// Link fails if the file system cannot link.
 func (s *Store) Link(ctx context.Context, name, path string) error {
 	if _, err := s.Head(ctx, name); err != nil {
 		return err

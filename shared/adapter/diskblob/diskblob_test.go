@@ -37,7 +37,6 @@ func TestStoreConforms(t *testing.T) {
 	})
 }
 
-// leftovers returns the files that are not blobs, and the folders without blobs.
 func leftovers(t *testing.T, root string) []string {
 	t.Helper()
 	var left []string
@@ -69,7 +68,6 @@ func leftovers(t *testing.T, root string) []string {
 	return left
 }
 
-// A pipe in place of a blob is not a blob, and no call waits for it.
 func TestPipeIsNotABlob(t *testing.T) {
 	root := t.TempDir()
 	store := openAt(t, root)
@@ -81,7 +79,6 @@ func TestPipeIsNotABlob(t *testing.T) {
 	}
 }
 
-// A pipe in place of the mark is rejected, and the program does not wait for it.
 func TestPipeIsRejectedAsMark(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, ".mark")
@@ -103,8 +100,7 @@ func TestPipeIsRejectedAsMark(t *testing.T) {
 	}
 }
 
-// A root with a link to another place is rejected, and Open removes only the arrivals left by a
-// crash.
+// Open removes only the arrivals left by a crash.
 func TestRootMustNotContainLinks(t *testing.T) {
 	for _, name := range []string{"jobs", ".tmp", ".unknown", ".mark"} {
 		root, outside := t.TempDir(), t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// rename durably gives a file its name in the store and replaces an existing file. It creates the
-// folders of the name, and removes them again if it fails.
+// rename durably gives a file its name and replaces an existing file. If it fails, it removes the
+// folders that it created.
 func (s *Store) rename(from, path string) error {
 	folder := filepath.Dir(path)
 	s.newcomers.add(s.root, path)

@@ -45,7 +45,6 @@ func TestFullDiskFailsOnlyThePut(t *testing.T) {
 	}
 }
 
-// An upload that cannot be stored is not read to the end.
 func TestFullDiskStopsUploadEarly(t *testing.T) {
 	store := openAt(t, disktest.Small(t, "size=2m"))
 	ctx, cancel := context.WithCancel(t.Context())

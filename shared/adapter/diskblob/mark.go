@@ -10,16 +10,14 @@ import (
 	"sync"
 )
 
-// markFile is the file in the root with the mark. No blob can have its name.
+// No blob can have the name of markFile.
 const markFile = ".mark"
 
-// markForm is the format of a mark. All marks of a database have the same length, so overwriting
-// needs no space.
+// All marks of a database have the same length, so overwriting needs no space.
 const markForm = "cutroom %s %020d\n"
 
-// ReadMark returns the mark of a root, or zero if it is missing or invalid. The root does not have
-// to be open. ReadMark fails if the mark is not a regular file, because reading a pipe would never
-// end.
+// ReadMark returns the mark of a root, or zero if it is missing or invalid. It fails if the mark is
+// not a regular file, because reading a pipe would never end.
 func ReadMark(root string) (integrity.Mark, error) {
 	path := filepath.Join(root, markFile)
 	var content []byte
@@ -44,8 +42,8 @@ func ReadMark(root string) (integrity.Mark, error) {
 }
 
 // Marker writes a root's mark. An advance survives a crash of the process immediately, and a crash
-// of the machine after half a minute. After a power failure the mark may be too low, which detects
-// less, but is never too high.
+// of the machine after half a minute. Until then the mark may be too low, which detects less, but
+// is never too high.
 type Marker struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -53,7 +51,7 @@ type Marker struct {
 	writes   int64
 }
 
-// Marker durably writes a database's mark and returns its Marker.
+// Marker durably writes a database's mark.
 func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
 	path := filepath.Join(s.root, markFile)
 	if kept, err := ReadMark(s.root); err != nil || kept.Database != mark.Database {
@@ -87,8 +85,7 @@ func (s *Store) writeMark(path string, mark integrity.Mark) error {
 	return nil
 }
 
-// Advance records the database's number of writes. It ignores failures: a mark that is too low
-// detects less, but does no harm.
+// Advance records the database's number of writes. It ignores failures, which do no harm.
 func (m *Marker) Advance(writes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

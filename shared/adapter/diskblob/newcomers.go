@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// newcomers holds the blobs stored since RememberNewcomers, with their prefixes.
+// newcomers lists the blobs stored since RememberNewcomers, with their prefixes.
 type newcomers struct {
-	mu sync.Mutex
-	// paths is nil while newcomers are not remembered.
-	paths map[string]struct{}
+	mu    sync.Mutex
+	paths map[string]struct{} // nil while newcomers are not remembered
 }
 
-// add records a blob's path before the blob exists. root is the root of the store.
+// add must be called before the blob exists.
 func (n *newcomers) add(root, path string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -32,8 +31,8 @@ func (n *newcomers) have(path string) bool {
 	return is
 }
 
-// RememberNewcomers makes SetAside skip blobs stored between now and ForgetNewcomers. A search
-// for blobs without a record can then run while requests store blobs before their records.
+// RememberNewcomers makes SetAside skip blobs stored between now and ForgetNewcomers, so that a
+// search for blobs without a record can run while requests store blobs.
 func (s *Store) RememberNewcomers() {
 	s.newcomers.mu.Lock()
 	defer s.newcomers.mu.Unlock()

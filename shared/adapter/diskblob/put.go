@@ -11,8 +11,8 @@ import (
 const (
 	// bufferSize is large enough that the overhead of system calls does not matter.
 	bufferSize = 256 << 10
-	// buffersAhead is the maximum number of buffers that wait for the disk while the next one is
-	// read. Together with the two in use, they limit the memory of a Put.
+	// buffersAhead limits the buffers that wait for the disk while the next one is read. Two more are
+	// in use.
 	buffersAhead = 4
 )
 
@@ -22,8 +22,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	if err != nil {
 		return 0, err
 	}
-	// Once closed, the file is read-only, because other programs get links to it and must not
-	// change it.
+	// Once closed, the file is read-only, because other programs get links to it.
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {
 		return 0, fileError("put", err)
@@ -38,7 +37,6 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	return size, nil
 }
 
-// publish durably makes the file visible under the path.
 func (s *Store) publish(file *os.File, path string) error {
 	if err := file.Sync(); err != nil {
 		return err
@@ -58,7 +56,6 @@ func discard(file *os.File, cause error) error {
 	return cause
 }
 
-// fill copies r to the file and returns the number of bytes.
 func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, error) {
 	buffer := s.buffers.Get().(*[bufferSize]byte)
 	n, readErr := readFull(ctx, r, buffer[:])
@@ -91,8 +88,8 @@ func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, er
 	return total, nil
 }
 
-// readFull fills the buffer from r. With io.EOF it returns the last bytes. After any other error
-// the buffer's content is invalid.
+// With io.EOF, readFull returns the last bytes. After any other error the buffer's content is
+// invalid.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {

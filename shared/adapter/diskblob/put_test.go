@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// zeros returns a reader of n zero bytes.
 func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 
 type zeroReader struct{}

@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available returns the number of bytes that may still be stored on the disk if reserve bytes
-// must stay free (0 means DefaultReserve). It is negative if less is free, or fewer than a fiftieth of the inodes.
+// Available returns how many bytes may still be stored if reserve bytes must stay free (0 means
+// DefaultReserve). It is negative if less is free, or fewer than a fiftieth of the inodes.
 func (s *Store) Available(reserve int64) (int64, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.root, &disk); err != nil {
@@ -21,10 +21,9 @@ func (s *Store) Available(reserve int64) (int64, error) {
 	return int64(disk.Bavail)*block - reserve, nil
 }
 
-// inodeReserve is the fraction of the disk's inodes, one in 50, that stays free. Btrfs reports 0 inodes.
+// inodeReserve keeps one in 50 inodes free. Btrfs reports 0 inodes.
 const inodeReserve = 50
 
-// DefaultReserve returns the number of bytes of a disk that uploads must leave free by default: a
-// fiftieth or 1 GiB, whichever is more, but at most a tenth. Records and the results of accepted
-// jobs need them.
+// DefaultReserve returns how many bytes uploads must leave free, for records and the results of
+// accepted jobs: a fiftieth of the disk or 1 GiB, whichever is more, but at most a tenth.
 func DefaultReserve(size int64) int64 { return min(max(size/50, 1<<30), size/10) }

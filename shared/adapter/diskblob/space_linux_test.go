@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// The reserve is never available, even on an empty disk.
 func TestReserveIsNotAvailable(t *testing.T) {
 	store, err := diskblob.Open(filepath.Join(disktest.Small(t, "size=10m"), "blobs"))
 	if err != nil {

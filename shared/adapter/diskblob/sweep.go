@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// listed is the maximum number of folder entries that one call reads.
+// listed limits the folder entries that one call reads.
 const listed = 256
 
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
@@ -35,8 +35,8 @@ func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, 
 	return true
 }
 
-// Children returns the blobs and prefixes directly below a prefix such as "jobs", in no order. The
-// empty prefix means the entire store. It may miss entries that are added or removed while it runs.
+// Children returns the blobs and prefixes directly below a prefix, in no order. The empty prefix
+// means the entire store. Concurrent changes may be missing.
 func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		prefix := strings.TrimSuffix(prefix, "/")
@@ -77,8 +77,8 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entr
 	}
 }
 
-// entryOf describes a file or folder below a prefix. It returns false for links, pipes and other
-// foreign entries, and for entries that no longer exist.
+// entryOf returns false for links, pipes and other foreign entries, and for entries that no longer
+// exist.
 func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	name := child.Name()
 	if prefix != "" {
@@ -95,8 +95,8 @@ func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	return entry, true
 }
 
-// DeleteAll first removes all blobs below a prefix from the store, durably and atomically, and
-// then deletes their bytes.
+// DeleteAll first removes all blobs below a prefix from the store, durably and atomically, and then
+// deletes their bytes.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	return fileError("delete", errors.Join(syncFolder(filepath.Dir(path)), os.RemoveAll(doomed)))
 }
 
-// prefixPath returns the folder of a prefix. The prefix may be empty.
+// The prefix may be empty.
 func (s *Store) prefixPath(prefix string) (string, error) {
 	if prefix == "" {
 		return s.root, nil

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// put stores a text.
 func put(t *testing.T, store *diskblob.Store, name, text string) {
 	t.Helper()
 	if _, err := store.Put(t.Context(), name, strings.NewReader(text)); err != nil {
@@ -25,7 +24,7 @@ func put(t *testing.T, store *diskblob.Store, name, text string) {
 	}
 }
 
-// names returns the names in a listing in order, prefixes with a slash.
+// names returns the names in order, prefixes with a slash.
 func names(t *testing.T, listing iter.Seq2[blob.Entry, error]) []string {
 	t.Helper()
 	names := []string{}
@@ -142,8 +141,7 @@ func TestDeleteAllDeletesPrefix(t *testing.T) {
 	}
 }
 
-// DeleteAll races with a job that is still writing. Every Put succeeds, and its blob exists
-// completely or was deleted.
+// Every Put succeeds, and its blob exists completely or was deleted.
 func TestDeleteAllIsSafeDuringPut(t *testing.T) {
 	store, root := open(t)
 	const rounds = 100

@@ -13,7 +13,7 @@ import (
 // View reads the blobs of a root that another process may have open.
 type View struct{ store *Store }
 
-// NewView returns a view. The root does not have to exist yet.
+// The root of a view does not have to exist yet.
 func NewView(root string) (*View, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {

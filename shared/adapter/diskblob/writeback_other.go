@@ -4,7 +4,6 @@ package diskblob
 
 import "os"
 
-// writeback is the number of bytes after which the disk should start writing.
 const writeback = 8 << 20
 
 // startWriteback does nothing: this system has no such call.

@@ -4,11 +4,10 @@ import "os"
 
 // writer writes buffers to a file in a goroutine that runs from startWriter to finish.
 type writer struct {
-	store *Store
-	file  *os.File
-	queue chan chunk
-	// failed is closed at the first error, after err is set.
-	failed chan struct{}
+	store  *Store
+	file   *os.File
+	queue  chan chunk
+	failed chan struct{} // closed at the first error, after err is set
 	done   chan struct{}
 	err    error
 }
@@ -28,8 +27,7 @@ func (s *Store) startWriter(file *os.File) *writer {
 	return w
 }
 
-// write takes ownership of the buffer. It returns false if writing has failed. finish then
-// returns the error.
+// write takes ownership of the buffer. It returns false if writing has failed.
 func (w *writer) write(buffer *[bufferSize]byte, n int) bool {
 	select {
 	case w.queue <- chunk{buffer, n}:

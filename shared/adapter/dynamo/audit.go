@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// auditPrefix and an account's name are the partition of the account's entries in the usage table.
-// An entry's id is its sort key.
+// auditPrefix and an account form the partition of the account's entries. An entry's id is its sort
+// key.
 const auditPrefix = "audit/"
 
 // Audit is an audit.Log in the usage table, whose TTL deletes entries.
@@ -26,7 +26,6 @@ var _ audit.Log = (*Audit)(nil)
 
 func NewAudit(client *dynamodb.Client, table string) *Audit { return &Audit{client, table} }
 
-// Entries makes one consistent read per megabyte.
 func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) (entries []audit.Entry, err error) {
 	low, high := query.Range()
 	if low >= high {
@@ -74,8 +73,7 @@ func readAuditEntry(account string, i item) (audit.Entry, error) {
 	return e, r.err
 }
 
-// note returns the write that adds an entry, for the transaction of its change. It never
-// overwrites an entry.
+// note returns the write that adds an entry, for the transaction of its change.
 func note(table string, e audit.Entry) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &table,

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// List makes a consistent read of the list, and one more read per hundred records.
 func (s *Batches) List(ctx context.Context, account, after string, limit int) ([]batch.Batch, error) {
 	if after == "" {
 		after = afterBatchIDs
@@ -29,7 +28,7 @@ func (s *Batches) List(ctx context.Context, account, after string, limit int) ([
 	return readBatches(items)
 }
 
-// listed returns the ids of an account's batches, newest first, after the batch with the id. A limit of 0
+// listed returns the ids of an account's batches, newest first, after the given id. A limit of 0
 // returns all.
 func (s *Batches) listed(ctx context.Context, account, after string, limit int) (ids []string, err error) {
 	page := 0
@@ -52,8 +51,8 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 	return ids, nil
 }
 
-// parts returns a partition's items between two parts, inclusive, in ascending or descending order
-// of parts. A page has at most page items, or for 0 a megabyte.
+// parts returns a partition's items between two parts, inclusive, in either order. A page of 0
+// items means a megabyte.
 func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
 	ascending := from <= to
 	input := &dynamodb.QueryInput{
@@ -67,8 +66,7 @@ func (s *Batches) parts(ctx context.Context, partition, from, to string, page in
 	return queried(ctx, s.client, input)
 }
 
-// records returns the items of the batches with the given ids, in the same order. It omits missing
-// batches.
+// records returns the items of the batches, in the same order, except missing ones.
 func (s *Batches) records(ctx context.Context, ids []string) ([]item, error) {
 	known := make(map[string]item, len(ids))
 	for left := ids; len(left) > 0; left = left[min(itemsAtOnce, len(left)):] {
@@ -121,7 +119,7 @@ func (s *Batches) standing(ctx context.Context, list string, limit int) ([]batch
 	return readBatches(items)
 }
 
-// listItems returns the items of batches in a list of all accounts. A limit of 0 returns all.
+// A limit of 0 returns all.
 func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item, error) {
 	var ids []string
 	for i, err := range s.parts(ctx, batchIndex, list, list+afterBatchIDs, limit) {
@@ -137,7 +135,6 @@ func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item
 	return s.records(ctx, ids)
 }
 
-// Cleared makes one write per chunk and one transaction.
 func (s *Batches) Cleared(ctx context.Context, id string) error {
 	b, cleared, err := s.get(ctx, id)
 	if fault.Is(err, fault.NotFound) || err == nil && (cleared || !b.Status.Ended()) {
@@ -175,11 +172,9 @@ func (s *Batches) remove(ctx context.Context, key item) error {
 	return err
 }
 
-// clearedPart is the part of a cleared batch in the list of cleared batches, which is sorted by
-// end time.
+// clearedPart sorts cleared batches by end time.
 func clearedPart(b batch.Batch) string { return clearedBatches + endText(b.EndedAt) + "/" + b.ID }
 
-// Forget makes one read, and one transaction per batch.
 func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	for i, err := range s.parts(ctx, batchIndex, clearedBatches, clearedBatches+endText(before), 0) {
 		if err == nil {
@@ -193,7 +188,6 @@ func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// forget deletes a batch's record and its list entries.
 func (s *Batches) forget(ctx context.Context, account, id, part string) error {
 	var writes []types.TransactWriteItem
 	for _, key := range []item{batchKey(id), listKey(account, id), indexKey(part)} {
@@ -202,7 +196,6 @@ func (s *Batches) forget(ctx context.Context, account, id, part string) error {
 	return transact(ctx, s.client, writes)
 }
 
-// forgetOld deletes the cleared batches of an account, except the newest.
 func (s *Batches) forgetOld(ctx context.Context, account string, kept int) error {
 	ids, err := s.listed(ctx, account, afterBatchIDs, 0)
 	if err != nil || len(ids) <= kept {
@@ -230,7 +223,6 @@ func (s *Batches) Known(ctx context.Context, id string) (bool, error) {
 
 var _ batch.Claims = (*Batches)(nil)
 
-// Standings makes a consistent read of the list, and one more read per hundred records.
 func (s *Batches) Standings(ctx context.Context) ([]batch.Standing, error) {
 	items, err := s.listItems(ctx, openBatches, 0)
 	if err != nil {
@@ -254,7 +246,6 @@ func (s *Batches) Standings(ctx context.Context) ([]batch.Standing, error) {
 	return all, nil
 }
 
-// Claim is one write.
 func (s *Batches) Claim(ctx context.Context, id, holder string, now, until time.Time) (claimed bool, err error) {
 	_, refused, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: batchKey(id), UpdateExpression: aws.String("SET held_by = :holder, held_until = :until"),
@@ -265,7 +256,6 @@ func (s *Batches) Claim(ctx context.Context, id, holder string, now, until time.
 	return err == nil && !refused, storeError("claim a batch", err)
 }
 
-// Release is one write.
 func (s *Batches) Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error {
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: batchKey(id),

@@ -17,13 +17,12 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Batches implements batch.Store, batch.Progress and batch.Retention in the usage table, because
-// one transaction stores results and counts their usage.
+// Batches is in the usage table, because one transaction stores results and counts their usage.
 //
 // Each batch has its own partition with its record and an item for each chunk. An account's
-// partition lists the ids of its batches and holds the set of its open batches. Another partition
-// lists the batches of all accounts by state: open, ended, or cleared of their blobs. The
-// transaction that changes a record updates these lists.
+// partition lists its batches and the set of its open batches. Another partition lists the batches
+// of all accounts by state: open, ended, or cleared. The transaction that changes a record updates
+// these lists.
 type Batches struct {
 	client *dynamodb.Client
 	table  string
@@ -41,21 +40,18 @@ func NewBatches(client *dynamodb.Client, table string) *Batches {
 }
 
 const (
-	// batchPrefix and the id of a batch form its partition.
 	batchPrefix = "batch/"
 	recordPart  = "record"
-	// chunkPrefix precedes a chunk's number with leading zeros.
 	chunkPrefix = "chunk/"
 	chunkDigits = 9
-	// batchListPrefix and an account form the partition with the list of its batches. openBatchPart
-	// is the part with the set of open batches.
+	// An account's partition contains its list, and the part openBatchPart with the set of open
+	// batches.
 	batchListPrefix = "batches/"
 	openBatchPart   = "open"
 	// batchIDs and afterBatchIDs sort before and after the ids of all batches.
 	batchIDs, afterBatchIDs = "batch_", "batch`"
 
-	// batchIndex is the partition of the lists of all accounts' batches. The following are
-	// prefixes of its parts.
+	// batchIndex is the partition of all accounts' lists. The following are prefixes of its parts.
 	batchIndex                                = "batches"
 	openBatches, endedBatches, clearedBatches = "open/", "ended/", "cleared/"
 )
@@ -68,7 +64,6 @@ func listKey(account, part string) item {
 
 func indexKey(part string) item { return item{"id": text(batchIndex), "part": text(part)} }
 
-// indexOf returns the part of a batch in batchIndex.
 func indexOf(b batch.Batch) string {
 	if b.Status.Ended() {
 		return endedBatches + b.ID
@@ -76,7 +71,6 @@ func indexOf(b batch.Batch) string {
 	return openBatches + b.ID
 }
 
-// Create is one transaction. It also deletes the account's oldest batches.
 func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) error {
 	record, err := json.Marshal(b)
 	if err != nil {
@@ -117,7 +111,6 @@ func (s *Batches) index(b batch.Batch) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: listed}}
 }
 
-// batchValues returns the values that a change of a batch writes, by placeholder.
 func batchValues(b batch.Batch, record []byte) item {
 	return item{
 		":batch_status": text(string(b.Status)), ":expires_at": moment(b.ExpiresAt),
@@ -125,7 +118,6 @@ func batchValues(b batch.Batch, record []byte) item {
 	}
 }
 
-// Get is one consistent read.
 func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, error) {
 	b, _, err := s.get(ctx, id)
 	if err == nil && b.Account != account {
@@ -161,7 +153,6 @@ func readBatch(i item) (b batch.Batch, err error) {
 	return b, r.err
 }
 
-// Change is one transaction.
 func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	read := b.Revision
 	b.Revision++
@@ -199,8 +190,6 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 	return storeError("change a batch", err)
 }
 
-// Save is one transaction with a write per chunk, a write for the counts, and a write per key,
-// model and day.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	for len(chunks) > 0 {
 		err := transact(ctx, s.client, s.saves(id, chunks, used))
@@ -229,7 +218,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 	return nil
 }
 
-// saves returns the writes of Save: first the chunks, then the counts, then the usage.
+// saves returns the chunks' writes first, then the counts, then the usage.
 func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []types.TransactWriteItem {
 	var (
 		writes           []types.TransactWriteItem
@@ -264,7 +253,7 @@ func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []
 	return writes
 }
 
-// sums adds up records that share an item. A sum has the id of its first record.
+// sums adds up records that share an item, with the id of the first record.
 func sums(records []usage.Record) []usage.Record {
 	type counted struct {
 		account, key, model string
@@ -289,7 +278,6 @@ func chunkKey(id string, n int) item {
 	return item{"id": text(batchPrefix + id), "part": text(fmt.Sprintf("%s%0*d", chunkPrefix, chunkDigits, n))}
 }
 
-// Chunks makes one consistent read per megabyte.
 func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	var chunks []batch.Chunk
 	for i, err := range s.parts(ctx, batchPrefix+id, chunkPrefix, chunkPrefix+":", 0) {
@@ -308,8 +296,7 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 	return chunks, nil
 }
 
-// encodeLines encodes line numbers as JSON in ascending order. Each is the difference to the
-// previous one, which keeps the text short.
+// encodeLines encodes ascending line numbers as JSON. Each is the difference to the previous one.
 func encodeLines(lines []int) string {
 	steps, last := slices.Clone(lines), 0
 	slices.Sort(steps)

@@ -11,8 +11,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// One process works on a batch until it is done or its claim expires. Then another process works on
-// it.
 func TestBatchClaimsExpire(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	batches := dynamo.NewBatches(client(cloud), cloud.MakeTable(t, "usage"))

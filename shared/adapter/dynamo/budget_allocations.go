@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/budget"
 )
 
-// allocationTries is the maximum number of attempts to write an allocation while others change it
-// or its counter.
+// allocationTries limits attempts to write an allocation while others change it or its counter.
 const allocationTries = 20
 
 type storedAllocation struct {
@@ -30,8 +29,7 @@ func readAllocation(i item) (storedAllocation, error) {
 	return l, r.err
 }
 
-// Take makes one query, which returns the remaining amount and DynamoDB's time, and one
-// transaction.
+// Take's query also returns DynamoDB's time.
 func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, most int64) (budget.Taken, error) {
 	for range allocationTries {
 		before, err := b.endDead(ctx, l.Counter)
@@ -79,7 +77,6 @@ func foundAllocation(found item, l budget.Allocation) (was storedAllocation, ove
 	return was, false, err
 }
 
-// setAllocation returns the write that renews an allocation and changes its amount.
 func (b *Budgets) setAllocation(l budget.Allocation, amount, now int64) types.TransactWriteItem {
 	condition := "taken = :old"
 	if l.Amount == 0 {
@@ -98,7 +95,6 @@ func (b *Budgets) setAllocation(l budget.Allocation, amount, now int64) types.Tr
 	}}
 }
 
-// Report is one write.
 func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
 	now, known := b.storeNow()
 	if !known {
@@ -129,7 +125,6 @@ func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
 	return storeError("record an allocation", err)
 }
 
-// Return is one transaction.
 func (b *Budgets) Return(ctx context.Context, l budget.Allocation, amount int64) (held int64, err error) {
 	now, _ := b.storeNow()
 	for range allocationTries {
@@ -153,7 +148,6 @@ func (b *Budgets) Return(ctx context.Context, l budget.Allocation, amount int64)
 	return l.Amount, busy(errors.New("the allocation keeps changing"))
 }
 
-// End makes one read and one transaction.
 func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	for range allocationTries {
 		items, err := b.query(ctx, counterID(l.Counter), allocationPrefix+l.ID)
@@ -174,7 +168,7 @@ func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	return busy(errors.New("the allocation keeps changing"))
 }
 
-// endAllocation ends an allocation unless it has changed, and reports whether it ended.
+// endAllocation reports whether an unchanged allocation was ended.
 func (b *Budgets) endAllocation(ctx context.Context, c budget.Counter, l storedAllocation, condition string) (bool, error) {
 	values := item{":amount": number(l.amount)}
 	if condition == isSeen {
@@ -194,18 +188,18 @@ func (b *Budgets) endAllocation(ctx context.Context, c budget.Counter, l storedA
 	return err == nil, err
 }
 
-// isSeen is the condition that an allocation has not changed since it was read.
+// isSeen is true if an allocation has not changed since it was read.
 const isSeen = "taken = :amount AND spent = :spent AND flight = :flight AND renewed_at = :renewed"
 
-// counted is the content of a counter. ended means that allocations were ended, so the number has
-// changed since.
+// counted is a counter's content. ended means that allocations were ended, so the number has
+// changed.
 type counted struct {
 	used  int64
 	ended bool
 }
 
-// endDead reads a counter with one query, and ends expired allocations with one transaction each.
-// Amounts that their owners reported as spent and in flight stay used.
+// endDead reads a counter and ends expired allocations. Amounts that their owners reported as spent
+// and in flight stay used.
 func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, err error) {
 	items, err := b.query(ctx, counterID(c), "")
 	if err != nil {
@@ -232,7 +226,7 @@ func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, 
 	return read, nil
 }
 
-// usedOf returns the used number of a counter after all its expired allocations have ended.
+// usedOf returns the used number after all expired allocations have ended.
 func (b *Budgets) usedOf(ctx context.Context, c budget.Counter) (int64, error) {
 	for {
 		read, err := b.endDead(ctx, c)

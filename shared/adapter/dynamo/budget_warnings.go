@@ -22,7 +22,6 @@ import (
 // it appears once in the table's stream.
 const WarningPart = "warning"
 
-// Warn makes two reads, and a transaction if a warning is due.
 func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
 	at = at.UTC().Truncate(time.Millisecond)
 	for range ConflictTries {
@@ -46,7 +45,7 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	return budget.Noted{}, busy(errors.New("the counter keeps changing"))
 }
 
-// findWarning returns the warning that is due for a counter, and the highest recorded percentage.
+// findWarning returns the due warning and the highest recorded percentage.
 func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int64, at time.Time) (n budget.Noted, err error) {
 	counters, err := b.query(ctx, counterID(c), usedPart)
 	if err != nil || len(counters) == 0 {
@@ -69,8 +68,8 @@ func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int6
 	return n, r.err
 }
 
-// keepWarning returns the write of a warning with a receiver. It is an update, because some roles
-// that take from budgets may not put items into the table.
+// keepWarning returns an update, because some roles that take from budgets may not put items into
+// the table.
 func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 	attributes := item{
 		"warning": text(w.EventID()), "account": text(w.Account), "budget_key": text(w.Key), "period": text(string(w.Period)),
@@ -95,7 +94,6 @@ func (b *Budgets) Warning(ctx context.Context, id string) (budget.Warning, error
 	return NewWarnings(b.client, b.table).Warning(ctx, id)
 }
 
-// Warnings reads the warnings in the usage table, for the function that sends them.
 type Warnings struct {
 	client *dynamodb.Client
 	table  string
@@ -105,7 +103,6 @@ var _ webhook.Warnings = (*Warnings)(nil)
 
 func NewWarnings(client *dynamodb.Client, table string) *Warnings { return &Warnings{client, table} }
 
-// Warning is one consistent read.
 func (w *Warnings) Warning(ctx context.Context, id string) (budget.Warning, error) {
 	found, err := readItem(ctx, w.client, w.table, warningKey(id))
 	if err != nil {
@@ -132,7 +129,7 @@ func warningKey(id string) item {
 }
 
 // NewWarning returns the first attempt to send a warning, from a new image in the usage table's
-// stream. It returns false for any other item.
+// stream.
 func NewWarning(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)
 	noted, there := image["noted_at"]

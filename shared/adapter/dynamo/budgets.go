@@ -24,8 +24,8 @@ import (
 // An account's budgets are the items of one partition. Each counter has its own partition, with an
 // item for the used number and an item per allocation, so that one query reads all. One transaction
 // changes the number and an allocation. The condition on the number enforces the limit. The
-// condition on the allocation distinguishes a retry from another write. A warning with a receiver
-// has its own partition. The table's stream delivers it to the function that sends it.
+// condition on the allocation distinguishes a retry from another write. The table's stream delivers
+// warnings to the function that sends them.
 type Budgets struct {
 	client  *dynamodb.Client
 	table   string
@@ -33,22 +33,20 @@ type Budgets struct {
 	newID   func() string
 
 	mu sync.Mutex
-	// storeTime is the time in DynamoDB's last response, in seconds since 1970, or 0 before the
-	// first response. timeRead is the machine's time when that response arrived.
+	// storeTime is the time in DynamoDB's last response, in seconds since 1970, or 0. timeRead is the
+	// machine's time of that response.
 	storeTime int64
 	timeRead  time.Duration
 }
 
-// Machine is a clock that cannot be set and that also runs while the process is stopped (see
-// package boottime).
+// Machine is a clock that cannot be set and that also runs while the process is stopped.
 type Machine interface {
 	Now() time.Duration
 }
 
 var _ budget.Store = (*Budgets)(nil)
 
-// NewBudgets returns the budgets in the table. newID returns a unique text. It identifies a write
-// that is retried after a lost response.
+// newID returns a unique text, which identifies a write that is retried after a lost response.
 func NewBudgets(client *dynamodb.Client, table string, machine Machine, newID func() string) *Budgets {
 	return &Budgets{client: client, table: table, machine: machine, newID: newID}
 }
@@ -57,11 +55,10 @@ const (
 	budgetPrefix, counterPrefix = "budget/", "budget-used/"
 	warningsPrefix              = "budget-warning/"
 	usedPart, allocationPrefix  = "used", "lease/"
-	// keptCounters is the time for which counters and allocations are kept after their window.
+	// keptCounters starts at the end of a counter's window.
 	keptCounters = 400 * 24 * time.Hour
 )
 
-// Budgets makes one consistent read.
 func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
 	items, err := b.query(ctx, budgetPrefix+account, "")
 	if err != nil {
@@ -101,7 +98,6 @@ func budgetItem(one budget.Budget) item {
 	return i
 }
 
-// Set makes one read and one transaction.
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
 	err := b.change(ctx, from, one.ID, &one, func(unchanged condition) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: &b.table, Item: budgetItem(one),
@@ -110,7 +106,6 @@ func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget)
 	return storeError("set a budget", err)
 }
 
-// Delete makes the same calls as Set.
 func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) error {
 	err := b.change(ctx, from, id, nil, func(unchanged condition) types.TransactWriteItem {
 		return types.TransactWriteItem{Delete: &types.Delete{TableName: &b.table, Key: budgetKey(id),
@@ -119,14 +114,13 @@ func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) e
 	return storeError("delete a budget", err)
 }
 
-// condition is true while a budget has not changed since it was read.
 type condition struct {
 	expression string
 	values     item
 }
 
-// change writes a budget, or deletes it if after is nil, with its entry in the audit log. It
-// starts over if another call has changed the budget since it was read.
+// change writes a budget, or deletes it if after is nil, with its audit entry. It starts over if
+// another call has changed the budget.
 //
 // Errors: fault.NotFound if the budget to delete does not exist.
 func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, after *budget.Budget,
@@ -163,7 +157,6 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 	}
 }
 
-// Used makes one consistent read per counter, and one transaction per expired allocation.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
 	used := make([]int64, len(counters))
 	for i, c := range counters {
@@ -175,9 +168,8 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	return used, nil
 }
 
-// claimWrites returns the writes that reserve the holds of a job in the transaction that accepts
-// it, one per claim in the order of claims. If the condition of a write is false
-// (refusal.failed), too little remains on its counter. retake then decides.
+// claimWrites returns the writes that reserve a job's holds, in the order of claims. If the
+// condition of a write is false (refusal.failed), retake decides.
 func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	var writes []types.TransactWriteItem
 	for _, c := range claims {
@@ -186,8 +178,7 @@ func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	return writes
 }
 
-// retake returns nil if a rejected claim can be retried, because expired allocations have
-// returned enough.
+// retake returns nil if expired allocations have returned enough for a rejected claim.
 //
 // Errors: fault.Exhausted if too little remains.
 func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) error {
@@ -198,7 +189,6 @@ func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) err
 	return err
 }
 
-// settleWrites returns the writes that end holds in the transaction that ends the job.
 func (b *Budgets) settleWrites(settled []budget.Settlement) []types.TransactWriteItem {
 	var writes []types.TransactWriteItem
 	for _, s := range settled {
@@ -209,8 +199,7 @@ func (b *Budgets) settleWrites(settled []budget.Settlement) []types.TransactWrit
 	return writes
 }
 
-// takeUsed returns the write that takes an amount from a counter if enough remains under the
-// limit. A missing counter starts at 0.
+// takeUsed takes an amount from a counter if enough remains. A missing counter starts at 0.
 func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.TransactWriteItem {
 	condition := "attribute_not_exists(used) OR used <= :rest"
 	if amount > limit {
@@ -266,8 +255,8 @@ func (b *Budgets) noteTime(metadata smithy.Metadata) {
 	b.storeTime, b.timeRead = now, b.machine.Now()
 }
 
-// storeNow returns DynamoDB's time in seconds since 1970, derived from its last response. The
-// result is never ahead: a response is read after it was made, and DynamoDB rounds seconds down.
+// storeNow returns DynamoDB's time in seconds since 1970, derived from its last response. It is
+// never ahead, because DynamoDB rounds seconds down.
 func (b *Budgets) storeNow() (now int64, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -35,12 +35,10 @@ func TestBudgetsConform(t *testing.T) {
 	})
 }
 
-// machine is a clock that a test sets.
 type machine struct{ now atomic.Int64 }
 
 func (m *machine) Now() time.Duration { return time.Duration(m.now.Load()) }
 
-// daily and monthly are counters of one account.
 var (
 	daily = budget.Counter{
 		ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Window: "2126-02-03",
@@ -50,8 +48,7 @@ var (
 	}
 )
 
-// Either all holds of a job are reserved or none, independently of processes' allocations. They are
-// settled in the windows in which they started.
+// They are independent of processes' allocations, and settled in the windows of their start.
 func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	budgets := dynamo.NewBudgets(client(cloud), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
@@ -81,10 +78,9 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	used(62, 12)
 }
 
-// forgetful is a connection that loses the responses of some writes. The writes succeed, but
-// their sender does not know.
+// forgetful is a connection that loses the responses of some writes.
 type forgetful struct {
-	// operation is the call whose responses are lost while left is above 0.
+	// Responses of operation are lost while left is above 0.
 	operation string
 	left      atomic.Int64
 }
@@ -100,8 +96,6 @@ func (f *forgetful) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A write whose response was lost counts once, no matter whether the client or its caller retries
-// it.
 func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 	cloud := local.Cloud(t)
 	lost := &forgetful{operation: "TransactWriteItems"}
@@ -155,8 +149,8 @@ func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 	used(3)
 }
 
-// Servers and functions share a budget in a store that throttles them and loses responses. The
-// usage never exceeds the budget, and in the end equals the spending.
+// The store throttles servers and functions and loses responses. In the end the usage equals the
+// spending.
 func TestManyProcessesNeverExceedBudget(t *testing.T) {
 	t.Parallel()
 	cloud, ctx := local.Cloud(t), t.Context()

@@ -23,14 +23,12 @@ import (
 // courier delays each of a client's requests until a test decides its fate.
 type courier struct {
 	random *rand.Rand
-	// around wraps the delivery of a request. It may be nil.
 	around func(ctx context.Context, request func())
 
 	mu     sync.Mutex
 	paused []*pausedCall
-	// quiet delivers requests without delay.
-	quiet bool
-	// again is the number of requests that have arrived once and will arrive again.
+	quiet  bool
+	// again counts requests that have arrived once and will arrive again.
 	again   int
 	history []string
 }
@@ -40,7 +38,6 @@ type pausedCall struct {
 	fate chan fate
 }
 
-// fate is the outcome of a request.
 type fate int
 
 const (
@@ -54,10 +51,8 @@ const (
 
 var errGone = errors.New("the connection is gone")
 
-// callKey is the context key for the name of the call that makes a request.
 type callKey struct{}
 
-// open returns a client whose requests the courier delays.
 func (c *courier) open(cloud *fakeaws.Cloud) *dynamodb.Client {
 	config := cloud.Config()
 	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
@@ -66,7 +61,7 @@ func (c *courier) open(cloud *fakeaws.Cloud) *dynamodb.Client {
 	return dynamo.NewClient(config)
 }
 
-// ID and HandleInitialize implement the middleware.
+// courier is a middleware.
 func (*courier) ID() string { return "Pausing" }
 
 func (c *courier) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
@@ -75,7 +70,7 @@ func (c *courier) HandleInitialize(ctx context.Context, in middleware.Initialize
 	if !isBatch {
 		return c.one(ctx, in, next)
 	}
-	// DynamoDB reads the items of a batch one after another, in any order.
+	// DynamoDB reads the items of a batch in any order.
 	result := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}}
 	for name, asked := range batch.RequestItems {
 		for _, at := range c.order(len(asked.Keys)) {
@@ -94,7 +89,6 @@ func (c *courier) HandleInitialize(ctx context.Context, in middleware.Initialize
 	return out, metadata, nil
 }
 
-// order returns a random reading order of n items.
 func (c *courier) order(n int) []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,21 +161,18 @@ func (c *courier) wait(what string) fate {
 	return <-call.fate
 }
 
-// pending returns the number of paused requests.
 func (c *courier) pending() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.paused)
 }
 
-// isLate reports whether the caller of a paused request no longer waits for it.
 func (c *courier) isLate(at int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.HasPrefix(c.paused[at].what, "late ")
 }
 
-// deliver decides the fate of a paused request.
 func (c *courier) deliver(at int, end fate) {
 	c.mu.Lock()
 	call := c.paused[at]
@@ -191,12 +182,10 @@ func (c *courier) deliver(at int, end fate) {
 	call.fate <- end
 }
 
-// recent returns the end of the history.
 func (c *courier) recent() string {
 	return strings.Join(c.history[max(0, len(c.history)-120):], "\n")
 }
 
-// describe returns a request as text.
 func describe(input any) string {
 	key := func(k map[string]types.AttributeValue) string { return textIn(k, "id") }
 	switch in := input.(type) {
@@ -220,7 +209,6 @@ func describe(input any) string {
 	return fmt.Sprintf("%T", input)
 }
 
-// show returns the numbers and texts in an item.
 func show(i map[string]types.AttributeValue) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(i)) {
@@ -234,7 +222,6 @@ func show(i map[string]types.AttributeValue) string {
 	return strings.Join(all, " ")
 }
 
-// num returns a number in an item, or 0 if the number is missing.
 func num(i map[string]types.AttributeValue, name string) int64 {
 	v, ok := i[name].(*types.AttributeValueMemberN)
 	if !ok {

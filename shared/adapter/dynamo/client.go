@@ -13,11 +13,9 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// callTime is the timeout for a call with its retries (see calls.tsv of awstest). Every write in
-// this package may be retried.
+// callTime limits a call with its retries. Every write in this package may be retried.
 const callTime = awsclient.CallTime
 
-// NewClient returns a client for this package's stores. Each of its calls ends after callTime.
 func NewClient(config aws.Config) *dynamodb.Client {
 	config.HTTPClient = awsclient.HTTPClient(config, 0)
 	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
@@ -37,7 +35,6 @@ func withDeadline(
 	return next.HandleInitialize(ctx, in)
 }
 
-// readItem returns an item with one consistent read, or nil if it does not exist.
 func readItem(ctx context.Context, client *dynamodb.Client, table string, key item) (item, error) {
 	got, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -63,8 +60,8 @@ func queried(ctx context.Context, client *dynamodb.Client, query *dynamodb.Query
 	}
 }
 
-// tryUpdate performs a conditional update and returns the attributes that the input asks for. If
-// the condition fails, refused is true and found is the current item, or nil if it does not exist.
+// tryUpdate returns the attributes that the input asks for. If the condition fails, refused is true
+// and found is the current item, or nil.
 func tryUpdate(
 	ctx context.Context, client *dynamodb.Client, input *dynamodb.UpdateItemInput,
 ) (found item, refused bool, err error) {

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A call has a deadline even if its caller sets none.
 func TestEveryCallHasDeadline(t *testing.T) {
 	cloud := local.Cloud(t)
 	config, seen := awstest.ConfigFor(cloud.URL), false

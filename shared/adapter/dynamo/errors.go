@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// storeError converts a call's error to a fault that shows whether a retry may succeed. It returns
-// faults unchanged.
+// storeError converts a call's error to a fault if a retry may succeed. It returns faults
+// unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -27,15 +27,14 @@ func storeError(what string, err error) error {
 	return fmt.Errorf("dynamo: %s: %w", what, err)
 }
 
-// busy returns the error for records that are throttled or written concurrently. cause may be nil.
+// busy is for records that are throttled or written concurrently. cause may be nil.
 func busy(cause error) *fault.Error {
 	busy := fault.Wrap(cause, fault.Unavailable, "The records are busy. Try again.")
 	busy.RetryAfter = time.Second
 	return busy
 }
 
-// conditionFailed reports whether the condition of a write was false. It returns the current item
-// if the write asked for it.
+// conditionFailed returns the current item if the write asked for it.
 func conditionFailed(err error) (old item, failed bool) {
 	var refused *types.ConditionalCheckFailedException
 	if errors.As(err, &refused) {

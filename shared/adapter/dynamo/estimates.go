@@ -12,11 +12,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimatesAge is the time for which estimates are kept after the last worker published them. There
-// may be days without a worker.
+// estimatesAge starts when the last worker published. There may be days without a worker.
 const estimatesAge = 14 * 24 * time.Hour
 
-// Estimates implements job.EstimateStore in the jobs table.
 type Estimates struct {
 	client *dynamodb.Client
 	table  string
@@ -28,7 +26,7 @@ func NewEstimates(client *dynamodb.Client, table string) *Estimates { return &Es
 
 func estimatesKey() item { return jobKey("engine", "estimates") }
 
-// Estimates makes one read, which is not consistent.
+// The read of Estimates is not consistent.
 func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	found, err := e.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &e.table, Key: estimatesKey()})
 	if err != nil {
@@ -46,7 +44,6 @@ func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	return estimates, nil
 }
 
-// PublishEstimates is one write.
 func (e *Estimates) PublishEstimates(ctx context.Context, estimates job.Estimates, now time.Time) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName: &e.table, Key: estimatesKey(), UpdateExpression: aws.String("REMOVE #body SET #ttl = :ttl"),

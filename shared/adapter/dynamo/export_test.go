@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// CompareEvery is the minimum interval at which a process compares sets of open jobs with records.
 const CompareEvery = compareEvery
 
 // Hold reserves holds in a separate transaction, and reports which ones failed.
@@ -24,12 +23,11 @@ func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) erro
 	return transact(ctx, b.client, b.settleWrites(settled))
 }
 
-// WriteFailure writes the end of a job and nothing else, like a process that then dies.
+// WriteFailure acts like a process that dies after it wrote a job's end.
 func (r *Runs) WriteFailure(ctx context.Context, id string, failure job.Failure, now time.Time) error {
 	return r.writeFailure(ctx, id, "", failure, now)
 }
 
-// Capacities returns the number of jobs that each of an account's sets may have under a limit.
 func Capacities(limit int, sizes []int) []int {
 	sets := make([][]string, len(sizes))
 	for i, size := range sizes {

@@ -15,9 +15,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// This file simulates expiry, batch results and clients' reads in the account of storageChaos.
-
-// entries returns the items that count in the account.
 func (c *storageChaos) entries() (all []map[string]types.AttributeValue) {
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
 		if id := textIn(i, "id"); id != "storage" && !strings.HasPrefix(id, "file_") {
@@ -27,12 +24,10 @@ func (c *storageChaos) entries() (all []map[string]types.AttributeValue) {
 	return all
 }
 
-// nameOf names an entry.
 func nameOf(entry map[string]types.AttributeValue) string {
 	return textIn(entry, "id") + " " + textIn(entry, "ends_at")
 }
 
-// ended returns the entries that have ended.
 func (c *storageChaos) ended() map[string]bool {
 	names := map[string]bool{}
 	for _, i := range c.entries() {
@@ -43,7 +38,6 @@ func (c *storageChaos) ended() map[string]bool {
 	return names
 }
 
-// counted returns the sums over the named entries that exist.
 func (c *storageChaos) counted(names map[string]bool) (bytes, promises int64) {
 	for _, i := range c.entries() {
 		switch {
@@ -57,8 +51,7 @@ func (c *storageChaos) counted(names map[string]bool) (bytes, promises int64) {
 	return bytes, promises
 }
 
-// expire acts like DynamoDB some time after an item's TTL has passed: it removes a file's item, and
-// the stream reports that, perhaps twice.
+// expire removes a file's item like DynamoDB's TTL. The stream reports that, perhaps twice.
 func (c *storageChaos) expire() {
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
 		end := num(i, "expires_at")
@@ -94,7 +87,6 @@ func (c *storageChaos) free(f file.File) {
 }
 
 // result records a file whose id was chosen before, as other processes may do at the same time.
-// It retries until the file exists.
 func (c *storageChaos) result() {
 	n := c.number / 10
 	f := file.File{ID: fmt.Sprintf("file_result_%d", n), Account: "acme", MD5: fmt.Sprintf("%032x", 100+n),
@@ -116,7 +108,6 @@ func (c *storageChaos) result() {
 	c.do(&storageCall{what: "result " + f.ID, bytes: f.Size}, record, func(error) {})
 }
 
-// lists checks that each existing file is found, and listed exactly once.
 func (c *storageChaos) lists() {
 	var there, listed []string
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {

@@ -23,7 +23,6 @@ import (
 
 // storageChaos runs concurrent uploads and deletes in one account. Each request waits until it is
 // selected. Then it arrives, is lost, loses its response, arrives twice, or meets a conflict.
-// After each request, the items are compared with what they should be.
 type storageChaos struct {
 	*testing.T
 	courier
@@ -35,24 +34,21 @@ type storageChaos struct {
 	files  *dynamo.Files
 	calls  []*storageCall
 	stored []file.File
-	// Empty reservations in held may no longer exist. Files in promised may be pending, stored or
-	// deleted.
+	// Reservations in held may no longer exist. Files in promised may be pending, stored or deleted.
 	held     []file.Reservation
 	promised []file.File
 	number   int
 	counts   map[string]int
 }
 
-// storageCall is a call that has not ended.
 type storageCall struct {
 	what         string
 	bytes, limit int64
-	// ended holds the entries that had ended when the call started. They cannot block it.
+	// ended lists entries that had ended when the call started. They cannot block it.
 	ended map[string]bool
-	// promise means that the call adds a pending file. At most mostPromises are allowed.
+	// promise means that the call adds a pending file.
 	promise bool
-	// may means that a rejection is correct, because too little storage remained at some time
-	// during the call.
+	// may means that too little storage remained at some time during the call.
 	may bool
 }
 
@@ -62,12 +58,11 @@ func (c *storageCall) String() string { return c.what }
 
 var chaosBegins = time.Unix(1_800_000_000, 0).UTC()
 
-// Now, Turn and After implement a clock.
 func (c *storageChaos) Now() time.Time            { return chaosBegins.Add(time.Duration(c.passed.Load())) }
 func (*storageChaos) Turn() int64                 { return 0 }
 func (*storageChaos) After(time.Duration, func()) {}
 
-// arrive makes a request, and checks that its call was within its limits.
+// arrive checks that the request's call was within its limits.
 func (c *storageChaos) arrive(ctx context.Context, request func()) {
 	call, _ := ctx.Value(callKey{}).(*storageCall)
 	c.mu.Lock()
@@ -81,7 +76,7 @@ func (c *storageChaos) arrive(ctx context.Context, request func()) {
 	c.allow(bytes, promises)
 }
 
-// state returns the stored bytes and pending files, and checks the sums.
+// state also checks the sums.
 func (c *storageChaos) state() (bytes, promises int64) {
 	var sums map[string]types.AttributeValue
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
@@ -100,7 +95,6 @@ func (c *storageChaos) state() (bytes, promises int64) {
 	return bytes, promises
 }
 
-// allow marks the calls whose rejection is correct.
 func (c *storageChaos) allow(bytes, promises int64) {
 	for _, call := range c.calls {
 		ended, broken := c.counted(call.ended)
@@ -116,7 +110,7 @@ func (c *storageChaos) fail(format string, args ...any) {
 	c.failed = true
 }
 
-// do makes a call while other calls run, and passes its error to done.
+// do makes a call while other calls run.
 func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +141,6 @@ func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.F
 
 func isLimited(err error) bool { return fault.Is(err, fault.Limited) }
 
-// choose starts a call.
 func (c *storageChaos) choose() {
 	limits := []int64{100, 100, 100, 160, 60, 0}
 	limit, size, now := limits[c.random.IntN(len(limits))], 1+c.random.Int64N(25), c.Now()
@@ -239,7 +232,7 @@ func (c *storageChaos) choose() {
 	}
 }
 
-// delete deletes a file that may be stored, pending or missing.
+// The file may be stored, pending or missing.
 func (c *storageChaos) delete(f file.File) {
 	c.do(&storageCall{what: "delete " + f.ID}, func(ctx context.Context, s *dynamo.Files) error {
 		if err := s.Abandon(ctx, f.ID); err != nil && !fault.Is(err, fault.NotFound) {
@@ -254,7 +247,6 @@ func (c *storageChaos) delete(f file.File) {
 	})
 }
 
-// step starts a call, delivers a request, or lets time pass.
 func (c *storageChaos) step() {
 	synctest.Wait()
 	c.mu.Lock()
@@ -300,7 +292,7 @@ func (c *storageChaos) end() {
 	}
 }
 
-// No matter what happens to requests, no limit is exceeded, and everything that fits is accepted.
+// Everything that fits is accepted.
 func TestStorageLimitsHoldInChaos(t *testing.T) {
 	const seeds, steps = 30, 1200
 	counts := map[string]int{}

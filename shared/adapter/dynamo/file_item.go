@@ -11,39 +11,33 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// The items of the files table. An account's name contains no slash, so the names of partitions do
-// not collide.
+// An account's name contains no slash, so the names of partitions do not collide.
 const (
-	// filePrefix begins the id of a file's own item in its account's partition. These items, in
-	// the order of their ids, are the account's list of files.
+	// filePrefix begins the id of a file's own item. These items are the account's list of files.
 	filePrefix = "file_"
-	// md5Prefix, an MD5, a slash and a file's id form the id of a stored file's entry. It leads
-	// from the MD5 to the file. While the entry exists, the file counts towards its account's
-	// storage. It has no TTL, because the transaction that removes it also subtracts the file's
-	// bytes from the count.
+	// md5Prefix, an MD5, a slash and a file's id form the id of a stored file's entry. While the entry
+	// exists, the file counts towards its account's storage. It has no TTL, because the transaction
+	// that removes it also subtracts the file's bytes from the count.
 	md5Prefix = "md5/"
-	// promisePrefix and a file's id form the id of a pending file's entry, which counts in the same
-	// way. They are also the pending file's partition, so that it can be read without its account.
-	promisePrefix = "promise/"
-	promiseItem   = "promise"
-	// reservationPrefix and the id of a reservation form the id of its entry.
+	// promisePrefix and a file's id form the id of a pending file's entry, and also the pending file's
+	// partition, so that it can be read without its account.
+	promisePrefix     = "promise/"
+	promiseItem       = "promise"
 	reservationPrefix = "room/"
-	// storageItem is the id of an account's count of stored bytes and pending files.
+	// storageItem counts an account's stored bytes and pending files.
 	storageItem = "storage"
 
-	// filesByEnd is the index of entries by their files' end times.
 	filesByEnd = "files-by-end"
 )
 
-// fileItem is the item of a stored or pending file, or an entry. All have the same attributes, so
-// one read finds a file by its MD5. Times are in milliseconds.
+// fileItem is a stored or pending file, or an entry. All have the same attributes, so one read
+// finds a file by its MD5. Times are in milliseconds.
 type fileItem struct {
 	Partition string `dynamodbav:"account"`
 	ID        string `dynamodbav:"id"`
-	// EndsAt has a fixed length, so it sorts as text. Only entries have it.
+	// EndsAt sorts as text. Only entries have it.
 	EndsAt string `dynamodbav:"ends_at,omitempty"`
-	// TTL is in seconds. Entries have none.
-	TTL int64 `dynamodbav:"ttl,omitempty"`
+	TTL    int64  `dynamodbav:"ttl,omitempty"` // in seconds; entries have none
 
 	File        string `dynamodbav:"file_id"`
 	Account     string `dynamodbav:"file_account"`
@@ -59,8 +53,7 @@ type fileItem struct {
 	Lifetime    int64  `dynamodbav:"lifetime,omitempty"`
 	UploadUntil int64  `dynamodbav:"upload_until,omitempty"`
 	Promised    bool   `dynamodbav:"promised,omitempty"`
-	// PromiseBytes and PromiseLimit are set for a file that was pending. A pending file of
-	// version 0.1.0 has neither and does not count as pending.
+	// A pending file of version 0.1.0 has neither PromiseBytes nor PromiseLimit.
 	PromiseBytes int64 `dynamodbav:"promise_bytes,omitempty"`
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
 }
@@ -81,8 +74,7 @@ func ownItem(f file.File) fileItem {
 	return i
 }
 
-// promiseGrace is the time for which a pending file is kept after UploadUntil. A request that
-// started in time may still send the bytes.
+// promiseGrace starts at UploadUntil. A request that started in time may still send the bytes.
 const promiseGrace = time.Hour
 
 func promiseOf(f file.File) fileItem {
@@ -133,10 +125,9 @@ func readFile(i item) (file.File, error) {
 	return read.file(), nil
 }
 
-// RemovedFile returns the file that a removed item described, from an old image in the table's
-// stream. The file expired, was deleted, or was pending and never arrived. The caller deletes its
-// bytes and then calls Free. Both may be repeated. RemovedFile returns false if the removal of the
-// item does not end a file.
+// RemovedFile returns the file that ended, from a removed item's old image in the table's stream.
+// The caller deletes its bytes and then calls Free. Both may be repeated. RemovedFile returns false
+// if the removal of the item does not end a file.
 func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
 	text := textOf(image)
 	boolean := func(name string) bool {

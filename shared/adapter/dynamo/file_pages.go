@@ -11,17 +11,15 @@ import (
 )
 
 const (
-	// walk is the maximum number of files that one List reads. It matters if DynamoDB has not yet
-	// deleted many expired files.
+	// walk limits the files that one List reads, in case DynamoDB has not yet deleted many expired
+	// files.
 	walk = 2000
-	// longestPage is the maximum number of files that one call reads. They fit into the megabyte
-	// that a call returns.
+	// longestPage files fit into the megabyte that a call returns.
 	longestPage = 1000
-	// firstMatches is the number of files that the first call for an MD5 reads.
+	// firstMatches limits the first call for an MD5.
 	firstMatches = 5
 )
 
-// List makes one consistent read, and more if files have expired.
 func (s *Files) List(ctx context.Context, account, after string, limit int, now time.Time) (files []file.File,
 	next string, err error) {
 	p := s.pagesOf(account, filePrefix, after, limit)
@@ -47,8 +45,6 @@ func (s *Files) List(ctx context.Context, account, after string, limit int, now 
 	}
 }
 
-// FindMD5 makes one consistent read of entries, which are written and removed with their files,
-// and more reads if files have expired.
 func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time) (file.File, error) {
 	p := s.pagesOf(account, md5Prefix+md5+"/", "", firstMatches)
 	for !p.ended {
@@ -65,20 +61,18 @@ func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time)
 	return file.File{}, file.ErrNotFound
 }
 
-// pages reads items of an account whose ids have a prefix, from the last to the first.
+// pages reads an account's items whose ids have a prefix, from the last to the first.
 type pages struct {
 	files           *Files
 	account, prefix string
-	// size is the number of items that the next call reads. It doubles with each call, so that a
-	// long run of expired items takes few calls.
+	// size doubles with each call, so that a long run of expired items takes few calls.
 	size int
 	// start is the item before the next page. ended means that no page follows.
 	start item
 	ended bool
 }
 
-// pagesOf returns the pages after the item with the id. size is the maximum number of items on the
-// first page.
+// pagesOf returns the pages after the item with the id. size limits the first page.
 func (s *Files) pagesOf(account, prefix, after string, size int) *pages {
 	p := &pages{files: s, account: account, prefix: prefix, size: size}
 	if after != "" {
@@ -87,7 +81,7 @@ func (s *Files) pagesOf(account, prefix, after string, size int) *pages {
 	return p
 }
 
-// next reads a page. Only the last page can be empty.
+// Only the last page can be empty.
 func (p *pages) next(ctx context.Context) (page []file.File, err error) {
 	for len(page) == 0 && !p.ended {
 		got, err := p.files.client.Query(ctx, &dynamodb.QueryInput{

@@ -11,14 +11,13 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reserveTries is the maximum number of attempts to reserve while the size is unexpected, or while
-// others compete for the remaining storage.
+// reserveTries limits attempts while the size is unexpected, or while others compete for the
+// remaining storage.
 const reserveTries = 20
 
-// A reservation is an entry (see file_item.go). It counts until it is removed: when its upload
-// has ended, or when it has expired and another upload of its account needs the storage.
+// A reservation is an entry (see file_item.go). It is removed when its upload has ended, or when it
+// has expired and another upload needs the storage.
 
-// Reserve is one transaction. If the account is nearly full, Reserve takes more calls.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -73,8 +72,8 @@ func (s *Files) reserve(
 	return r, busy(nil)
 }
 
-// hold changes a reservation's size from before to after bytes, unless the account has too little
-// storage under the limits in c.
+// hold changes a reservation's size, unless the account has too little storage under the limits in
+// c.
 //
 // Errors: refusal if the reservation does not have the size before.
 func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int64, c countChange) (full, error) {
@@ -84,7 +83,6 @@ func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int6
 	return s.commit(ctx, r.Account, []types.TransactWriteItem{s.holds(r, before, after)}, c)
 }
 
-// holds returns the write that changes a reservation's size from before to after bytes.
 func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWriteItem {
 	put := &types.Put{TableName: &s.table, Item: item{
 		"account": text(r.Account), "id": text(reservationPrefix + r.ID), "ends_at": text(endText(r.Until)),
@@ -99,7 +97,6 @@ func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWri
 	return types.TransactWriteItem{Put: put}
 }
 
-// releases returns the write that ends a reservation, if it is not empty.
 func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteItem {
 	if r.ID == "" || held == 0 {
 		return nil
@@ -111,7 +108,6 @@ func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteIt
 	}}}
 }
 
-// Release is one transaction if the reservation has the size that the caller knows.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	held := r.Bytes
 	for range reserveTries {
@@ -129,7 +125,7 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	return fmt.Errorf("dynamo: release storage: the reservation %s keeps changing", r.ID)
 }
 
-// held returns the size of a reservation in bytes, or 0 if it does not exist.
+// held returns the size of a reservation, or 0 if it does not exist.
 func (s *Files) held(ctx context.Context, r file.Reservation) (int64, error) {
 	got, err := readItem(ctx, s.client, s.table, fileKey(r.Account, reservationPrefix+r.ID))
 	if err != nil {

@@ -12,27 +12,24 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// freeBatch is the maximum number of entries that one transaction removes. A transaction can have a
-// hundred writes: two per pending file, and one for the count.
+// freeBatch limits the entries that one transaction removes: it can have two writes per pending
+// file, and one for the count.
 const freeBatch = 49
 
-// countChange is a change to an account's stored bytes and pending files, with their limits.
+// countChange is a change to an account's stored bytes and pending files.
 type countChange struct {
 	bytes    int64
 	promises int
-	// limit and most are the maximum numbers of bytes and of pending files. 0 means no limit. spare
-	// is the number of bytes that must remain free.
+	// limit and most limit bytes and pending files. 0 means no limit. spare bytes must remain free.
 	limit, spare int64
 	most         int
 }
 
-// full marks the limits that rejected a change.
 type full struct{ bytes, promises bool }
 
 func (f full) any() bool { return f.bytes || f.promises }
 
-// count returns the write that changes the count of an account if it stays within its limits. A
-// rejected write returns the current count.
+// count changes an account's count within its limits. A rejected write returns the current count.
 func (s *Files) count(account string, c countChange) types.TransactWriteItem {
 	update := &types.Update{
 		TableName: &s.table, Key: fileKey(account, storageItem),
@@ -55,7 +52,7 @@ func (s *Files) count(account string, c countChange) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: update}
 }
 
-// commit performs writes and counts them, unless the account is full.
+// commit performs and counts writes, unless the account is full.
 func (s *Files) commit(ctx context.Context, account string, writes []types.TransactWriteItem, c countChange) (full, error) {
 	// The count must be last (see isFull).
 	err := transact(ctx, s.client, append(writes[:len(writes):len(writes)], s.count(account, c)))
@@ -66,15 +63,14 @@ func (s *Files) commit(ctx context.Context, account string, writes []types.Trans
 	return full{bytes: !many, promises: many}, nil
 }
 
-// change is the content of a transaction: the change to an account's count, and the other writes.
+// change is a transaction's change to an account's count, and its other writes.
 type change struct {
 	writes []types.TransactWriteItem
 	count  countChange
 }
 
-// within performs a change in an account. If storage is short, it frees expired entries. The
-// change may replace a reservation: changeOf gets the size of that reservation, or 0 if another
-// caller has ended it.
+// within performs a change. If storage is short, it frees expired entries. The change may replace a
+// reservation: changeOf gets its size, or 0 if another caller has ended it.
 //
 // Errors: fault.Limited; refusal if another condition failed.
 func (s *Files) within(
@@ -111,13 +107,12 @@ func (s *Files) within(
 		if err != nil {
 			return err
 		}
-		// If nothing was left to free, others may have freed it since the rejection. Only another
-		// rejection means that the storage is full.
+		// If nothing was left to free, others may have freed it since the rejection.
 		last = freed == 0
 	}
 }
 
-// isFull reports whether only the last write of a change, the account's count, was rejected.
+// isFull reports whether only a change's last write, the account's count, was rejected.
 func isFull(err error) bool {
 	r := refused(err)
 	if r == nil {
@@ -134,15 +129,13 @@ func isFull(err error) bool {
 
 func (r *refusal) last() item { return r.items[len(r.items)-1] }
 
-// entry is the item that counts a file, a pending file or a reservation.
 type entry struct {
 	id     string
 	counts int64
-	// promise is the id of the entry's pending file, and promises the number of pending files
-	// that it counts.
+	// promise is the id of the entry's pending file. promises counts pending files.
 	promise  string
 	promises int
-	// The last two fields belong to a reservation, which may have been renewed since it was read.
+	// A reservation may have been renewed since it was read.
 	reservation bool
 	bytes, end  types.AttributeValue
 }
@@ -173,7 +166,6 @@ func (s *Files) Free(ctx context.Context, f file.File) error {
 	return storeError("free a file", err)
 }
 
-// Abandon makes one read and one transaction.
 func (s *Files) Abandon(ctx context.Context, id string) error {
 	f, err := s.get(ctx, promisePrefix+id, promiseItem)
 	if err != nil {
@@ -189,9 +181,9 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 	return storeError("abandon a pending file", err)
 }
 
-// freeEnded frees a batch of an account's entries that have ended by the given time, and returns
-// their number. The index may still have entries that were just removed, so freeEnded reads until
-// it has freed an entry or the index ends.
+// freeEnded frees a batch of an account's ended entries and returns their number. The index may
+// still have entries that were just removed, so it reads until it has freed an entry or the index
+// ends.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (int, error) {
 	for start := item(nil); ; {
 		entries, next, err := s.ended(ctx, account, now, start)
@@ -226,9 +218,9 @@ func (s *Files) ended(ctx context.Context, account string, now time.Time, start 
 	return entries, got.LastEvaluatedKey, nil
 }
 
-// free removes entries and subtracts their bytes from the count. Missing entries have been
-// subtracted before. It removes a pending file with its entry, because nothing would count its
-// bytes afterwards. It returns the number of entries that existed.
+// free removes entries and subtracts their bytes from the count, unless they are missing. It
+// removes a pending file with its entry, because nothing would count its bytes afterwards. It
+// returns how many entries existed.
 func (s *Files) free(ctx context.Context, account string, entries []entry) (int, error) {
 	for len(entries) > 0 {
 		var writes []types.TransactWriteItem

@@ -19,8 +19,6 @@ import (
 // A file has its own item and an entry (see file_item.go), both in the partition of its account.
 // One transaction writes them together with the account's count of stored bytes. The transaction
 // that removes an entry subtracts its bytes, so that the count is always the sum of the entries.
-// Entries are removed by Delete, by the stream of items whose TTL has passed, and by an upload
-// that needs the storage of expired files.
 type Files struct {
 	client *dynamodb.Client
 	table  string
@@ -30,7 +28,6 @@ var _ file.Store = (*Files)(nil)
 
 func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{client, table} }
 
-// Create is one transaction.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	own := ownItem(f)
 	if f.Pending {
@@ -71,7 +68,6 @@ func (s *Files) remove(partition, id string) types.TransactWriteItem {
 
 func fileKey(partition, id string) item { return item{"account": text(partition), "id": text(id)} }
 
-// Get is one consistent read.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	if !strings.HasPrefix(id, filePrefix) {
 		return file.File{}, file.ErrNotFound
@@ -97,7 +93,7 @@ func (s *Files) get(ctx context.Context, partition, id string) (file.File, error
 	return readFile(got)
 }
 
-// Delete makes one read and one transaction. Only one of several callers succeeds.
+// Only one of several callers of Delete succeeds.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	f, err := s.Get(ctx, account, id, now)
 	if err != nil {
@@ -117,13 +113,12 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 	return f, nil
 }
 
-// PendingUpload is one consistent read.
 func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error) {
 	f, err := s.get(ctx, promisePrefix+id, promiseItem)
 	return f, storeError("get a pending file", err)
 }
 
-// Finalize makes one read and one transaction. All concurrent callers succeed.
+// All concurrent callers of Finalize succeed.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	promise, err := s.get(ctx, promisePrefix+f.ID, promiseItem)
 	if err != nil || !promise.Pending {
@@ -145,15 +140,14 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 	if refused(err) == nil {
 		return storeError("finalize a file", err)
 	}
-	// Another caller has just finalized or abandoned it. A pending file and its entry are removed
-	// in the same transaction.
+	// Another caller has just finalized or abandoned it.
 	if promise, err := s.PendingUpload(ctx, f.ID); err != nil || !promise.Pending {
 		return err
 	}
 	return fmt.Errorf("dynamo: finalize a file: the items of the pending file %s are inconsistent", f.ID)
 }
 
-// publication returns the writes that turn a pending file into a stored file, except for the count.
+// publication omits the write of the count.
 func (s *Files) publication(promise, f file.File) ([]types.TransactWriteItem, error) {
 	published := promise
 	published.Pending, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// fileTable is a files table with the test's operations.
 type fileTable struct {
 	*dynamo.Files
 	t      *testing.T
@@ -34,7 +33,7 @@ func newFileTable(t *testing.T, cloud *awstest.Cloud) *fileTable {
 	return s
 }
 
-// new returns the record of a file with the given size, which expires in an hour.
+// A new file expires in an hour.
 func (s *fileTable) new(number int, size int64) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
@@ -50,7 +49,6 @@ func (s *fileTable) create(f file.File, limit int64) file.File {
 	return f
 }
 
-// items returns all items of the table.
 func (s *fileTable) items() []map[string]types.AttributeValue {
 	s.t.Helper()
 	got, err := s.client.Scan(s.t.Context(), &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
@@ -58,7 +56,7 @@ func (s *fileTable) items() []map[string]types.AttributeValue {
 	return got.Items
 }
 
-// remove removes a file's item as the TTL does, and returns the stream's record of the removal.
+// remove acts like the TTL. It returns the stream's record.
 func (s *fileTable) remove(f file.File, id string) map[string]events.DynamoDBAttributeValue {
 	s.t.Helper()
 	for _, i := range s.items() {
@@ -75,7 +73,6 @@ func (s *fileTable) remove(f file.File, id string) map[string]events.DynamoDBAtt
 	return nil
 }
 
-// textIn returns an attribute, or "" if it is not a text.
 func textIn(i map[string]types.AttributeValue, name string) string {
 	value, _ := i[name].(*types.AttributeValueMemberS)
 	if value == nil {
@@ -84,7 +81,7 @@ func textIn(i map[string]types.AttributeValue, name string) string {
 	return value.Value
 }
 
-// image returns an item in the form of the stream's events.
+// image has the form of the stream's events.
 func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
 	t.Helper()
 	record := map[string]events.DynamoDBAttributeValue{}
@@ -103,7 +100,6 @@ func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.Dy
 	return record
 }
 
-// wantStorageLeft checks how many bytes remain under the limit.
 func (s *fileTable) wantStorageLeft(left, limit int64) {
 	s.t.Helper()
 	const probe = 1 << 20 // sorts after the files of the tests
@@ -116,8 +112,7 @@ func (s *fileTable) wantStorageLeft(left, limit int64) {
 	conformance.OK(s.t, err)
 }
 
-// The storage of a file that the TTL removed is freed once, even if the stream sends its record
-// repeatedly.
+// The stream may send its record repeatedly.
 func TestFileRemovedByTTLIsFreedOnce(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	const limit = 100
@@ -154,8 +149,7 @@ func TestPendingFileRemovedByTTLIsFreedOnce(t *testing.T) {
 	}
 }
 
-// Only the removal of a file's own item, or of a pending file that never arrived, means that a
-// file has ended and its bytes can be deleted.
+// Only the removal of a file's own item, or of a pending file that never arrived, ends a file.
 func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	s.create(s.new(1, 1), 0)
@@ -180,7 +174,6 @@ func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	}
 }
 
-// Expired files never make an upload fail, even if there are many.
 func TestUploadFreesEnoughExpiredFiles(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	const files = 120 // more than two transactions can free
@@ -194,7 +187,6 @@ func TestUploadFreesEnoughExpiredFiles(t *testing.T) {
 	s.wantStorageLeft(0, files)
 }
 
-// Listing very many expired files ends after a limited number of them.
 func TestListSkipsExpiredFilesInSteps(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	oldest := s.new(0, 1)

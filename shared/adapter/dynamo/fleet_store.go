@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// FleetStore implements fleet.Store in the jobs table.
 type FleetStore struct {
 	client *dynamodb.Client
 	table  string
@@ -25,13 +24,11 @@ func NewFleetStore(client *dynamodb.Client, table string) *FleetStore {
 	return &FleetStore{client, table}
 }
 
-// fleetKey is the key of the state. A wake and a check write different attributes of the item, so
-// neither overwrites the other.
+// A wake and a check write different attributes of the item, so neither overwrites the other.
 func fleetKey() item { return jobKey("fleet", fleetPart) }
 
 const fleetPart = "stamp"
 
-// Read is one consistent read.
 func (s *FleetStore) Read(ctx context.Context) (fleet.State, error) {
 	found, err := readItem(ctx, s.client, s.table, fleetKey())
 	if err != nil {
@@ -50,7 +47,6 @@ func (r *reader) fleet() job.Fleet {
 	}
 }
 
-// Wake is one write.
 func (s *FleetStore) Wake(ctx context.Context, at time.Time) error {
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: fleetKey(), UpdateExpression: aws.String("SET #woken_at = :at"),
@@ -60,7 +56,6 @@ func (s *FleetStore) Wake(ctx context.Context, at time.Time) error {
 	return storeError("record a wake", err)
 }
 
-// Saw is one write.
 func (s *FleetStore) Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error {
 	set := "SET #seen_at = :seen_at, #running = :running, #wanted = :wanted, #most = :most, #start_millis = :start_millis"
 	names := named("seen_at", "running", "wanted", "most", "start_millis", "excess_since", "wanted_since", "short_since")

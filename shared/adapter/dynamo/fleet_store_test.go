@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A wake and a check write the same item concurrently. Neither undoes the other.
 func TestFleetStoreKeepsConcurrentWrites(t *testing.T) {
 	cloud := local.Cloud(t)
 	store := dynamo.NewFleetStore(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))

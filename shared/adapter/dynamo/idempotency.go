@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// IdempotencyKeys is an idempotency.Store. A key is one item in the usage table, because every
-// function with callers may already write to that table.
+// IdempotencyKeys is in the usage table, because every function with callers may already write
+// there.
 type IdempotencyKeys struct {
 	client *dynamodb.Client
 	table  string
@@ -28,7 +28,7 @@ func NewIdempotencyKeys(client *dynamodb.Client, table string) *IdempotencyKeys 
 
 const claimPart = "idempotency"
 
-// claimItem is the item of a key. ClaimedAt is in milliseconds since 1970.
+// ClaimedAt is in milliseconds since 1970.
 type claimItem struct {
 	Fingerprint string `dynamodbav:"fingerprint"`
 	Resource    string `dynamodbav:"resource"`
@@ -37,8 +37,7 @@ type claimItem struct {
 	ClaimedAt   int64  `dynamodbav:"claimed_at"`
 }
 
-// claimKey returns the key of the item. It contains the length of the account, so that it is
-// unique for each account and key.
+// claimKey contains the length of the account, so that it is unique for each account and key.
 func claimKey(c idempotency.Claim) item {
 	return item{
 		"id":   text(fmt.Sprintf("idempotency/%d/%s/%s", len(c.Account), c.Account, c.Key)),
@@ -46,7 +45,6 @@ func claimKey(c idempotency.Claim) item {
 	}
 }
 
-// Claim is one write.
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
 	now time.Time) (idempotency.Record, error) {
 	old, err := k.update(ctx, c, dynamodb.UpdateItemInput{
@@ -93,8 +91,8 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 	return storeError("settle an idempotency key", err)
 }
 
-// Withdraw removes an unsettled claim. Its item stays until its TTL, without the attributes of a
-// claim, because functions may write items of this table but not delete them.
+// Withdraw keeps the item until its TTL, without the attributes of a claim, because functions may
+// not delete items of this table.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
 	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("REMOVE #resource"),
@@ -105,7 +103,6 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	return storeError("withdraw an idempotency key", err)
 }
 
-// Known is one consistent read.
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
 	got, err := readItem(ctx, k.client, k.table, claimKey(idempotency.Claim{Account: account, Key: key}))
 	if err != nil {
@@ -118,8 +115,7 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
 }
 
-// update writes a key's item and returns nil. If the condition was false, it returns the current
-// item.
+// If the condition was false, update returns the current item.
 func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item,
 	error) {
 	write.TableName, write.Key = &k.table, claimKey(c)

@@ -36,8 +36,8 @@ func testCallsOfIdempotencyKeys(t *testing.T, cloud *awstest.Cloud) {
 	})
 }
 
-// If many requests have the same key, exactly one is the first, even if calls fail. All others
-// receive its settled response.
+// Exactly one of many requests with the same key is the first, even if calls fail. All others
+// receive its response.
 func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 	const keys, requests = 8, 6
 	proxy := cloud.Proxy(t, 11, trouble)

@@ -8,27 +8,22 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// isOpen is the condition that a job has not ended.
 const isOpen = "#status IN (:pending, :processing)"
 
-// isRun is the condition that the job is open and its current run has the nonce.
+// isRun requires that the open job's current run has the nonce.
 const isRun = "#nonce = :nonce AND " + isOpen
 
-// JobEnd is a conditional update that ends a job. Runs performs it with a call. The definition of
-// package stepfn's state machine contains the updates for failures, so both end jobs on the same
-// conditions.
+// JobEnd is a conditional update that ends a job. The state machine of package stepfn contains the
+// updates for failures, so both end jobs on the same conditions.
 type JobEnd struct {
-	// Update and Condition are expressions. Names holds their attribute placeholders.
 	Update, Condition string
 	Names             map[string]string
-	// Values holds the values that are the same for every job. The writer adds ":now", the time
-	// of the write in JobTimeLayout, and the values named in the comments of completeRun, FailRun
-	// and FailJob.
+	// Values are the same for every job. The writer adds ":now", the time of the write in
+	// JobTimeLayout, and the values in the comments of completeRun, FailRun and FailJob.
 	Values map[string]types.AttributeValue
 }
 
-// completeRun returns the write of a job's result. The writer adds ":nonce", the run's nonce, and
-// ":result", a job.Result in JSON.
+// completeRun needs ":nonce", the run's nonce, and ":result", a job.Result in JSON.
 func completeRun() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #progress = :full, #completed_at = :now, #result = :result",
@@ -41,8 +36,7 @@ func completeRun() JobEnd {
 	}
 }
 
-// FailRun returns the write that fails a job from its run. The writer adds ":nonce", the run's
-// nonce, and ":failure", a job.Failure in JSON.
+// FailRun needs ":nonce", the run's nonce, and ":failure", a job.Failure in JSON.
 func FailRun() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now",
@@ -55,9 +49,8 @@ func FailRun() JobEnd {
 	}
 }
 
-// FailJob returns the write that fails a job during any run. The writer adds ":failure", a
-// job.Failure in JSON. The write removes the nonce, so that the interrupted run does not mistake
-// this end for its own.
+// FailJob fails a job during any run. It needs ":failure", a job.Failure in JSON. It removes the
+// nonce, so that the interrupted run does not mistake this end for its own.
 func FailJob() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now, #nonce = :none",

@@ -12,11 +12,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job's budget holds are in its record, and each is also an allocation next to its counter,
-// with the job's id. The transaction that completes the job ends the allocation. A process that
-// ends the job in another way ends the allocation after writing the record. If the state machine
-// wrote the end, or a process died, the allocation expires like any other that is not renewed:
-// holdSlack after the job's deadline, when the job can no longer complete.
+// A job's budget holds are in its record, and each is also an allocation next to its counter. The
+// transaction that completes the job ends the allocation. A process that ends the job in another
+// way ends the allocation after writing the record. Otherwise the allocation expires holdSlack
+// after the job's deadline, when the job can no longer complete.
 const holdSlack = 5 * time.Minute
 
 func holdsOf(claims []budget.Claim) []budget.Hold {
@@ -31,7 +30,6 @@ func holdKey(h budget.Hold, id string) item {
 	return allocationKey(budget.Allocation{Counter: h.Counter, ID: id})
 }
 
-// noteHold returns the write of the allocation for a hold.
 func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: holdKey(h, j.ID),
@@ -44,19 +42,16 @@ func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
 	}}
 }
 
-// settleHold returns the writes that end a hold. The first write fails if the hold has already
-// ended.
+// The first write fails if the hold has already ended.
 func (b *Budgets) settleHold(id string, s budget.Settlement) []types.TransactWriteItem {
 	return append([]types.TransactWriteItem{{Delete: &types.Delete{
 		TableName: &b.table, Key: holdKey(s.Hold, id), ConditionExpression: aws.String("attribute_exists(taken)"),
 	}}}, b.settleWrites([]budget.Settlement{s})...)
 }
 
-// errNoBudgets is returned for a job with holds if the program has no budgets.
 var errNoBudgets = errors.New("job has budget holds, but no budget store is configured")
 
-// settle ends the holds of an ended job with one transaction each. It skips holds that have
-// already ended.
+// settle ends the remaining holds of an ended job with one transaction each.
 func (r *Runs) settle(ctx context.Context, ended job.Job) error {
 	if len(ended.Holds) > 0 && r.budgets == nil {
 		return nil // they end after holdSlack

@@ -14,27 +14,23 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job has two items under its id. The record changes while the job runs; the request does not.
+// The record changes while the job runs; the request does not.
 const (
 	RecordPart  = "record"
 	requestPart = "request"
 )
 
-// JobTimeLayout is the layout of times in a job's record. The state machine uses the same layout, so
-// conditions can compare times as text.
+// JobTimeLayout is also the state machine's layout, so conditions can compare times as text.
 const JobTimeLayout = "2006-01-02T15:04:05.000Z"
 
-// recordAge is the time from the job's deadline until DynamoDB may delete its items. The job's
-// end is not known when the TTL is set. With the extra day no record is deleted before the
-// service omits it.
+// recordAge is the time from the job's deadline to its TTL, because its end is not known earlier.
+// With the extra day no record is deleted before the service omits it.
 const recordAge = job.DefaultRecordAge + 24*time.Hour
 
-// jobRecord is the item that changes while a job runs.
 type jobRecord struct {
 	ID   string `dynamodbav:"id"`
 	Part string `dynamodbav:"part"`
-	// Account is the account, or in some records of version 0.1.0 a partition of it. Owner is
-	// then the account.
+	// Account is the account, or in some records of version 0.1.0 a partition of Owner.
 	Account string     `dynamodbav:"account"`
 	Owner   string     `dynamodbav:"owner,omitempty"`
 	Key     string     `dynamodbav:"key"`
@@ -42,9 +38,8 @@ type jobRecord struct {
 	Lane    job.Lane   `dynamodbav:"lane"`
 	Seed    uint32     `dynamodbav:"seed"`
 	Status  job.Status `dynamodbav:"status"`
-	// OpenStatus is the value of Status while the job is open, so that a start does not write the
-	// index of the account's jobs. A job with StartedAt has started. OpenStatus is empty in
-	// records of version 0.1.0.
+	// OpenStatus is the status of an open job, so that a start does not write the index of the
+	// account's jobs. It is empty in records of version 0.1.0.
 	OpenStatus  job.Status `dynamodbav:"open_status,omitempty"`
 	Progress    float64    `dynamodbav:"progress"`
 	Runs        int        `dynamodbav:"runs"`
@@ -55,24 +50,18 @@ type jobRecord struct {
 	CompletedAt string     `dynamodbav:"completed_at,omitempty"`
 	Webhook     string     `dynamodbav:"webhook,omitempty"`
 	Trace       string     `dynamodbav:"trace,omitempty"`
-	// Estimate is in milliseconds.
-	Estimate int64 `dynamodbav:"estimate,omitempty"`
-	// Result and Failure contain JSON.
-	Result  string `dynamodbav:"result,omitempty"`
-	Failure string `dynamodbav:"failure,omitempty"`
-	// Holds contains JSON, or is empty.
-	Holds string `dynamodbav:"holds,omitempty"`
-	TTL   int64  `dynamodbav:"ttl"`
+	Estimate    int64      `dynamodbav:"estimate,omitempty"` // in milliseconds
+	Result      string     `dynamodbav:"result,omitempty"`
+	Failure     string     `dynamodbav:"failure,omitempty"`
+	Holds       string     `dynamodbav:"holds,omitempty"`
+	TTL         int64      `dynamodbav:"ttl"`
 }
 
-// ownerAttribute is the name of jobRecord.Owner.
 const ownerAttribute = "owner"
 
-// jobRequest is the item that never changes.
 type jobRequest struct {
-	ID   string `dynamodbav:"id"`
-	Part string `dynamodbav:"part"`
-	// Request contains JSON.
+	ID      string `dynamodbav:"id"`
+	Part    string `dynamodbav:"part"`
 	Request string `dynamodbav:"request"`
 	TTL     int64  `dynamodbav:"ttl"`
 }
@@ -103,7 +92,6 @@ func jobItems(j job.Job) (record, request item, err error) {
 	return record, request, err
 }
 
-// encodeHolds returns a job's holds as JSON, or "" if it has none.
 func encodeHolds(holds []budget.Hold) (string, error) {
 	if len(holds) == 0 {
 		return "", nil
@@ -127,7 +115,7 @@ func readJob(recordItem, requestItem item) (job.Job, error) {
 	return j, nil
 }
 
-// readRecord returns the job in a record, without its request.
+// The job has no request.
 func readRecord(recordItem item) (job.Job, error) {
 	var r jobRecord
 	if err := attributevalue.UnmarshalMap(recordItem, &r); err != nil {
@@ -175,7 +163,6 @@ func readRecord(recordItem item) (job.Job, error) {
 func writeTime(t time.Time) string { return t.UTC().Format(JobTimeLayout) }
 
 // readTime parses a time with any number of decimals, because the state machine may omit zeros.
-// Empty text is the zero time.
 func readTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -193,8 +180,8 @@ func encoded(value any) (types.AttributeValue, error) {
 	return text(string(body)), err
 }
 
-// named returns the placeholders of attributes in expressions, such as "#status" for "status".
-// DynamoDB reserves many of the names.
+// named returns the placeholders of attributes in expressions, such as "#status". DynamoDB reserves
+// many of the names.
 func named(attributes ...string) map[string]string {
 	names := map[string]string{}
 	for _, attribute := range attributes {

@@ -14,27 +14,23 @@ import (
 )
 
 const (
-	// pageBatch is the maximum number of complete jobs, of two items each, that DynamoDB reads in
-	// one call.
+	// pageBatch jobs have itemsAtOnce items.
 	pageBatch = itemsAtOnce / 2
-	// searchWalk is the maximum number of jobs that one List reads for a search, because no index
-	// helps.
+	// searchWalk limits the jobs that one List reads for a search, because no index helps.
 	searchWalk = 500
 )
 
-// jobsByAccount is the index of an account's jobs in the order of their ids. Only records have
-// the attribute account, so the index contains nothing else. It includes status and model for
-// filters; otherwise a list of one status would read every record. A start does not change the
-// attribute status (see jobRecord.OpenStatus), so a job writes the index twice.
+// jobsByAccount is the index of an account's jobs by id. It includes status and model for filters;
+// otherwise a list of one status would read every record. A start does not change the attribute
+// status (see jobRecord.OpenStatus), so a job writes the index twice.
 const jobsByAccount = "jobs-by-account"
 
-// List makes one read of the index, in which a record appears within about a second, and one batch
-// read per pageBatch jobs, which returns their current state. It makes more reads if few jobs
-// match.
+// List reads the index, in which a record appears within about a second, and then the current state
+// of the jobs.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)
-	// spare is the number of extra jobs in a read, beyond those that fit on the page.
+	// spare is the number of extra jobs in a read.
 	spare := 0
 	if filter.Search != "" {
 		size, most, spare = max(limit, pageBatch), max(searchWalk, limit), pageBatch
@@ -71,8 +67,7 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	}
 }
 
-// mayMatch reports whether a job may match the filter, judging by its entry in the index. The
-// index may lag and does not show starts, so a job that has not ended there may be in any state.
+// mayMatch judges by a job's entry in the index, which may lag and does not show starts.
 func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""
@@ -81,8 +76,7 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	return filter.Matches(entry)
 }
 
-// entries reads a page of at most size index entries below the id after, highest id first. more
-// reports whether entries follow.
+// entries reads at most size index entries below the id after, highest id first.
 func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
 	condition, values := "#account = :account", item{":account": text(account)}
 	names := named("account")
@@ -108,8 +102,8 @@ func (s *Jobs) entries(ctx context.Context, account, after string, size int) (en
 	return entries, got.LastEvaluatedKey != nil && len(entries) > 0, nil
 }
 
-// matching returns the jobs with the given ids (at most pageBatch) that match the filter at the
-// time now, in the same order.
+// matching returns the jobs with the given ids (at most pageBatch) that match the filter, in the
+// same order.
 func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, now time.Time) ([]job.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -144,8 +138,8 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	return jobs, nil
 }
 
-// readItems reads at most itemsAtOnce items by their keys, in any order, with the named
-// attributes or all of them. It omits missing items.
+// readItems reads at most itemsAtOnce items, in any order, with the named attributes or all of
+// them. It omits missing items.
 func readItems(
 	ctx context.Context, client *dynamodb.Client, table string, keys []item, attributes ...string,
 ) (items []item, err error) {
@@ -157,7 +151,6 @@ func readItems(
 	return readAsked(ctx, client, table, asked)
 }
 
-// readAsked reads the items in a request, in any order. It omits missing items.
 func readAsked(
 	ctx context.Context, client *dynamodb.Client, table string, asked types.KeysAndAttributes,
 ) (items []item, err error) {

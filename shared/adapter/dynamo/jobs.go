@@ -18,27 +18,22 @@ import (
 
 // Dispatcher puts accepted jobs into the queue of their lane.
 type Dispatcher interface {
-	// Dispatch queues a job, with its entry in the sets of open jobs. It does nothing if the job
-	// was already queued.
+	// Dispatch queues a job, with its entry in the sets of open jobs, once.
 	//
 	// Errors: a fault if the job was definitely not queued. After any other error it may have been.
 	Dispatch(ctx context.Context, j job.Job, open OpenEntry) error
 }
 
-// Lengths reads the lengths of the queues.
 type Lengths interface {
-	// Length returns the approximate number of waiting and running jobs of a lane.
 	Length(ctx context.Context, lane job.Lane) (int, error)
-	// Depth returns the approximate numbers of waiting and running jobs.
 	Depth(ctx context.Context, lane job.Lane) (waiting, leased int, err error)
 }
 
 // Jobs is a job.Store and a job.Runs.
 //
-// One transaction accepts a job. It writes the record, the request, the usage, the job's budget
-// holds, and a set of the account's open jobs, whose size keeps the account's limit exact. Then the
-// job is queued. If a process dies between the two steps, the record remains with an id that no
-// client received. That job ends at its deadline.
+// One transaction records a job, with its usage, its budget holds, and its element in a set of the
+// account's open jobs. Then the job is queued. If a process dies between the two steps, the record
+// remains with an id that no client received, and ends at its deadline.
 type Jobs struct {
 	*Runs
 	dispatcher  Dispatcher
@@ -54,8 +49,7 @@ func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time
 	return &Jobs{Runs: runs, dispatcher: dispatcher, lengths: lengths, now: now}
 }
 
-// count returns the write that adds a job to the usage of its account, or subtracts it if times
-// is -1. It returns no write if jobs are not counted.
+// count returns the write that adds a job to its account's usage, or subtracts it if times is -1.
 func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
 	if s.usage == nil {
 		return nil
@@ -66,7 +60,6 @@ func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
 	return []types.TransactWriteItem{write}
 }
 
-// Accept makes one transaction and one call to the dispatcher. A limit of 0 means maxOpen.
 func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -88,9 +81,9 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 	return err
 }
 
-// acceptAgain queues a recorded job again, because its first acceptance may have been interrupted
-// between the two steps. It reads the record, so that both starts have the same bytes. After an
-// error it withdraws nothing, because the first start may have succeeded.
+// acceptAgain queues a recorded job again, because its first acceptance may have been interrupted.
+// It reads the record, so that both starts have the same bytes. After an error it withdraws
+// nothing, because the first start may have succeeded.
 func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 	j, set, err := s.getOpen(ctx, id)
 	if err != nil || j.Status != job.Pending {
@@ -131,7 +124,7 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budge
 				return 0, err
 			}
 		}
-		// Others may have filled the set. The wait prevents callers from reading at the same moment.
+		// Others may have filled the set.
 		if !clock.Wait(ctx, rand.N(conflictWait)) {
 			return 0, ctx.Err()
 		}
@@ -141,7 +134,7 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budge
 // claimWrite is the index of the first claim's write in an acceptance.
 const claimWrite = 3
 
-// acceptance returns the writes that record a job. Writes with conditions are first.
+// Writes with conditions are first.
 func (s *Jobs) acceptance(j job.Job, at spot, claims []budget.Claim) ([]types.TransactWriteItem, error) {
 	record, request, err := jobItems(j)
 	if err != nil {
@@ -167,7 +160,6 @@ func (s *Jobs) acceptance(j job.Job, at spot, claims []budget.Claim) ([]types.Tr
 	return append(writes, s.count(j, 1)...), nil
 }
 
-// addOpen returns the write that adds a job to a set that is not full.
 func (s *Jobs) addOpen(j job.Job, at spot) *types.Update {
 	open := openEntry(j, at.set)
 	return &types.Update{
@@ -233,7 +225,7 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, storeError("expire a job", err)
 }
 
-// Complete is like Runs.Complete, and also updates the lane's run times.
+// Complete also updates the lane's run times.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	if err := s.Runs.Complete(ctx, id, nonce, result, now); err != nil {
 		return err

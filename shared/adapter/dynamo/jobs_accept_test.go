@@ -24,7 +24,6 @@ func newJob(id string) job.Job {
 	}
 }
 
-// The record of a job that cannot be queued is withdrawn, unless it may have been queued.
 func TestFailedDispatchUndoesAcceptance(t *testing.T) {
 	cloud := local.Cloud(t)
 	refusal := fault.New(fault.Limited, "Too many.")
@@ -94,7 +93,6 @@ func TestFailedDispatchUndoesAcceptance(t *testing.T) {
 	})
 }
 
-// The TTL removes the items of a job, but not before the age of its record.
 func TestJobItemsExpire(t *testing.T) {
 	jobs, count := newJobs(t, local.Cloud(t), &handedOver{})
 	j := newJob("job_1")

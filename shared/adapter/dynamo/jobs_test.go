@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// handedOver is a dispatcher that only records its jobs, because these tests are about records. It
-// returns err if that is set.
+// handedOver is a dispatcher that only records its jobs. It returns err if that is set.
 type handedOver struct {
 	mu   sync.Mutex
 	jobs []job.Job
@@ -34,8 +33,7 @@ func (h *handedOver) Dispatch(_ context.Context, j job.Job, open dynamo.OpenEntr
 	return h.err
 }
 
-// counted returns the number of open jobs' records as the length of a queue, because these tests
-// have no queue.
+// counted returns the number of open jobs' records as the length of a queue.
 type counted struct {
 	client *dynamodb.Client
 	table  string
@@ -71,7 +69,6 @@ func (c counted) records(ctx context.Context, lane job.Lane, which string) (int,
 	return int(found.Count), nil
 }
 
-// newJobs returns the jobs of an empty table.
 func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (*dynamo.Jobs, counted) {
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
@@ -94,8 +91,7 @@ func TestJobsConform(t *testing.T) {
 	})
 }
 
-// A start leaves the index of an account's jobs unchanged. A job from an earlier version is started
-// in that version's way.
+// A job from an earlier version is started in that version's way.
 func TestStartLeavesIndexUnchanged(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	jobs, records := newJobs(t, cloud, &handedOver{})

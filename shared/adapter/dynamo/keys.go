@@ -23,13 +23,11 @@ import (
 
 // Keys is a credential.Store and a credential.TokenStore.
 //
-// The id of a key is the prefix of its hash and the key of its item. So the id and the secret
-// lead to the same item, and revoking a key is one write. A token's item is found by the token's
-// hash and names its key, whose item is read at each use of the token. So revoking a key does not
-// update its tokens.
+// The id of a key is the prefix of its hash and the key of its item, so revoking a key is one
+// write. A token's item is found by the token's hash and names its key, whose item is read at each
+// use of the token. So revoking a key does not update its tokens.
 type Keys struct {
-	client *dynamodb.Client
-	// table holds the keys, and log holds the audit log.
+	client     *dynamodb.Client
 	table, log string
 }
 
@@ -40,10 +38,9 @@ var (
 
 func NewKeys(client *dynamodb.Client, table, usage string) *Keys { return &Keys{client, table, usage} }
 
-// keysByAccount is the index of keys. It contains no tokens.
+// keysByAccount contains no tokens.
 const keysByAccount = "keys-by-account"
 
-// CreateKey is one transaction, which can be retried.
 func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.Key) error {
 	values, err := attributevalue.MarshalMap(newKeyItem(key))
 	if err != nil {
@@ -69,7 +66,7 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	return storeError("create a key", err)
 }
 
-// FindKey is one consistent read.
+// The read of FindKey is consistent.
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
 	key, err := k.key(ctx, credential.KeyID(hash))
 	if err == nil && key.Hash != hash {
@@ -89,7 +86,7 @@ func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 	return readKey(found)
 }
 
-// ListKeys reads an index, which lags by about a second.
+// The index that ListKeys reads lags by about a second.
 func (k *Keys) ListKeys(ctx context.Context, account string) (keys []credential.Key, err error) {
 	for found, err := range k.listed(ctx, account) {
 		if err != nil {
@@ -131,8 +128,7 @@ func (k *Keys) listed(ctx context.Context, account string) iter.Seq2[item, error
 	}
 }
 
-// RevokeKey makes one read, and one transaction with the audit entry. If a key acts, RevokeKey
-// also reads that key, and the transaction requires that it works.
+// If a key acts, RevokeKey also reads that key, and the transaction requires that it works.
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	account := ""
 	if !from.IsOperator() {
@@ -172,8 +168,8 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 	return key, nil
 }
 
-// revocation returns the writes that revoke a key and add the audit entry, and the condition on
-// the acting key.
+// revocation returns the writes that revoke a key and add the audit entry, and the condition on the
+// acting key.
 func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.TransactWriteItem, error) {
 	entry, err := credential.RevocationEntry(from, key)
 	if err != nil {
@@ -201,7 +197,7 @@ func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.Transa
 	return writes, nil
 }
 
-// ForgetKey is one write, which takes the key out of the index.
+// ForgetKey takes the key out of the index.
 func (k *Keys) ForgetKey(ctx context.Context, id string) error {
 	_, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &k.table, Key: item{"id": text(id)}, UpdateExpression: aws.String("REMOVE account"),
@@ -209,7 +205,7 @@ func (k *Keys) ForgetKey(ctx context.Context, id string) error {
 	return storeError("forget a key", err)
 }
 
-// keyItem is the item of a key. Times are in milliseconds.
+// Times are in milliseconds.
 type keyItem struct {
 	ID        string `dynamodbav:"id"`
 	Hash      string `dynamodbav:"hash"`
@@ -252,16 +248,14 @@ func readKey(i item) (credential.Key, error) {
 }
 
 const (
-	// tokenPrefix and a token's hash form the id of its item.
 	tokenPrefix = "token/"
-	// keptExpired is the time for which an expired token is still distinguished from an unknown token.
+	// keptExpired is how long an expired token is distinguished from an unknown token.
 	keptExpired = time.Hour
 )
 
-// tokenItem is a token's item. Times are in milliseconds, and TTL is in seconds.
+// Times are in milliseconds, and TTL is in seconds.
 type tokenItem struct {
-	ID string `dynamodbav:"id"`
-	// Key is the id of the key that the token was minted from.
+	ID  string `dynamodbav:"id"`
 	Key string `dynamodbav:"key_id"`
 	// Scope and Metadata contain JSON.
 	Scope     string `dynamodbav:"scope"`
@@ -272,7 +266,7 @@ type tokenItem struct {
 	Verifier  []byte `dynamodbav:"verifier,omitempty"`
 }
 
-// CreateToken is one write, which can be retried. The table's TTL deletes the token.
+// The table's TTL deletes the token.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	scope, err := json.Marshal(token.Scope)
 	if err != nil {
@@ -290,9 +284,9 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return storeError("create a token", err)
 }
 
-// FindToken makes two consistent reads, of the token and then of its key. One read would be
-// enough if a revocation marked every token of a key. But that needs a list of the key's tokens:
-// three writes in a transaction for each new token, at twelve times the price of the read.
+// FindToken makes two consistent reads, of the token and then of its key. If a revocation marked
+// every token of a key, one read would be enough, but each new token would need three writes in a
+// transaction, at twelve times the price of the read.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
 	found, err := readItem(ctx, k.client, k.table, item{"id": text(tokenPrefix + hash.String())})
 	if err != nil {

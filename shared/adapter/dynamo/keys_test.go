@@ -16,16 +16,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// laggard responds to eventually consistent reads with the item's first state, no matter how old,
-// because DynamoDB guarantees no limit.
+// laggard responds to eventually consistent reads with the item's first state, because DynamoDB
+// guarantees no limit.
 type laggard struct {
 	first map[string]middleware.InitializeOutput
 }
 
-// ID names the middleware.
 func (laggard) ID() string { return "Laggard" }
 
-// HandleInitialize responds to a read.
 func (l laggard) HandleInitialize(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -44,8 +42,8 @@ func (l laggard) HandleInitialize(
 	return out, metadata, err
 }
 
-// A key that is cached for credential.CacheAge was valid when it was read, so a revoked key and
-// its client tokens stop working within that time.
+// A key that is cached for credential.CacheAge was valid when it was read, so it stops working
+// within that time.
 func TestRevokedKeyIsNeverReadFromOldState(t *testing.T) {
 	cloud := local.Cloud(t)
 	config, lags := cloud.Config(), laggard{map[string]middleware.InitializeOutput{}}

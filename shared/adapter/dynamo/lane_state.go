@@ -11,11 +11,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// laneStateFor is the time for which a process caches a lane's state. Each submission needs the
-// state twice, and each request for a pending job once.
+// laneStateFor is how long a process caches a lane's state. Each submission needs it twice.
 const laneStateFor = 5 * time.Second
 
-// laneState is a lane's recorded state: its last runs and its workers.
+// laneState is a lane's last runs and its workers.
 type laneState struct {
 	runs  []job.RunTime
 	fleet job.Fleet
@@ -33,8 +32,7 @@ func (l *laneStates) forget(lane job.Lane) {
 	delete(l.known, lane)
 }
 
-// lane returns the recorded state of a lane, at most laneStateFor old. It makes at most one read,
-// which is not consistent.
+// lane returns a state that is at most laneStateFor old. Its read is not consistent.
 func (s *Jobs) lane(ctx context.Context, lane job.Lane) (laneState, error) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
@@ -86,7 +84,7 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 	return state, nil
 }
 
-// runTimes adds the run times of an item that ended within runTimeFor.
+// runTimes adds the run times that ended within runTimeFor.
 func (r *reader) runTimes(state *laneState, now time.Time) {
 	for name := range r.item {
 		place, is := strings.CutPrefix(name, runTimePrefix)
@@ -106,8 +104,7 @@ var (
 	_ job.RunTimes = (*Jobs)(nil)
 )
 
-// Queue makes one call to SQS and one read, or no read within laneStateFor. SQS does not count by
-// account.
+// Queue does not count by account, because SQS does not.
 func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (queue job.Queue, err error) {
 	if queue.Waiting, queue.Running, err = s.lengths.Depth(ctx, lane); err != nil {
 		return job.Queue{}, err
@@ -123,7 +120,7 @@ func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, erro
 	return state.runs, storeError("read run times", err)
 }
 
-// Own makes one read of the account's sets of open jobs, which is not consistent.
+// The read of Own is not consistent.
 func (s *Jobs) Own(ctx context.Context, j job.Job) (own job.Own, err error) {
 	sets, err := s.readOpen(ctx, j.Account, false)
 	if err != nil {

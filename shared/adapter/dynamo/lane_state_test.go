@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Admission learns the number of workers from the fleet check and from the workers' own reports,
-// without an extra call: the record is read with the queue and cached for some seconds.
+// Admission makes no extra call: the record is read with the queue and cached for some seconds.
 func TestAdmissionUsesFleetState(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})

@@ -16,19 +16,17 @@ func laneKey(lane job.Lane, part string) item { return jobKey("lane#"+string(lan
 
 const (
 	runTimesPart = "run_times"
-	// runTimePrefix begins the attributes with run times, in milliseconds. recentRuns is the number of
-	// these attributes. A job's account and id select the attribute that it writes. So one write without
-	// a read keeps roughly the latest, at most runsOfAccount of an account, and a retry changes nothing.
+	// recentRuns attributes with runTimePrefix contain run times, in milliseconds. A job's account and
+	// id select the attribute. So one write without a read keeps roughly the latest, at most
+	// runsOfAccount of an account, and a retry changes nothing.
 	runTimePrefix             = "run_"
 	recentRuns, runsOfAccount = 20, 5
-	// runTimeFor is the maximum age of run times, because accounts that stop sending jobs do not
-	// replace theirs.
+	// runTimeFor limits the age of run times, because accounts that stop sending jobs do not replace
+	// theirs.
 	runTimeFor = 24 * time.Hour
-	// runModelPrefix, runAccountPrefix and runEndPrefix begin the attributes with models,
-	// accounts and ends. Version 0.1.0 wrote neither accounts nor ends.
+	// Version 0.1.0 wrote neither accounts nor ends.
 	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"
-	// runTimeItems is the number of partitions that hold the run times of a lane. Each takes a
-	// thousand writes per second.
+	// runTimeItems partitions hold the run times of a lane. Each takes a thousand writes per second.
 	runTimeItems = 4
 )
 
@@ -36,7 +34,6 @@ func runTimesKey(lane job.Lane, n uint32) item {
 	return laneKey(lane+job.Lane(fmt.Sprint("#", n)), runTimesPart)
 }
 
-// RecordRunTime is one write.
 func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error {
 	place := (hashOf(j.Account) + hashOf(j.ID)%runsOfAccount) % recentRuns
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -56,22 +53,21 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 
 const (
 	workersPart = "workers"
-	// BeatEvery is the interval at which a worker records that it is running. WarmFor is the time
-	// for which it then counts as running. A worker does not replace a time younger than freshFor,
-	// because it records the next one before that time is old.
+	// A worker records every BeatEvery that it is running, and counts as running for WarmFor. It does
+	// not replace a time younger than freshFor, because it records the next one before that time is
+	// old.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second
 )
 
-// Workers records whether a lane has workers that can take a job immediately.
 type Workers struct {
 	client *dynamodb.Client
 	table  string
 	now    func() time.Time
 
 	mu sync.Mutex
-	// seen holds the latest time, by lane, at which workers were seen. It only increases.
+	// seen holds the latest time, by lane, at which workers were seen.
 	seen map[job.Lane]time.Time
 }
 
@@ -79,8 +75,7 @@ func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Wo
 	return &Workers{client: client, table: table, now: now, seen: map[job.Lane]time.Time{}}
 }
 
-// Beat records that a worker of the lane is running. It makes one read, and one write unless
-// another worker has just made it. Workers call it every BeatEvery.
+// Workers call Beat every BeatEvery. It writes nothing if another worker has just written.
 func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	seen, err := w.read(ctx, lane)
 	if err != nil {
@@ -101,8 +96,7 @@ func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	return storeError("record a worker", err)
 }
 
-// Warm reports whether a worker of the lane was running within WarmFor. It makes one read, unless
-// the last read already shows it.
+// Warm reports whether a worker of the lane was running within WarmFor.
 func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	w.mu.Lock()
 	known := w.seen[lane]
@@ -120,7 +114,7 @@ func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	return w.now().Sub(seen) < WarmFor, nil
 }
 
-// read returns when workers of a lane were last seen. The read is not consistent.
+// The read is not consistent.
 func (w *Workers) read(ctx context.Context, lane job.Lane) (time.Time, error) {
 	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table, Key: laneKey(lane, workersPart)})
 	if err != nil {

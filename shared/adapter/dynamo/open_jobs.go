@@ -14,29 +14,28 @@ import (
 )
 
 // An account's open jobs are stored as eight sets of ids, because the cost of a write grows with
-// the size of the set. The limit stays exact, because it is divided among the sets. The transaction
-// that records a job adds it to a set. The process that completes or cancels the job removes it
-// afterwards, and the state machine removes a job that it fails. If a crash happens between the two
-// writes, the job stays in its set until dropEnded removes it.
+// the size of the set. The limit is divided among the sets, so it stays exact. The transaction that
+// records a job adds it to a set. The process that completes or cancels the job removes it
+// afterwards, and the state machine removes a job that it fails. After a crash between the two
+// writes, dropEnded removes the job.
 
 const (
-	// openSets is the number of sets of an account.
 	openSets = 8
 	maxOpen  = 5000
 	OpenPart = "open"
-	// openSetAttribute is the attribute with the number of the job's set. It is missing for set 0.
+	// openSetAttribute is missing for set 0.
 	openSetAttribute = "open_set"
 	// openAge is the time from the deadline of an account's last job until its set is deleted.
 	openAge = 24 * time.Hour
-	// itemsAtOnce is the maximum number of items that DynamoDB reads in one call.
+	// itemsAtOnce is DynamoDB's limit for one call.
 	itemsAtOnce = 100
 	// compareEvery is the minimum interval at which a process compares sets with records.
 	compareEvery = 10 * time.Second
 )
 
-// OpenEntry is a job's entry in the sets of its account's open jobs.
 type OpenEntry struct {
-	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element in the set.
+	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element in the
+	// set.
 	Set, Element string
 }
 
@@ -44,8 +43,8 @@ func openEntry(j job.Job, set int) OpenEntry {
 	return OpenEntry{Set: openID(j.Account, set), Element: openJob{j.Lane, j.ID}.String()}
 }
 
-// FreeOpen returns the write that removes a job from its set. The writer adds ":ended", a set
-// with the job's element. It has no condition, because a retry changes nothing.
+// FreeOpen returns the write that removes a job from its set. The writer adds ":ended", a set with
+// the job's element. It has no condition, because a retry changes nothing.
 func FreeOpen() JobEnd { return JobEnd{Update: "DELETE #open :ended", Names: named("open")} }
 
 func (r *Runs) FreeOpen(ctx context.Context, e OpenEntry) error {
@@ -73,7 +72,7 @@ func readOpenJob(stored string) openJob {
 	return openJob{job.Lane(lane), id}
 }
 
-// openID returns the id of a set. No account has a "#" in its name.
+// No account has a "#" in its name.
 func openID(account string, set int) string {
 	if set == 0 {
 		return "account#" + account
@@ -81,7 +80,7 @@ func openID(account string, set int) string {
 	return fmt.Sprintf("account#%s#%d", account, set)
 }
 
-// openLimit returns the limit of an account's open jobs under its tier's limit, or 0.
+// openLimit converts a tier's limit, which may be 0.
 func openLimit(limit int) int {
 	if limit <= 0 {
 		return maxOpen
@@ -89,7 +88,6 @@ func openLimit(limit int) int {
 	return min(limit, maxOpen)
 }
 
-// portionOf returns one portion of an evenly divided amount.
 func portionOf(all, among, index int) int {
 	portion := all / among
 	if index < all%among {
@@ -98,10 +96,9 @@ func portionOf(all, among, index int) int {
 	return portion
 }
 
-// capacities returns the number of jobs that each set may have under a limit. If a key with a
-// higher limit has filled a set beyond its portion, the portions of the others shrink. Adding
-// jobs within the capacities does not change them, so concurrent callers together never exceed
-// the limit.
+// capacities returns the number of jobs that each set may have. If a key with a higher limit has
+// filled a set beyond its portion, the portions of the others shrink. Adding jobs within the
+// capacities does not change them, so concurrent callers together never exceed the limit.
 func capacities(limit int, sets [][]string) []int {
 	capacity, over := make([]int, len(sets)), make([]bool, len(sets))
 	left, among := limit, len(sets)
@@ -124,11 +121,10 @@ func capacities(limit int, sets [][]string) []int {
 	}
 }
 
-// spot is the set that a job is added to, and its capacity.
 type spot struct{ set, capacity int }
 
-// findSpot reads the sets of a job's account, and returns a set that is not full: the set of the
-// job's id, or else the set with the largest remaining capacity.
+// findSpot returns a set that is not full: the set of the job's id, or else the set with the
+// largest remaining capacity.
 //
 // Errors: errRecorded; fault.Limited if all sets are full.
 func (s *Jobs) findSpot(ctx context.Context, j job.Job, limit int) (spot, error) {
@@ -159,7 +155,7 @@ func (s *Jobs) findSpot(ctx context.Context, j job.Job, limit int) (spot, error)
 	return spot{}, job.TooManyOpen(openLimit(limit))
 }
 
-// openSets reads the elements of an account's sets, and drops jobs that ended long ago.
+// openSets drops jobs that ended long ago.
 func (s *Jobs) openSets(ctx context.Context, account string, consistent bool) ([][]string, error) {
 	sets, err := s.readOpen(ctx, account, consistent)
 	if err != nil {
@@ -183,7 +179,6 @@ func (s *Jobs) readOpen(ctx context.Context, account string, consistent bool) ([
 	return sets, err
 }
 
-// comparisons limits how often a process compares sets with records.
 type comparisons struct {
 	mu   sync.Mutex
 	last time.Time
@@ -200,8 +195,7 @@ func (c *comparisons) due(now time.Time) bool {
 }
 
 // dropEnded removes ended jobs from sets. It checks jobs whose ids are so old that they should have
-// ended. An id is generated when an upload starts, so an open job can be older than job.MaxAge, and
-// the record decides. A process compares at most itemsAtOnce jobs once per compareEvery.
+// ended. An id is generated when an upload starts, so the record decides.
 func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) error {
 	now := s.now()
 	old := map[string]bool{}
@@ -251,8 +245,7 @@ func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) e
 	return nil
 }
 
-// Backlog returns numbers of jobs that may lag by a second; Accept is exact. Run times and workers are at most
-// laneStateFor old.
+// Backlog may lag by a second; Accept is exact. Run times and workers are at most laneStateFor old.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (
 		backlog job.Backlog

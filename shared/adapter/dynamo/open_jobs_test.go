@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// processes holds several processes that share records and a clock. Their calls are counted and may
-// fail. Calls by calm are not counted and never fail.
+// processes share records and a clock. Their calls are counted and may fail. Calls by calm are not
+// counted and never fail.
 type processes struct {
 	*testing.T
 	proxy *awstest.Proxy
@@ -60,7 +60,6 @@ func (p *processes) pass(length time.Duration) {
 	p.now = p.now.Add(length)
 }
 
-// next returns the processes in turn.
 func (p *processes) next() *dynamo.Jobs {
 	p.last++
 	return p.all[p.last%len(p.all)]
@@ -76,7 +75,6 @@ func (p *processes) job(before time.Duration) job.Job {
 	return j
 }
 
-// fill accepts n jobs under a limit.
 func (p *processes) fill(n, limit int) (jobs []job.Job) {
 	p.Helper()
 	for range n {
@@ -99,9 +97,8 @@ func (p *processes) race(n, limit int) int {
 	}), fault.Limited))
 }
 
-// The capacities of an account's sets add up to the limit minus the jobs beyond the portions.
-// Adding jobs within them does not change them. So callers that read at different times never
-// exceed the limit together.
+// The capacities add up to the limit minus the jobs beyond the portions. Adding jobs within them
+// does not change them.
 func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 	random := mathrand.New(mathrand.NewPCG(7, 7))
 	for range 2000 {
@@ -125,8 +122,7 @@ func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 	}
 }
 
-// An account's keys share its count, even if they have different limits or none. Each limit is
-// exact under concurrency.
+// Each limit of an account's keys is exact under concurrency.
 func TestDifferentLimitsShareTheCount(t *testing.T) {
 	for _, c := range []struct{ first, open, limit int }{{300, 60, 80}, {0, 60, 90}, {30, 30, 45}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
@@ -141,8 +137,7 @@ func TestDifferentLimitsShareTheCount(t *testing.T) {
 	}
 }
 
-// If a process dies between writing the end of a job and the next write, the job counts as open
-// until its id is as old as a job can be.
+// If a process dies between writing the end of a job and the next write, the job counts as open.
 func TestLeakedJobIsDroppedByAge(t *testing.T) {
 	p, ctx := newProcesses(t, 1, awstest.Faults{}), t.Context()
 	const limit = 3
@@ -158,8 +153,8 @@ func TestLeakedJobIsDroppedByAge(t *testing.T) {
 	conformance.Fails(t, p.next().Accept(ctx, p.job(0), limit), fault.Limited)
 }
 
-// An open job whose upload took long has an old id. It counts, and a process compares it with its
-// record only from time to time.
+// An open job whose upload took long has an old id. A process compares it with its record only from
+// time to time.
 func TestOpenJobWithOldIDCounts(t *testing.T) {
 	p, ctx := newProcesses(t, 1, awstest.Faults{}), t.Context()
 	j := p.job(time.Hour)
@@ -179,15 +174,13 @@ func TestOpenJobWithOldIDCounts(t *testing.T) {
 	conformance.OK(t, p.next().Accept(ctx, p.job(0), 1))
 }
 
-// Even if calls fail or lose their responses, open jobs never exceed the limit. After all have
-// ended, the capacity equals the limit.
+// After all jobs have ended, the capacity equals the limit.
 func TestOpenJobLimitHoldsThroughFailures(t *testing.T) {
 	for _, limit := range []int{7, 40} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			p := newProcesses(t, 5, trouble)
 			const turns = 20
 			var mu sync.Mutex
-			// open holds jobs that were certainly accepted and have not ended.
 			open, refused := map[string]bool{}, 0
 			for _, j := range p.fill(max(0, limit-20), limit) {
 				open[j.ID] = true

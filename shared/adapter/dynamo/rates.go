@@ -14,14 +14,13 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Rates counts requests and tokens of accounts and keys against the rates of a tier. It is a
-// ratelimit.Limiter with counts that several processes share.
+// Rates is a ratelimit.Limiter with counts that several processes share.
 //
 // A name is one item with one number: the time at which its burst is completely available again
 // (the generic cell rate algorithm). Each count moves that time forward. The condition of the write
 // rejects a count that would move it beyond the burst. So the rate is exact under concurrency, as
 // far as the callers' clocks agree. A count is one write, or two if this process does not know that
-// the name is in use. A count of 0 is a read. One item takes about a thousand writes per second.
+// the name is in use. One item takes about a thousand writes per second.
 type Rates struct {
 	client *dynamodb.Client
 	table  string
@@ -29,27 +28,26 @@ type Rates struct {
 	newID  func() string
 
 	mu sync.Mutex
-	// seen holds the times of items when this process last saw them. Times only increase, so an
-	// item rejects counts until its time has passed.
+	// seen holds items' times when this process last saw them. Times only increase, so an item rejects
+	// counts until its time has passed.
 	seen map[string]int64
 }
 
-// NewRates returns the rates that are counted in the usage table. newID returns a unique text that
-// distinguishes a retry from another caller's write.
+// newID returns a unique text that distinguishes a retry from another caller's write.
 func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Rates {
 	return &Rates{client: client, table: table, now: now, newID: newID, seen: map[string]int64{}}
 }
 
 const (
 	ratePart = "rate"
-	// keptRates is the time for which a rate's item is kept after its burst is available again.
-	// From then on the item means the same as no item.
+	// keptRates starts when a burst is available again. From then on the item means the same as no
+	// item.
 	keptRates = time.Hour
-	// mostSeen is the maximum number of items that a process remembers.
+	// mostSeen limits the items that a process remembers.
 	mostSeen = 20_000
 )
 
-// rateItem is the item of a name. Times are in nanoseconds since 1970.
+// Times are in nanoseconds since 1970.
 type rateItem struct {
 	WholeAt int64  `dynamodbav:"whole_at"`
 	Last    string `dynamodbav:"last_count"`
@@ -61,8 +59,8 @@ type count struct {
 	rate      ratelimit.Rate
 	partition string
 	n         int
-	// now is the time of the count. cost is how far the count moves the item's time. If the item's
-	// time is after far, a wrong clock moved it there, and the item starts over.
+	// cost is how far the count moves the item's time. If that time is after far, a wrong clock moved
+	// it there, and the item starts over.
 	now, cost, far int64
 }
 
@@ -96,7 +94,7 @@ func (r *Rates) newCount(name string, n int, rate ratelimit.Rate) *count {
 
 func (c *count) key() item { return item{"id": text(c.partition), "part": text(ratePart)} }
 
-// lastSeen returns the time of the item that this process saw last, or 0.
+// lastSeen returns the time that this process saw last, or 0.
 func (c *count) lastSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,15 +179,14 @@ func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error)
 }
 
 // moveOn adds the cost to the time of a name that is in use, unless others have moved the time
-// beyond until or the time has passed. The time of a name in use is after now and only increases.
+// beyond until or the time has passed.
 func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, wholeAt int64, err error) {
 	return c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost",
 		"whole_at BETWEEN :now AND :until AND last_count <> :count",
 		item{":cost": number(c.cost), ":now": number(c.now), ":until": number(until)})
 }
 
-// write moves the name's time if the condition is true, and reports whether it was. wholeAt is
-// the resulting time.
+// write reports whether the condition was true, and the resulting time.
 func (c *count) write(ctx context.Context, whole int64, update, condition string, values item) (done bool,
 	wholeAt int64, err error) {
 	values[":count"] = text(c.id)
@@ -223,7 +220,7 @@ func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
 	return read.WholeAt, err
 }
 
-// state returns the state of a name whose burst is available again at wholeAt.
+// The burst is available again at wholeAt.
 func (c *count) state(allowed bool, wholeAt int64) ratelimit.State {
 	if wholeAt > c.far {
 		wholeAt = c.now // it starts again

@@ -22,14 +22,12 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// calls lists operations' calls in the order of their dependencies.
 type calls []struct {
 	operation string
 	call      func() error
 }
 
-// asDocumented makes the calls and compares them with awstest's calls.tsv, which must contain
-// exactly these operations of the type.
+// awstest's calls.tsv must contain exactly these operations of the type.
 func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 	t.Helper()
 	documented := awstest.Documented(t, of)
@@ -47,7 +45,6 @@ func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 	}
 }
 
-// limited requires that a call fails because of a limit.
 func limited(err error) error {
 	if fault.Is(err, fault.Limited) {
 		return nil

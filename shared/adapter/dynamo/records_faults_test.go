@@ -20,16 +20,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// trouble makes every fourth call fail, which is more than AWS does in a bad hour.
+// trouble makes every fourth call fail.
 var trouble = awstest.Faults{Throttled: 0.06, Failed: 0.06, LostCalls: 0.04, LostAnswers: 0.08}
 
-// known reports whether an error means that nothing was written. After any other error something
-// may have been written.
+// known reports whether an error means that nothing was written.
 func known(err error) bool {
 	return fault.Is(err, fault.Limited) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
 }
 
-// until repeats a call until its outcome is known, like a caller that needs certainty.
 func until(ctx context.Context, call func() error) error {
 	for {
 		err := call()
@@ -39,7 +37,6 @@ func until(ctx context.Context, call func() error) error {
 	}
 }
 
-// Every record counts exactly once if adding it is retried until it succeeds.
 func TestUsageCountsOnceThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "usage")
@@ -72,7 +69,6 @@ func TestUsageCountsOnceThroughFailures(t *testing.T) {
 	}
 }
 
-// A job whose completion is retried until it succeeds is billed once. A failed job is not billed.
 func TestJobsAreBilledOnceThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	clean := dynamo.NewClient(cloud.Config())
@@ -119,7 +115,6 @@ func TestJobsAreBilledOnceThroughFailures(t *testing.T) {
 	}
 }
 
-// A count that is retried after a lost response counts once.
 func TestRatesCountOnceThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 17, awstest.Faults{LostAnswers: 0.3, Failed: 0.1})
@@ -141,7 +136,6 @@ func TestRatesCountOnceThroughFailures(t *testing.T) {
 	}
 }
 
-// Acknowledged keys and tokens work, and a revoked key does not.
 func TestKeysWorkThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "credentials")

@@ -24,7 +24,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// client returns a client for the local AWS, made like the programs' clients.
 func client(cloud *awstest.Cloud) *dynamodb.Client { return dynamo.NewClient(cloud.Config()) }
 
 func TestKeysConform(t *testing.T) {
@@ -86,7 +85,6 @@ func TestSlotsOfOtherItemsAreNotCounted(t *testing.T) {
 	conformance.Fails(t, store.Take(ctx, session.Slot{ID: "d", Account: "acme", Epoch: "epoch"}, 3), fault.Limited)
 }
 
-// storeClock is the time in a store's responses. Only the test advances it.
 type storeClock struct {
 	mu  sync.Mutex
 	now time.Time

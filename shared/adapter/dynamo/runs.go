@@ -18,12 +18,12 @@ import (
 // deadline and nonce. Complete also writes the usage of the account in the same transaction.
 //
 // A worker ends a job that has a result with Complete. The state machine usually writes any other
-// end. Fail is for a worker whose task token is no longer accepted, and for callers that end a
-// job from outside.
+// end. Fail is for a worker whose task token is no longer accepted, and for callers that end a job
+// from outside.
 type Runs struct {
 	client *dynamodb.Client
 	table  string
-	// usage and budgets are nil in programs that neither accept nor complete jobs.
+	// These are nil in programs that neither accept nor complete jobs.
 	usage   *Usage
 	budgets *Budgets
 }
@@ -34,20 +34,17 @@ func NewRuns(client *dynamodb.Client, table string) *Runs {
 	return &Runs{client: client, table: table}
 }
 
-// CountIn makes the transactions that accept and complete jobs update usage. It returns r.
 func (r *Runs) CountIn(usage *Usage) *Runs {
 	r.usage = usage
 	return r
 }
 
-// HoldIn makes jobs reserve amounts in these budgets. The transaction that completes a job
-// settles its holds. It returns r.
+// HoldIn makes jobs reserve amounts in these budgets.
 func (r *Runs) HoldIn(budgets *Budgets) *Runs {
 	r.budgets = budgets
 	return r
 }
 
-// Get is one read of the job's two items.
 func (r *Runs) Get(ctx context.Context, id string) (job.Job, error) {
 	j, err := r.get(ctx, id)
 	return j, storeError("get a job", err)
@@ -58,7 +55,7 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 	return j, err
 }
 
-// getOpen is like get, and also returns the number of the job's set of open jobs.
+// getOpen also returns the number of the job's set of open jobs.
 func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err error) {
 	found, err := r.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("#id = :id"),
@@ -118,7 +115,6 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	return j, storeError("start a run", err)
 }
 
-// Progress never lowers the recorded value.
 func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) error {
 	if nonce == "" {
 		return job.ErrNotOwn
@@ -166,8 +162,6 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	return storeError("release a run", err)
 }
 
-// Complete makes one read and one transaction, and then one write that removes the job from the
-// account's open jobs.
 func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	if nonce == "" {
 		return job.ErrNotOwn
@@ -200,8 +194,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	return job.ErrOverdue
 }
 
-// complete writes the end of a job with a result, bills it and settles its holds. It returns the
-// same values as update.
+// complete writes the end of a job with a result, bills it and settles its holds.
 func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, error) {
 	if r.usage == nil {
 		return nil, errors.New("cannot complete a job: this program has no usage store")
@@ -239,7 +232,6 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	return &before, err
 }
 
-// Fail makes one read, two writes, and one transaction per hold.
 func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	if err := r.writeFailure(ctx, id, nonce, failure, now); err != nil {
 		return err
@@ -251,7 +243,6 @@ func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	return storeError("fail a job", err)
 }
 
-// writeFailure writes the end of a job, like the state machine.
 func (r *Runs) writeFailure(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	body, err := encoded(failure)
 	if err != nil {
@@ -278,15 +269,13 @@ func runs(j job.Job, nonce string) bool {
 	return j.Nonce == nonce && j.Status == job.Processing
 }
 
-// update is a conditional write of a job's record.
 type update struct {
 	set, condition string
 	names          map[string]string
 	values         item
 }
 
-// update performs the write and returns nil. If the condition fails, it returns the current job
-// without its request.
+// If the condition fails, update returns the current job without its request.
 func (r *Runs) update(ctx context.Context, id string, u update) (*job.Job, error) {
 	old, refused, err := tryUpdate(ctx, r.client, &dynamodb.UpdateItemInput{
 		TableName: &r.table, Key: jobKey(id, RecordPart),

@@ -1,22 +1,21 @@
-// Package dynamo keeps records in DynamoDB. Every write is one conditional call or one
-// transaction, so retried or late writes do no harm.
+// Package dynamo keeps records in DynamoDB. Every write is one conditional call or one transaction,
+// so retried or late writes do no harm.
 //
-// Every method that calls DynamoDB returns fault.Unavailable if the records are busy or
-// throttled. Comments name only other errors.
+// Every method that calls DynamoDB returns fault.Unavailable if the records are busy or throttled.
+// Comments name only other errors.
 package dynamo
 
-// Table describes a table, as deployments and tests create it.
 type Table struct {
-	// Name is the table's name within a deployment, such as "jobs". A deployment adds its own prefix.
+	// Name is the table's name within a deployment, such as "jobs".
 	Name string
-	// PartitionKey and SortKey are attributes with string values. SortKey may be empty.
+	// These attributes have string values. SortKey may be empty.
 	PartitionKey, SortKey string
 	Indexes               []Index
-	// TTL is the attribute with the Unix time, in seconds, after which DynamoDB deletes an item.
-	// It is empty if items do not expire.
+	// TTL is the attribute with the Unix time, in seconds, after which DynamoDB deletes an item. It
+	// may be empty.
 	TTL string
-	// StreamsOldImages gives the table a stream of items before each change or removal.
-	// StreamsNewImages gives it a stream of items after each change. A table has at most one stream.
+	// A table has at most one stream, of items before each change or removal, or of items after each
+	// change.
 	StreamsOldImages bool
 	StreamsNewImages bool
 }
@@ -25,16 +24,14 @@ type Table struct {
 type Index struct {
 	Name                  string
 	PartitionKey, SortKey string
-	// Includes lists the attributes of the index in addition to the keys. If it is empty, the
-	// index has complete items.
+	// Includes lists the attributes of the index in addition to the keys. Empty means all.
 	Includes []string
 }
 
-// TableName returns the name of a table of the schema in the deployment of a stage. The command
-// line uses it to find tables without an AWS call.
+// TableName returns the name of a table in a deployment, so that the command line needs no AWS
+// call.
 func TableName(stage, name string) string { return "cutroom-" + stage + "-" + name }
 
-// ttlAttribute is the TTL attribute of every table whose items expire.
 const ttlAttribute = "ttl"
 
 func Tables() []Table {

@@ -19,9 +19,9 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// sessionChaos holds instances whose clients open sessions of one account, wait, leave and close.
-// The network delays requests, loses requests or responses, and delivers requests twice or late.
-// Each change of the account's item is checked.
+// sessionChaos contains instances whose clients open sessions of one account, wait, leave and
+// close. The network delays requests, loses requests or responses, and delivers requests twice or
+// late.
 type sessionChaos struct {
 	*testing.T
 	cloud  *fakeaws.Cloud
@@ -29,30 +29,27 @@ type sessionChaos struct {
 	ids    atomic.Int64
 	faults atomic.Bool
 
-	mu     sync.Mutex
-	random *rand.Rand
-	broken bool
-	counts map[string]int
-	// serving holds the sessions that clients use.
+	mu        sync.Mutex
+	random    *rand.Rand
+	broken    bool
+	counts    map[string]int
 	serving   map[*session.Session]bool
 	instances []*chaosInstance
 }
 
 const longestChaosQueue = 6
 
-// Now, Turn and After implement a clock.
 func (*sessionChaos) Now() time.Time              { return time.Now() }
 func (*sessionChaos) Turn() int64                 { return 0 }
 func (*sessionChaos) After(time.Duration, func()) {}
 
-// chaosInstance is an instance and its connection to DynamoDB, which can be cut.
+// chaosInstance is an instance and its connection, which can be cut.
 type chaosInstance struct {
 	*session.Instance
 	courier courier
 	cut     atomic.Bool
 }
 
-// delivers delivers the requests of an instance until the end.
 func (c *sessionChaos) delivers(i *chaosInstance, end <-chan struct{}) {
 	for {
 		select {
@@ -77,7 +74,7 @@ func (c *sessionChaos) delivers(i *chaosInstance, end <-chan struct{}) {
 	}
 }
 
-// around delivers a request, and checks its changes.
+// around also checks the request's changes.
 func (c *sessionChaos) around(_ context.Context, request func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,11 +91,9 @@ func (c *sessionChaos) delay(most time.Duration) time.Duration {
 
 func (c *sessionChaos) odds(of int) bool { return c.delay(time.Duration(of)) == 0 }
 
-// chaosItem is the account's item.
 type chaosItem struct {
 	open int64
-	// taken counts the slots whose lease is alive. undead counts the slots whose lease is not
-	// marked as dead.
+	// taken counts the slots whose lease is alive. undead counts those not marked as dead.
 	taken, undead int
 	slots         []string
 	queue         []session.Ticket
@@ -178,7 +173,6 @@ func (c *sessionChaos) start(ctx context.Context, running *sync.WaitGroup, end <
 	return i
 }
 
-// connects opens sessions, or waits for them, until the context ends.
 func (c *sessionChaos) connects(ctx context.Context, i *chaosInstance) {
 	for ctx.Err() == nil {
 		time.Sleep(c.delay(3 * time.Second))
@@ -204,7 +198,6 @@ func (c *sessionChaos) note(what string, err error) {
 	c.counts[fmt.Sprint(what, ": ", err)]++
 }
 
-// serve uses a session for a while, or until it is lost.
 func (c *sessionChaos) serve(s *session.Session) {
 	c.mu.Lock()
 	c.serving[s] = true
@@ -228,8 +221,8 @@ func (c *sessionChaos) serve(s *session.Session) {
 	s.Close(c.Context())
 }
 
-// run lets clients connect through faults for some minutes. Afterwards none of their records may
-// remain, and a freed slot must go to the first waiting client within a second.
+// run lets clients connect through faults for some minutes. Afterwards no record may remain, and a
+// freed slot must go to the first waiting client within a second.
 func (c *sessionChaos) run() {
 	ctx, stop := context.WithCancel(c.Context())
 	var running, clients sync.WaitGroup
@@ -264,7 +257,6 @@ func (c *sessionChaos) run() {
 	}
 }
 
-// serveInOrder lets clients wait, and frees slots one by one.
 func (c *sessionChaos) serveInOrder(ctx context.Context) error {
 	var open []*session.Session
 	for n := range c.limit {
@@ -303,8 +295,7 @@ func (c *sessionChaos) serveInOrder(ctx context.Context) error {
 	return nil
 }
 
-// No matter what happens to requests, limits are exact, clients are served in order, and every
-// freed slot can be taken again.
+// Clients are served in order, and every freed slot can be taken again.
 func TestSessionLimitsHoldInChaos(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(3) {

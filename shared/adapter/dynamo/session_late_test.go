@@ -15,20 +15,18 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// gate delays calls on their way to the store, like a network or a stopped process.
+// gate delays the first call of an operation, like a network or a stopped process.
 type gate struct {
-	next http.RoundTripper
-	// operation is the operation whose first call is delayed.
+	next      http.RoundTripper
 	operation string
 	held      chan *heldCall
 }
 
-// heldCall is a delayed call.
 type heldCall struct {
 	gate    *gate
 	request *http.Request
 	body    []byte
-	// fate receives true if the call continues, and false if its caller gets an error.
+	// fate receives false if the caller gets an error.
 	fate chan bool
 }
 
@@ -49,14 +47,12 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	return call.send()
 }
 
-// send lets the call arrive.
 func (c *heldCall) send() (*http.Response, error) {
 	late := c.request.Clone(context.WithoutCancel(c.request.Context()))
 	late.Body = io.NopCloser(bytes.NewReader(c.body))
 	return c.gate.next.RoundTrip(late)
 }
 
-// arrive delivers a call that its caller has given up.
 func (c *heldCall) arrive(t *testing.T) {
 	t.Helper()
 	answer, err := c.send()
@@ -64,7 +60,7 @@ func (c *heldCall) arrive(t *testing.T) {
 	answer.Body.Close()
 }
 
-// rivals holds two instances on one store. The first can make late calls.
+// rivals are two instances on one store. The first can make late calls.
 type rivals struct {
 	*gate
 	clock           *storeClock
@@ -84,8 +80,8 @@ func newRivals(t *testing.T, cloud *awstest.Cloud) *rivals {
 	return r
 }
 
-// holds makes the call and delays its first request of an operation. It returns that request, and
-// a channel for the result of the call.
+// holds delays the call's first request of an operation. It returns that request, and a channel for
+// the call's result.
 func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan error) {
 	r.operation = operation
 	outcome := make(chan error, 1)
@@ -93,8 +89,7 @@ func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan e
 	return <-r.held, outcome
 }
 
-// A late call changes nothing, such as a renewal that arrives after the next one, or a mark of an
-// epoch as dead after its renewal.
+// For example, a renewal arrives after the next one, or a mark as dead after a renewal.
 func TestLateSessionCallsChangeNothing(t *testing.T) {
 	cloud := local.Cloud(t)
 	const account, mine, theirs = "acme", "epoch-one", "epoch-two"

@@ -15,14 +15,13 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// isAlive is the condition that a lease is not dead. An old lease is alive until a process that
-// needs its slots marks it as dead.
+// An old lease is alive until a process that needs its slots marks it as dead.
 const isAlive = "attribute_exists(id) AND attribute_not_exists(dead)"
 
 type lease struct {
 	epoch string
-	// renewed is the store's time of the last renewal, in seconds since 1970. now is the store's
-	// time when the lease was read.
+	// renewed and now are the store's times, in seconds since 1970, of the last renewal and of the
+	// read.
 	renewed, now int64
 	// dead is also true if the lease no longer exists.
 	dead    bool
@@ -41,12 +40,10 @@ func (l lease) alive() bool {
 	return !l.dead && time.Duration(l.now-l.renewed)*time.Second < session.TakeAfter
 }
 
-// Begin makes one read, to get the time, and one write.
 func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
 	return s.renew(ctx, epoch, "attribute_not_exists(dead)", address)
 }
 
-// Address is one read.
 func (s *Sessions) Address(ctx context.Context, epoch string) (string, error) {
 	leases, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -59,28 +56,25 @@ func (s *Sessions) Address(ctx context.Context, epoch string) (string, error) {
 	return found.address, nil
 }
 
-// Renew makes one read, to get the time, and one write.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 	return s.renew(ctx, epoch, isAlive, "")
 }
 
 // renew writes the store's time to the lease. DynamoDB has no expression for its time, but every
-// response contains it in whole seconds. The lease gets the time from the response to a request
-// that was sent after the renewal started. Its time never decreases, so a write that arrives
-// late, after the next renewal, changes nothing.
+// response contains it in whole seconds. The lease gets the time from a request that was sent after
+// the renewal started. Its time never decreases, so a late write changes nothing.
 //
 // So a lease is never taken too early. Let b be the time at which an instance's last successful
 // renewal starts. The instance stops its sessions at b + FenceAfter by its own clock, and closes
 // its clients' connections some seconds later (realtime.Times, Close). The time that the renewal
 // wrote, or found, is later than b - 1 s, because DynamoDB rounds seconds down. A process that
-// takes the slots has read a time that is TakeAfter later, which is not before b + TakeAfter
-// - 1 s. Between the two are nine seconds, less twice the difference between the clocks of
-// DynamoDB.
+// takes the slots has read a time that is not before b + TakeAfter - 1 s. Between the two are nine
+// seconds, less twice the difference between the clocks of DynamoDB.
 //
-// The write that marks an epoch as dead requires that the lease was not renewed since it was
-// read. A renewal requires that the epoch is not dead. So one of the two fails, no matter how late
-// either arrives. A renewal that writes the time already read, within the same second, started less
-// than a second after the previous renewal, so the same argument applies.
+// The write that marks an epoch as dead requires that the lease was not renewed since it was read.
+// A renewal requires that the epoch is not dead. So one of the two fails, no matter how late either
+// arrives. Two renewals within the same second started less than a second apart, so the same
+// argument applies.
 func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) error {
 	read, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -110,7 +104,7 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) 
 	return nil // the clocks of DynamoDB differ: the lease already has a later time
 }
 
-// End is one write. The slots of the lease no longer count.
+// After End, the slots of the lease no longer count.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
 	// The write fails if the lease never started.
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
@@ -121,8 +115,8 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 	return storeError("end a lease", err)
 }
 
-// kill marks a lease as dead unless it was renewed since it was read. It reports whether the
-// lease is dead, even if another process marked it.
+// kill marks a lease as dead unless it was renewed. It reports whether the lease is dead, even if
+// another process marked it.
 func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
 	_, refused, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(l.epoch), UpdateExpression: aws.String("SET dead = :dead"),
@@ -132,7 +126,6 @@ func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
 	return err == nil && !refused, err
 }
 
-// leases reads leases with one consistent read. It returns one lease per epoch.
 func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]lease, error) {
 	found := map[string]lease{}
 	if len(epochs) == 0 {
@@ -174,8 +167,8 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 	return found, nil
 }
 
-// storeTime returns the time in a response of DynamoDB, in seconds since 1970. Unlike the
-// instances' own clocks, it is the same for all instances.
+// storeTime returns the time in a response of DynamoDB, in seconds since 1970, which is the same
+// for all instances.
 func storeTime(metadata smithy.Metadata) (int64, error) {
 	now, ok := middleware.GetServerTime(metadata)
 	if !ok {

@@ -9,12 +9,12 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// queueAttribute holds an account's queue as text. It is missing if the queue is empty. A write
-// that changes the queue, or needs it unchanged, requires the text that was read.
+// queueAttribute is missing if the queue is empty. A write that changes the queue, or needs it
+// unchanged, requires the text that was read.
 const queueAttribute = "queue"
 
-// changeQueue returns the condition that the queue has not changed since it was read, and the
-// clauses of an update that write the new queue. It adds their values.
+// changeQueue returns the condition that the queue has not changed, and the clauses of an update
+// that write the new queue. It adds their values.
 func (a accountState) changeQueue(values item) (condition, set, remove string) {
 	condition = "attribute_not_exists(#queue)"
 	if a.queueText != "" {
@@ -30,8 +30,7 @@ func (a accountState) changeQueue(values item) (condition, set, remove string) {
 	return condition, set, remove
 }
 
-// RenewTickets reads the account and the leases of its slots. It writes the queue every
-// session.RenewTicketsEvery, and if the tickets change.
+// RenewTickets writes the queue every session.RenewTicketsEvery, and if the tickets change.
 func (s *Sessions) RenewTickets(
 	ctx context.Context, account, holder string, own []session.Ticket,
 ) (tickets []session.Ticket, taken int, err error) {
@@ -60,8 +59,7 @@ func (s *Sessions) RenewTickets(
 	return nil, 0, busy(nil)
 }
 
-// writeQueue writes the changed queue. If another process has changed it, refused is true and
-// current is the account's item.
+// If another process has changed the queue, refused is true and current is the account's item.
 func (s *Sessions) writeQueue(ctx context.Context, a accountState) (current item, refused bool, err error) {
 	values := item{}
 	condition, set, remove := a.changeQueue(values)

@@ -17,13 +17,12 @@ import (
 
 // Sessions is a session.Store.
 //
-// An account is one item with an attribute for each open slot, whose value is the slot's epoch,
-// and their number. The write that takes a slot depends on the number, so two callers cannot take
-// the last slot. A lease is also an item. A transaction takes a slot only while the slot's epoch
-// is alive.
+// An account is one item with an attribute for each open slot, whose value is the slot's epoch, and
+// their number. The write that takes a slot depends on the number, so two callers cannot take the
+// last slot. A transaction takes a slot only while the slot's epoch is alive.
 //
-// A slot whose epoch is dead does not count. It stays in the item until the capacity is needed,
-// so ending a lease is one write for any number of sessions.
+// A slot whose epoch is dead does not count. It stays in the item until the capacity is needed, so
+// ending a lease is one write.
 type Sessions struct {
 	client *dynamodb.Client
 	table  string
@@ -36,32 +35,29 @@ func NewSessions(client *dynamodb.Client, table string) *Sessions {
 }
 
 const (
-	// accountPrefix and an account's name form the id of an item, as do leasePrefix and an epoch.
-	// slotPrefix and a session's id form the name of a slot's attribute.
+	// accountPrefix and an account form the id of an item, as do leasePrefix and an epoch. slotPrefix
+	// and a session's id form the name of a slot's attribute.
 	accountPrefix = "account/"
 	leasePrefix   = "lease/"
 	slotPrefix    = "slot/"
 
-	// mostSlots is the maximum number of open slots per account. The item is then almost as large
-	// as DynamoDB allows.
+	// mostSlots limits an account's slots. The item is then almost as large as DynamoDB allows.
 	mostSlots = 4000
-	// takeTries is the maximum number of retries of Take after it has freed slots.
+	// takeTries limits the retries of Take after it has freed slots.
 	takeTries = 20
-	// slotBatch is the maximum number of slots that one write removes.
+	// slotBatch limits the slots that one write removes.
 	slotBatch = 50
 )
 
-// accountState is an account's item with the leases that it names.
 type accountState struct {
 	account string
 	slots   slots
-	// open is the number of slots stored in the item.
+	// open counts the slots stored in the item.
 	open      int64
 	queueText string
 	queue     session.Queue
 	leases    map[string]lease
-	// now is the store's time of the read.
-	now time.Duration
+	now       time.Duration // the store's time of the read
 }
 
 func (a accountState) taken() (count int) {
@@ -73,14 +69,12 @@ func (a accountState) taken() (count int) {
 	return count
 }
 
-// slotEpochs returns the epochs of the slots, each once.
 func (a accountState) slotEpochs() []string {
 	epochs := slices.Sorted(maps.Values(a.slots))
 	return slices.Compact(epochs)
 }
 
-// stateOf returns the state in an account's item. It reads the leases of the epoch and of the
-// slots with one consistent read.
+// stateOf reads the leases of the epoch and of the slots with one consistent read.
 func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item) (a accountState, err error) {
 	a = accountState{account: account, slots: readAccount(own), open: numberOf(own["open_slots"])}
 	if queue, ok := own[queueAttribute].(*types.AttributeValueMemberS); ok {
@@ -97,11 +91,11 @@ func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item)
 }
 
 // Take takes a slot with one transaction. If the account is full or its queue has tickets, Take
-// reads the leases of its slots, makes two writes for each dead lease, and repeats the transaction
-// if it is the slot's turn. A limit of 0 allows mostSlots slots and ignores the queue.
+// reads the leases of its slots, frees slots of dead leases, and repeats the transaction if it is
+// the slot's turn. A limit of 0 allows mostSlots slots and ignores the queue.
 //
-// Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the
-// slot's epoch is dead or unknown.
+// Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the slot's
+// epoch is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	var a accountState // at first, an account with an empty queue
 	for range takeTries {
@@ -133,7 +127,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 	return fault.New(fault.Unavailable, "The session records are busy. Try again.")
 }
 
-// freeSome frees slots that no longer count, and reports whether there were any.
+// freeSome frees slots that no longer count, and reports whether it found any.
 func (s *Sessions) freeSome(ctx context.Context, a accountState) (bool, error) {
 	freed, err := s.freeDead(ctx, a)
 	if err != nil {
@@ -143,8 +137,8 @@ func (s *Sessions) freeSome(ctx context.Context, a accountState) (bool, error) {
 	return freed || corrected, err
 }
 
-// correct lowers the number of open slots to the number of slots in the item, and reports whether
-// it was too high. Version 0.1.0 also counted slots in other items.
+// correct lowers a number of open slots that is too high. Version 0.1.0 also counted slots in other
+// items.
 func (s *Sessions) correct(ctx context.Context, a accountState) (corrected bool, err error) {
 	if a.open <= int64(len(a.slots)) {
 		return false, nil
@@ -157,14 +151,13 @@ func (s *Sessions) correct(ctx context.Context, a accountState) (corrected bool,
 	return true, err
 }
 
-// aliveCheck makes a transaction depend on the epoch being alive.
 func (s *Sessions) aliveCheck(epoch string) types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: &s.table, Key: leaseKey(epoch), ConditionExpression: aws.String(isAlive),
 	}}
 }
 
-// takeWrite returns the write that takes a slot, and its ticket from the queue.
+// takeWrite also removes the ticket from the queue.
 func (s *Sessions) takeWrite(slot session.Slot, limit int, a accountState) types.TransactWriteItem {
 	names := map[string]string{"#slot": slotPrefix + slot.ID}
 	values := item{":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(slotsWithin(limit))}
@@ -187,7 +180,7 @@ func (s *Sessions) takeWrite(slot session.Slot, limit int, a accountState) types
 	}}
 }
 
-// slotsWithin returns the maximum number of an account's slots. A limit of 0 means mostSlots.
+// A limit of 0 means mostSlots.
 func slotsWithin(limit int) int64 {
 	if limit <= 0 {
 		return mostSlots
@@ -195,13 +188,11 @@ func slotsWithin(limit int) int64 {
 	return int64(min(limit, mostSlots))
 }
 
-// Free is one write.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	_, err := s.remove(ctx, slot.Account, slot.Epoch, []string{slot.ID})
 	return storeError("free a slot", err)
 }
 
-// Active makes one consistent read of the account, and one of the leases if the account has slots.
 func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
 	got, err := readItem(ctx, s.client, s.table, accountKey(account))
 	if err != nil {
@@ -239,8 +230,8 @@ func (s slots) of(epoch string) []string {
 	return ids
 }
 
-// freeDead frees slots of leases that are dead, or old enough to be marked as dead. It reports
-// whether it found any, even if another process freed them.
+// freeDead frees slots of dead leases. It reports whether it found any, even if another process
+// freed them.
 func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 	freed := false
 	for _, epoch := range a.slotEpochs() {
@@ -266,7 +257,7 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 	return freed, nil
 }
 
-// removeEach removes slots, one by one if some of them no longer exist.
+// If some slots no longer exist, removeEach removes the others one by one.
 func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []string) error {
 	removed, err := s.remove(ctx, account, epoch, ids)
 	if err != nil || removed || len(ids) == 1 {
@@ -280,7 +271,7 @@ func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []
 	return nil
 }
 
-// remove removes slots of an epoch: all of them, or none if one is missing.
+// remove removes all of the slots, or none if one is missing.
 func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []string) (removed bool, err error) {
 	names, conditions := map[string]string{}, []string{}
 	var removals []string
@@ -301,5 +292,4 @@ func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []stri
 
 func accountKey(account string) item { return item{"id": text(accountPrefix + account)} }
 
-// keptLeases is the time for which a lease's item is kept after its last renewal.
-const keptLeases = 24 * time.Hour
+const keptLeases = 24 * time.Hour // after the last renewal

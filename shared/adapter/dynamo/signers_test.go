@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Each signer's certificates are stored once, even if they are added repeatedly.
 func TestSignersAreStoredOnce(t *testing.T) {
 	cloud := local.Cloud(t)
 	signers := dynamo.NewSigners(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))

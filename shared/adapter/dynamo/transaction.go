@@ -14,23 +14,22 @@ import (
 )
 
 const (
-	// ConflictTries is the maximum number of attempts for a transaction that conflicts with another
-	// on the same items. conflictWait is the longest wait before the second attempt. It doubles up
-	// to longestWait. Fifty concurrent writers of one item all succeed with these values.
+	// ConflictTries limits the attempts at a transaction that conflicts with another. conflictWait is
+	// the longest wait before the second attempt. It doubles up to longestWait. Fifty concurrent
+	// writers of one item all succeed.
 	ConflictTries = 40
 	conflictWait  = 10 * time.Millisecond
 	longestWait   = 400 * time.Millisecond
 )
 
-// Codes of the reasons why a transaction is cancelled.
+// These are reasons why a transaction is cancelled.
 const (
 	noReason       = "None"
 	reasonFailed   = "ConditionalCheckFailed"
 	reasonConflict = "TransactionConflict"
 )
 
-// throttled reports whether a transaction was cancelled because a partition or a table has no
-// capacity left. The SDK only recognizes throttled calls.
+// throttled recognizes cancelled transactions. The SDK only recognizes throttled calls.
 func throttled(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	return errors.As(err, &cancelled) && slices.ContainsFunc(cancelled.CancellationReasons,
@@ -39,14 +38,13 @@ func throttled(err error) bool {
 		})
 }
 
-// transact writes all or nothing. It retries a transaction that conflicts with another. The SDK
-// adds a token to each call, so a call that it retries after a lost response is written once.
+// transact writes all or nothing. It retries conflicts. The SDK adds a token to each call, so a
+// call that it retries after a lost response is written once.
 func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
 	return transactOnce(ctx, client, writes, nil)
 }
 
-// transactOnce is like transact, with the caller's token. Within ten minutes, DynamoDB performs
-// calls with the same token and the same writes once.
+// Within ten minutes, DynamoDB performs calls with the same token and the same writes once.
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -62,8 +60,7 @@ func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.T
 	}
 }
 
-// LongestConflictWait returns the longest wait after an attempt at a transaction. The first attempt
-// is 1.
+// The first attempt is 1.
 func LongestConflictWait(try int) time.Duration {
 	return min(conflictWait<<min(max(try-1, 0), 10), longestWait)
 }
@@ -97,8 +94,8 @@ func code(reason types.CancellationReason) string {
 
 // refusal is a transaction that was cancelled because a condition failed.
 type refusal struct {
-	// failed reports for each write whether its condition was false. items holds the previous
-	// items of the writes that asked for them.
+	// failed reports for each write whether its condition was false. items are the previous items of
+	// the writes that asked for them.
 	failed []bool
 	items  []item
 	err    error
@@ -108,7 +105,7 @@ func (r *refusal) Error() string { return r.err.Error() }
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal converts a cancelled transaction's error to a refusal if a condition was false.
+// asRefusal converts an error to a refusal if a condition was false.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {

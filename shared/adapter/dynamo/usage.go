@@ -21,22 +21,19 @@ import (
 )
 
 const (
-	// usageShards is the number of items that hold the usage of one model on one day. Each has its
-	// own partition, so that concurrent transactions rarely write the same item.
+	// usageShards items hold the usage of one model on one day. Each has its own partition, so that
+	// concurrent transactions rarely write the same item.
 	usageShards = 8
-	// addsAtOnce is the maximum number of records that one Add writes concurrently.
-	addsAtOnce = 8
-	// afterSlash is the character after the slash in sort order. In the part of an item, a slash
-	// ends the day.
+	addsAtOnce  = 8 // of one Add
+	// afterSlash sorts after the slash that ends the day in the part of an item.
 	afterSlash = "0"
 )
 
 // Usage is a usage.Store.
 //
 // An item has an account's usage of one model with one key on one day, in one of usageShards. Items
-// of version 0.1.0 may have no key. A transaction of one write adds a record. Its token is derived
-// from the record's id. DynamoDB performs transactions with the same token once within ten minutes,
-// so records do not need items.
+// of version 0.1.0 may have no key. A transaction of one write adds a record. DynamoDB performs
+// transactions with the same token, which is derived from the record's id, once within ten minutes.
 type Usage struct {
 	client *dynamodb.Client
 	table  string
@@ -46,7 +43,6 @@ var _ usage.Store = (*Usage)(nil)
 
 func NewUsage(client *dynamodb.Client, table string) *Usage { return &Usage{client, table} }
 
-// usageItem is the item for the usage of a model on a day.
 type usageItem struct {
 	Account          string    `dynamodbav:"id"`
 	Part             string    `dynamodbav:"part"`
@@ -67,7 +63,6 @@ type usageItem struct {
 	BatchCost        int64     `dynamodbav:"batch_cost"`
 }
 
-// Add makes one transaction per record. After an error any of them may have been added.
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	adding, ctx := errgroup.WithContext(ctx)
 	adding.SetLimit(addsAtOnce)
@@ -88,7 +83,6 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	return storeError("add usage", adding.Wait())
 }
 
-// Reach reports whether the table can be written, without changing it.
 func (u *Usage) Reach(ctx context.Context) error {
 	_, _, err := tryUpdate(ctx, u.client, &dynamodb.UpdateItemInput{
 		TableName: &u.table, Key: item{"id": text("smoke"), "part": text("smoke")},
@@ -98,7 +92,7 @@ func (u *Usage) Reach(ctx context.Context) error {
 	return err
 }
 
-// usagePartition returns the partition of a shard of an account's usage. No account has a "#" in its name.
+// No account has a "#" in its name.
 func usagePartition(account string, shard uint32) string {
 	if shard == 0 {
 		return account
@@ -106,19 +100,17 @@ func usagePartition(account string, shard uint32) string {
 	return fmt.Sprintf("%s#%d", account, shard)
 }
 
-// usagePart returns the part of the item for the usage of a model with a key on a day.
 func usagePart(day usage.Day, model, key string, shard uint32) string {
 	return fmt.Sprintf("%s/%s/%s/%d", day, model, url.PathEscape(key), shard)
 }
 
-// token returns the token of a record's transaction. Tokens have at most 36 characters, and all
-// tables of an AWS account share them.
+// Tokens have at most 36 characters, and all tables of an AWS account share them.
 func (u *Usage) token(record usage.Record) string {
 	hash := sha256.Sum256([]byte(u.table + "\x00" + record.ID))
 	return base64.RawURLEncoding.EncodeToString(hash[:])[:36]
 }
 
-// addition returns the write that adds a record. counts is false if the record is empty.
+// counts is false if the record is empty.
 func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, counts bool) {
 	place := hashOf(record.ID) % usageShards
 	values := item{":day": text(string(record.Day)), ":model": text(record.Model), ":key": text(record.Key)}
@@ -148,8 +140,6 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	}}, len(additions) > 0
 }
 
-// Totals makes one consistent read for each of the usageShards partitions, and one more for each
-// further megabyte, which holds thousands of models and days.
 func (u *Usage) Totals(
 	ctx context.Context, account string, first, last usage.Day, by usage.Columns,
 ) ([]usage.Total, error) {

@@ -31,13 +31,11 @@ var keepVersion = flag.String("keep-version", "", "keep the items that this vers
 // itemsFolder contains the items that each version wrote, by table, as DynamoDB returns them.
 var itemsFolder = filepath.Join("testdata", "versions")
 
-// The times of the items. No item expires in the coming decades.
 var (
 	longAgo = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	farAway = time.Date(2125, 2, 3, 4, 5, 6, 0, time.UTC)
 )
 
-// kept holds the tables of a deployment with the stores of this version.
 type kept struct {
 	cloud  *awstest.Cloud
 	tables map[string]string
@@ -64,7 +62,6 @@ func newKept(t *testing.T) kept {
 	return k
 }
 
-// raw calls DynamoDB with a raw body.
 func (k kept) raw(t *testing.T, operation string, body any) []byte {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -91,10 +88,8 @@ func (k kept) raw(t *testing.T, operation string, body any) []byte {
 	return answer
 }
 
-// secretOfItems is the secret of every fixture's key.
 const secretOfItems = "ck_of_earlier_versions"
 
-// itemsJob returns a job of the fixtures.
 func itemsJob(id string) job.Job {
 	j := newJob("job_" + id)
 	j.Key, j.CreatedAt, j.Deadline = keyOfItems().ID, longAgo, farAway
@@ -113,15 +108,14 @@ func keyOfItems() credential.Key {
 	return key
 }
 
-// itemsFile is the file of the fixtures.
 var itemsFile = file.File{
 	ID: "file_kept", Account: "acme", Key: "key_0123456789ab", Filename: "a.mp4", MIME: "video/mp4", Size: 7,
 	MD5: "e6156aa341999f97d9ada6dacffe2c0a", Blob: "files/file_kept", CreatedAt: longAgo, ExpiresAt: farAway,
 	Lifetime: time.Hour,
 }
 
-// Items of earlier versions are readable. Jobs that were running when their workers and functions
-// were replaced continue, in new and in old processes.
+// Jobs that were running when their workers and functions were replaced continue, in new and in old
+// processes.
 func TestItemsOfEarlierVersionsAreReadable(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(itemsFolder, "*.json"))
 	if err != nil || len(names) == 0 {
@@ -150,7 +144,7 @@ func TestItemsOfEarlierVersionsAreReadable(t *testing.T) {
 	}
 }
 
-// wantItems fails unless the key, the file and the usage exist.
+// wantItems checks the key, the file and the usage.
 func (k kept) wantItems(t *testing.T) {
 	t.Helper()
 	want := keyOfItems()
@@ -179,7 +173,7 @@ func (k kept) wantItems(t *testing.T) {
 	}
 }
 
-// wantJobs fails unless the open jobs can end.
+// wantJobs checks that the open jobs can end.
 func (k kept) wantJobs(t *testing.T) {
 	t.Helper()
 	result := job.Result{Blob: "jobs/job_begun/result", MIME: "video/mp4", Size: 7, SHA256: "abc"}
@@ -207,7 +201,6 @@ func (k kept) wantJobs(t *testing.T) {
 	k.wantOpen(t, 0)
 }
 
-// wantOpen fails unless the account has want open jobs.
 func (k kept) wantOpen(t *testing.T, want int) {
 	t.Helper()
 	if backlog, err := k.jobs.Backlog(t.Context(), job.VideoLane, "acme"); err != nil || backlog.AccountOpen != want {
@@ -215,7 +208,7 @@ func (k kept) wantOpen(t *testing.T, want int) {
 	}
 }
 
-// itemsBudget and itemsBatch belong to the fixtures, and itemsUpload is an announced upload.
+// itemsUpload is an announced upload.
 var (
 	itemsBudget = budget.Budget{
 		ID: budget.ID{Account: "acme", Period: "month", Unit: budget.Jobs}, Limit: 123456,
@@ -232,7 +225,7 @@ var (
 	}
 )
 
-// wantMore fails unless the additional items since v0.1.0 are present and continue.
+// wantMore checks the items that v0.1.0 added.
 func (k kept) wantMore(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

@@ -15,14 +15,14 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// webhookPart is the part of the item with the delivery attempts of an event. It exists after the
-// first attempt.
+// webhookPart is the part of the item with an event's delivery attempts. It exists after the first
+// attempt.
 const webhookPart = "webhook"
 
-// attemptsAttribute holds the list of attempts, each as JSON.
+// Each attempt in attemptsAttribute is JSON.
 const attemptsAttribute = "attempts"
 
-// Webhooks is a webhook.Store in the jobs table, for jobs and budget warnings.
+// Webhooks is a webhook.Store in the jobs table.
 type Webhooks struct {
 	client *dynamodb.Client
 	table  string
@@ -32,7 +32,7 @@ var _ webhook.Store = (*Webhooks)(nil)
 
 func NewWebhooks(client *dynamodb.Client, table string) *Webhooks { return &Webhooks{client, table} }
 
-// attemptItem is a stored attempt. Times are in milliseconds.
+// Times are in milliseconds.
 type attemptItem struct {
 	At       int64  `json:"at"`
 	Duration int64  `json:"duration"`
@@ -41,7 +41,6 @@ type attemptItem struct {
 	Next     int64  `json:"next,omitempty"`
 }
 
-// Attempts is one consistent read.
 func (w *Webhooks) Attempts(ctx context.Context, event string) ([]webhook.Attempt, error) {
 	found, err := readItem(ctx, w.client, w.table, jobKey(event, webhookPart))
 	if err != nil {
@@ -84,7 +83,6 @@ func encodeAttempt(a webhook.Attempt) (types.AttributeValue, error) {
 	return kept, nil
 }
 
-// Record is one write, conditional on the attempt's number being the next one.
 func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	kept, err := encodeAttempt(a)
 	if err != nil {
@@ -118,8 +116,8 @@ func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 	return webhook.ErrNotNext
 }
 
-// EndedWithWebhook returns the first attempt for a job that has a webhook and has ended, from a
-// new image in the table's stream. It returns false for any other item.
+// EndedWithWebhook returns the first attempt for an ended job with a webhook, from a new image in
+// the table's stream.
 func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)
 	if text("part") != RecordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {
@@ -129,7 +127,6 @@ func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.S
 	return webhook.First(text("id"), cmp.Or(text(ownerAttribute), text("account")), ended), err == nil
 }
 
-// textOf returns a function that reads text attributes from a stream's image.
 func textOf(image map[string]events.DynamoDBAttributeValue) func(name string) string {
 	return func(name string) string {
 		value, there := image[name]

@@ -43,7 +43,6 @@ func TestWebhookCallsMatchDocumentation(t *testing.T) {
 	})
 }
 
-// Only the end of a job with a webhook creates an attempt.
 func TestEndOfJobWithWebhookCreatesAttempt(t *testing.T) {
 	image := func(change ...string) map[string]events.DynamoDBAttributeValue {
 		values := map[string]string{
@@ -78,7 +77,6 @@ func TestEndOfJobWithWebhookCreatesAttempt(t *testing.T) {
 	}
 }
 
-// Only a new warning with a receiver creates an attempt.
 func TestNewWarningCreatesAttempt(t *testing.T) {
 	image := func() map[string]events.DynamoDBAttributeValue {
 		return map[string]events.DynamoDBAttributeValue{
@@ -105,8 +103,7 @@ func TestNewWarningCreatesAttempt(t *testing.T) {
 	}
 }
 
-// Version 0.1.0 stored some jobs in another partition of the index. Their account is in the
-// attribute owner.
+// Version 0.1.0 stored some jobs in another partition of the index.
 func TestAttemptOfJobInOtherPartitionHasItsOwner(t *testing.T) {
 	image := map[string]events.DynamoDBAttributeValue{}
 	for name, value := range map[string]string{

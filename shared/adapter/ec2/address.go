@@ -1,5 +1,5 @@
-// Package ec2 finds the public addresses of a task. It is separate from package ecs because
-// linking the SDK's ECS client adds 1 ms to a program's startup.
+// Package ec2 finds the public addresses of a task. Linking the SDK's ECS client, as in package
+// ecs, would add 1 ms to a program's startup.
 package ec2
 
 import (
@@ -24,27 +24,25 @@ import (
 )
 
 const (
-	// addressTime is the maximum time that Find waits for a task's public address. AWS associates
-	// it at about the time when the containers start.
+	// addressTime limits Find. AWS associates a public address at about the time when the containers
+	// start.
 	addressTime  = time.Minute
 	addressAgain = 2 * time.Second
 	callTime     = 10 * time.Second
-	// longestMetadata and longestInterfaces limit the bytes read from the task's metadata and
-	// from EC2's response.
+	// These limit the bytes read from the task's metadata and from EC2's response.
 	longestMetadata   = 64 << 10
 	longestInterfaces = 1 << 20
 )
 
-// errNoPublic means that a task's interface has no public address (yet).
 var errNoPublic = errors.New("the task's interface has no public IPv4 address: " +
 	"its subnet must be public, and its service must assign an address")
 
 // TaskAddress finds the public addresses of the task that runs this program. ECS reports only the
-// private address, so TaskAddress asks EC2 for the network interface. The task's role needs
-// ec2:DescribeNetworkInterfaces, which AWS cannot limit to some interfaces.
+// private address, so TaskAddress asks EC2. The task's role needs ec2:DescribeNetworkInterfaces,
+// which AWS cannot limit to some interfaces.
 //
-// It builds its only request itself, because the SDK's EC2 client has 700 operations and takes
-// longer to compile than the programs that would link it.
+// It builds its only request itself, because the SDK's EC2 client takes longer to compile than the
+// programs that would link it.
 type TaskAddress struct {
 	metadata string
 	config   aws.Config
@@ -54,8 +52,7 @@ type TaskAddress struct {
 	client   aws.HTTPClient
 }
 
-// NewTaskAddress needs the value of ECS_CONTAINER_METADATA_URI_V4 and returns an error if that
-// URI is malformed. now is the clock for signatures.
+// NewTaskAddress needs the value of ECS_CONTAINER_METADATA_URI_V4. now is the clock for signatures.
 func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time) (*TaskAddress, error) {
 	base, err := url.Parse(metadataURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -67,8 +64,7 @@ func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time)
 	}, nil
 }
 
-// Find returns the task's IPv4 address, and its IPv6 addresses if any. It waits up to a minute for
-// the IPv4 address.
+// Find returns the task's IPv4 address, and its IPv6 addresses if any. It waits up to a minute.
 func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, addressTime)
 	defer cancel()
@@ -90,8 +86,7 @@ func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	}
 }
 
-// network is part of a container's metadata ("Amazon ECS task metadata endpoint version 4 for
-// tasks on Fargate" in the Developer Guide of ECS).
+// network is part of a container's metadata ("Amazon ECS task metadata endpoint version 4").
 type network struct {
 	IPv4Addresses, IPv6Addresses []string
 	MACAddress                   string
@@ -151,8 +146,8 @@ type interfaces struct {
 	} `xml:"networkInterfaceSet>item"`
 }
 
-// public asks EC2 for the public address of an interface. It filters by private and hardware
-// address, because each of them may occur more than once in an account.
+// public filters by private and hardware address, because each may occur more than once in an
+// account.
 func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, error) {
 	text, err := a.ask(ctx, url.Values{
 		"Action": {"DescribeNetworkInterfaces"}, "Version": {"2016-11-15"},
@@ -177,12 +172,11 @@ func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, erro
 	return netip.Addr{}, fmt.Errorf("ec2: %w", errNoPublic)
 }
 
-// refusedError means that the task's role has no permission for the call to EC2.
+// refusedError means that the task's role lacks a permission.
 type refusedError struct{ code, message string }
 
 func (e *refusedError) Error() string { return e.code + ": " + e.message }
 
-// ask calls EC2. Its errors include refusedError.
 func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, error) {
 	endpoint, err := awsclient.Endpoint(ctx, a.config, "EC2")
 	if err != nil {

@@ -19,13 +19,12 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// metadata is the task metadata of a container on Fargate (the Developer Guide of ECS, "Amazon ECS task
-// metadata v4 examples for tasks on Fargate").
+// metadata is an example of the Developer Guide of ECS.
 const metadata = `{"DockerId": "cd189a933e5849daa93386466019ab50-2495160603", "Name": "realtime", "Networks": [
 	{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.0.61"], %s"AttachmentIndex": 0, "MACAddress": "0a:de:f6:10:51:e5"}]}`
 
-// described returns EC2's response about interfaces, each with hardware address, private address
-// and other fields.
+// described returns EC2's response. Each interface is a hardware address, a private address and
+// other fields.
 func described(interfaces ...[3]string) string {
 	var items strings.Builder
 	for _, one := range interfaces {
@@ -40,21 +39,20 @@ func associated(address string) string {
 	return "<association><publicIp>" + address + "</publicIp><ipOwnerId>amazon</ipOwnerId></association>"
 }
 
-// answer is a status and a text, and a function to call before the response is sent.
+// answer is a response, and a function to call before it is sent.
 type answer struct {
 	status int
 	text   string
 	before func()
 }
 
-// inTask returns an address finder for a task with the given metadata. EC2 returns the answers one
-// after another, and repeats the last.
+// EC2 returns the answers one after another, and repeats the last.
 func inTask(t *testing.T, metadata string, answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	return inTaskThat(t, metadata, func() {}, answers...)
 }
 
-// inTaskThat is like inTask, and calls again when the metadata is requested for the second time.
+// inTaskThat calls again when the metadata is requested for the second time.
 func inTaskThat(t *testing.T, metadata string, again func(), answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	mux, asked := http.NewServeMux(), 0
@@ -122,7 +120,6 @@ func TestTaskFindsItsPublicAddresses(t *testing.T) {
 	}
 }
 
-// A subnet with only IPv6 needs no call.
 func TestTaskWithoutIPv4NeedsNoCall(t *testing.T) {
 	metadata := `{"Networks": [{"IPv6Addresses": ["2001:db8::7"], "MACAddress": "0a:de:f6:10:51:e5"}]}`
 	found, err := inTask(t, metadata).Find(t.Context())

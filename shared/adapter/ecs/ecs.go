@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Service implements fleet.Service with a container service.
 type Service struct {
 	client        *ecs.Client
 	cluster, name string
@@ -28,8 +27,7 @@ func NewService(config aws.Config, cluster, name string) *Service {
 	})}
 }
 
-// Tasks returns the desired and the running number of tasks. It makes one call, and returns an
-// error if the service does not exist.
+// Tasks returns an error if the service does not exist.
 func (s *Service) Tasks(ctx context.Context) (desired, running int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -44,8 +42,7 @@ func (s *Service) Tasks(ctx context.Context) (desired, running int, err error) {
 	return int(found.Services[0].DesiredCount), int(found.Services[0].RunningCount), nil
 }
 
-// SetDesired sets the desired number of tasks. ECS does not stop a task that protects itself
-// ([TaskProtection]).
+// ECS does not stop a task that protects itself ([TaskProtection]).
 func (s *Service) SetDesired(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -12,29 +12,24 @@ import (
 )
 
 const (
-	// protectedTime is the time for which a busy task is protected, in whole minutes: the longest
-	// time of a job (docs/contract/jobs.md#deadline) plus the time to return it. A task that hangs
-	// is not protected for longer.
+	// protectedTime is in whole minutes: the longest time of a job (docs/contract/jobs.md#deadline)
+	// plus the time to return it. A task that hangs is not protected for longer.
 	protectedTime = 15 * time.Minute
-	// agentTime is the timeout for a call to the agent, which in turn calls ECS.
-	agentTime = 10 * time.Second
-	// longestAnswer is the maximum number of bytes read from a response.
-	longestAnswer = 64 << 10
+	// agentTime limits a call to the agent, which in turn calls ECS.
+	agentTime     = 10 * time.Second
+	longestAnswer = 64 << 10 // bytes
 )
 
 // TaskProtection prevents scale-in and deployments from stopping its task while the task is busy.
-// It calls the ECS agent's endpoint for task scale-in protection. The task's role needs
-// ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A task outside a service cannot
-// be protected.
-//
-// It does not protect a task whose instance stops, for example because of a spot interruption.
+// The task's role needs ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A task
+// outside a service cannot be protected, nor a task whose instance stops, for example because of a
+// spot interruption.
 type TaskProtection struct {
 	endpoint string
 	client   *http.Client
 }
 
-// NewTaskProtection needs the value of ECS_AGENT_URI and returns an error if that URI is
-// malformed. client may be nil.
+// NewTaskProtection needs the value of ECS_AGENT_URI. client may be nil.
 func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, error) {
 	base, err := url.Parse(agentURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -46,7 +41,7 @@ func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, e
 	return &TaskProtection{endpoint: base.JoinPath("task-protection/v1/state").String(), client: client}, nil
 }
 
-// Busy protects the task for 15 minutes. Call it before work starts, and repeatedly while work continues.
+// Busy must be called before work starts, and repeatedly while work continues.
 func (p *TaskProtection) Busy(ctx context.Context) error {
 	return p.set(ctx, protectionRequest{ProtectionEnabled: true, ExpiresInMinutes: int(protectedTime / time.Minute)})
 }
@@ -60,8 +55,8 @@ type protectionRequest struct {
 	ExpiresInMinutes  int `json:",omitempty"`
 }
 
-// protectionAnswer has one of three parts: the new state, the reason why ECS did not change it,
-// or an error from the agent.
+// protectionAnswer is the new state, the reason why ECS did not change it, or an error from the
+// agent.
 type protectionAnswer struct {
 	Protection *struct{ ProtectionEnabled bool } `json:"protection"`
 	Failure    *struct{ Reason, Detail string }  `json:"failure"`

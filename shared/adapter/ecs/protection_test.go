@@ -15,7 +15,6 @@ import (
 
 const task = "arn:aws:ecs:us-west-2:111122223333:task/1234567890abcdef0"
 
-// agent responds like the documented ECS agent, with the new state or with an error.
 func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]string) {
 	t.Helper()
 	var asked []string
@@ -99,7 +98,6 @@ func TestFailedProtectionIsReported(t *testing.T) {
 	}
 }
 
-// A worker that shuts down does not wait for the agent.
 func TestHangingAgentCallEndsWithContext(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))

@@ -12,28 +12,27 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Task describes a single Fargate task outside of any service.
 type Task struct {
-	// Cluster is a name or an ARN. Definition is the ARN of a task definition revision.
+	// Cluster is a name or an ARN. Definition is an ARN.
 	Cluster, Definition string
-	// Container is the container whose command is replaced. The task ends with this container.
+	// The task ends with Container, whose command is replaced.
 	Container               string
 	Command                 []string
 	Subnets, SecurityGroups []string
-	// PublicAddress gives the task a public IP address, which is required in a subnet without a NAT gateway.
+	// PublicAddress is required in a subnet without a NAT gateway.
 	PublicAddress bool
 }
 
 type TaskState struct {
 	Stopped bool
-	// ExitCode is the container's exit code. It is nil if the container has not ended or never ran.
+	// ExitCode is nil if the container has not ended or never ran.
 	ExitCode *int
-	// Reason is why the task or the container stopped, according to ECS. It may be empty.
+	// Reason is why the task or the container stopped. It may be empty.
 	Reason string
 }
 
-// Tasks runs single tasks. A role needs ecs:RunTask on the task definition, iam:PassRole on the
-// roles in it, and ecs:DescribeTasks and ecs:StopTask on the cluster's tasks.
+// A role needs ecs:RunTask on the task definition, iam:PassRole on the roles in it, and
+// ecs:DescribeTasks and ecs:StopTask on the cluster's tasks.
 type Tasks struct{ client *ecs.Client }
 
 func NewTasks(config aws.Config) *Tasks {
@@ -43,7 +42,7 @@ func NewTasks(config aws.Config) *Tasks {
 	})}
 }
 
-// Run starts a task and returns its ARN. A retry with the same token returns the same task.
+// Run returns a task's ARN. A retry with the same token returns the same task.
 func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -73,8 +72,8 @@ func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, e
 	return *ran.Tasks[0].TaskArn, nil
 }
 
-// State returns the state of a task and its container. It returns an error if ECS does not know
-// the task, which is possible for some seconds after its start and from an hour after its end.
+// State returns an error if ECS does not know the task, which is possible for some seconds after
+// its start and from an hour after its end.
 func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -105,7 +104,6 @@ func stateOf(found types.Task, container string) TaskState {
 	return state
 }
 
-// Stop stops a task. ECS then shows the argument why as the reason.
 func (t *Tasks) Stop(ctx context.Context, task Task, arn, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

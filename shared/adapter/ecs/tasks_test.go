@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// answering is a fake ECS that returns a text for each operation and records the requests.
+// answering is a fake ECS with a response for each operation. It records the requests.
 func answering(t *testing.T, answers map[string]string) (*ecs.Tasks, *[]string) {
 	t.Helper()
 	var asked []string

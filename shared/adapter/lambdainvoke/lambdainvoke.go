@@ -1,5 +1,4 @@
-// Package lambdainvoke starts functions. A role needs lambda:InvokeFunction on each of these
-// functions.
+// Package lambdainvoke starts functions. A role needs lambda:InvokeFunction on them.
 package lambdainvoke
 
 import (
@@ -18,9 +17,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Function is a function that other functions start. It builds its only request itself, because
-// the SDK's Lambda client has a hundred operations and makes the startup of a function ten percent
-// slower.
+// Function builds its only request itself, because the SDK's Lambda client makes the startup of a
+// function ten percent slower.
 type Function struct {
 	name    string
 	config  aws.Config
@@ -30,7 +28,7 @@ type Function struct {
 	client  aws.HTTPClient
 }
 
-// NewFunction returns the function with the name or ARN. now is the clock for signatures.
+// name may be an ARN. now is the clock for signatures.
 func NewFunction(config aws.Config, name string, now func() time.Time) *Function {
 	return &Function{
 		name: name, config: config, now: now,
@@ -38,8 +36,8 @@ func NewFunction(config aws.Config, name string, now func() time.Time) *Function
 	}
 }
 
-// Start starts the function without an event and does not wait for it. If the function fails,
-// Lambda retries it. A repeated Start starts it twice.
+// Start does not wait for the function. If it fails, Lambda retries it. A repeated Start starts it
+// twice.
 func (f *Function) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -64,11 +62,9 @@ func (f *Function) Start(ctx context.Context) error {
 	}
 }
 
-// invocations is the version of Lambda's API and the path of its operation Invoke
-// ("Invoke" in the API reference of Lambda).
+// invocations is the path of the operation Invoke with the version of Lambda's API.
 const invocations = "/2015-03-31/functions/%s/invocations"
 
-// sumOfNothing is the SHA-256 of an empty body, in hex.
 const sumOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (f *Function) invoke(ctx context.Context) error {

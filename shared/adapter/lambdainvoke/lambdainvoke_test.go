@@ -18,13 +18,12 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// answers is a fake Lambda that sends its responses in order and records the requests.
+// answers is a fake Lambda that sends its responses in order.
 type answers struct {
 	codes []string // an error code, or "" if the function is started
 	asked []string
 }
 
-// statuses maps the API's error codes to statuses.
 var statuses = map[string]int{
 	"": http.StatusAccepted, "TooManyRequestsException": http.StatusTooManyRequests,
 	"ServiceException":          http.StatusInternalServerError,
@@ -58,7 +57,6 @@ func config(t *testing.T, handler http.Handler) aws.Config {
 	}
 }
 
-// The request equals that of the SDK client.
 func TestRequestEqualsThatOfSDK(t *testing.T) {
 	for _, name := range []string{"cutroom-dev-wake", "arn:aws:lambda:eu-north-1:123456789012:function:cutroom-dev-wake"} {
 		got, want := &answers{}, &answers{}
@@ -75,7 +73,6 @@ func TestRequestEqualsThatOfSDK(t *testing.T) {
 	}
 }
 
-// decoded returns a request without unnecessary escapes.
 func decoded(request string) string { return strings.ReplaceAll(request, "%3A", ":") }
 
 func TestStartIsRetried(t *testing.T) {

@@ -11,9 +11,8 @@ import (
 )
 
 // readable serves only callers that send the operator's key as "Authorization: Bearer". An empty
-// key admits no caller. It ignores the caller's address, because a proxy on this machine calls
-// for every client and may forward neither address nor host. All other callers get a 404, as for
-// an unknown path.
+// key admits no caller. It ignores the caller's address, because a proxy on this machine calls for
+// every client. All other callers get a 404, as for an unknown path.
 //
 // failed is called for each wrong key and may delay the caller. It may be nil.
 func readable(key string, failed func(context.Context), next http.Handler) http.Handler {

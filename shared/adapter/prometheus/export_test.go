@@ -8,7 +8,7 @@ import (
 
 var descName = regexp.MustCompile(`fqName: "([^"]+)"`)
 
-// Names returns the names of all metrics, even those without an observation, which a scrape omits.
+// Names includes metrics without an observation, which a scrape omits.
 func (m *Metrics) Names() []string {
 	described := make(chan *prometheus.Desc)
 	go func() {

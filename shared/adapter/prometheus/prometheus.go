@@ -1,5 +1,4 @@
-// Package prometheus exposes the metrics of the service on one machine in Prometheus text format.
-// docs/logs.md describes each metric.
+// Package prometheus exposes the metrics of the service on one machine (docs/logs.md).
 package prometheus
 
 import (
@@ -15,8 +14,8 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// Metrics is a gateway.Observer. Its labels come only from the catalog and the routes, so that
-// callers cannot add series.
+// The labels of Metrics come only from the catalog and the routes, so that callers cannot add
+// series.
 type Metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec
@@ -41,7 +40,6 @@ var (
 	firstTokenBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 )
 
-// New returns metrics that include the process's metrics.
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),
@@ -131,13 +129,12 @@ func (m *Metrics) Attempted(a gateway.Attempt) {
 
 func (m *Metrics) BudgetWarned(percent int) { m.warnings.WithLabelValues(strconv.Itoa(percent)).Inc() }
 
-// Watch adds the state of the upstreams and their queues, read at every scrape.
 func (m *Metrics) Watch(health func() []upstream.Health, queues func() []upstream.QueueState) {
 	m.registry.MustRegister(&upstreams{health, queues})
 }
 
 // Handler serves GET /metrics to callers that send the key as a Bearer token. An empty key admits
-// no caller. failed is called for every wrong key. It may be nil.
+// no caller. failed is called for every wrong key, and may be nil.
 func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler {
 	return readable(key, failed, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 }

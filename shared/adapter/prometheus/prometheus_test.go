@@ -14,12 +14,11 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// metricsText returns the text of the metrics.
 func metricsText(m *prometheus.Metrics) string {
 	return read(m, "operator", "Authorization", "Bearer operator").Body.String()
 }
 
-// read returns the response of /metrics to a caller on this machine.
+// read calls /metrics from this machine.
 func read(m *prometheus.Metrics, key string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:8081"
@@ -107,8 +106,7 @@ func TestOnlyOperatorCanReadMetrics(t *testing.T) {
 	}
 }
 
-// A request without the key takes at most 128 KiB of memory plus 20 bytes per received byte, and
-// its body is not read.
+// A request without the key takes at most 128 KiB of memory plus 20 bytes per received byte.
 func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	address := alloctest.Serve(t, prometheus.New().Handler("operator", nil))
 	alloctest.CheckAnonymous(t, address, "Authorization: Bearer ", true, "GET /metrics", "POST /metrics")

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// watched returns all metrics of a server.
 func watched() *prometheus.Metrics {
 	m := prometheus.New()
 	m.Worker().Watch(func() []worker.Load { return nil })
@@ -31,7 +30,6 @@ func watched() *prometheus.Metrics {
 	return m
 }
 
-// docs/logs.md describes every metric, and nothing else.
 func TestLogsPageHasEveryMetric(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "logs.md"))
 	if err != nil {

@@ -2,8 +2,8 @@ package prometheus
 
 import "sync"
 
-// series caches the series of each set of labels, because every lookup by labels hashes and
-// compares all of them. The number of sets must be small, because none is ever removed.
+// series caches the series of each set of labels, because a lookup hashes and compares all of them.
+// The number of sets must be small, because none is ever removed.
 type series[Labels comparable, Series any] struct {
 	known sync.Map // of Series, by Labels
 	find  func(Labels) Series

@@ -9,16 +9,13 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// stateTime is the timeout for reading the records for one scrape.
-const stateTime = 5 * time.Second
+const stateTime = 5 * time.Second // for reading the records for one scrape
 
-// State is the current content of the records.
 type State struct {
-	// Jobs holds the open jobs. A lane and status without jobs may be missing.
+	// A lane and status without jobs may be missing.
 	Jobs        []OpenJobs
 	StoredBytes int64
-	// Sessions is the number of open realtime sessions. Waiting is the number of clients waiting
-	// for one.
+	// Sessions are open realtime sessions. Waiting clients wait for one.
 	Sessions int
 	Waiting  int
 }
@@ -30,7 +27,6 @@ type OpenJobs struct {
 	Age    time.Duration
 }
 
-// WatchState adds the content of the records, read at every scrape.
 func (m *Metrics) WatchState(read func(context.Context) (State, error)) {
 	m.registry.MustRegister(&state{read})
 }
@@ -56,7 +52,8 @@ func (s *state) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect fails the scrape if the records cannot be read, because old numbers would hide the failure.
+// Collect fails the scrape if the records cannot be read, because old numbers would hide the
+// failure.
 func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
 	defer cancel()

@@ -6,12 +6,11 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// stageBuckets lists the upper limits of the buckets for a run's stages, in seconds. A fetch
-// takes fractions of a second; an engine may take a job's entire time.
+// These upper limits are in seconds. A fetch takes fractions of a second; an engine may take a
+// job's entire time.
 var stageBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600}
 
-// Worker is a worker.Observer. Its labels are lanes, catalog models, and stages. An engine adds
-// only a few stages.
+// The labels of Worker are lanes, catalog models and stages. An engine adds only a few stages.
 type Worker struct {
 	registry *prometheus.Registry
 	runs     *prometheus.CounterVec
@@ -21,7 +20,7 @@ type Worker struct {
 
 var _ worker.Observer = (*Worker)(nil)
 
-// Worker adds the metrics of a worker. Call it once.
+// Worker must be called once.
 func (m *Metrics) Worker() *Worker {
 	w := &Worker{
 		registry: m.registry,
@@ -52,7 +51,6 @@ func (w *Worker) Ran(r worker.Run) {
 	}
 }
 
-// Watch adds the load of the slots, read at every scrape.
 func (w *Worker) Watch(loads func() []worker.Load) { w.registry.MustRegister(&slots{loads}) }
 
 type slots struct {

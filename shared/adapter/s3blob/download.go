@@ -10,11 +10,11 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// downloadTime is the lifetime of a signed URL. A download that has started continues after it.
+// A download that has started continues after downloadTime.
 const downloadTime = 5 * time.Minute
 
-// SignDownload returns a URL that reads a blob without a key, with the given Content-Type and
-// Content-Disposition. It does not check that the blob exists. The signing role needs s3:GetObject.
+// SignDownload returns a URL that reads a blob without a key. It does not check that the blob
+// exists. The signing role needs s3:GetObject.
 func (g *Signer) SignDownload(ctx context.Context, name, contentType, disposition string) (string, error) {
 	if err := blob.CheckName(name); err != nil {
 		return "", err

@@ -15,7 +15,7 @@ import (
 
 const listTime = time.Minute
 
-// List returns blobs in the order of names. It skips objects whose names are not valid blob names.
+// List skips objects whose names are not valid blob names.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		if prefix = strings.TrimSuffix(prefix, "/"); prefix != "" {
@@ -46,10 +46,8 @@ func (s *Store) listed(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*
 	return pages.NextPage(ctx)
 }
 
-// deletesAtOnce is the maximum number of concurrent requests by DeleteAll.
 const deletesAtOnce = 8
 
-// DeleteAll makes one list request per thousand blobs, and one free delete request per blob.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	deleting, ctx := errgroup.WithContext(ctx)
 	deleting.SetLimit(deletesAtOnce)

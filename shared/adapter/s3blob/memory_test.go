@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// sink accepts a multipart upload and discards it. At each part it measures the used memory.
+// sink discards a multipart upload. At each part it measures the used memory.
 type sink struct {
 	mu         sync.Mutex
 	size, held int64
@@ -43,7 +43,6 @@ func (s *sink) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// heldMemory returns the number of bytes in use.
 func heldMemory() int64 {
 	var stats runtime.MemStats
 	runtime.GC()
@@ -51,7 +50,6 @@ func heldMemory() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// The memory of an upload does not grow with its size.
 func TestLargeUploadNeedsConstantMemory(t *testing.T) {
 	const size, most = 256 << 20, 28 << 20
 	s := &sink{}

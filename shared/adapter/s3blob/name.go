@@ -2,11 +2,10 @@ package s3blob
 
 import "strings"
 
-// ConsoleBucket is the kind of the console's bucket.
 const ConsoleBucket = "console"
 
-// BucketName returns the name of a bucket of a deployment: the bucket for blobs, or of another
-// kind. Bucket names are global, so they include the account and the region.
+// BucketName returns the name of the bucket for blobs, or of another kind. Bucket names are global,
+// so they include the account and the region.
 func BucketName(stage, kind, account, region string) string {
 	parts := []string{"cutroom", stage}
 	if kind != "" {

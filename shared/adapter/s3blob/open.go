@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// Open makes one request. The bytes arrive while they are read. The context also limits reading.
+// The bytes arrive while they are read. The context also limits reading.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("s3: open at the negative offset %d", offset)
@@ -36,7 +36,6 @@ func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io
 	}
 	object, err := s.client.GetObject(ctx, input)
 	if status(err) == http.StatusRequestedRangeNotSatisfiable {
-		// The blob exists and ends before the range starts.
 		return nothing(), nil
 	}
 	if err != nil {

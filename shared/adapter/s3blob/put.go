@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// partSize is the number of bytes that are read before they are sent. One request stores a blob
-	// of up to this size. S3 allows 10,000 parts.
+	// One request stores a blob of up to partSize bytes. S3 allows 10,000 parts.
 	partSize = 8 << 20
-	// partsAtOnce is the maximum number of parts that are sent while the next part is read.
+	// partsAtOnce parts are sent while the next one is read.
 	partsAtOnce = 2
 )
 
-// Put makes the complete blob visible with the last request. It waits for that request even if
-// the context ends, because its effect would otherwise be unknown.
+// Put makes the complete blob visible with the last request. It waits for that request even if the
+// context ends, because its effect would otherwise be unknown.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, err
@@ -48,7 +47,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	return int64(n), nil
 }
 
-// putParts stores the first part, which is full, and the rest of r.
+// first is full.
 func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[partSize]byte) (int64, error) {
 	u, err := s.begin(ctx, name)
 	if err != nil {
@@ -69,7 +68,7 @@ func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[
 type upload struct {
 	*Store
 	name, id string
-	// sent lists the parts in order. The goroutine that sends a part fills it in.
+	// The goroutine that sends a part fills in its element of sent.
 	sent []*types.CompletedPart
 }
 
@@ -85,7 +84,6 @@ func (s *Store) begin(ctx context.Context, name string) (*upload, error) {
 	return &upload{Store: s, name: name, id: aws.ToString(created.UploadId)}, nil
 }
 
-// send uploads all parts and returns the number of bytes.
 func (u *upload) send(ctx context.Context, r io.Reader, part *[partSize]byte) (int64, error) {
 	senders, sending := errgroup.WithContext(ctx)
 	senders.SetLimit(partsAtOnce)
@@ -135,7 +133,7 @@ func (u *upload) sendPart(ctx context.Context, part *types.CompletedPart, conten
 	return nil
 }
 
-// complete makes the blob visible. It can be retried after a lost response.
+// complete can be retried after a lost response.
 func (u *upload) complete(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -153,7 +151,7 @@ func (u *upload) complete(ctx context.Context) error {
 	return callError("put", err)
 }
 
-// abort removes the parts. It ignores failures, because the bucket's lifecycle rules remove leftover parts.
+// abort ignores failures, because the bucket's lifecycle rules remove leftover parts.
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 	defer cancel()
@@ -161,8 +159,8 @@ func (u *upload) abort(ctx context.Context) {
 		&s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: &u.name, UploadId: &u.id})
 }
 
-// readFull fills the buffer from r. With io.EOF it returns the last bytes. After any other error
-// the buffer's content is invalid.
+// With io.EOF, readFull returns the last bytes. After any other error the buffer's content is
+// invalid.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {

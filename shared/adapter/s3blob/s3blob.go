@@ -22,9 +22,8 @@
 // more, so 5 GB take 600. While one part is read, two are sent, so a Put needs at most 24 MiB of
 // memory: a function with 128 MB is enough.
 //
-// Each part has a CRC-32, so S3 rejects bytes that changed in transit. This package does not use
-// the SDK's transfer manager, because it wraps the reader's error, and aborts an upload with the
-// context that has just ended, which leaves the parts in the bucket.
+// This package does not use the SDK's transfer manager, because it wraps the reader's error, and
+// aborts an upload with the context that has just ended, which leaves the parts in the bucket.
 package s3blob
 
 import (
@@ -45,14 +44,13 @@ import (
 )
 
 const (
-	// longestWait is the maximum time until S3 starts its response. It may have to copy gigabytes,
-	// or assemble them from parts.
+	// S3 may have to copy gigabytes, or assemble them from parts, before it starts its response.
 	longestWait = 40 * time.Second
-	// callTime is the timeout for a request with its retries. A part takes 35 s at 2 Mbit/s.
+	// callTime limits a request with its retries. A part takes 35 s at 2 Mbit/s.
 	callTime = 2 * time.Minute
-	// copyTime is the timeout for a copy inside S3. A copy of 5 GB takes about a minute.
+	// A copy of 5 GB takes about a minute.
 	copyTime = 5 * time.Minute
-	// abortTime is the timeout for removing a failed upload's parts.
+	// abortTime limits the removal of a failed upload's parts.
 	abortTime = 10 * time.Second
 )
 
@@ -68,8 +66,7 @@ func New(config aws.Config, bucket string) *Store {
 	config.HTTPClient = awsclient.HTTPClient(config, longestWait)
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
-			// Every request can be retried: it stores the same bytes under the same name, or
-			// changes nothing.
+			// Every retry stores the same bytes under the same name, or changes nothing.
 			o.Retryer = awsclient.Retryer()
 			// A custom endpoint has no host name for each bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil
@@ -97,7 +94,6 @@ func (s *Store) head(ctx context.Context, name string) (*s3.HeadObjectOutput, er
 	return head, callError("head", err)
 }
 
-// Copy copies at most 5 GB inside S3.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := errors.Join(blob.CheckName(from), blob.CheckName(to)); err != nil {
 		return err
@@ -142,7 +138,6 @@ func callError(what string, err error) error {
 	return fmt.Errorf("s3: %s: %w", what, err)
 }
 
-// status returns the HTTP status of an error response, or 0 for other errors.
 func status(err error) int {
 	var refused *awshttp.ResponseError
 	if errors.As(err, &refused) {

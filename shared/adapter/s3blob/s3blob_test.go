@@ -38,7 +38,6 @@ func TestStoreConforms(t *testing.T) {
 	})
 }
 
-// broken returns the multipart uploads that were neither completed nor aborted.
 func broken(t *testing.T, config aws.Config, bucket string) []string {
 	t.Helper()
 	client := awss3.NewFromConfig(config, func(o *awss3.Options) { o.UsePathStyle = true })
@@ -54,10 +53,8 @@ func broken(t *testing.T, config aws.Config, bucket string) []string {
 	return names
 }
 
-// part is the maximum number of bytes in one request.
 const part = 8 << 20
 
-// requests counts the requests of a client by operation.
 type requests struct {
 	http.RoundTripper
 	mu   sync.Mutex
@@ -80,7 +77,6 @@ func (r *requests) calls() string {
 	return calls
 }
 
-// operation returns the operation of a request.
 func operation(r *http.Request) string {
 	query := r.URL.Query()
 	switch {
@@ -101,7 +97,6 @@ func operation(r *http.Request) string {
 	}[r.Method]
 }
 
-// counted returns a store and the counts of its requests.
 func counted(t *testing.T, cloud *awstest.Cloud) (*s3blob.Store, *requests, string) {
 	t.Helper()
 	r := &requests{RoundTripper: http.DefaultTransport, made: map[string]int{}}
@@ -181,12 +176,10 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// ending is an endless reader that cancels the context of its reader.
 type ending struct{ cancel func() }
 
 func (e *ending) Read(p []byte) (int, error) { e.cancel(); return len(p), nil }
 
-// promise returns a pending file for the bytes.
 func promise(content string, now time.Time) file.File {
 	sum := md5.Sum([]byte(content))
 	return file.File{
@@ -195,7 +188,6 @@ func promise(content string, now time.Time) file.File {
 	}
 }
 
-// put sends bytes to a signed URL, like a client.
 func put(t *testing.T, signed file.SignedUpload, content string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, signed.URL, strings.NewReader(content))
@@ -213,7 +205,6 @@ func put(t *testing.T, signed file.SignedUpload, content string) int {
 	return response.StatusCode
 }
 
-// A signed upload accepts exactly the announced bytes, once.
 func TestSignedUploadAcceptsOnlyAnnouncedBytes(t *testing.T) {
 	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
@@ -254,7 +245,7 @@ func TestSignedUploadAcceptsOnlyAnnouncedBytes(t *testing.T) {
 	}
 }
 
-// Programs may reach S3 at an address that callers cannot use. URLs are for callers.
+// URLs are for callers, who cannot use every address of S3 that programs use.
 func TestSignedURLsUseConfiguredAddress(t *testing.T) {
 	cloud := local.Cloud(t)
 	bucket := cloud.MakeBucket(t)
@@ -279,7 +270,6 @@ func TestSignedURLsUseConfiguredAddress(t *testing.T) {
 	}
 }
 
-// A blob that was stored in parts has an entity tag that is not an MD5.
 func TestArrivalReturnsMD5OfAnyBlob(t *testing.T) {
 	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
@@ -294,7 +284,6 @@ func TestArrivalReturnsMD5OfAnyBlob(t *testing.T) {
 	}
 }
 
-// The calls match awstest's calls.tsv.
 func TestCallsMatchDocumentation(t *testing.T) {
 	store, requests, _ := counted(t, local.Cloud(t))
 	documented := awstest.Documented(t, "Store")
@@ -339,7 +328,6 @@ func TestCallsMatchDocumentation(t *testing.T) {
 	}
 }
 
-// A listing contains every object below a prefix, across pages.
 func TestListReturnsAllPages(t *testing.T) {
 	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))

@@ -24,11 +24,11 @@ type Signer struct {
 	now   func() time.Time
 }
 
-// NewSigner returns a signer for the store. now is the clock of the files' times.
+// now is the clock of the files' times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// At returns a signer whose URLs use another S3 address than the store. The signature covers the
-// host. An empty url returns g.
+// URLs of the returned signer use another S3 address than the store, because the signature covers
+// the host.
 func (g *Signer) At(url string) *Signer {
 	if url == "" {
 		return g
@@ -39,11 +39,9 @@ func (g *Signer) At(url string) *Signer {
 	return &Signer{&Store{client: client, bucket: g.store.bucket}, g.now}
 }
 
-// Sign returns the request that uploads f's bytes. It must start before f.SignedUntil. S3 checks
-// the announced size and MD5, and accepts the bytes only once: a second upload gets 412.
-//
-// The request expires earlier if the signing credentials do. A function's credentials last for
-// some hours.
+// Sign returns the request that uploads f's bytes. It must start before f.SignedUntil, or earlier
+// if the signing credentials expire earlier. S3 checks the announced size and MD5, and accepts the
+// bytes only once: a second upload gets 412.
 func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, error) {
 	sum, err := hex.DecodeString(f.MD5)
 	if err != nil || len(sum) != md5.Size {
@@ -71,7 +69,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.SignedUntil()}, nil
 }
 
-// Arrival makes one request. It also reads the bytes if the entity tag is not their MD5.
+// Arrival also reads the bytes if the entity tag is not their MD5.
 //
 // Errors: fault.NotFound if nothing has arrived.
 func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) {

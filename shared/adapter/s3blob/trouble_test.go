@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Even if calls fail, a blob that Put acknowledged exists completely, and a blob that it rejected
-// does not exist partially.
+// A blob that Put acknowledged exists completely, and a blob that it rejected does not exist
+// partially.
 func TestBlobsAreCompleteThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	bucket := cloud.MakeBucket(t)

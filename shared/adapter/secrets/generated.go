@@ -12,13 +12,13 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Unset is the initial text of a secret until a program fills it.
+// Unset is the initial text of a secret.
 const Unset = "unset"
 
-// firstVersion is the version of a secret's first text. Only one text can have it.
+// Only one text of a secret can have the version firstVersion.
 const firstVersion = "cutroom-the-first-one-that-fills-it-wins"
 
-// Generated is a secret that is filled by the first program that needs it. A role needs
+// Generated is filled by the first program that needs it. A role needs
 // secretsmanager:GetSecretValue and secretsmanager:PutSecretValue on it.
 type Generated struct {
 	client *secretsmanager.Client
@@ -29,8 +29,8 @@ func NewGenerated(config aws.Config, id string) *Generated {
 	return &Generated{client: newClient(config), id: id}
 }
 
-// LoadOrMake returns the secret's text. If the text is Unset, it calls make and stores the result. If
-// several programs do so concurrently, one of them wins and all return its text.
+// LoadOrMake returns the secret's text. If the text is Unset, it stores the result of make. If
+// several programs do so concurrently, all return the text of the first one.
 func (k *Generated) LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, err := read(ctx, k.client, k.id)
 	if err != nil || text != Unset {

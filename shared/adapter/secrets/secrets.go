@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Secret is one secret. It is read on first use and cached for the lifetime of the process. Only
-// new processes see a replaced secret.
+// Secret is read on first use and cached for the lifetime of the process. Only new processes see a
+// replaced secret.
 type Secret struct {
 	client *secretsmanager.Client
 	id     string
@@ -35,7 +35,7 @@ func newClient(config aws.Config) *secretsmanager.Client {
 	})
 }
 
-// Value returns the secret's text. It does not cache errors, so the next call tries again.
+// Value does not cache errors, so the next call tries again.
 func (s *Secret) Value(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

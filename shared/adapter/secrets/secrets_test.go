@@ -66,8 +66,8 @@ func TestUpstreamKeysAreResolved(t *testing.T) {
 	}
 }
 
-// An unset secret is filled once and then stays. If several programs fill it concurrently, AWS
-// decides which one wins, by their common version. The local AWS does not support that.
+// If several programs fill a secret concurrently, AWS decides which one wins, by their common
+// version. The local AWS does not support that.
 func TestSecretIsFilledOnce(t *testing.T) {
 	cloud := awstest.Start(t)
 	arn := cloud.MakeSecret(t, "identity", secrets.Unset)
@@ -80,7 +80,6 @@ func TestSecretIsFilledOnce(t *testing.T) {
 	}
 }
 
-// A program that fills a secret second gets the first program's text.
 func TestSecondProgramGetsFirstText(t *testing.T) {
 	text, version := secrets.Unset, ""
 	manager := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,9 +18,8 @@ type Others interface {
 	Secret(ctx context.Context, reference string) (string, error)
 }
 
-// Upstreams returns the keys of upstreams (see catalog.Upstream). The reference
-// "secretsmanager:ARN#FIELD" is a field of the JSON object in a secret, and "secretsmanager:ARN"
-// is the complete text of the secret. Other references are resolved by Others.
+// Upstreams resolves references (see catalog.Upstream): "secretsmanager:ARN#FIELD" is a field of
+// the JSON object in a secret, and "secretsmanager:ARN" is its complete text.
 type Upstreams struct {
 	client *secretsmanager.Client
 	others Others

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// block is the disk space that the smallest file takes, in bytes.
+	// block is the disk space that the smallest file takes.
 	block = 4 << 10
-	// perRecord is the number of bytes that a record counts in addition to its text.
+	// perRecord bytes count in addition to a record's text.
 	perRecord = 512
-	// recordsPerDay is the maximum size in bytes of the records that an account's calls may create
-	// per day. recordsAtOnce is the additional burst.
+	// recordsPerDay limits the bytes of records that an account's calls may create per day.
+	// recordsAtOnce is the additional burst.
 	recordsPerDay = 1 << 30
 	recordsAtOnce = 64 << 20
 )
@@ -53,8 +53,7 @@ func (db *DB) admit(ctx context.Context, account string, texts int) error {
 	return over
 }
 
-// admitFile is like admit, for a file, whose bytes take at least one block of the disk. A batch was
-// admitted together with its results.
+// A file takes at least one block of the disk. A batch was admitted together with its results.
 func (db *DB) admitFile(ctx context.Context, f file.File) error {
 	if f.Purpose == batch.OutputPurpose {
 		return db.checkFree()
@@ -62,7 +61,7 @@ func (db *DB) admitFile(ctx context.Context, f file.File) error {
 	return db.admit(ctx, f.Account, len(f.Filename)+int(max(0, block-f.Size)))
 }
 
-// admitBy is like admit, for changes to the account's settings. Operators may always make them.
+// Operators may always change the account's settings.
 func (db *DB) admitBy(ctx context.Context, from audit.Origin, account string, texts int) error {
 	if from.IsOperator() {
 		return nil

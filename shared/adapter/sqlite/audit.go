@@ -47,11 +47,9 @@ func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) 
 	return entries, storeError("read the audit log", rows.Err())
 }
 
-// forgottenAtOnce is the maximum number of old entries that one change deletes.
 const forgottenAtOnce = 500
 
-// note adds an entry in the transaction of its change. If the clock can be trusted, it also
-// deletes expired entries.
+// If the clock can be trusted, note also deletes expired entries.
 func (db *DB) note(ctx context.Context, tx *transaction, e audit.Entry) error {
 	if _, err := tx.ExecContext(ctx, `insert into audit (account, id, at, by, action, subject, before, after, request_id)
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,

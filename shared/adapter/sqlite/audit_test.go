@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// auditKey returns the record of a key.
 func auditKey(t *testing.T, secret string) credential.Key {
 	t.Helper()
 	key, err := credential.NewKey(secret, "acme", "default", "", time.Now())
@@ -56,7 +55,6 @@ func TestChangeNeedsItsAuditEntry(t *testing.T) {
 	}
 }
 
-// Entries are deleted when they expire, but only if the clock can be trusted.
 func TestEntriesExpireWithTrustedClock(t *testing.T) {
 	now, settled := time.Now(), false
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Batches implements batch.Store, batch.Progress and batch.Retention.
 type Batches struct{ db *DB }
 
 var (
@@ -32,7 +31,7 @@ const (
 	endedBatches   = "select " + batchColumns + " from batch where ended_at is not null and kept = 1 order by ended_at limit ?"
 	openBatchCount = "select count(*) from batch indexed by batch_open where ended_at is null and account = ?"
 	afterBatches   = "batch`" // sorts after every id
-	// oldBatches deletes all batches of an account except the newest.
+	// oldBatches deletes all cleared batches of an account except the newest.
 	oldBatches = "delete from batch where account = ?1 and kept = 0 and id <= " +
 		"(select id from batch indexed by batch_by_account where account = ?1 order by id desc limit 1 offset ?2)"
 	forgottenBatch = "delete from batch where ended_at < ? and kept = 0"
@@ -137,7 +136,6 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 	})
 }
 
-// Save stores chunks and their usage in one commit.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	return s.db.write(ctx, "save the results of a batch", func(ctx context.Context, tx *transaction) error {
 		var ended bool

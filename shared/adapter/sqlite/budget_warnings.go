@@ -46,8 +46,7 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	})
 }
 
-// findWarning returns the warning that is due for a counter, and the highest percentage recorded
-// so far.
+// findWarning returns the due warning and the highest recorded percentage.
 func findWarning(ctx context.Context, q querier, c budget.Counter, missed int64, at time.Time) (n budget.Noted, err error) {
 	w := budget.Warning{State: budget.State{Budget: budget.Budget{ID: c.ID}, Window: c.Window}, At: at}
 	err = q.QueryRowContext(ctx, stateOfCounter, counterKey(c)...).Scan(&w.Limit, &w.WarnURL, &w.Used, &n.Percent)

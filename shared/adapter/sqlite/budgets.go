@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets implements budget.Store for the processes on one machine. Allocations use the machine's
-// clock. Changes to them survive a crash of the process, but are not synced to disk: a power
-// failure may lose the latest changes.
+// Budgets uses the machine's clock for allocations. Changes to them survive a crash of the process,
+// but a power failure may lose the latest changes.
 type Budgets struct {
 	db      *DB
 	machine Machine
@@ -24,7 +23,7 @@ var _ budget.Store = (*Budgets)(nil)
 func (db *DB) Budgets(machine Machine) *Budgets { return &Budgets{db, machine} }
 
 const (
-	// keptCounters is the time for which counters are kept after their window.
+	// keptCounters starts at the end of a counter's window.
 	keptCounters = 400 * 24 * time.Hour
 
 	isCounter  = "account = ? and key = ? and period = ? and unit = ? and term = ?"
@@ -111,7 +110,6 @@ func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) e
 	})
 }
 
-// Used first ends the expired allocations on the counters.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
 	used := make([]int64, len(counters))
 	if len(counters) == 0 {
@@ -131,9 +129,8 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	})
 }
 
-// holdBudgets reserves all holds of a job, or none, in the transaction that accepts it. If too
-// little remains, it first ends the allocations of dead processes. After fault.Exhausted the
-// caller must roll back.
+// holdBudgets reserves all holds of a job, or none. If too little remains, it first ends the
+// allocations of dead processes. After fault.Exhausted the caller must roll back.
 func (b *Budgets) holdBudgets(ctx context.Context, tx *transaction, claims []budget.Claim) ([]budget.Hold, error) {
 	var holds []budget.Hold
 	for _, c := range claims {
@@ -163,8 +160,7 @@ func settleBudgets(ctx context.Context, tx *transaction, settled []budget.Settle
 	return nil
 }
 
-// remaining returns the remaining amount under the limit on a counter. If it is too small,
-// remaining first ends expired allocations.
+// If the remaining amount is too small, remaining first ends expired allocations.
 func (b *Budgets) remaining(ctx context.Context, tx *transaction, c budget.Counter, limit, needed int64) (int64, error) {
 	used, err := readUsed(ctx, tx, c)
 	if err != nil || limit-used >= needed {
@@ -177,7 +173,6 @@ func (b *Budgets) remaining(ctx context.Context, tx *transaction, c budget.Count
 	return max(limit-used, 0), err
 }
 
-// count adds to a counter and creates it if necessary.
 func count(ctx context.Context, tx *transaction, c budget.Counter, amount int64, now time.Time) error {
 	n, err := affected(tx.ExecContext(ctx, addToUsed, append([]any{amount}, counterKey(c)...)...))
 	if err != nil || n > 0 {

@@ -18,8 +18,7 @@ func TestBudgetsConform(t *testing.T) {
 	})
 }
 
-// Either all holds of a job are reserved or none, together with processes' allocations. They are
-// settled in the windows in which they started.
+// The holds are settled in the windows of their start.
 func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	clock, ctx := &machine{boot: "first"}, t.Context()
 	budgets := open(t).Budgets(clock)
@@ -57,8 +56,7 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	used(100, 100)
 }
 
-// After a restart of the machine, its processes with allocations no longer exist. Their reported
-// usage and calls in flight stay used.
+// Reported usage and calls in flight stay used.
 func TestAllocationsEndWithMachine(t *testing.T) {
 	path, ctx := t.TempDir()+"/cutroom.db", t.Context()
 	before := &machine{boot: "first"}

@@ -20,7 +20,6 @@ func start(t *testing.T, db *sqlite.DB, id, nonce string) job.Job {
 	return j
 }
 
-// crash simulates the state that the server finds at startup after a crash.
 func crash(t *testing.T, db *sqlite.DB) {
 	t.Helper()
 	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
@@ -37,7 +36,6 @@ func runs(t *testing.T, db *sqlite.DB, id string) int {
 	return j.Runs
 }
 
-// tryReceive receives a video job, or returns nil if none is available now.
 func tryReceive(t *testing.T, db *sqlite.DB) worker.Delivery {
 	t.Helper()
 	d, err := db.Queue().TryReceive(t.Context(), job.VideoLane, time.Hour)
@@ -47,8 +45,7 @@ func tryReceive(t *testing.T, db *sqlite.DB) worker.Delivery {
 	return d
 }
 
-// A crash of the server does not count against the runs of its leased jobs, but it invalidates
-// their current runs.
+// A crash of the server only invalidates the current runs of its leased jobs.
 func TestCrashCostsNoRun(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")
@@ -84,8 +81,7 @@ func TestCrashCostsNoRun(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// A job that crashes the server every time ends, without costing the jobs that were leased with
-// it any runs.
+// The jobs that were leased with it lose no runs.
 func TestJobThatCrashesServerEnds(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_bad", "job_1", "job_2")
@@ -135,8 +131,7 @@ func TestJobThatCrashesServerEnds(t *testing.T) {
 	}
 }
 
-// Jobs that were leased during a crash are handed out one at a time, even across lanes. They do
-// not delay others.
+// Jobs that were leased during a crash are handed out one at a time, even across lanes.
 func TestSuspectedJobsRunAlone(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")

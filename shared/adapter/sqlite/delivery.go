@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// delivery is a leased message. Its receipt distinguishes its lease from later leases of the same
-// message.
+// delivery's receipt distinguishes its lease from later leases of the same message.
 type delivery struct {
 	db *DB
 	message
@@ -34,7 +33,6 @@ func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 	})
 }
 
-// Complete ends the job, which deletes the message.
 func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result) error {
 	return d.db.Jobs().Complete(ctx, d.message.jobID, nonce, result, d.db.now())
 }

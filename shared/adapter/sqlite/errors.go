@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// storeError converts a database error to a fault. It returns faults unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -32,15 +31,15 @@ func storeError(what string, err error) error {
 	return fmt.Errorf("sqlite: %s: %w", what, err)
 }
 
-// fullError reports that the disk is too full for a write. cause may be nil.
+// cause may be nil.
 func fullError(cause error) *fault.Error {
 	full := fault.Wrap(cause, fault.StorageFull, "The disk is full, so the record cannot be stored.")
 	full.RetryAfter = time.Minute
 	return full
 }
 
-// isFull reports whether a write failed for lack of space. SQLite reports "full" only for ENOSPC.
-// A quota and the growth of its shared-memory file cause write errors.
+// SQLite reports "full" only for ENOSPC. A quota and the growth of its shared-memory file cause
+// write errors.
 func isFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return true
@@ -57,7 +56,6 @@ func isFull(err error) bool {
 	return e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// isBusy reports whether another process kept the file locked for too long.
 func isBusy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// expectedPage is the maximum number of rows in one read. The caller may be slow, and an open read
-// prevents SQLite from resetting its write-ahead log.
+// expectedPage limits the rows in one read. The caller may be slow, and an open read prevents
+// SQLite from resetting its write-ahead log.
 const expectedPage = 1000
 
 // Each query returns a row's key, its blob, and whether the blob must exist.
@@ -19,8 +19,7 @@ const (
 )
 
 // Expected returns the names of blobs that must exist: blobs of files visible at now, and results
-// of jobs that ended after endedAfter. It reads page by page and may miss blobs that are stored
-// while it runs.
+// of jobs that ended after endedAfter. It may miss blobs that are stored while it runs.
 func (db *DB) Expected(ctx context.Context, now, endedAfter time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, part := range []struct {
@@ -44,7 +43,6 @@ func (db *DB) Expected(ctx context.Context, now, endedAfter time.Time) iter.Seq2
 	}
 }
 
-// expected reads one page of names. next is nil at the end.
 func (db *DB) expected(ctx context.Context, query string, now, endedAfter int64, place any) (
 	names []string, next any, err error,
 ) {

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// TryReceive is like Receive, but returns nil if no job is available now.
+// TryReceive returns nil if no job is available now.
 func (q *Queue) TryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	received, err := q.tryReceive(ctx, lane, lease)
 	if received == nil {
@@ -18,7 +18,6 @@ func (q *Queue) TryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	return received, err
 }
 
-// Hold runs holdBudgets in a separate transaction.
 func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (holds []budget.Hold, err error) {
 	err = b.db.write(ctx, "hold", func(ctx context.Context, tx *transaction) error {
 		holds, err = b.holdBudgets(ctx, tx, claims)
@@ -27,7 +26,6 @@ func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (holds []bud
 	return holds, err
 }
 
-// Settle runs settleBudgets in a separate transaction.
 func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) error {
 	return b.db.write(ctx, "settle", func(ctx context.Context, tx *transaction) error {
 		return settleBudgets(ctx, tx, settled)

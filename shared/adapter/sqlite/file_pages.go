@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// walk is the maximum number of index entries that one List scans, because expired files stay in
-// the index until a sweep.
+// walk limits the index entries that one List scans, because expired files stay in the index until
+// a sweep.
 const walk = 2000
 
 const (
@@ -24,8 +24,7 @@ const (
 	lastWalked = `select id from file indexed by file_stored
 		where account = ? and state = 'stored' and id < ? order by id desc limit 1 offset ?`
 
-	// firstPlace sorts after every id.
-	firstPlace = "file_~"
+	firstPlace = "file_~" // sorts after every id
 )
 
 func (s *Files) List(ctx context.Context, account, after string, limit int,
@@ -59,7 +58,6 @@ func (s *Files) List(ctx context.Context, account, after string, limit int,
 	return files, next, storeError("list files", err)
 }
 
-// filesOf reads the rows of a query for fileColumns.
 func filesOf(rows *sql.Rows, err error) ([]file.File, error) {
 	if err != nil {
 		return nil, err

@@ -10,10 +10,9 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// day is the creation time of the files in these tests.
 var day = time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC)
 
-// newFile returns the record of a file of one byte. Ids sort by their number.
+// Ids of new files sort by their number.
 func newFile(number int, expiresAt time.Time) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
@@ -22,8 +21,7 @@ func newFile(number int, expiresAt time.Time) file.File {
 	}
 }
 
-// fillExpired creates files with the numbers from first to last. They expire an hour after their
-// creation.
+// fillExpired creates files with the numbers from first to last, which expire after an hour.
 func fillExpired(t *testing.T, db *DB, first, last int) {
 	t.Helper()
 	if _, err := db.writer.ExecContext(t.Context(), `with recursive number (n) as

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// endBatch is the maximum number of files that one statement marks as ended. More would block other
-// writers on a slow disk.
+// endBatch limits the files that one statement marks as ended. More would block other writers on a
+// slow disk.
 const endBatch = 500
 
 const (
@@ -33,8 +33,8 @@ func endFiles(ctx context.Context, tx *transaction, which string, now time.Time,
 	return changed.RowsAffected()
 }
 
-// Ended releases expired reservations. It marks all expired files before it returns the first, so that requests no longer see them
-// when their bytes are deleted.
+// Ended releases expired reservations. It marks all expired files before it returns the first, so
+// that requests no longer see them when their bytes are deleted.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
 		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *transaction) (err error) {

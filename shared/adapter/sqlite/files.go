@@ -9,8 +9,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Files implements file.Store and file.Retention.
-//
 // An expired file counts towards its account's storage until a sweep, or an upload that needs the
 // space, marks it as ended.
 type Files struct{ db *DB }
@@ -26,7 +24,7 @@ const (
 	fileColumns = `file.id, file.account, key, filename, mime, size, md5, blob, state,
 		created_at, file.expires_at, lifetime, upload_until, promise_bytes, promise_limit, purpose`
 
-	// current is the condition that a file is visible to requests. ?1 is the time.
+	// Requests see files for which current is true. ?1 is the time.
 	current = "state = 'stored' and (expires_at is null or expires_at > ?1)"
 
 	fileByID  = "select " + fileColumns + " from file where id = ?2 and account = ?3 and " + current
@@ -133,7 +131,7 @@ func scanFile(r row) (file.File, error) {
 	return f, nil
 }
 
-// optionalMillis converts a time for storage: zero becomes null.
+// optionalMillis converts zero to null.
 func optionalMillis(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: millis(t), Valid: !t.IsZero()}
 }

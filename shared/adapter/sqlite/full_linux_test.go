@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// fill uses up the free space and returns the path of the file that occupies it.
+// fill uses up the free space and returns the file that occupies it.
 func fill(t *testing.T, disk string) string {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(disk, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -33,9 +33,8 @@ func fill(t *testing.T, disk string) string {
 	}
 }
 
-// A full disk makes only the write fail. The test fills the disk under an open database,
-// repeatedly. A write that does not fit is rejected completely, stored data stays, and the open
-// database works again after space is freed.
+// A write that does not fit is rejected completely, stored data stays, and the open database works
+// again after space is freed.
 func TestFullDiskFailsOnlyTheWrite(t *testing.T) {
 	disk := disktest.Small(t, "size=3m")
 	db := openAt(t, filepath.Join(disk, "cutroom.db"))

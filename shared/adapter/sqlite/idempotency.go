@@ -13,7 +13,7 @@ var _ idempotency.Store = (*IdempotencyKeys)(nil)
 
 func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
 
-// responseBytes is the size that counts for a claim's response. Most responses are smaller.
+// responseBytes counts for a claim's response. Most responses are smaller.
 const responseBytes = 1 << 10
 
 const (
@@ -84,8 +84,8 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 	return known, storeError("look up an idempotency key", err)
 }
 
-// Abandon marks every unsettled claim as abandoned. Call it when the process that owns the
-// database starts, because the requests of all claims have ended.
+// Abandon marks every unsettled claim as abandoned. Call it at startup, when the requests of all
+// claims have ended.
 func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
 	return k.db.writeAnyway(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))

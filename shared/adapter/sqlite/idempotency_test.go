@@ -13,8 +13,7 @@ func TestIdempotencyKeysConform(t *testing.T) {
 	idempotencytest.Run(t, func(t *testing.T) idempotency.Store { return open(t).IdempotencyKeys() })
 }
 
-// A crashed process's claims are resolved immediately, no matter what its clock showed. Settled
-// claims stay.
+// A crashed process's claims are resolved immediately, no matter what its clock showed.
 func TestAbandonResolvesUnsettledClaims(t *testing.T) {
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
 	keys := open(t).IdempotencyKeys()

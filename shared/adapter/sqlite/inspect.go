@@ -17,9 +17,8 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// Inspect examines a closed database without changing it. It checks the file's length and returns
-// its mark. It also checks all pages, for at most the duration within. Without that check, its time
-// does not grow with the database.
+// Inspect examines a closed database without changing it. It checks the file's length and, for at
+// most the duration within, all pages.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; file system errors.
 func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
@@ -56,7 +55,7 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 	return found, damage("check the database", err)
 }
 
-// Present checks whether the files of a database exist, without opening them.
+// Present checks whether a database exists, without opening it.
 //
 // Errors: integrity.ErrNone, ErrLostMain.
 func Present(path string) error {
@@ -97,8 +96,8 @@ func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) 
 	return mark, err
 }
 
-// checkLength checks whether the files of a database are long enough for its pages, and returns the
-// size. SQLite checks this only without a log.
+// checkLength checks whether a database's files are long enough, and returns their size. SQLite
+// checks this only without a log.
 func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, err error) {
 	var page, pages, free int64
 	// One statement reads one consistent state.
@@ -153,7 +152,6 @@ func checkReferences(ctx context.Context, pool *sql.DB) error {
 	return rows.Err()
 }
 
-// damage converts SQLite's errors for damaged files to integrity.ErrDamaged.
 func damage(what string, err error) error {
 	if err == nil || errors.Is(err, integrity.ErrDamaged) {
 		return err

@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// keyed creates a database with many keys, and returns a copy of its open files: the database and
-// its write-ahead log.
+// keyed returns a copy of an open database with many keys: the file and its write-ahead log.
 func keyed(t *testing.T) (path string, mark integrity.Mark) {
 	t.Helper()
 	original := filepath.Join(t.TempDir(), "cutroom.db")
@@ -110,8 +109,8 @@ func TestInspectFindsDamage(t *testing.T) {
 	}
 }
 
-// Some damage is found without reading the entire database: files that are too short, with and
-// without the log. A database whose newest pages are only in the log is not damaged.
+// Files that are too short are found without reading the entire database. A database whose newest
+// pages are only in the log is not damaged.
 func TestInspectChecksLength(t *testing.T) {
 	path, mark := keyed(t)
 	if found, err := sqlite.Inspect(t.Context(), path, 0); err != nil || found.Mark != mark || found.Complete || found.Bytes == 0 {
@@ -153,7 +152,6 @@ func TestInspectChecksLength(t *testing.T) {
 	}
 }
 
-// A database with a reference to a missing row gets no snapshot.
 func TestSnapshotChecksReferences(t *testing.T) {
 	path, _ := keyed(t)
 	raw, err := sql.Open("sqlite", path)

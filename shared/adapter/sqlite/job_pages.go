@@ -23,15 +23,13 @@ const (
 	lastWalkedJob = `select id from job indexed by job_by_account
 		where account = ? and id < ? order by id desc limit 1 offset ?`
 
-	// highestJob sorts above every id.
-	highestJob = "job_~"
+	highestJob = "job_~" // sorts above every id
 
-	// searchWalk is the maximum number of requests that one List reads for a search, because no
-	// index helps.
+	// searchWalk limits the requests that one List reads for a search, because no index helps.
 	searchWalk = 500
 
-	// pageBytes and searchBytes are the maximum bytes of requests that one List reads, because
-	// reads by other accounts wait until then.
+	// pageBytes and searchBytes limit the requests that one List reads, because reads by other
+	// accounts wait until then.
 	pageBytes   = 1 << 20
 	searchBytes = 4 << 20
 )
@@ -78,8 +76,7 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 }
 
 // jobsOf returns the first jobs of jobPage that match the filter, at most limit. It stops early
-// once it has read more than most bytes of requests. next is then the id of the last job that it
-// read.
+// once it has read more than most bytes of requests. next is then the last id that it read.
 func jobsOf(
 	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
 ) (jobs []job.Job, next string, err error) {

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A page of jobs with long prompts is short, with or without a search. The next pages contain the
-// rest, each job once.
+// The next pages contain the rest, each job once.
 func TestPagesOfLongPromptsAreShort(t *testing.T) {
 	const count, prompt = 400, 16_000
 	db := openAt(t, filepath.Join(t.TempDir(), "cutroom.db"))

@@ -11,10 +11,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Jobs implements job.Store, job.Runs and job.Retention.
-//
-// A job has a queue message until it ends. The transaction that accepts the job sends the
-// message, and the transaction that ends it deletes the message.
+// A job has a queue message until it ends. The transaction that accepts the job sends the message,
+// and the transaction that ends it deletes the message.
 type Jobs struct {
 	db *DB
 	// budgets is nil if jobs reserve no amounts.
@@ -42,18 +40,16 @@ const (
 		where lane = ?1 and status = 'completed' order by completed_at desc limit 100`
 )
 
-// recentRuns is the number of runs in the mean run time: enough to average clips of different
-// lengths, but few enough to follow a change of the engine within minutes. At most runsOfAccount of
-// them belong to one account, so that no account determines the mean.
+// recentRuns average clips of different lengths, but follow a change of the engine within minutes.
+// At most runsOfAccount belong to one account, so that no account determines the mean.
 const recentRuns, runsOfAccount = 20, 5
 
-// HoldIn makes Accept reserve amounts in these budgets. It returns s.
+// HoldIn makes Accept reserve amounts in these budgets.
 func (s *Jobs) HoldIn(budgets *Budgets) *Jobs {
 	s.budgets = budgets
 	return s
 }
 
-// Accept records the job, its message, its budget holds and its usage in one transaction.
 func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	request, err := encode(j.Request)
 	if err != nil {
@@ -134,7 +130,7 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, err
 }
 
-// Backlog ignores the run times of failed jobs, because they say nothing about the work.
+// Backlog ignores the run times of failed jobs.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (backlog job.Backlog, err error) {
 	err = s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, s.db.moment(0)).
 		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &backlog.Running)
@@ -146,7 +142,6 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (back
 	return backlog, storeError("read the backlog", err)
 }
 
-// runs returns the recentRuns last runs of completed jobs.
 func (s *Jobs) runs(ctx context.Context, lane job.Lane) (runs []job.RunTime, err error) {
 	rows, err := s.db.lookup.QueryContext(ctx, runsOfLane, lane)
 	if err != nil {
@@ -175,7 +170,7 @@ func known(ctx context.Context, q querier, id string) (known bool, err error) {
 	return known, err
 }
 
-// end records the end of a job, settles its budget holds, deletes its message and schedules its webhook.
+// end also settles the job's budget holds, deletes its message and schedules its webhook.
 func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {

@@ -122,7 +122,6 @@ func (k *Keys) ForgetKey(ctx context.Context, id string) error {
 	})
 }
 
-// row is implemented by sql.Row and sql.Rows.
 type row interface{ Scan(into ...any) error }
 
 func scanKey(r row) (credential.Key, error) {

@@ -13,7 +13,6 @@ var _ job.Queues = (*Jobs)(nil)
 const (
 	messagesOfLane = "select queue, count(*) from goqite where queue >= ?1 || '/' and queue < ?1 || '0' group by queue"
 
-	// leasesOfLane counts leased messages per queue of a lane.
 	leasesOfLane = `select lease.queue, count(*) from lease join goqite on goqite.id = lease.message
 		where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 group by lease.queue`
 
@@ -22,7 +21,6 @@ const (
 		where lane = ?1 and account = ?2 and completed_at is null and status = 'pending'`
 )
 
-// Queue counts each account's jobs with an index of the queue.
 func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 	state := job.Queue{ByAccount: map[string]int{}}
 	account := func(queue string) string {
@@ -48,7 +46,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 	return state, storeError("read the queue of a lane", err)
 }
 
-// each calls a function for each row, which has a text and a number.
+// Each row has a text and a number.
 func (s *Jobs) each(ctx context.Context, query string, args []any, row func(string, int64)) error {
 	rows, err := s.db.lookup.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// No matter how many long lists an account reads, other accounts' lookups and short lists do not
-// wait for them.
+// An account may read any number of long lists.
 func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 	db := open(t)
 	store := db.Usage()

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Each durable write is counted, and reported before its call returns. A transaction that changes
-// nothing is not counted.
+// A transaction that changes nothing is not counted. Writes are reported before their calls return.
 func TestMarkCountsWrites(t *testing.T) {
 	ctx := t.Context()
 	var reported int64

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// message is a queue message. Its body is a job's id. The table has goqite's layout. The times come
-// from the database's clock, because setting back a wall clock would hide every message.
+// message has a job's id as its body. The table has goqite's layout. The times come from the
+// database's clock, because setting back a wall clock would hide every message.
 type message struct {
-	id    string
-	jobID string
-	// receipt is the number of times that it was received.
-	receipt int
+	id      string
+	jobID   string
+	receipt int // how often it was received
 }
 
 const (
@@ -27,7 +26,7 @@ const (
 	deleteMessage = "delete from goqite where id = ?"
 )
 
-// messageTime is the table's time format. It sorts as text.
+// messageTime sorts as text.
 const messageTime = "2006-01-02T15:04:05.000Z"
 
 func (db *DB) moment(after time.Duration) string {
@@ -40,7 +39,6 @@ func (db *DB) sendMessage(ctx context.Context, tx *transaction, queue, jobID str
 }
 
 // receiveMessage takes the oldest visible message of a queue and hides it until the lease ends.
-// ok is false if the queue is empty.
 func (db *DB) receiveMessage(ctx context.Context, tx *transaction, queue string,
 	lease time.Duration) (m message, ok bool, err error) {
 	var body []byte
@@ -62,8 +60,8 @@ func (db *DB) deleteMessage(ctx context.Context, tx *transaction, id string) err
 	return err
 }
 
-// ShiftTimes shifts deadlines and wait times when the system clock is changed, so that jobs,
-// batches, leases and webhook deliveries keep their remaining time.
+// ShiftTimes shifts deadlines and wait times when the system clock is changed, so that work keeps
+// its remaining time.
 func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
 	return db.writeAnyway(ctx, "shift times", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null",

@@ -9,8 +9,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// If the clock is set and the times are shifted with it, waits continue, no lease ends early, and
-// jobs keep their remaining time.
 func TestTimesShiftWithClock(t *testing.T) {
 	ctx := t.Context()
 	for _, step := range []time.Duration{-90 * time.Second, 5 * 24 * time.Hour} {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// baseline is the oldest schema version that this program opens: the schema of release 0.1.0.
+// baseline is the schema version of release 0.1.0, the oldest that this program opens.
 const baseline = 29
 
 // migrations are numbered from baseline without gaps. Never edit a released migration. Add a new file instead.
@@ -17,8 +17,7 @@ const baseline = 29
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migratePatiently retries migrate while other processes open the same new file, because SQLite
-// fails one of two processes that initialize it concurrently.
+// SQLite fails one of two processes that initialize a new file concurrently.
 func (db *DB) migratePatiently(ctx context.Context) error {
 	const pause = 5 * time.Millisecond
 	for begun := time.Now(); ; {
@@ -34,9 +33,8 @@ func (db *DB) migratePatiently(ctx context.Context) error {
 	}
 }
 
-// migrate updates the schema to the newest version in one transaction, so that a new file waits
-// for the disk only once. The version is the file's user_version, so concurrent processes run
-// each step once.
+// migrate updates the schema in one transaction, so that a new file waits for the disk only once.
+// The version is the file's user_version, so concurrent processes run each step once.
 func (db *DB) migrate(ctx context.Context) error {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -78,7 +76,7 @@ func newestVersion() (int, error) {
 	return baseline + len(steps) - 1, err
 }
 
-// checkVersion fails if this program cannot open the version. A new file has version 0.
+// A new file has version 0.
 func checkVersion(version, newest int) error {
 	switch {
 	case version > newest:
@@ -91,7 +89,7 @@ func checkVersion(version, newest int) error {
 	return nil
 }
 
-// writeSchema is like write, for migrations, which may create the table that counts writes.
+// Migrations may create the table that counts writes.
 func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// schemaOf returns the schema of a file line by line, and checks that the file is intact.
+// schemaOf also checks that the file is intact.
 func schemaOf(t *testing.T, db *DB) []string {
 	t.Helper()
 	rows, err := db.reader.QueryContext(t.Context(),
@@ -39,7 +39,6 @@ func schemaOf(t *testing.T, db *DB) []string {
 	return schema
 }
 
-// openFile opens a file until the end of the test.
 func openFile(t *testing.T, path string) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), path, Options{Now: time.Now})
@@ -117,7 +116,7 @@ func TestNewFileCanBeOpenedConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-// Durability depends on these settings. The test reads them from the connections themselves.
+// Durability depends on these settings.
 func TestConnectionsHaveDurableSettings(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a name?with=%20 #signs.db"))
 	for _, c := range []struct {
@@ -140,7 +139,7 @@ func TestConnectionsHaveDurableSettings(t *testing.T) {
 	}
 }
 
-// A panic in a write that may be lost does not affect the settings of durable writes.
+// The write may be lost; durable writes must not be affected.
 func TestPanicKeepsDurableSettings(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	func() {
@@ -162,8 +161,7 @@ func TestPanicKeepsDurableSettings(t *testing.T) {
 	}
 }
 
-// The queries of every request or second read no more than they need, even with many ended jobs,
-// files and tokens.
+// This holds even with many ended jobs, files and tokens.
 func TestQueriesUseTheirIndexes(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	for query, indexes := range map[string][]string{
@@ -204,7 +202,6 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	}
 }
 
-// planOf returns SQLite's plan of a query.
 func planOf(t *testing.T, pool *sql.DB, query string) string {
 	t.Helper()
 	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil, nil, nil, nil, nil)

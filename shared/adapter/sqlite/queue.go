@@ -11,25 +11,22 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// pollInterval is the interval at which a waiting Receive checks for events without a bell: expired
-// leases and delays, and jobs sent by other processes.
+// pollInterval is how often a waiting Receive checks for events without a bell: expired leases and
+// delays, and jobs sent by other processes.
 const pollInterval = time.Second
 
-// Queue implements worker.Queue with one queue per lane and account. Its times come from the
-// database's clock.
+// Queue implements worker.Queue with one queue per lane and account.
 //
 // Receive serves the account with the fewest leased messages, or among equals the account served
-// longest ago. So an account with one job waits for at most one receive per other account. Within
-// an account the oldest job is first. If Options.AccountLeases or more jobs of a lane are leased,
-// only accounts without a lease on that lane are served.
+// longest ago. Within an account the oldest job is first. If Options.AccountLeases or more jobs of
+// a lane are leased, only accounts without a lease on that lane are served.
 //
-// Jobs that were leased during a crash run one at a time, over all lanes and accounts. If one of
-// them causes the crashes, it does not affect other jobs.
+// Jobs that were leased during a crash run one at a time, because one of them may have caused it.
 type Queue struct{ db *DB }
 
 var _ worker.Queue = (*Queue)(nil)
 
-// queueName returns the queue of an account on a lane. Neither contains a slash.
+// Neither part of queueName contains a slash.
 func queueName(lane job.Lane, account string) string { return string(lane) + "/" + account }
 
 // suspected is the suffix of queues for jobs that were leased during a crash.
@@ -66,16 +63,16 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 }
 
 const (
-	// leasesOfAccount counts the account's leases in the lane of the row "waiting".
+	// leasesOfAccount counts in the lane of the row "waiting".
 	leasesOfAccount = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue in (replace(waiting.queue, '` + suspected + `', ''),
 				replace(waiting.queue, '` + suspected + `', '') || '` + suspected + `') and goqite.timeout > ?2)`
 
-	// allLeases counts the leases in the lane ?1.
+	// allLeases counts in the lane ?1.
 	allLeases = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2)`
 
-	// nextQueue selects the queue to serve (see Queue). Its parameters are the lane, the time and
+	// nextQueue selects the queue to serve (see Queue) by the lane, the time and
 	// Options.AccountLeases.
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
@@ -89,7 +86,6 @@ const (
 		limit 1`
 )
 
-// tryReceive leases a job of the lane, or returns nil.
 func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (*delivery, error) {
 	// Read first, so that idle workers do not occupy the writer.
 	var name string
@@ -102,7 +98,7 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	}
 	var received *delivery
 	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *transaction) error {
-		// Another receiver may have taken the job since the read.
+		// Another receiver may have taken the job.
 		if err := tx.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0), q.db.accountLeases).Scan(&name); err != nil {
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
@@ -131,8 +127,8 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 const (
 	leasedJobs = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
 
-	// forgiveRuns counts a crash for jobs that were running. Up to job.FreeCrashes it also
-	// subtracts the run.
+	// forgiveRuns counts a crash for jobs that were running. Up to job.FreeCrashes it also subtracts
+	// the run.
 	forgiveRuns = `update job set nonce = '', crashes = crashes + 1,
 			runs = case when crashes < ? then max(runs - 1, 0) else runs end
 		where id in ` + leasedJobs + ` and completed_at is null and nonce <> ''`
@@ -143,9 +139,8 @@ const (
 			and cast(body as text) in (select id from job where id in ` + leasedJobs + " and crashes > 0)"
 )
 
-// RecoverLeases makes every message visible. Call it when the only receiving process starts,
-// because the holders of all leases are dead. Their runs are forgiven (see job.FreeCrashes). A
-// clean shutdown leaves no leases.
+// RecoverLeases makes every message visible. Call it when the only receiving process starts. Runs
+// that a crash ended are forgiven (see job.FreeCrashes).
 func (q *Queue) RecoverLeases(ctx context.Context) error {
 	err := q.db.writeAnyway(ctx, "recover leases", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, forgiveRuns, job.FreeCrashes); err != nil {

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// newJob returns a video job that can be accepted now.
 func newJob(id, account string) job.Job {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	return job.Job{
@@ -45,7 +44,6 @@ func receive(t *testing.T, db *sqlite.DB, id string, lease time.Duration) worker
 	return d
 }
 
-// receiveNone checks that no video job is available now.
 func receiveNone(t *testing.T, db *sqlite.DB) {
 	t.Helper()
 	d, err := db.Queue().TryReceive(t.Context(), job.VideoLane, time.Hour)
@@ -90,7 +88,6 @@ func TestRecoveryWakesWaitingReceivers(t *testing.T) {
 	}
 }
 
-// A worker that held a job before cannot change the lease of the worker that holds it now.
 func TestLostLeaseCannotBeUsed(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1")
@@ -125,7 +122,6 @@ func TestExpiredLeaseCanBeExtendedUntilJobIsTaken(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// In this test, jobs do not end because of a delivery.
 func TestEndOfJobDeletesItsMessage(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error{
 		"expired": func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error {
@@ -181,8 +177,7 @@ func TestReceiveNeedsPositiveLease(t *testing.T) {
 	}
 }
 
-// A backlog's run time is computed from the last 20 completed jobs, at most five per account.
-// Failed jobs do not count.
+// The last 20 completed jobs count, at most five per account.
 func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	db := open(t)
 	jobs := db.Jobs()
@@ -242,8 +237,7 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	}
 }
 
-// An account gets no second lease while as many jobs run as there are workers. So two accounts
-// cannot take the spare places as well.
+// An account gets no second lease while as many jobs run as there are workers.
 func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 2})
 	if err != nil {
@@ -266,8 +260,7 @@ func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
 	receive(t, db, "job_6", time.Hour)
 }
 
-// A job of another account is received immediately while the account with the most jobs is at its
-// limit of leases, even with suspected jobs.
+// This holds even with suspected jobs.
 func TestOneAccountCannotHaveAllLeases(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 1})
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
-// Reserve is not synced to disk: an upload does not outlive the process, and a batch's reservation
-// is synced by the next write, the batch's record.
+// Reserve is not synced to disk: an upload does not outlive the process, and the next write, a
+// batch's record, syncs the batch's reservation.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -55,7 +55,7 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	})
 }
 
-// release ends a reservation and returns its size.
+// release returns the size of the reservation.
 func release(ctx context.Context, tx *transaction, r file.Reservation) (held int64, err error) {
 	if r.ID == "" {
 		return 0, nil
@@ -67,7 +67,7 @@ func release(ctx context.Context, tx *transaction, r file.Reservation) (held int
 	return held, err
 }
 
-// ReleaseAll releases all reservations except those of batches with blobs and of jobs' results.
+// ReleaseAll keeps reservations of batches with blobs and of jobs' results.
 func (s *Files) ReleaseAll(ctx context.Context) error {
 	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch+
@@ -76,8 +76,7 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 	})
 }
 
-// RecountStorage recounts the bytes of all accounts from their files and reservations. Use it
-// after restoring part of a database.
+// RecountStorage is for a database that was restored in part.
 func (s *Files) RecountStorage(ctx context.Context) error {
 	return s.db.write(ctx, "count storage", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "delete from storage"); err != nil {
@@ -118,7 +117,7 @@ func (s *Files) makeSpace(
 	}
 }
 
-// endBatchOf ends a batch of an account's expired files and reservations, and returns their number.
+// endBatchOf returns the number of expired files and reservations that it ended.
 func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string, now time.Time) (int64, error) {
 	// Ending a file is final, so the clock must be trusted.
 	if s.db.settled == nil || s.db.settled() {
@@ -134,8 +133,7 @@ func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string,
 	return changed.RowsAffected()
 }
 
-// checkPendingLimit returns file.ErrTooManyPending if the account has reached its limit. Expired
-// pending files do not count.
+// Expired pending files do not count.
 func checkPendingLimit(ctx context.Context, tx *transaction, f file.File) error {
 	if !f.Pending || f.Upload.Most == 0 {
 		return nil
@@ -155,7 +153,7 @@ func checkPendingLimit(ctx context.Context, tx *transaction, f file.File) error 
 	}
 }
 
-// Abandon ends a pending file. The next sweep deletes its bytes.
+// The next sweep deletes the file's bytes.
 func (s *Files) Abandon(ctx context.Context, id string) error {
 	return s.changePending(ctx, "abandon a pending file",
 		"update file set state = 'ended' where id = ? and state = 'promised'",

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// reserveResult makes a result count as stored bytes until it expires.
+// A result counts as stored bytes until it expires.
 const reserveResult = "insert into reservation (id, account, bytes, until) values (?, ?, ?, ?)"
 
 func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {

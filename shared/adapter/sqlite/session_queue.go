@@ -6,10 +6,9 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// queueOf reads the text of an account's queue. A queue from an earlier boot has ended.
+// A queue from an earlier boot has ended.
 const queueOf = "select coalesce((select tickets from session_queue where account = ?3 and boot = ?1), '')"
 
-// RenewTickets renews the tickets of a holder with one read, and a write every session.RenewTicketsEvery.
 func (s *Sessions) RenewTickets(
 	ctx context.Context, account, holder string, own []session.Ticket,
 ) (tickets []session.Ticket, taken int, err error) {
@@ -48,7 +47,6 @@ func (s *Sessions) writeQueue(ctx context.Context, tx *transaction, account stri
 	return err
 }
 
-// Waiting counts the clients that wait for a session of any account.
 func (s *Sessions) Waiting(ctx context.Context) (count int, err error) {
 	rows, err := s.db.reader.QueryContext(ctx, "select tickets from session_queue where boot = ?", s.machine.Boot())
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// Machine is the clock for leases. All processes on the file share it, and it cannot be set (see
-// package boottime).
+// Machine is the clock for leases. It cannot be set, and all processes on the file share it.
 type Machine interface {
 	// Now returns the time since the machine's start.
 	Now() time.Duration
@@ -18,9 +17,8 @@ type Machine interface {
 	Boot() string
 }
 
-// Sessions implements session.Store for the processes of one machine. Counting an account's
-// sessions takes one read. No record survives a restart of the machine, so connects and closes do
-// not wait for the disk.
+// Sessions implements session.Store for the processes of one machine. No record survives a restart
+// of the machine, so connects and closes do not wait for the disk.
 type Sessions struct {
 	db      *DB
 	machine Machine
@@ -30,15 +28,13 @@ var _ session.Store = (*Sessions)(nil)
 
 func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine} }
 
-// deadLeaseAge is the time for which a dead epoch is kept. It is longer than any call that uses the
-// epoch.
+// deadLeaseAge is longer than any call that uses the epoch.
 const deadLeaseAge = time.Hour
 
-// staleLease is the condition that a lease has ended, even if it is not marked as dead.
+// staleLease is true if a lease has ended, even if it is not marked as dead.
 const staleLease = "(dead or boot <> ?1 or renewed_at <= ?2)"
 
-// moment returns the boot, the current time, and the renewal time of a lease that has just become
-// stale, in milliseconds.
+// stale is the renewal time of a lease that has just ended. Times are in milliseconds.
 func (s *Sessions) moment() (boot string, now, stale int64) {
 	now = s.machine.Now().Milliseconds()
 	return s.machine.Boot(), now, now - session.TakeAfter.Milliseconds()
@@ -98,7 +94,7 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 }
 
 type slotState struct {
-	// alive means that the slot's lease is alive. own means that this session already has the slot.
+	// own means that this session already has the slot.
 	alive, own bool
 	taken      int
 	queue      session.Queue
@@ -124,10 +120,10 @@ func (st slotState) admits(id string, limit int) bool {
 	return limit <= 0 || st.own || session.Admits(st.queue.Tickets(st.now), id, limit-st.taken)
 }
 
-// Take takes a slot. A rejection is one read, so rejected callers do not delay clients that leave.
+// A rejection by Take is one read, so rejected callers do not delay clients that leave.
 //
-// Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the
-// slot's own epoch is dead or unknown.
+// Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the slot's
+// own epoch is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	st, err := s.slotState(ctx, s.db.lookup, slot)
 	if err != nil {

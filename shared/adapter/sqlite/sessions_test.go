@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/session/sessiontest"
 )
 
-// machine is a clock that a test sets.
 type machine struct {
 	boot string
 	now  atomic.Int64 // a time.Duration
@@ -28,8 +27,7 @@ func TestSessionsConform(t *testing.T) {
 	})
 }
 
-// After a restart of the machine, its processes with leases no longer exist, no matter what the
-// clock shows.
+// The clock of the machine may show any time after the restart.
 func TestLeasesEndWithMachine(t *testing.T) {
 	path, ctx := filepath.Join(t.TempDir(), "cutroom.db"), t.Context()
 	before := &machine{boot: "first"}

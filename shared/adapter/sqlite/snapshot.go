@@ -50,11 +50,9 @@ func checkCopy(ctx context.Context, path string) error {
 	return damage("check the copy of the database", checkReferences(ctx, pool))
 }
 
-// placeCheck is the timeout for checking a placed database.
-const placeCheck = time.Minute
+const placeCheck = time.Minute // timeout for checking a placed database
 
-// Place writes a snapshot to the path, which must not exist. The complete database appears, or
-// nothing.
+// Place writes a snapshot to the path, which must not exist.
 //
 // Errors: the reader's errors; integrity.ErrDamaged; an existing database; a newer version's
 // schema; file system errors.
@@ -78,7 +76,7 @@ func Place(ctx context.Context, path string, snapshot io.Reader) error {
 	return nil
 }
 
-// checkKnown fails unless this version of the program or an earlier version wrote the database.
+// checkKnown rejects databases of other programs and of newer versions.
 func checkKnown(ctx context.Context, pool *sql.DB) error {
 	steps, err := newestVersion()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// A copy made during writes is intact, and has everything written before the copy started.
+// The copy has everything written before it started.
 func TestSnapshotIsConsistent(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()
@@ -83,7 +83,6 @@ func TestSnapshotIsConsistent(t *testing.T) {
 	}
 }
 
-// Only files written by Snapshot become the database.
 func TestPlaceRejectsOtherFiles(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()

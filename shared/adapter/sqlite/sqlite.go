@@ -1,15 +1,12 @@
-// Package sqlite keeps the records of one machine in one SQLite file: jobs and their queue,
-// files, keys and client tokens, usage and realtime sessions. When a call returns nil, its write
-// is on disk, except for sessions.
+// Package sqlite keeps the records of one machine in one SQLite file. When a call returns nil, its
+// write is on disk, except for sessions.
 //
 // Writes run one after another on one connection. Their transactions begin immediately, so that
 // none fails halfway because of a lock. Reads have their own connections and never wait for a
-// writer. Accounts' lists use other connections than lookups, and accounts take turns on them.
-// Other processes may open the file at the same time: a write waits for them up to busyTimeout, and
-// then fails with fault.Unavailable.
+// writer. Accounts take turns on the connections for lists. Other processes may open the file at
+// the same time: a write waits for them up to busyTimeout, and then fails with fault.Unavailable.
 //
-// A write on a full disk fails with fault.StorageFull and changes nothing. Writes succeed again
-// once there is space.
+// A write on a full disk fails with fault.StorageFull and changes nothing.
 package sqlite
 
 import (
@@ -32,29 +29,29 @@ import (
 )
 
 const (
-	// busyTimeout is the maximum time that a write waits for another process.
+	// busyTimeout limits how long a write waits for another process.
 	busyTimeout = 10 * time.Second
-	// readers is the number of concurrent reads, in addition to lists.
+	// readers are concurrent reads, in addition to lists.
 	readers = 4
-	// listers is the number of concurrent lists, one per account.
+	// listers are concurrent lists, one per account.
 	listers = 4
 )
 
 type Options struct {
 	// Now is the clock for the end of a job.
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. If it is nil, the clock is always trusted.
+	// Settled reports whether the clock can be trusted for expiry. nil means always.
 	Settled func() bool
 	// Reserve holds disk space for writes that must succeed on a full disk. It may be nil.
 	Reserve Reserve
-	// AccountLeases is the number of leased jobs on a lane at which an account gets no second
-	// lease, so that the lane's remaining places stay free for other accounts. 0 means no limit.
+	// AccountLeases is the number of leased jobs on a lane at which an account gets no second lease. 0
+	// means no limit.
 	AccountLeases int
 	// Free returns the bytes of records that calls may still create. nil means no limit.
 	Free func() (int64, error)
-	// Committed is called after each durable transaction of this process, before its call
-	// returns, with the database's number of durable transactions. It may be nil. It must not
-	// call the database.
+	// Committed is called after each durable transaction of this process, before its call returns,
+	// with the database's number of durable transactions. It may be nil, and must not call the
+	// database.
 	Committed func(writes int64)
 }
 
@@ -88,10 +85,10 @@ type DB struct {
 	file os.FileInfo
 }
 
-// Open opens or creates the file and migrates its schema. The folder must exist.
+// Open migrates the file's schema and creates a missing file in an existing folder.
 //
-// Errors: integrity.ErrLostMain; fault.StorageFull; an error with both versions if a newer
-// version of the program wrote the file.
+// Errors: integrity.ErrLostMain; fault.StorageFull; an error with both versions if a newer version
+// of the program wrote the file.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	db, err := connect(path, options)
 	if err != nil {
@@ -131,7 +128,7 @@ func connect(path string, options Options) (*DB, error) {
 		"_dqs":          {"0"},
 		"_foreign_keys": {"on"},
 		"_synchronous":  {"full"},
-		// Keep rollback data in memory, because the folder of temporary files may be on the full disk.
+		// The folder of temporary files may be on the full disk.
 		"_pragma": {"temp_store(memory)"},
 	}
 	settings.Set("_query_only", "on")
@@ -162,7 +159,7 @@ func connect(path string, options Options) (*DB, error) {
 	}, nil
 }
 
-// openPool returns a pool of at most size connections. It opens none yet.
+// openPool opens no connection yet.
 func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 	// The first element of a relative path would be parsed as the URI's host.
 	path, err := filepath.Abs(path)
@@ -185,8 +182,8 @@ func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.lister.Close(), db.writer.Close())
 }
 
-// listsOf waits for the account's turn to read a list, and returns the connections for it. The
-// caller must call release after its read.
+// listsOf waits for the account's turn and returns the connections for a list. The caller must call
+// release after its read.
 func (db *DB) listsOf(ctx context.Context, account string) (lists *sql.DB, release func(), err error) {
 	if !db.lists.Take(ctx, account) {
 		return nil, nil, context.Cause(ctx)
@@ -200,11 +197,9 @@ func (db *DB) Queue() *Queue { return &Queue{db} }
 
 func (db *DB) Keys() *Keys { return &Keys{db} }
 
-// write runs a durable transaction. The context limits only the wait for the writer: a
-// transaction that has started runs to its end, so that its result is never lost.
-//
-// While the reserve is released, write fails with fault.StorageFull, because the remaining space
-// is for writeAnyway.
+// write runs a durable transaction. The context limits only the wait for the writer: a transaction
+// that has started runs to its end, so that its result is never lost. While the reserve is
+// released, write fails with fault.StorageFull.
 func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
 	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
 		return fullError(nil)
@@ -212,8 +207,8 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 	return db.writeNow(ctx, what, do)
 }
 
-// writeAnyway is like write, for changes that free space or must not fail for lack of it. On a
-// full disk it releases the reserve. It may then run the transaction twice.
+// writeAnyway is for changes that free space or must not fail for lack of it. On a full disk it
+// releases the reserve, and may then run the transaction twice.
 func (db *DB) writeAnyway(ctx context.Context, what string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	err := db.writeNow(ctx, what, do)
@@ -223,13 +218,12 @@ func (db *DB) writeAnyway(ctx context.Context, what string,
 	return err
 }
 
-// writeNow runs a durable transaction and counts it.
 func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
 	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error { return t.transactCounted(ctx, do) })
 }
 
-// writeVolatile is like write, for records without meaning after a restart of the machine. They
-// survive the process, but are not synced to disk.
+// writeVolatile is for records without meaning after a restart of the machine. They are not synced
+// to disk.
 func (db *DB) writeVolatile(ctx context.Context, what string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error {
@@ -258,14 +252,13 @@ func transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, 
 	return tx.Commit()
 }
 
-// querier runs a query for one row, inside or outside a transaction.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// timeOf converts a stored time. Null becomes the zero time.
+// timeOf converts null to the zero time.
 func timeOf(stored sql.NullInt64) time.Time {
 	if !stored.Valid {
 		return time.Time{}

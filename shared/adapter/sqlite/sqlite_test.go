@@ -16,7 +16,6 @@ func open(t *testing.T) *sqlite.DB {
 	return openAt(t, filepath.Join(t.TempDir(), "cutroom.db"))
 }
 
-// openAt opens a file until the end of the test.
 func openAt(t *testing.T, path string) *sqlite.DB {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Open counts open jobs. Its run time depends only on their number.
+// The run time of Open depends only on the number of open jobs.
 func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	rows, err := s.db.reader.QueryContext(ctx,
 		"select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")
@@ -30,7 +30,6 @@ func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	return all, storeError("count open jobs", rows.Err())
 }
 
-// StoredBytes adds up the counts of all accounts.
 func (f *Files) StoredBytes(ctx context.Context) (bytes int64, err error) {
 	err = f.db.reader.QueryRowContext(ctx, "select coalesce(sum(bytes), 0) from storage").Scan(&bytes)
 	return bytes, storeError("add up the stored bytes", err)

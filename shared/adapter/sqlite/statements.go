@@ -45,7 +45,7 @@ func (s *statements) find(query string) (*sql.Stmt, bool) {
 	return statement, ok
 }
 
-// prepare returns a query's statement. Closing the pool closes the statement.
+// Closing the pool closes the statement.
 func (s *statements) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if statement, ok := s.find(query); ok {
 		return statement, nil

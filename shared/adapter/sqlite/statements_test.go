@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Prepared statements serve all writes, even after some have failed and after another process has
-// changed the schema.
+// Writes fail, and another process changes the schema.
 func TestPreparedStatementsSurviveFailures(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cutroom.db")

@@ -64,8 +64,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	return token, nil
 }
 
-// deleteBatch is the maximum number of tokens that one transaction deletes, so that a large sweep
-// does not delay other writers.
+// deleteBatch limits one transaction, so that a large sweep does not delay other writers.
 const deleteBatch = 500
 
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
@@ -86,7 +85,7 @@ func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	}
 }
 
-// prefixed scans the first columns of a row and leaves the others to its caller.
+// prefixed leaves the other columns to its caller.
 type prefixed struct {
 	row
 	first []any

@@ -5,13 +5,12 @@ import (
 	"database/sql"
 )
 
-// transaction is a write transaction. It prepares each statement once and reuses statements of
-// earlier transactions, because parsing a statement with the triggers of its table takes longer
-// than running it.
+// transaction reuses prepared statements of earlier transactions, because parsing a statement with
+// the triggers of its table takes longer than running it.
 type transaction struct {
 	tx    *sql.Tx
 	known *statements
-	// prepared holds the statements of this transaction. missed lists those that were not prepared before.
+	// missed lists statements that were not prepared before.
 	prepared map[string]*sql.Stmt
 	missed   []string
 }
@@ -26,7 +25,7 @@ func (t *transaction) ExecContext(ctx context.Context, statement string, args ..
 	return prepared.ExecContext(ctx, args...)
 }
 
-// QueryRowContext returns a row that must be scanned before the same query runs again.
+// The row must be scanned before the same query runs again.
 func (t *transaction) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	prepared, err := t.prepare(ctx, query)
 	if err != nil {
@@ -46,8 +45,7 @@ type turn struct {
 func (db *DB) inTurn(ctx context.Context, what string, do func(ctx context.Context, t *turn) error) error {
 	t := &turn{db: db}
 	err := t.take(ctx, do)
-	// Prepare now, because it needs the connection. Statements that fail here are prepared by each
-	// transaction.
+	// Prepare now, because it needs the connection.
 	for _, statement := range t.missed {
 		_, _ = db.changes.prepare(ctx, statement)
 	}
@@ -70,7 +68,7 @@ func (t *turn) transact(ctx context.Context, do func(ctx context.Context, tx *tr
 	})
 }
 
-// prepare returns a statement that is valid until the end of the transaction.
+// The statement is valid until the end of the transaction.
 func (t *transaction) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
 	if prepared, ok := t.prepared[statement]; ok {
 		return prepared, nil

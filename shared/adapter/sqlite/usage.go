@@ -14,10 +14,10 @@ var _ usage.Store = (*Usage)(nil)
 func (db *DB) Usage() *Usage { return &Usage{db} }
 
 const (
-	// recordAge is the time for which a record is kept to recognize a repeated Add.
+	// recordAge limits the recognition of a repeated Add.
 	recordAge = 15 * time.Minute
-	// sweptRecords is the number of old records that a call deletes beyond the number that it adds, so
-	// that their number falls after a burst.
+	// A call deletes up to sweptRecords more old records than it adds, so that their number falls
+	// after a burst.
 	sweptRecords = 100
 
 	knowRecord = "insert into usage_record (id, added_at) values (?, ?) on conflict do nothing"

@@ -18,7 +18,6 @@ func TestUsageConforms(t *testing.T) {
 
 const usageDay usage.Day = "2026-02-03"
 
-// oneCall returns the record of a call with one token.
 func oneCall(id string) usage.Record {
 	return usage.Record{
 		ID: id, Account: "acme", Key: "key_1", Model: "a", Day: usageDay,
@@ -26,7 +25,6 @@ func oneCall(id string) usage.Record {
 	}
 }
 
-// calls returns the number of calls that the store has counted.
 func calls(t *testing.T, store usage.Store) int64 {
 	t.Helper()
 	totals, err := store.Totals(t.Context(), "acme", usageDay, usageDay, usage.All)
@@ -42,7 +40,7 @@ func calls(t *testing.T, store usage.Store) int64 {
 	return totals[0].Requests
 }
 
-// The ids of records are remembered for at least ten minutes, but not forever.
+// Ids are remembered for at least ten minutes.
 func TestUsageForgetsOldRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	now := time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC)

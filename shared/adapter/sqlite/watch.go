@@ -9,7 +9,6 @@ import (
 
 var _ job.Watcher = (*Jobs)(nil)
 
-// watches wakes the watchers of jobs.
 type watches struct {
 	mu    sync.Mutex
 	byJob map[string]map[chan struct{}]bool
@@ -50,7 +49,6 @@ func (w *watches) changed(id string) {
 	}
 }
 
-// change runs a transaction that changes a job, and wakes its watchers.
 func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.Context, tx *transaction) error) error {
 	err := s.db.write(ctx, what, do)
 	if err == nil {

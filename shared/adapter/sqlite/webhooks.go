@@ -11,9 +11,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks implements webhook.Store and webhook.Queue.
-//
-// The transaction that ends a job, or records a budget warning, also adds the webhook's row, so
+// The transaction that ends a job, or records a budget warning, also adds the row of Webhooks, so
 // that a crash cannot lose it.
 type Webhooks struct{ db *DB }
 
@@ -24,7 +22,6 @@ var (
 
 func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
 
-// queueWebhook schedules the webhook of an ending job, if it has one.
 func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 	if j.Webhook == "" {
 		return nil

@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Each operation makes the calls listed in awstest's calls.tsv, counted on the wire.
 func TestCallsMatchDocumentation(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

@@ -15,15 +15,13 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// delivery is a leased message.
-//
-// Complete writes the result to the record before it reports to the execution. The execution then
-// has nothing to write, which saves a transition. If the worker dies in between, the execution
-// times out and finds that the job has ended.
+// Complete writes the result to the record before it reports to the execution, which then has
+// nothing to write. If the worker dies in between, the execution times out and finds that the job
+// has ended.
 //
 // For a failure, the execution writes the record. Fail reads the record before it uses the token,
-// because the token works only once: a run that has lost the job must not use it. If the token
-// was already used, Fail writes the record itself, on the same conditions.
+// because the token works only once: a run that has lost the job must not use it. If the token was
+// already used, Fail writes the record itself, on the same conditions.
 type delivery struct {
 	Message
 	queue *Queue
@@ -37,7 +35,6 @@ var _ worker.Delivery = (*delivery)(nil)
 
 func (d *delivery) JobID() string { return d.Job }
 
-// Extend rounds the time up to seconds.
 func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 	return d.setVisibility(ctx, "extend a lease", lease)
 }
@@ -65,7 +62,6 @@ func (d *delivery) setVisibility(ctx context.Context, what string, visibleIn tim
 	return nil
 }
 
-// Complete writes the result, reports to the execution and deletes the message.
 func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result) error {
 	j, err := d.own(ctx, nonce)
 	switch {
@@ -90,8 +86,7 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 	return d.conclude(ctx)
 }
 
-// conclude reports a result to the job's execution and deletes the message. The execution may
-// already have ended.
+// The execution may already have ended.
 func (d *delivery) conclude(ctx context.Context) error {
 	if err := d.queue.Tasks.Succeed(ctx, d.Token); err != nil && !fault.Is(err, fault.Conflict) {
 		return err
@@ -142,14 +137,12 @@ func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 	return j, nil
 }
 
-// settleEnded deletes the message of a job that has already ended.
 func (d *delivery) settleEnded(ctx context.Context) error {
 	d.settle(ctx)
 	return job.ErrEnded
 }
 
-// settle deletes the message. If that fails, the message is received again when its lease ends,
-// and deleted then.
+// If settle cannot delete the message, it is received again when its lease ends, and deleted then.
 func (d *delivery) settle(ctx context.Context) {
 	if err := d.Drop(ctx); err != nil {
 		d.queue.Logger.Warn("cannot delete a message", "job", d.Job, "error", err)
@@ -166,7 +159,6 @@ func (d *delivery) Drop(ctx context.Context) error {
 	return nil
 }
 
-// isStale reports whether a receipt belongs to a lease that has ended.
 func isStale(err error) bool {
 	var (
 		notLeased *types.MessageNotInflight

@@ -51,7 +51,6 @@ func (h home) start(t *testing.T, id, nonce string) {
 	}
 }
 
-// stopped waits until the job's execution has stopped, and returns its status.
 func (h home) stopped(t *testing.T, config aws.Config, id string) string {
 	t.Helper()
 	client := sfn.NewFromConfig(config)
@@ -154,7 +153,7 @@ func TestReportsEndJobs(t *testing.T) {
 	})
 }
 
-// token returns the task token of the next video job, which is received again after a second.
+// The next video job is received again after a second.
 func (h home) token(t *testing.T, config aws.Config) string {
 	t.Helper()
 	client := awssqs.NewFromConfig(config)
@@ -176,8 +175,8 @@ func (h home) token(t *testing.T, config aws.Config) string {
 	return message.Token
 }
 
-// A job that no worker finishes in time fails as timed out, 15 s before its deadline. The local
-// AWS does not support TimeoutSecondsPath, so the definition has two seconds instead.
+// A job times out 15 s before its deadline. The local AWS does not support TimeoutSecondsPath, so
+// the definition has two seconds instead.
 func TestExecutionTimesOut(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -194,7 +193,7 @@ func TestExecutionTimesOut(t *testing.T) {
 	}
 }
 
-// A message that is not about a job goes to the dead-letter queue and delays no job.
+// Foreign messages delay no job.
 func TestForeignMessagesGoToDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// The state machine writes an end under the same conditions as other writers. Late reports, and
-// reports of a run that lost the job, change nothing.
+// Late reports, and reports of a run that lost the job, change nothing.
 func TestExecutionWritesOnCondition(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -96,7 +95,6 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 	}
 }
 
-// statesOf counts the states that the execution of the job "job_1" has entered.
 func (h home) statesOf(t *testing.T, cloud *awstest.Cloud) int {
 	t.Helper()
 	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":job_1"
@@ -114,7 +112,7 @@ func (h home) statesOf(t *testing.T, cloud *awstest.Cloud) int {
 	return states
 }
 
-// A missing queue causes an immediate error, without waiting for a job.
+// The error is immediate.
 func TestLaneWithoutQueueIsAnError(t *testing.T) {
 	queue := sqsqueue.New(sqsqueue.Config{AWS: awstest.ConfigFor("http://127.0.0.1:9"), URLs: map[job.Lane]string{}})
 	defer queue.Close()

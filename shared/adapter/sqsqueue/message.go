@@ -8,7 +8,7 @@ import (
 
 type Message struct {
 	Job string `json:"job"`
-	// Token is the task token for reports to the job's execution.
+	// Token is for reports to the job's execution.
 	Token string `json:"token"`
 }
 

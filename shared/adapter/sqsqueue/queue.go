@@ -1,10 +1,9 @@
 // Package sqsqueue delivers jobs to workers from SQS queues, one per lane. The visibility timeout
-// is the lease of a message. A message contains the task token for reports to the job's
-// execution, which then writes the job's end.
+// is the lease of a message. A message contains the task token for reports to the job's execution,
+// which then writes the job's end.
 //
-// The queues are standard queues with the account as message group, and SQS is fair between
-// groups. They may deliver a message twice. The current run in the record then decides which
-// worker has the job.
+// The queues are standard queues with the account as message group. They may deliver a message
+// twice. The current run in the record then decides which worker has the job.
 package sqsqueue
 
 import (
@@ -46,19 +45,18 @@ type Tasks interface {
 }
 
 type Config struct {
-	AWS aws.Config
-	// URLs maps lanes to their queues.
+	AWS   aws.Config
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
-	// PollTime is the time that SQS waits for a message before it responds, in whole seconds up to
-	// 20. 0 means DefaultPollTime. Close waits as long.
+	// PollTime is how long SQS waits for a message, in whole seconds up to 20. 0 means
+	// DefaultPollTime. Close waits as long.
 	PollTime time.Duration
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
 
-// Queue is a worker.Queue. The caller must close it.
+// The caller must close a Queue.
 type Queue struct {
 	Config
 	client *sqs.Client
@@ -82,10 +80,10 @@ func newClient(config aws.Config, wait time.Duration) *sqs.Client {
 	})
 }
 
-// Close waits for calls that could still lease a message, for slightly longer than PollTime at most.
+// Close waits for calls that could still lease a message, for slightly longer than PollTime at
+// most.
 func (q *Queue) Close() { q.polls.Wait() }
 
-// Receive rounds the time up to seconds.
 func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	url, ok := q.URLs[lane]
 	if !ok {
@@ -108,7 +106,7 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 			continue
 		}
 		if d.Message, err = ReadMessage(d.body); err != nil {
-			// Release it immediately, so that it soon reaches the dead-letter queue, where an operator finds it.
+			// It soon reaches the dead-letter queue, where an operator finds it.
 			q.Logger.Error("received a message that is not about a job", "queue", url, "error", err)
 			if err := d.Nack(ctx, 0); err != nil {
 				q.Logger.Error("cannot return a message", "queue", url, "error", err)
@@ -119,11 +117,9 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 	}
 }
 
-// poll requests one message and returns nil if the queue is empty.
-//
-// The call continues when the context ends, and releases a message that it still receives. SQS
-// may lease a message to a caller that has disconnected, and no worker would receive it during
-// the entire lease.
+// poll returns nil if the queue is empty. It continues when the context ends, and releases a
+// message that it still receives: SQS may lease a message to a caller that has disconnected, and no
+// worker would receive it during the entire lease.
 func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*delivery, error) {
 	type answer struct {
 		delivery *delivery
@@ -170,11 +166,10 @@ func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Durati
 		body: aws.ToString(message.Body)}, nil
 }
 
-// noReceipt is an invalid receipt handle.
 const noReceipt = "none"
 
-// Reach checks that the lane's queue exists and that the caller may delete from it. It changes
-// nothing: it passes an invalid receipt, which SQS must reject.
+// Reach checks that the lane's queue exists and that the caller may delete from it. It passes an
+// invalid receipt, which SQS must reject.
 func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 	url, ok := q.URLs[lane]
 	if !ok {
@@ -195,7 +190,7 @@ func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 	return fmt.Errorf("sqs: reach: %w", err)
 }
 
-// wholeSeconds rounds up, because SQS counts seconds and no lease may end early.
+// No lease may end early.
 func wholeSeconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
 type Lengths struct {
@@ -207,13 +202,12 @@ func NewLengths(config aws.Config, urls map[job.Lane]string) *Lengths {
 	return &Lengths{newClient(config, 0), urls}
 }
 
-// Length returns a count that may lag by up to a minute.
+// The counts of Length and Depth may lag by up to a minute.
 func (l *Lengths) Length(ctx context.Context, lane job.Lane) (int, error) {
 	waiting, leased, err := l.Depth(ctx, lane)
 	return waiting + leased, err
 }
 
-// Depth is one call. Its counts may lag by up to a minute.
 func (l *Lengths) Depth(ctx context.Context, lane job.Lane) (waiting, leased int, err error) {
 	url, ok := l.urls[lane]
 	if !ok {

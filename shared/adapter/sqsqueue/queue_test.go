@@ -16,28 +16,25 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// home holds the AWS resources of one test: records, queues and state machine.
+// home contains the AWS resources of one test.
 type home struct {
 	// runs is the worker's view of the records, and jobs the service's view.
-	runs  *dynamo.Runs
-	jobs  *dynamo.Jobs
-	queue *sqsqueue.Queue
-	video awstest.Queue
-	urls  map[job.Lane]string
-	// tasks reports to executions of the state machine.
+	runs    *dynamo.Runs
+	jobs    *dynamo.Jobs
+	queue   *sqsqueue.Queue
+	video   awstest.Queue
+	urls    map[job.Lane]string
 	tasks   *stepfn.Tasks
 	machine string
 	table   string
 }
 
-// newHome returns a home. replace has pairs of texts: in the state machine's definition, the
-// second replaces the first.
+// replace has pairs of texts for the state machine's definition: the second replaces the first.
 func newHome(t *testing.T, cloud *awstest.Cloud, replace ...string) home {
 	t.Helper()
 	return newHomeBehind(t, cloud, cloud.Config(), replace...)
 }
 
-// newHomeBehind is like newHome, with clients that use config.
 func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replace ...string) home {
 	t.Helper()
 	table := cloud.MakeTable(t, "jobs")
@@ -70,7 +67,6 @@ func TestQueueConforms(t *testing.T) {
 	})
 }
 
-// A reachability check does not change the queue, and fails if the queue is missing.
 func TestReachChecksQueue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// longestDelay is the longest delay of SQS. An attempt that is due later is received early and sent again.
+// longestDelay is SQS's limit. An attempt that is due later is received early and sent again.
 const longestDelay = 15 * time.Minute
 
 type ScheduledAttempts struct {

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// An attempt is received unchanged when it is due, or after the longest delay of SQS.
+// SQS limits the delay.
 func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

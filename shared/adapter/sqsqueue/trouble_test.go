@@ -24,15 +24,13 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// writer is an engine whose result is the id of the job.
 type writer struct{}
 
 func (writer) Run(_ context.Context, spec engine.Spec, _ func(engine.Progress)) (engine.Outcome, error) {
 	return engine.Outcome{}, os.WriteFile(spec.Output, []byte(spec.Job), 0o600)
 }
 
-// An accepted job ends once, with its own result, even if calls of the service, its workers and
-// AWS fail.
+// Calls of the service, its workers and AWS fail. Each job must have its own result.
 func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	const (
@@ -128,7 +126,6 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	}
 }
 
-// ended waits until a job has ended, and returns it.
 func ended(t *testing.T, ctx context.Context, runs *dynamo.Runs, id string) job.Job {
 	t.Helper()
 	return patience.Await(t, "job "+id+" ends", func() job.Job {
@@ -140,7 +137,6 @@ func ended(t *testing.T, ctx context.Context, runs *dynamo.Runs, id string) job.
 	}, func(j job.Job) bool { return j.Status.Terminal() })
 }
 
-// checkResult checks that the job has its own result.
 func checkResult(t *testing.T, ctx context.Context, blobs *diskblob.Store, j job.Job) {
 	t.Helper()
 	stored, err := blobs.Open(ctx, j.Result.Blob, 0, -1)

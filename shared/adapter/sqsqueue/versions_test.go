@@ -23,23 +23,20 @@ import (
 // keepVersion names a version whose executions are stored as a fixture (see CONTRIBUTING.md).
 var keepVersion = flag.String("keep-version", "", "keep the executions of this version")
 
-// executionsFolder contains the executions of each version.
 var executionsFolder = filepath.Join("testdata", "versions")
 
-// keptExecution is how a version runs jobs: its state machine, and an execution's input. TABLE,
-// QUEUE and JOB replace a deployment's names.
+// keptExecution is a version's state machine and an execution's input. TABLE, QUEUE and JOB replace
+// a deployment's names.
 type keptExecution struct {
 	Definition string          `json:"definition"`
 	Input      json.RawMessage `json:"input"`
 }
 
-// handedOver queues no job.
 type handedOver struct{}
 
 func (handedOver) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
 
-// Jobs that an earlier version started, in every state, end once when a deploy replaces its state
-// machine and its workers with the current ones.
+// A deploy replaces the earlier version's state machine and workers with the current ones.
 func TestExecutionsOfEarlierVersionsEndOnce(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(executionsFolder, "*.json"))
@@ -90,8 +87,8 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 			t.Fatal(err)
 		}
 	}
-	// One job is with a worker of the earlier version and loses its lease. One waits in the
-	// queue. One has failed a run, which its next worker reports.
+	// One job is with an earlier worker and loses its lease, one waits in the queue, and one has
+	// failed a run, which its next worker reports.
 	begin("job_begun")
 	if d := h.receive(t, time.Second); d.JobID() != "job_begun" {
 		t.Fatalf("%s was received", d.JobID())
@@ -120,8 +117,8 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 	for _, id := range []string{"job_begun", "job_waiting", "job_failing", "job_new"} {
 		want, ends := job.Completed, "SUCCEEDED"
 		if id == "job_failing" {
-			// The input of an earlier version does not name the set of open jobs. The execution
-			// fails after its job has ended, and job.Reaper has nothing to do.
+			// The input of an earlier version does not name the set of open jobs. The execution fails after
+			// its job has ended.
 			want, ends = job.Failed, "FAILED"
 		}
 		if status := h.stopped(t, cloud.Config(), id); status != ends {

@@ -1,5 +1,5 @@
-// Package stepfn runs each job as an execution of AWS Step Functions. An execution sends the job
-// to the queue of its lane with a task token and waits for a worker's report. The worker writes a
+// Package stepfn runs each job as an execution of AWS Step Functions. An execution sends the job to
+// the queue of its lane with a task token and waits for a worker's report. The worker writes a
 // result to the job's record. The execution writes any other end.
 package stepfn
 
@@ -21,18 +21,17 @@ const (
 	freeOpenState = "FreeOpen"
 )
 
-// wholeJob is the error in a report that ends a job during any run. For any other failure, the
-// error is the run's nonce, because a definition can compare an error but not parse it. The cause
-// is the failure in JSON.
+// wholeJob is the error in a report that ends a job during any run. Otherwise the error is the
+// run's nonce, because a definition can compare an error but not parse it. The cause is the failure
+// in JSON.
 const wholeJob = "job"
 
 type input struct {
 	Job     string `json:"job"`
 	Account string `json:"account"`
 	Queue   string `json:"queue"`
-	// Timeout is the time limit of the queue and the workers, in seconds.
-	Timeout int  `json:"timeout"`
-	Open    open `json:"open"`
+	Timeout int    `json:"timeout"` // of the queue and the workers, in seconds
+	Open    open   `json:"open"`
 }
 
 type open struct {
@@ -42,15 +41,13 @@ type open struct {
 
 type object = map[string]any
 
-// Definition returns the state machine of jobs in the Amazon States Language. partition is an AWS
-// partition such as "aws". table holds the records. Both may be placeholders. Package dynamo
-// defines the writes that end jobs.
+// Definition returns the state machine of jobs. partition is an AWS partition such as "aws", and
+// table holds the records. Both may be placeholders.
 //
 // The execution of a completed job enters one state, because the worker has written the result
-// before it reports. AWS bills three transitions for it, including start and end. The execution
-// of any other job enters two more states: one writes the failure, the other removes the job from
-// its account's open jobs. A rejected write fails the execution: the job has already ended, or
-// another run has it. Then job.Reaper checks the job.
+// before it reports. Any other job's execution enters two more states: one writes the failure, the
+// other removes the job from its account's open jobs. A rejected write fails the execution: the job
+// has already ended, or another run has it. Then job.Reaper checks the job.
 func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
@@ -98,8 +95,7 @@ func Definition(partition, table string) (string, error) {
 	return string(definition), nil
 }
 
-// fail returns a state that ends a job. It adds values, and the time at which the state is
-// entered, to the values of end.
+// fail adds values, and the time at which the state is entered, to the values of end.
 func fail(partition, table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
 	key := object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}}

@@ -29,8 +29,7 @@ type write struct {
 	ExpressionAttributeValues map[string]map[string]any
 }
 
-// The state machine ends a job with the same writes as the store: on the same conditions, with
-// the same values.
+// The writes have the same conditions and values.
 func TestMachineAndStoreMakeTheSameWrites(t *testing.T) {
 	text, err := stepfn.Definition("aws", "jobs")
 	if err != nil {
@@ -79,7 +78,6 @@ func TestMachineAndStoreMakeTheSameWrites(t *testing.T) {
 	}
 }
 
-// sentBy returns the write that a store call sends.
 func sentBy(t *testing.T, call func(*dynamo.Runs) error) (sent write) {
 	t.Helper()
 	database := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,8 +109,7 @@ func asValues(names map[string]string) map[string]map[string]any {
 	return values
 }
 
-// same compares a message with its description. If the description contains a path, such as
-// {"S.$": "$.nonce"}, any value of that type matches.
+// If the description contains a path, such as {"S.$": "$.nonce"}, any value of that type matches.
 func same(t *testing.T, what string, sent, described map[string]map[string]any) {
 	t.Helper()
 	for name := range described {

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// ReadStop returns the job whose execution has stopped, and why, from the detail of an event of the
-// type "Step Functions Execution Status Change". The status must be FAILED, TIMED_OUT or ABORTED.
+// ReadStop returns the job whose execution has stopped, and why, from the detail of a "Step
+// Functions Execution Status Change". The status must be FAILED, TIMED_OUT or ABORTED.
 func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	var execution struct {
 		Name   string `json:"name"`
@@ -25,8 +25,7 @@ func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	}
 	switch execution.Status {
 	case "FAILED":
-		// An event without a reason counts as a rejected write, which is harmless: a processing
-		// job is then left to its run and its deadline.
+		// An event without a reason counts as a rejected write, which is harmless.
 		stop = job.Refused
 		if execution.Error != "" && !strings.HasSuffix(execution.Error, "ConditionalCheckFailedException") {
 			stop = job.Broken

@@ -20,12 +20,10 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// timeToEnd is the time from the timeout of a job's dispatch to the job's deadline. It is needed to
-// record the timeout.
+// timeToEnd precedes a job's deadline, so that its timeout can be recorded.
 const timeToEnd = 15 * time.Second
 
-// Machine starts an execution for each job, and stops it if the job ends in another way, such as
-// a cancellation.
+// Machine starts an execution for each job, and stops it if the job ends in another way.
 type Machine struct {
 	client *sfn.Client
 	arn    string
@@ -43,9 +41,9 @@ func newClient(config aws.Config) *sfn.Client {
 	})
 }
 
-// Dispatch starts the execution of a job. The execution is named after the job's id, and its
-// input depends only on the job's record, so Step Functions recognizes a repeated start. Dispatch
-// succeeds if the execution exists or has ended.
+// Dispatch starts the execution of a job. Its name and input depend only on the job's record, so
+// Step Functions recognizes a repeated start. Dispatch succeeds if the execution exists or has
+// ended.
 func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) error {
 	queue, ok := m.queues[j.Lane]
 	if !ok {
@@ -78,8 +76,8 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) 
 	return fmt.Errorf("stepfn: start the execution of job %s: %w", j.ID, err)
 }
 
-// Stop stops the execution of an ended job, so that it does not wait for its timeout. It ignores
-// a missing or ended execution.
+// Stop stops the execution of an ended job, so that it does not wait for its timeout. It ignores a
+// missing or ended execution.
 func (m *Machine) Stop(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

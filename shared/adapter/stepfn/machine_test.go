@@ -30,7 +30,6 @@ func newJob() job.Job {
 
 var entry = dynamo.OpenEntry{Set: "account#acme#3", Element: "video/job_1"}
 
-// newMachine creates a state machine with a queue for videos only.
 func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Queue) {
 	t.Helper()
 	definition, err := stepfn.Definition("aws", cloud.MakeTable(t, "jobs"))
@@ -104,7 +103,6 @@ func TestDispatchStartsOneExecution(t *testing.T) {
 	})
 }
 
-// The execution of a cancelled job stops, even if Stop is called repeatedly.
 func TestStopEndsExecution(t *testing.T) {
 	cloud := local.Cloud(t)
 	arn, queue := newMachine(t, cloud)
@@ -132,7 +130,6 @@ func TestStopEndsExecution(t *testing.T) {
 	}
 }
 
-// An error is a fault only if it is certain that no execution was started.
 func TestFailedDispatchReportsCertainty(t *testing.T) {
 	cloud := local.Cloud(t)
 	arn, queue := newMachine(t, cloud)

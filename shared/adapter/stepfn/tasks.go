@@ -15,14 +15,12 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Tasks reports the ends of runs to the waiting executions, with the task token in the job's
-// message. A token works once.
+// Tasks reports the ends of runs to the waiting executions. A token works once.
 type Tasks struct{ client *sfn.Client }
 
 func NewTasks(config aws.Config) *Tasks { return &Tasks{newClient(config)} }
 
-// Succeed returns fault.Conflict if the execution no longer waits: after another report, its
-// timeout or its end.
+// Succeed returns fault.Conflict if the execution no longer waits.
 func (t *Tasks) Succeed(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// traceHeader returns the header that continues the submission's trace in the execution, or nil
-// without a trace.
+// traceHeader continues the submission's trace. It returns nil without a trace.
 func traceHeader(ctx context.Context) *string {
 	if header := xray.Header(ctx); header != "" {
 		return &header

@@ -1,6 +1,5 @@
-// Package webhookhttp sends webhooks by HTTP to untrusted receivers. No message reaches an
-// address that its targets do not allow, even if a name's address changes. No receiver holds a
-// connection beyond the message's time limit.
+// Package webhookhttp sends webhooks by HTTP to untrusted receivers. No message reaches an address
+// that its targets do not allow, even if a name's address changes.
 package webhookhttp
 
 import (
@@ -23,18 +22,15 @@ import (
 
 const (
 	dialTime = 5 * time.Second
-	// maxHead is the maximum number of bytes read from a response's header. The HTTP library takes
-	// 28 times as much memory for a header with short fields.
+	// maxHead limits a response's header, for which the HTTP library takes 28 times as much memory.
 	maxHead = 16 << 10
-	// maxBody is the maximum number of bytes read from a response's body. The body is discarded,
-	// but some receivers fail if their response is not read.
+	// maxBody limits the bytes read from a body. Some receivers fail if none are read.
 	maxBody = 64 << 10
 )
 
 type Config struct {
-	Targets webhook.Targets
-	// Resolver resolves names. nil means the system's resolver.
-	Resolver *net.Resolver
+	Targets  webhook.Targets
+	Resolver *net.Resolver // nil means the system's resolver
 	// TLS is for receivers whose certificates the system does not trust. nil means the defaults.
 	TLS *tls.Config
 	Now func() time.Time
@@ -60,7 +56,7 @@ func New(c Config) *Sender {
 	}}
 }
 
-// Send posts a message with the headers of Standard Webhooks. It returns webhook.NoResponse errors.
+// The errors of Send include webhook.NoResponse.
 func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answer webhook.Response, err error) {
 	defer panics.Error(&err) // a hostile response may cause a panic
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
@@ -86,8 +82,7 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 	return webhook.Response{Status: response.StatusCode, RetryAfter: s.retryAfter(response.Header.Get("Retry-After"))}, nil
 }
 
-// retryAfter returns the value of the header Retry-After (RFC 9110, section 10.2.3), or 0 if it
-// is missing or malformed.
+// retryAfter returns 0 if the header (RFC 9110, section 10.2.3) is missing or malformed.
 func (s *Sender) retryAfter(text string) time.Duration {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -105,8 +100,7 @@ type dialer struct {
 	resolver *net.Resolver
 }
 
-// dial checks the address when it connects, after the name is resolved, so that the name's address
-// cannot change in between.
+// dial checks the address when it connects, so that the name's address cannot change in between.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

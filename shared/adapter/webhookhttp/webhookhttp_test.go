@@ -49,7 +49,6 @@ func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Response, err
 	return webhookhttp.New(c).Send(ctx, url, message)
 }
 
-// A message is a POST request with JSON and the headers of Standard Webhooks.
 func TestMessageFollowsStandardWebhooks(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // must be ignored
 	var got *http.Request
@@ -79,7 +78,6 @@ func TestMessageFollowsStandardWebhooks(t *testing.T) {
 	}
 }
 
-// A response's status is returned unchanged, and redirects are not followed.
 func TestStatusIsReturnedUnchanged(t *testing.T) {
 	var followed atomic.Bool
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Store(true) }))
@@ -121,7 +119,6 @@ func TestStatusIsReturnedUnchanged(t *testing.T) {
 	}
 }
 
-// listen accepts connections until the test ends, and returns the URL.
 func listen(t *testing.T, handle func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -144,8 +141,7 @@ func listen(t *testing.T, handle func(net.Conn)) string {
 	return "http://" + listener.Addr().String()
 }
 
-// A hanging receiver is abandoned at the time limit. Only the start of an endless response is read.
-// Each error has a text that the account may see.
+// Only the start of an endless response is read. Each error has a text that the account may see.
 func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
 	read := func(conn net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }
 	untilClosed := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
@@ -226,7 +222,6 @@ func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
 	}
 }
 
-// The certificate must match the host of the URL.
 func TestCertificateMustMatchHost(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.Config.ErrorLog = log.New(t.Output(), "", 0) // logs clients that disconnect
@@ -251,8 +246,7 @@ func TestCertificateMustMatchHost(t *testing.T) {
 	}
 }
 
-// A name that first resolves to a public address and then to one of this machine's addresses leads
-// to neither.
+// The name first resolves to a public address and then to one of this machine's addresses.
 func TestRebindingIsBlocked(t *testing.T) {
 	var reached atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
@@ -287,8 +281,8 @@ func TestRebindingIsBlocked(t *testing.T) {
 	}
 }
 
-// newResolver returns a resolver with a test name server. For names below "test" it returns an
-// address chosen by the number of the question. It knows no other names.
+// newResolver resolves names below "test" to an address chosen by the number of the question. It
+// knows no other names.
 func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver {
 	t.Helper()
 	var number atomic.Int32
@@ -304,8 +298,7 @@ func record(name dnsmessage.Name, body dnsmessage.ResourceBody) dnsmessage.Resou
 	return dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET}, Body: body}
 }
 
-// resolverOf returns a resolver whose name server responds over a pipe. Without records, the name
-// does not exist.
+// resolverOf responds over a pipe. Without records, the name does not exist.
 func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Resolver {
 	serve := func(conn net.Conn) {
 		defer conn.Close()
@@ -336,8 +329,7 @@ func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Re
 	}}
 }
 
-// A name server's response of up to 64 KiB takes limited memory, and no forbidden address in it is
-// reached.
+// A response of up to 64 KiB takes limited memory.
 func TestHostileNamesReachNothing(t *testing.T) {
 	const refused, unknown = "The host's address is not allowed.", "The host's name was not found."
 	inside := [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254, 14: 169, 15: 254}
@@ -389,7 +381,6 @@ func TestHostileNamesReachNothing(t *testing.T) {
 	}
 }
 
-// A response with the cheapest elements takes at most 20 bytes of memory per byte.
 func TestResponsesNeedLittleMemory(t *testing.T) {
 	const head, most = "HTTP/1.1 200 OK\r\n", 60 << 10
 	for name, answer := range map[string]string{
