@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// They are independent of processes' allocations, and settled in the windows of their start.
+// Holds are independent of processes' allocations. Each is settled in its original window.
 func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	budgets := dynamo.NewBudgets(client(cloud), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)

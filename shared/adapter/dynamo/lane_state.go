@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// laneStateFor is how long a process caches a lane's state. Each submission needs it twice.
+// laneStateFor is the time for which a lane's state is cached. Each submission needs it twice.
 const laneStateFor = 5 * time.Second
 
 // laneState is a lane's last runs and its workers.

@@ -59,8 +59,8 @@ type count struct {
 	rate      ratelimit.Rate
 	partition string
 	n         int
-	// cost is how far the count moves the item's time. If that time is after far, a wrong clock moved
-	// it there, and the item starts over.
+	// cost is added to the item's time. If that time is after far, a wrong clock moved it there, and
+	// the item starts over.
 	now, cost, far int64
 }
 

@@ -24,7 +24,7 @@ const (
 	// usageShards items hold the usage of one model on one day. Each has its own partition, so that
 	// concurrent transactions rarely write the same item.
 	usageShards = 8
-	addsAtOnce  = 8 // of one Add
+	addsAtOnce  = 8 // concurrent writes of one Add
 	// afterSlash sorts after the slash that ends the day in the part of an item.
 	afterSlash = "0"
 )

@@ -47,7 +47,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	return int64(n), nil
 }
 
-// first is full.
+// The first part is full.
 func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[partSize]byte) (int64, error) {
 	u, err := s.begin(ctx, name)
 	if err != nil {

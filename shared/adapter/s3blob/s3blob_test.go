@@ -245,7 +245,7 @@ func TestSignedUploadAcceptsOnlyAnnouncedBytes(t *testing.T) {
 	}
 }
 
-// URLs are for callers, who cannot use every address of S3 that programs use.
+// Programs may reach S3 at an address that callers cannot use.
 func TestSignedURLsUseConfiguredAddress(t *testing.T) {
 	cloud := local.Cloud(t)
 	bucket := cloud.MakeBucket(t)

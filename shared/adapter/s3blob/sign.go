@@ -27,8 +27,8 @@ type Signer struct {
 // now is the clock of the files' times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// URLs of the returned signer use another S3 address than the store, because the signature covers
-// the host.
+// At returns a signer whose URLs use another S3 address, because the signature covers the host. An
+// empty url returns g.
 func (g *Signer) At(url string) *Signer {
 	if url == "" {
 		return g

@@ -18,7 +18,7 @@ func TestBudgetsConform(t *testing.T) {
 	})
 }
 
-// The holds are settled in the windows of their start.
+// Each hold is settled in its original window.
 func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	clock, ctx := &machine{boot: "first"}, t.Context()
 	budgets := open(t).Budgets(clock)

@@ -13,7 +13,7 @@ import (
 type message struct {
 	id      string
 	jobID   string
-	receipt int // how often it was received
+	receipt int // the number of receives
 }
 
 const (

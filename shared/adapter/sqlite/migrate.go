@@ -18,7 +18,7 @@ const baseline = 29
 var migrations embed.FS
 
 // SQLite fails one of two processes that initialize a new file concurrently.
-func (db *DB) migratePatiently(ctx context.Context) error {
+func (db *DB) migrateWithRetries(ctx context.Context) error {
 	const pause = 5 * time.Millisecond
 	for begun := time.Now(); ; {
 		err := db.migrate(ctx)

@@ -139,7 +139,7 @@ func TestConnectionsHaveDurableSettings(t *testing.T) {
 	}
 }
 
-// The write may be lost; durable writes must not be affected.
+// The write in this test may be lost. Durable writes must not be affected.
 func TestPanicKeepsDurableSettings(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	func() {

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// pollInterval is how often a waiting Receive checks for events without a bell: expired leases and
-// delays, and jobs sent by other processes.
+// pollInterval is the interval at which a waiting Receive checks for events without a bell: expired
+// leases and delays, and jobs sent by other processes.
 const pollInterval = time.Second
 
 // Queue implements worker.Queue with one queue per lane and account.

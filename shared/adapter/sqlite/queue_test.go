@@ -260,7 +260,7 @@ func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
 	receive(t, db, "job_6", time.Hour)
 }
 
-// This holds even with suspected jobs.
+// Suspected jobs make no difference.
 func TestOneAccountCannotHaveAllLeases(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 1})
 	if err != nil {

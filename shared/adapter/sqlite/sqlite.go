@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// busyTimeout limits how long a write waits for another process.
+	// busyTimeout limits a write's wait for another process.
 	busyTimeout = 10 * time.Second
 	// readers are concurrent reads, in addition to lists.
 	readers = 4
@@ -94,7 +94,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := db.migratePatiently(ctx); err != nil {
+	if err := db.migrateWithRetries(ctx); err != nil {
 		db.Close()
 		return nil, err
 	}

@@ -49,14 +49,14 @@ type Config struct {
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
-	// PollTime is how long SQS waits for a message, in whole seconds up to 20. 0 means
+	// PollTime is the time that SQS waits for a message, in whole seconds up to 20. 0 means
 	// DefaultPollTime. Close waits as long.
 	PollTime time.Duration
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
 
-// The caller must close a Queue.
+// A Queue must be closed.
 type Queue struct {
 	Config
 	client *sqs.Client

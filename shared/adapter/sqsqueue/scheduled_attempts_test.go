@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// SQS limits the delay.
+// SQS delays a message by at most 15 minutes.
 func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

@@ -48,8 +48,8 @@ type Entry struct {
 	Origin
 	Action  Action
 	Subject string
-	// Before and After are the object as JSON, without secrets. New objects have no Before, deleted
-	// ones no After.
+	// Before and After are the object as JSON, without secrets. New objects have no Before, and
+	// deleted objects have no After.
 	Before, After json.RawMessage
 }
 

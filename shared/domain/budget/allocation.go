@@ -10,8 +10,8 @@ import (
 const (
 	// RenewEvery is the interval at which a process renews an allocation that it uses.
 	RenewEvery = 20 * time.Second
-	// FenceAfter is how long a process may draw from an allocation after the start of its last
-	// successful write, even while suspended. After that, the process must renew the allocation first.
+	// FenceAfter is the time, even while suspended, for which a process may draw from an allocation
+	// after the start of its last successful write. After that it must renew the allocation first.
 	FenceAfter = time.Minute
 	// EndAfter is the age of an allocation's last write, by the store's clock, after which any
 	// process may end the allocation (docs/contract/budgets.md#allocations). It is longer than
@@ -25,7 +25,7 @@ var ErrAllocationEnded = fault.New(fault.Conflict, "The allocation has ended.")
 // on the counter until some of it is returned.
 type Allocation struct {
 	Counter
-	// ID is never reused.
+	// Ids are never reused.
 	ID string
 	// Amount includes the spent amount, but not returned amounts.
 	Amount int64
@@ -40,7 +40,7 @@ func (l Allocation) Unused() int64 { return max(l.Amount-l.Spent-l.Flight, 0) }
 type Taken struct {
 	// Amount is the new amount of the allocation.
 	Amount int64
-	// Remaining is what all processes may still take from the counter.
+	// Remaining is the amount that all processes may still take from the counter.
 	Remaining int64
 }
 

@@ -15,8 +15,8 @@ const (
 	portion = 32
 	// ahead is the number of calls for which an allocation lasts in a process that may be frozen.
 	ahead = 16
-	// refusedFor is how long a rejection is cached, so that not every caller over a budget asks the
-	// store.
+	// refusedFor is the time for which a rejection is cached, so that callers over a budget do not all
+	// ask the store.
 	refusedFor = 500 * time.Millisecond
 )
 
@@ -222,7 +222,7 @@ func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int
 }
 
 // report reports the spent amount to the store. If other calls are in flight, the last one reports
-// for all. An allocation that is large compared to the remaining amount is ended.
+// for all. If the allocation is large compared to the remaining amount, report ends it.
 func (s *localAllocation) report(ctx context.Context) {
 	s.mu.Lock()
 	if s.busy != nil || s.closed || s.reserved > 0 || s.stored.Amount == 0 {

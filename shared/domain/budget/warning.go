@@ -24,7 +24,7 @@ const (
 	warningDigits = 32
 )
 
-// EventID returns the same id in all processes: a counter has one warning per percentage.
+// EventID returns the same id in all processes, because a counter has one warning per percentage.
 func (w Warning) EventID() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		w.Account, w.Key, string(w.Period), string(w.Unit), string(w.Window), strconv.Itoa(w.Percent),

@@ -53,7 +53,7 @@ type Model struct {
 	Examples []string
 	// Price is nil if the operator set no price.
 	Price *MediaPrice
-	// SessionPrice is per second of a realtime session, in millionths of the currency, or 0.
+	// SessionPrice is per second, in millionths of the currency. It is 0 without a price.
 	SessionPrice int64
 	Workflow     *Workflow
 }

@@ -20,7 +20,7 @@ const (
 
 type MediaPrice struct {
 	Per PriceUnit `json:"per"`
-	// Millionths is per second of the result, or per edit.
+	// Millionths is the price per second of the result, or per edit, in millionths of the currency.
 	Millionths int64  `json:"millionths"`
 	Currency   string `json:"currency"` // an ISO 4217 code
 	// Sizes contains different prices for other resolutions, such as "480p".
@@ -87,7 +87,7 @@ type TokenPrice struct {
 // Tokens counts the tokens of one call. Prompt includes Cached, and Completion includes Reasoning.
 type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
 
-// maxCallCost limits the cost of one call to a million of the currency.
+// maxCallCost limits the cost of one call to a million units of the currency.
 const maxCallCost = 1e15
 
 // Of returns the cost of a call in billionths of the currency, rounded up, and at most maxCallCost.

@@ -75,8 +75,8 @@ func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	return signed, nil
 }
 
-// isJWT reports whether a secret may be a JWT. It rejects other characters, because the base64
-// decoder ignores line ends, and each JWT must have one spelling.
+// isJWT reports whether a secret may be a JWT. It allows only a JWT's characters, because the
+// base64 decoder ignores line ends, and each JWT must have one spelling.
 func isJWT(secret string) bool {
 	return len(secret) <= maxJWT && strings.HasPrefix(secret, "eyJ") && strings.Count(secret, ".") == 2 &&
 		ascii.Only(secret, "._-")

@@ -112,9 +112,9 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 
 // Revoke has no effect on a revoked key.
 //
-// Errors: fault.Forbidden if the key outlasts by or has more permissions; fault.Unauthorized if by
-// has been revoked; fault.Conflict if the key is the same as by. Only another working admin key can
-// revoke a key, so an account cannot lose its last admin key. fault.NotFound.
+// Errors: fault.NotFound; fault.Forbidden if the key outlasts by or has more permissions;
+// fault.Unauthorized if by has been revoked; fault.Conflict if the key is the same as by, so that
+// an account cannot lose its last admin key.
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):

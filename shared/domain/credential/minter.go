@@ -35,11 +35,11 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 
 const (
 	sweepEvery = time.Minute
-	// keptExpired is how long an expired token is distinguished from an unknown token.
+	// keptExpired is the time for which an expired token differs from an unknown token.
 	keptExpired = time.Hour
 )
 
-// TokenSweeper deletes expired tokens on one machine. In AWS, the table's TTL does.
+// TokenSweeper deletes expired tokens on one machine. In AWS, the table's TTL does this.
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time

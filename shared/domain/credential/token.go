@@ -37,7 +37,7 @@ type Scope struct {
 // revoked with it.
 type Token struct {
 	Hash Hash
-	// Key is the key's current record in results of a store, so that a revocation takes effect.
+	// Stores return the key's current record, so that a revocation takes effect.
 	Key       Key
 	Scope     Scope
 	Metadata  json.RawMessage
@@ -54,7 +54,7 @@ type Issued struct {
 	JWT string
 }
 
-// The suite in credentialtest specifies TokenStore.
+// TokenStore keeps client tokens. The suite in credentialtest specifies it.
 type TokenStore interface {
 	// CreateToken stores a new token, which works immediately. It must survive a crash of the process.
 	// It may be lost in a power failure, because its holder can get another within a second.

@@ -60,7 +60,8 @@ func (f File) Expired(now time.Time) bool {
 	return !f.ExpiresAt.IsZero() && !now.Before(f.ExpiresAt)
 }
 
-// IsReference follows docs/contract/media.md#references.
+// IsReference reports whether the text has the form of a file id
+// (docs/contract/media.md#references).
 func IsReference(text string) bool {
 	random, found := strings.CutPrefix(text, "file_")
 	return found && len(text) <= MaxReference && ascii.Only(random, "")

@@ -96,7 +96,7 @@ func (s *Service) Name(f File) (File, error) {
 
 // Create records a file whose bytes are in its blob, and returns the file. It sets the id and the
 // times unless Name has set them. The caller sets Account, Key, Filename, MIME, Size, MD5, Blob and
-// Lifetime, and deletes the blob after an error. A limit of 0 means no limit.
+// Lifetime, and deletes the blob if Create rejects the file. A limit of 0 means no limit.
 //
 // Errors: fault.Limited if the account's storage is full.
 func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error) {

@@ -20,7 +20,7 @@ type Rules struct {
 	// Backlog is the number of jobs per worker above which another worker starts. It includes running
 	// jobs.
 	Backlog int
-	// Idle is how long surplus workers are kept, and how long a wake keeps a worker without a job.
+	// Idle is the time for which surplus workers are kept, and a worker without a job after a wake.
 	Idle time.Duration
 }
 

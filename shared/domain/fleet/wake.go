@@ -10,8 +10,8 @@ import (
 // wakeEvery is far below MinIdle, so that an unrecorded wake also keeps a worker.
 const wakeEvery = time.Minute
 
-// awakeFor is how long a process relies on its last wake, because each job wakes the fleet and ECS
-// limits calls per second. The worker is kept for longer than awakeFor and wakeEvery together.
+// awakeFor is the time for which a process relies on its last wake, because ECS limits calls per
+// second. The worker is kept for longer than awakeFor and wakeEvery together.
 const awakeFor = 30 * time.Second
 
 // Wake ensures that at least one worker runs, and as many as the queued jobs need. It may be
@@ -73,7 +73,7 @@ func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error)
 }
 
 const (
-	// RiseEvery is the interval of checks after a raise, because queue counts lag.
+	// RiseEvery is the interval of checks after a raise. Queue counts lag.
 	RiseEvery = 15 * time.Second
 	// MostRises lets these checks end before the next regular check.
 	MostRises = 3

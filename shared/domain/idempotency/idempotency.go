@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Age is how long a key is remembered.
+	// Age is the time for which a key is remembered.
 	Age    = 24 * time.Hour
 	MaxKey = 255 // bytes
 	// MakeTime limits the time from a claim to the creation of its resource. The caller enforces it.
@@ -35,7 +35,7 @@ const (
 
 type Claim struct {
 	Account, Key string
-	// Fingerprint identifies the content of the request, including its retries.
+	// Fingerprint identifies the content of the request. Retries have the same fingerprint.
 	Fingerprint string
 	// Resource is the id of the resource to create. It is unique for each request.
 	Resource string

@@ -6,8 +6,8 @@ import "errors"
 
 var (
 	ErrNone = errors.New("the database does not exist")
-	// ErrLostMain means that opening the database would delete its write-ahead log, with the latest
-	// writes.
+	// ErrLostMain prevents the deletion of the write-ahead log: opening the database would delete it,
+	// with the latest writes.
 	ErrLostMain = errors.New("the database file is missing, but its write-ahead log exists")
 	// ErrDamaged includes records that are inconsistent or cannot be read.
 	ErrDamaged = errors.New("the database is damaged")

@@ -38,24 +38,24 @@ const (
 	// firstRunTime is assumed until a first job has completed. It is long on purpose: a client can
 	// retry a rejected job, but loses ten minutes with a job that is accepted in vain.
 	firstRunTime = 10 * time.Second
-	// servable is how much of MaxAge a backlog may fill. The rest allows for slow or repeated runs.
+	// servable is the fraction of MaxAge that a backlog may fill. The rest allows for slow runs.
 	servable = MaxAge * 3 / 4
-	// OthersFor is how long an account that completed a job is expected to send another. In the
-	// simulation of scarce workers, one percent more jobs ended late with ten minutes. Without a
+	// OthersFor is the time in which an account that completed a job is expected to send another. In
+	// the simulation of scarce workers, one percent more jobs ended late with ten minutes. Without a
 	// limit, a client could keep absent accounts counted by sending failing jobs.
 	OthersFor = time.Hour
 	// accountFraction limits one account while no other account has queued jobs. The last quarter is
 	// for accounts with fewer jobs.
 	accountFraction = 0.75
 
-	// firstStartTime is assumed until it is known: a container takes a minute, a machine with a GPU
-	// several.
+	// firstStartTime is assumed until the start time is known. A container takes a minute, and a
+	// machine with a GPU takes several.
 	firstStartTime = 5 * time.Minute
 	// startMargin is added to the start time before a worker counts as missing. minStartWait limits
 	// the sum.
 	startMargin, minStartWait = 2 * time.Minute, 3 * time.Minute
-	// seenFor is how long the state of workers is valid. Each check renews it. A state without wanted
-	// workers stays valid until the next wake-up.
+	// seenFor limits the age of a valid state of workers. Each check renews the state. A state without
+	// wanted workers stays valid until the next wake-up.
 	seenFor = 15 * time.Minute
 	// noWorkerRetry is the Retry-After without workers. Checks run once a minute.
 	noWorkerRetry = 30 * time.Second

@@ -185,7 +185,7 @@ type Job struct {
 
 	CreatedAt time.Time
 	Deadline  time.Time
-	// Both are zero until the first run starts, or the job completes or fails.
+	// Both times are zero until the first run starts, or the job completes or fails.
 	StartedAt, CompletedAt time.Time
 
 	Result  *Result // only of completed jobs

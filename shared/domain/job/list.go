@@ -49,9 +49,9 @@ func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 // a page may be short.
 const maxWalks = 3
 
-// List returns a page of an account's jobs, newest first, and the cursor of the next page, or an
-// empty cursor after the last page. Other pages may be short or even empty. Jobs whose record has
-// expired are omitted.
+// List returns a page of an account's jobs, newest first, and the cursor of the next page, which is
+// empty on the last page. A page may be short or even empty while more pages follow. Jobs whose
+// record has expired are omitted.
 //
 // Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(

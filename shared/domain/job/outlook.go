@@ -46,8 +46,8 @@ type Outlook struct {
 }
 
 const (
-	queueFor = 2 * time.Second // cache of a queue
-	// sigmas standard deviations contain four of five values of a normal distribution.
+	queueFor = 2 * time.Second // for which a queue is cached
+	// In a normal distribution, four of five values are within sigmas standard deviations.
 	sigmas = 1.28
 	// margin widens known times by this fraction. estimateMargin applies to an engine's estimates, and
 	// to few runs.

@@ -27,7 +27,7 @@ type Config struct {
 	// Spare is the number of extra places per lane for accounts without a job on that lane. Admission
 	// does not count them.
 	Spare int
-	// ResultAge and RecordAge start when the job has ended.
+	// These ages start when the job has ended.
 	ResultAge, RecordAge time.Duration
 	SpreadBlobs          bool
 	Cursors              cursor.Codec
@@ -124,9 +124,9 @@ func (s *Service) NewSeed() (uint32, error) {
 }
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account, Key, Model, Lane,
-// Seed, Request and Estimate, and deletes the inputs after an error. limit is the account's maximum
-// number of pending and processing jobs. wait is how long the caller waits for the job to end. 0
-// means no limit for both.
+// Seed, Request and Estimate, and deletes the inputs if Submit rejects the job. limit is the
+// account's maximum number of pending and processing jobs, and wait is the caller's maximum wait
+// for the job to end. 0 means no limit for both.
 //
 // Errors: as CheckCapacity; fault.Exhausted if a budget has too little left.
 func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {

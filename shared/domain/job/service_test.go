@@ -54,7 +54,7 @@ func TestAdmissionLimitsBacklog(t *testing.T) {
 	}
 }
 
-// Jobs with later turns in the queue do not matter.
+// Jobs with later turns do not count.
 func TestAdmissionFitsCallersWait(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}

@@ -13,7 +13,7 @@ type Thumbnails struct{ Result, Input, Poster []byte }
 
 const MaxThumbnails = 1 << 20 // bytes of the blob
 
-// posterMark ends a blob with a poster. No JPEG ends like that.
+// posterMark ends a blob with a poster. No JPEG ends with it.
 const posterMark = "poster\n"
 
 // ThumbnailsBlob is stored after the job completes, and deleted with the result.

@@ -131,7 +131,7 @@ func (s *Still) readWebP(w *window) {
 	}
 }
 
-// maxWebPChunks allows for many frames. Exif follows them.
+// maxWebPChunks allows for many frames, because Exif follows them.
 const maxWebPChunks = 10_000
 
 // Static returns the frame as a separate WebP.

@@ -12,7 +12,7 @@ import (
 const (
 	// freeFailures have no delay, because people mistype.
 	freeFailures = 10
-	// forgiveEvery is how long one failure counts.
+	// forgiveEvery is the time after which one failure is forgotten.
 	forgiveEvery = 30 * time.Second
 	// maxFailures caps the counted failures, and so the delay.
 	maxFailures = freeFailures + 7

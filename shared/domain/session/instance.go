@@ -11,8 +11,8 @@ import (
 
 const (
 	storeTime = 5 * time.Second
-	// checkEvery is how often an instance checks whether it must end its sessions. It also checks
-	// before each frame.
+	// checkEvery is the interval at which an instance checks whether it must end its sessions. It also
+	// checks before each frame.
 	checkEvery = 500 * time.Millisecond
 	retryEvery = time.Second // after a failure of the store
 	// settleTime limits how long an abandoned store call may still be in progress.
@@ -24,7 +24,8 @@ type Config struct {
 	// Uptime is a clock that cannot be set, and that continues while the process is suspended or the
 	// machine sleeps.
 	Uptime func() time.Duration
-	// NewID returns unique names of epochs and sessions, letters and digits, that cannot be guessed.
+	// NewID returns a unique name for an epoch or a session: letters and digits that cannot be
+	// guessed.
 	NewID  func() string
 	Logger *slog.Logger
 	// Address is the IP address and port for other instances, or empty.
@@ -40,7 +41,7 @@ type Instance struct {
 
 	mu    sync.Mutex
 	lease *lease // or nil
-	// owed lists slots that the store must still free.
+	// owed lists the slots that the store has not freed yet.
 	owed    []debt
 	counted int
 	// queues contains this instance's waiting clients by account.
@@ -214,7 +215,8 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 
 func (i *Instance) newSessionID() string { return "session_" + i.config.NewID() }
 
-// take opens the session of a slot. If the store fails, it frees the slot, now and again later.
+// take opens the session of a slot. If the store fails, take frees the slot immediately and again
+// later.
 //
 // Errors: as Open.
 func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*Session, error) {

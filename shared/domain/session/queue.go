@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// PollEvery is how often an instance reads a queue of its waiting clients. It takes a slot that
-	// another instance frees within a second.
+	// PollEvery is the interval at which an instance reads a queue of its waiting clients, so that it
+	// takes a slot freed elsewhere within a second.
 	PollEvery = 750 * time.Millisecond
 	// TicketLife starts at a ticket's last renewal, on the store's clock.
 	TicketLife        = 6 * time.Second
 	RenewTicketsEvery = 2 * time.Second
-	// NotifyEvery is how often a waiting client receives its place, even if it is unchanged
-	// (docs/contract/realtime.md#the-queue).
+	// NotifyEvery is the interval at which a waiting client receives its place, even if it is
+	// unchanged (docs/contract/realtime.md#the-queue).
 	NotifyEvery = time.Second
 	// LongestQueue limits a queue even if a tier allows more.
 	LongestQueue = 1000

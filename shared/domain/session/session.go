@@ -23,7 +23,7 @@ import (
 
 const (
 	RenewEvery = 15 * time.Second // one write for all sessions of an instance
-	// FenceAfter is when an instance stops serving after the start of the last successful renewal.
+	// FenceAfter is the time from an instance's last successful renewal until it stops serving.
 	FenceAfter = 30 * time.Second
 	// TakeAfter is the age of an epoch's last renewal, on the store's clock, at which its slots may be
 	// taken. The sessions of a crashed instance are counted for at most 45 s
@@ -45,8 +45,8 @@ type Slot struct {
 
 // Store keeps leases and slots.
 type Store interface {
-	// Begin starts a lease under a new, unique epoch. A repeated Begin for a live epoch renews it. The
-	// address, for other instances, may be empty.
+	// Begin starts a lease under a new, unique epoch. A repeated Begin for a live epoch renews it.
+	// Other instances use the address, which may be empty.
 	//
 	// Errors: fault.Conflict if the epoch is dead.
 	Begin(ctx context.Context, epoch, address string) error

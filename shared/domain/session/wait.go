@@ -47,7 +47,7 @@ type waiter struct {
 	turn  chan outcome
 	// gone is closed when the store no longer has the ticket.
 	gone   chan struct{}
-	ticket Ticket // of the queue's goroutine
+	ticket Ticket // belongs to the queue's goroutine
 	place  Place  // guarded by the instance's mutex
 }
 

@@ -61,8 +61,8 @@ func (w *waiting) isServed(t *testing.T) {
 	}
 }
 
-// An instance takes a slot that it has freed immediately, and another instance's slot at the next
-// poll.
+// An instance immediately takes a slot that it has freed. It takes another instance's slot at the
+// next poll.
 func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)

@@ -13,7 +13,7 @@ const (
 	// maxGroups limits the unwritten groups of records with one account, key, model and day.
 	maxGroups  = 10_000
 	writeBatch = 500
-	// These delays precede the retries of a failed write.
+	// These are the delays before a failed write is retried.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Second
 	writeTime             = 10 * time.Second
 	drainTime             = 10 * time.Second // for the remaining records at shutdown

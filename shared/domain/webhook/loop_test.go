@@ -26,7 +26,7 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// receivers accepts messages to quick receivers. A slow receiver accepts its first message late, and
+// receivers simulates quick and slow receivers. A slow receiver accepts its first message late, and
 // holds all others until life ends.
 type receivers struct {
 	life  context.Context

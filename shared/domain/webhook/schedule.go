@@ -12,8 +12,8 @@ const LongestWait = 6*time.Hour + 6*time.Hour/5
 
 const MaxAttempts = len(waits) + 1
 
-// jitter is the maximum random extension of a wait, as a fraction. A recovering receiver does not
-// get all messages at the same time.
+// jitter is the maximum random extension of a wait, as a fraction, so that a recovering receiver
+// does not get all messages at the same time.
 const jitter = 0.2
 
 const (
