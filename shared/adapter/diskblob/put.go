@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"cutroom/shared/domain/blob"
 )
 
 const (
@@ -58,7 +60,7 @@ func discard(file *os.File, cause error) error {
 
 func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, error) {
 	buffer := s.buffers.Get().(*[bufferSize]byte)
-	n, readErr := readFull(ctx, r, buffer[:])
+	n, readErr := blob.ReadFull(ctx, r, buffer[:])
 	if readErr != nil {
 		// Most blobs fit into one buffer and need no second goroutine.
 		defer s.buffers.Put(buffer)
@@ -77,7 +79,7 @@ func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, er
 			break
 		}
 		buffer = s.buffers.Get().(*[bufferSize]byte)
-		n, readErr = readFull(ctx, r, buffer[:])
+		n, readErr = blob.ReadFull(ctx, r, buffer[:])
 	}
 	if err := writer.finish(); err != nil {
 		return 0, fileError("put", err)
@@ -86,20 +88,6 @@ func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, er
 		return 0, readErr
 	}
 	return total, nil
-}
-
-// With io.EOF, readFull returns the last bytes. After any other error the buffer's content is
-// invalid.
-func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
-	for n < len(buffer) && err == nil {
-		if err := ctx.Err(); err != nil {
-			return n, err
-		}
-		var read int
-		read, err = r.Read(buffer[n:])
-		n += read
-	}
-	return n, err
 }
 
 // Probe writes like Put, but stores nothing.

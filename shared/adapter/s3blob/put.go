@@ -27,7 +27,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 		return 0, err
 	}
 	part := s.parts.Get().(*[partSize]byte)
-	n, err := readFull(ctx, r, part[:])
+	n, err := blob.ReadFull(ctx, r, part[:])
 	if err == nil {
 		return s.putParts(ctx, name, r, part)
 	}
@@ -102,7 +102,7 @@ func (u *upload) send(ctx context.Context, r io.Reader, part *[partSize]byte) (i
 			break
 		}
 		part = u.parts.Get().(*[partSize]byte)
-		if n, readErr = readFull(sending, r, part[:]); n == 0 || readErr != nil && readErr != io.EOF {
+		if n, readErr = blob.ReadFull(sending, r, part[:]); n == 0 || readErr != nil && readErr != io.EOF {
 			u.parts.Put(part)
 		}
 	}
@@ -157,18 +157,4 @@ func (u *upload) abort(ctx context.Context) {
 	defer cancel()
 	_, _ = u.client.AbortMultipartUpload(ctx,
 		&s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: &u.name, UploadId: &u.id})
-}
-
-// With io.EOF, readFull returns the last bytes. After any other error the buffer's content is
-// invalid.
-func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
-	for n < len(buffer) && err == nil {
-		if err := ctx.Err(); err != nil {
-			return n, err
-		}
-		var read int
-		read, err = r.Read(buffer[n:])
-		n += read
-	}
-	return n, err
 }

@@ -6,8 +6,11 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/batch/batchtest"
 	"cutroom/shared/domain/credential/credentialtest"
+	"cutroom/shared/domain/file/filetest"
 	"cutroom/shared/domain/job/jobtest"
+	"cutroom/shared/domain/webhook/webhooktest"
 	"cutroom/shared/service/worker/workertest"
 )
 
@@ -52,5 +55,28 @@ func TestKeysConform(t *testing.T) {
 	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
 		db := open(t)
 		return credentialtest.Harness{Store: db.Keys(), Log: db.Audit(), Retention: db.Keys()}
+	})
+}
+
+func TestBatchesConform(t *testing.T) {
+	batchtest.Run(t, func(t *testing.T) batchtest.Harness {
+		db := open(t)
+		return batchtest.Harness{Batches: db.Batches(), Usage: db.Usage(), Files: db.Files()}
+	})
+}
+
+func TestFilesConform(t *testing.T) {
+	filetest.Run(t, func(t *testing.T) filetest.Harness {
+		files := open(t).Files()
+		return filetest.Harness{Store: files, Retention: files}
+	})
+}
+
+func TestWebhooksConform(t *testing.T) {
+	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
+		db := open(t)
+		return webhooktest.Harness{
+			Store: db.Webhooks(), Jobs: db.Jobs(), Budgets: db.Budgets(&machine{boot: "first"}), Queue: db.Webhooks(),
+		}
 	})
 }

@@ -131,3 +131,17 @@ func (b ReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return n, err
 }
+
+// ReadFull fills the buffer from r until the context ends. With io.EOF, it returns the last bytes.
+// After any other error the buffer's content is invalid.
+func ReadFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
+	for n < len(buffer) && err == nil {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		var read int
+		read, err = r.Read(buffer[n:])
+		n += read
+	}
+	return n, err
+}
