@@ -173,12 +173,19 @@ func (r *eventReader) parse(block []byte) (e event, ok bool) {
 
 // lineEnd returns the index of the first CR or LF, or -1.
 func lineEnd(text []byte) int {
-	end := bytes.IndexByte(text, '\n')
-	if end >= 0 {
-		text = text[:end]
+	// Search windows of growing size, because thousands of lines may all end with CR.
+	for from, size := 0, 256; from < len(text); from, size = from+size, 2*size {
+		window := text[from:min(from+size, len(text))]
+		end := bytes.IndexByte(window, '\n')
+		if end >= 0 {
+			window = window[:end]
+		}
+		if cr := bytes.IndexByte(window, '\r'); cr >= 0 {
+			end = cr
+		}
+		if end >= 0 {
+			return from + end
+		}
 	}
-	if cr := bytes.IndexByte(text, '\r'); cr >= 0 {
-		return cr
-	}
-	return end
+	return -1
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"cutroom/shared/testkit/patience"
 )
 
 func readEvents(source io.Reader) (events []string, err error) {
@@ -69,6 +71,18 @@ func TestIncompleteEventsFail(t *testing.T) {
 	}
 	if _, err := readEvents(silent{}); err != io.ErrNoProgress {
 		t.Errorf("a reader without bytes: %v", err)
+	}
+}
+
+// Two million lines of one event take far less than patience.Max. The time is not quadratic.
+func TestLinesMayEndWithCR(t *testing.T) {
+	read := make(chan []string, 1)
+	go func() {
+		events, _ := readEvents(strings.NewReader("data: x\n" + strings.Repeat("a\r", maxEvent/2-16) + "\r\r"))
+		read <- events
+	}()
+	if events := patience.Receive(t, "a long event", read); len(events) != 1 {
+		t.Errorf("got %d events", len(events))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -116,11 +117,13 @@ func (c *client) leave() { _ = c.conn.Close(websocket.StatusNormalClosure, "") }
 // next returns the next message that is not a tick.
 func (c *client) next() message {
 	c.t.Helper()
-	for {
+	for end := time.Now().Add(patience.Max); time.Now().Before(end); {
 		if m := c.any(); m.Type != "generation_tick" {
 			return m
 		}
 	}
+	c.t.Fatal("only ticks arrived")
+	return message{}
 }
 
 func (c *client) any() message {

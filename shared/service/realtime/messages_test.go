@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -231,7 +232,7 @@ func TestSessionsTakeTurns(t *testing.T) {
 func TestAccountsTakeTurnsForFrames(t *testing.T) {
 	w := newWorld(t, setup{})
 	places := max(1, runtime.GOMAXPROCS(0)-1)
-	begun, end := make(chan struct{}, 100), make(chan struct{}, 100)
+	begun, end := make(chan struct{}, 100), make(chan struct{})
 	defer close(end)
 	before := func(context.Context) {
 		begun <- struct{}{}
@@ -252,11 +253,25 @@ func TestAccountsTakeTurnsForFrames(t *testing.T) {
 	other.show(plain(32, 16, color.White))
 	other.say(`{"type": "prompt", "prompt": "read after the frame"}`)
 	other.ack("prompt_ack", "")
-	for range 3 {
-		end <- struct{}{}
-	}
-	if m := other.next(); m.frame == nil || m.frame.Bounds().Dx() != 32 {
-		t.Errorf("the other account got %+v", m)
+	var edits atomic.Int64
+	var ending sync.WaitGroup
+	edited := make(chan struct{})
+	ending.Go(func() {
+		for {
+			select {
+			case end <- struct{}{}:
+				edits.Add(1)
+				time.Sleep(50 * time.Millisecond)
+			case <-edited:
+				return
+			}
+		}
+	})
+	m := other.next()
+	close(edited)
+	ending.Wait()
+	if n := int(edits.Load()); m.frame == nil || m.frame.Bounds().Dx() != 32 || n > len(many) {
+		t.Errorf("the other account got %+v after %d edits", m, n)
 	}
 }
 
