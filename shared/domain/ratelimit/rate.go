@@ -1,19 +1,21 @@
 package ratelimit
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
 
-// MaxDebt limits the debt of charges, in bursts. So a model server that overstates a call's usage
-// can lock out an account for at most the time of nine bursts.
-const MaxDebt = 10
+// defaultDebt is the default of Rate.MaxDebt.
+const defaultDebt = 10
 
 // Rate permits PerSecond in the long run, and Burst in a single moment. A PerSecond of 0 means no
 // limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int
+	// MaxDebt limits the debt of charges, in bursts. 0 means 10.
+	MaxDebt int
 }
 
 // PerMinute returns a rate of n per minute, with a burst of n.
@@ -37,7 +39,7 @@ func Unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
 // Cost returns the time by which n counts move a name. It is rounded down, so that single counts
 // never exceed a burst, and limited to MaxAhead, so that adding it never overflows.
 func (r Rate) Cost(n int) time.Duration {
-	return r.time(min(max(float64(n), 0), MaxDebt*r.burst()))
+	return r.time(min(max(float64(n), 0), r.debt()))
 }
 
 // BurstTime limits how far ahead of now Take may move a name.
@@ -45,7 +47,9 @@ func (r Rate) BurstTime() time.Duration { return r.time(r.burst()) }
 
 // MaxAhead limits how far ahead of now Charge may move a name. A name beyond twice that distance
 // was set with a wrong clock and starts over.
-func (r Rate) MaxAhead() time.Duration { return r.time(MaxDebt * r.burst()) }
+func (r Rate) MaxAhead() time.Duration { return r.time(r.debt()) }
+
+func (r Rate) debt() float64 { return float64(cmp.Or(r.MaxDebt, defaultDebt)) * r.burst() }
 
 // ahead is the name's distance from now.
 func (r Rate) State(allowed bool, ahead time.Duration) State {

@@ -100,13 +100,6 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error 
 	}
 }
 
-// heldByOthers returns the bytes that other calls of the account hold.
-func (r *reservation) heldByOthers() int64 {
-	r.memory.mu.Lock()
-	defer r.memory.mu.Unlock()
-	return r.memory.accounts[r.account] - r.held
-}
-
 // fits reports whether enough memory is free for a call. If only one batch call holds memory, it may
 // exceed the quarter. The lock must be held.
 func (b *bodyMemory) fits(r *reservation, bytes int64) bool {

@@ -150,38 +150,6 @@ func TestTokenRateIsLimited(t *testing.T) {
 	}
 }
 
-// The large requests of running calls count as a quarter of their bytes.
-func TestRunningCallsUseTokens(t *testing.T) {
-	received, answered := make(chan struct{}), make(chan struct{})
-	u := newUpstream(t, func(c *call) {
-		received <- struct{}{}
-		<-answered
-		always(200, whole)(c)
-	})
-	w := newWorld(t, setup{
-		rows: longRow, upstreams: []*modelServer{u}, tier: credential.Tier{InferenceTokensPerMinute: 100_000},
-	})
-	large := strings.Replace(plain, "one two", strings.Repeat("x", 300<<10), 1)
-	first := make(chan answer)
-	for range 2 {
-		go func() { first <- w.chat(large) }()
-		patience.Receive(t, "a large call", received)
-	}
-	if a := w.chat(plain); a.status != 429 || !strings.Contains(a.body, "tokens per minute") {
-		t.Errorf("during large calls: %d %s", a.status, a.body)
-	}
-	close(answered)
-	for range 2 {
-		if a := <-first; a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-	}
-	go func() { <-received }()
-	if a := w.chat(plain); a.status != 200 {
-		t.Errorf("after them: %d %s", a.status, a.body)
-	}
-}
-
 func TestLargeBodiesAreRejected(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	for name, length := range map[string]int64{"declared": 100 << 20, "chunked": -1} {

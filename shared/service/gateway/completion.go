@@ -77,8 +77,7 @@ func (g *Gateway) newCompletion(
 
 // run serves the call. If the stream has started, it already contains the returned error.
 func (c *completion) run() *apierror.Error {
-	tokens, err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil)
-	if err != nil {
+	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil); err != nil {
 		return c.internal(err)
 	}
 	read := requestBuffers.Get().(*[]byte)
@@ -89,9 +88,6 @@ func (c *completion) run() *apierror.Error {
 	if c.batch != nil {
 		read = &c.batch.body
 	} else if *read, apiErr = readBody((*read)[:0], c.r, &c.memory); apiErr != nil {
-		return apiErr
-	}
-	if apiErr = c.checkRunning(tokens); apiErr != nil {
 		return apiErr
 	}
 	snapshot := c.gateway.pools.Current()

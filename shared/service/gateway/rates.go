@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -12,68 +11,57 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/platform/httpserver"
-	"cutroom/shared/service/gateway/apierror"
 )
 
-// count counts a completion as one request against the caller's tier and returns the number of
-// remaining tokens, which are charged later (see charge). It sets the rate limit headers that
+// count counts a completion as one request against the caller's tier and requires that tokens
+// remain, which are charged later (see charge). It sets the rate limit headers that
 // client libraries read. Batch calls leave half of each rate to live calls.
 //
 // Errors: fault.Limited with RetryAfter.
-func (g *Gateway) count(
-	ctx context.Context, header http.Header, who credential.Principal, ofBatch bool,
-) (tokens int64, err error) {
+func (g *Gateway) count(ctx context.Context, header http.Header, who credential.Principal, ofBatch bool) error {
 	if g.config.Limiter == nil {
-		return math.MaxInt64, nil
+		return nil
 	}
 	if n := who.Tier.InferenceRequestsPerMinute; n > 0 {
 		name := "inference-requests/" + who.Account()
 		rate := ratelimit.PerMinute(n)
 		if err := g.leaveHalf(ctx, name, rate, ofBatch); err != nil {
-			return 0, err
+			return err
 		}
 		state, err := g.config.Limiter.Take(ctx, name, 1, rate)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		setRateHeaders(header, "Requests", n, state)
 		if !state.Allowed {
-			return 0, limitExceeded(state, "The account exceeded its limit of %d requests per minute.", n)
+			return limitExceeded(state, "The account exceeded its limit of %d requests per minute.", n)
 		}
 	}
 	n := who.Tier.InferenceTokensPerMinute
 	if n <= 0 {
-		return math.MaxInt64, nil
+		return nil
 	}
-	name := "inference-tokens/" + who.Account()
-	rate := ratelimit.PerMinute(n)
+	name, rate := "inference-tokens/"+who.Account(), tokenRate(n)
 	if err := g.leaveHalf(ctx, name, rate, ofBatch); err != nil {
-		return 0, err
+		return err
 	}
 	state, err := g.config.Limiter.Take(ctx, name, 0, rate)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	setRateHeaders(header, "Tokens", n, state)
 	if state.Remaining < 1 {
-		return 0, tooManyTokens(state, n)
-	}
-	return int64(state.Remaining), nil
-}
-
-const textPerToken = 4
-
-// checkRunning rejects the call if the large requests of the account's running calls may use all
-// remaining tokens, because those are charged only when the calls end.
-func (c *completion) checkRunning(tokens int64) *apierror.Error {
-	if c.batch == nil && c.memory.heldByOthers()/textPerToken >= tokens {
-		return apierror.From(tooManyTokens(ratelimit.State{}, c.who.Tier.InferenceTokensPerMinute))
+		return limitExceeded(state, "The account exceeded its limit of %d tokens per minute.", n)
 	}
 	return nil
 }
 
-func tooManyTokens(state ratelimit.State, n int) error {
-	return limitExceeded(state, "The account exceeded its limit of %d tokens per minute.", n)
+// tokenRate allows a large debt, because tokens are charged when calls end. Hundreds of concurrent
+// calls then keep the rate in the long run.
+func tokenRate(n int) ratelimit.Rate {
+	rate := ratelimit.PerMinute(n)
+	rate.MaxDebt = 600
+	return rate
 }
 
 // leaveHalf rejects a batch call if less than half of the rate remains.
@@ -97,7 +85,7 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	if g.config.Limiter == nil || n <= 0 || tokens == 0 {
 		return
 	}
-	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
+	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), tokenRate(n))
 	if err != nil {
 		// The response is complete and metered. Only the counted rate is too low.
 		g.config.Logger.LogAttrs(ctx, slog.LevelError, "cannot charge tokens to the rate limit",
