@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/dialect"
+	"cutroom/shared/testkit/patience"
 )
 
 type translation interface {
@@ -484,6 +485,20 @@ func TestLongNamespacesAreRejected(t *testing.T) {
 		if out, problem := newResponses().Request(nil, []byte(body), noTemplates); problem == nil || len(out) > 8<<20 {
 			t.Errorf("a long %s: %d bytes, %v", member, len(out), problem)
 		}
+	}
+}
+
+// A namespace is read in far less than patience.Max, wherever its name is. The time is not quadratic.
+func TestNamespaceOfManyFunctionsIsTranslated(t *testing.T) {
+	functions := strings.Repeat(`{"type":"function","name":"f"},`, 60_000)
+	request := `{"input":"h","tools":[{"type":"namespace","tools":[` + strings.TrimSuffix(functions, ",") + `],"name":"x"}]}`
+	translated := make(chan *apierror.Error, 1)
+	go func() {
+		_, problem := newResponses().Request(nil, []byte(request), noTemplates)
+		translated <- problem
+	}()
+	if problem := patience.Receive(t, "a namespace", translated); problem != nil {
+		t.Error(problem)
 	}
 }
 

@@ -14,6 +14,10 @@ const maxSpelled = 1 << 20
 
 type function struct{ space, name string }
 
+// namespace is a namespace of functions. Its members are read once, because gjson searches for them
+// from the start of the object.
+type namespace struct{ name, description gjson.Result }
+
 // inChat returns the function's name in a chat, which has no namespaces.
 func (f function) inChat() string { return f.space + "__" + f.name }
 
@@ -21,11 +25,12 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	place := fmt.Sprintf("tools[%d]", i)
 	switch tool.Get("type").Str {
 	case "function":
-		w.function(tool, place, gjson.Result{})
+		w.function(tool, place, namespace{})
 	case "custom":
 		w.custom(tool, place)
 	case "namespace":
-		w.isText(tool.Get("name"), place+".name")
+		space := namespace{tool.Get("name"), tool.Get("description")}
+		w.isText(space.name, place+".name")
 		w.members(tool, place, func(name string, value gjson.Result) {
 			switch name {
 			case "type", "name", "description":
@@ -36,7 +41,7 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 						w.unknown(at)
 						return
 					}
-					w.function(inner, at, tool)
+					w.function(inner, at, space)
 				})
 			default:
 				w.unknown(below(place, name))
@@ -48,8 +53,8 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 }
 
 // function writes a function. A namespace prefixes its name and description.
-func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.Result) {
-	if w.spelled += len(space.Get("name").Str) + len(space.Get("description").Str); w.spelled > maxSpelled {
+func (w *responsesWriter) function(tool gjson.Result, place string, space namespace) {
+	if w.spelled += len(space.name.Str) + len(space.description.Str); w.spelled > maxSpelled {
 		w.reject(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for this many functions.", place)
 		return
 	}
@@ -60,15 +65,15 @@ func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.
 				switch name {
 				case "type":
 				case "name":
-					if !w.isText(value, place+".name") || !space.Exists() {
+					if !w.isText(value, place+".name") || !space.name.Exists() {
 						w.raw(name, value.Raw)
 						return
 					}
-					f := function{strings.Clone(space.Get("name").Str), strings.Clone(value.Str)}
+					f := function{strings.Clone(space.name.Str), strings.Clone(value.Str)}
 					w.spaces[f.inChat()] = f
 					w.text(name, f.inChat())
 				case "description":
-					if about := space.Get("description"); about.Type == gjson.String && value.Type == gjson.String {
+					if about := space.description; about.Type == gjson.String && value.Type == gjson.String {
 						w.raw(name, `"`+inside(about)+`\n\n`+inside(value)+`"`)
 						return
 					}

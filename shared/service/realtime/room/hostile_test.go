@@ -211,6 +211,38 @@ func heap() int {
 	return int(memory.HeapAlloc)
 }
 
+// The library keeps all messages of a handshake, even after it has ended. A client that sends too many
+// is disconnected.
+func TestEndlessHandshakeEndsParticipant(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := w.join(r, livekit.Version1, true)
+	c.Sees(1)
+	name, password := credentials(c.Own.RemoteDescription().SDP)
+	mine, _ := credentials(c.Own.LocalDescription().SDP)
+	socket, err := net.Dial("udp4", w.config.Ports.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	_, _ = socket.Write(binding(t, name+":"+mine, password))
+	empty := make([]byte, 12) // a message of an unknown type
+	empty[0] = 99
+	messages := bytes.Repeat(empty, 64)
+	record := append([]byte{22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 1, byte(len(messages) >> 8), byte(len(messages))}, messages...)
+	left := make(chan *livekit.LeaveRequest, 1)
+	go func() { left <- c.Left() }()
+	for end := time.Now().Add(patience.Max); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		_, _ = socket.Write(record)
+		select {
+		case <-left:
+			return
+		default:
+		}
+	}
+	t.Error("the participant stays")
+}
+
 // Media that a client sends without a handshake do not fill the memory.
 func TestMediaBeforeHandshakeAreDropped(t *testing.T) {
 	w := newWorld(t, nil)

@@ -24,6 +24,9 @@ const (
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
 	// maxEarly limits the bytes of media that a client sends before the handshake has ended.
 	maxEarly = 64 << 10
+	// maxHandshake is the maximum number of bytes of a client's handshake. Usual ones have 3 KB, and
+	// repeat some of them after losses.
+	maxHandshake = 32 << 10
 	// maxChannels limits a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
 	// maxCandidates is the number of addresses from which a client may connect, plus one each second.
@@ -38,10 +41,12 @@ const (
 type intake struct {
 	interceptor.NoOp
 
-	mu         sync.Mutex
-	streams    map[*stream]bool
-	channels   atomic.Int64
-	early      atomic.Int64
+	mu       sync.Mutex
+	streams  map[*stream]bool
+	channels atomic.Int64
+	early    atomic.Int64
+	// handshake counts the bytes of handshake records.
+	handshake  atomic.Int64
 	candidates *rate.Limiter
 	feedback   *rate.Limiter
 	// overflow is called once if the client exceeds a limit far beyond normal use.
@@ -73,13 +78,33 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 	return s
 }
 
-// tooEarly reports whether a packet exceeds maxEarly before the first stream (RFC 7983, section 7).
-// Otherwise the library would queue megabytes until the handshake ends.
-func (i *intake) tooEarly(packet []byte) bool {
-	if len(packet) == 0 || packet[0] < 128 || packet[0] > 191 || i.early.Load() < 0 {
-		return false
+// drops reports whether a packet must be dropped (RFC 7983, section 7): media before the first
+// stream, of which the library queues megabytes, and too many records of the handshake, whose
+// messages it keeps.
+func (i *intake) drops(packet []byte) bool {
+	switch {
+	case len(packet) == 0:
+	case packet[0] >= 128 && packet[0] <= 191:
+		return i.early.Load() >= 0 && i.early.Add(int64(len(packet))) > maxEarly
+	case packet[0] >= 20 && packet[0] <= 63 && i.handshake.Add(handshakeSize(packet)) > maxHandshake:
+		go i.overflow()
+		return true
 	}
-	return i.early.Add(int64(len(packet))) > maxEarly
+	return false
+}
+
+// handshakeSize returns the size of a packet's records that contain no application data (RFC 6347,
+// section 4.1).
+func handshakeSize(packet []byte) (size int64) {
+	const head, data = 13, 23
+	for len(packet) >= head {
+		record := min(head+int(binary.BigEndian.Uint16(packet[head-2:])), len(packet))
+		if packet[0] != data {
+			size += int64(record)
+		}
+		packet = packet[record:]
+	}
+	return size + int64(len(packet))
 }
 
 func (i *intake) unread() (size int) {

@@ -118,7 +118,7 @@ type quietTCP struct {
 	bounds *intake
 }
 
-// quietConn drops media that arrive before the handshake.
+// quietConn drops packets beyond the bounds.
 type quietConn struct {
 	net.PacketConn
 	bounds *intake
@@ -151,7 +151,7 @@ func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	c.reads.Store(true)
 	for {
 		n, from, err := c.PacketConn.ReadFrom(b)
-		if err != nil || !c.bounds.tooEarly(b[:n]) {
+		if err != nil || !c.bounds.drops(b[:n]) {
 			return n, from, err
 		}
 	}
