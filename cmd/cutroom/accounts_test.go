@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// budgetsWhileServing sets, lists and deletes budgets in the folder of a running server, and checks
-// that the server applies them.
+// budgetsWhileServing changes budgets in the folder of a running server, which must apply them.
 func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, key, secret string) {
 	t.Helper()
 	ctx := steps(t)
@@ -51,7 +50,6 @@ func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, k
 	budgets(1, append([]string{"delete"}, of...)...)
 }
 
-// This test creates, lists and revokes keys in the folder of a running server.
 func TestKeysChangeWhileServing(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
@@ -126,7 +124,7 @@ func TestKeysChangeWhileServing(t *testing.T) {
 		!strings.Contains(revoked.Stdout, `"state":"revoked"`) {
 		t.Errorf("keys revoke gave %+v", revoked)
 	}
-	eventually(t, "a revoked key is refused", func() bool { return status() == 401 })
+	eventually(t, "a revoked key is rejected", func() bool { return status() == 401 })
 	if listed := keys("list", "--account", "acme"); !strings.Contains(listed.Stdout, "revoked") {
 		t.Errorf("keys list printed %s after the revocation", listed.Stdout)
 	}
@@ -172,7 +170,7 @@ func TestDevelopmentKeyIsGeneratedAndReplaced(t *testing.T) {
 			t.Errorf("the welcome is\n%s", printed)
 		}
 		client := &servertest.Client{URL: server.URL(), Key: key}
-		if _, err := client.Job(ctx, "job_unknown"); !isRefusal(err, 404) {
+		if _, err := client.Job(ctx, "job_unknown"); !hasStatus(err, 404) {
 			t.Errorf("the printed key %q: %v, want status 404 for an unknown job", key, err)
 		}
 		stop(t, server)
@@ -197,16 +195,15 @@ func TestDevelopmentKeyIsGeneratedAndReplaced(t *testing.T) {
 	if next := printed(); next == first {
 		t.Error("the server still offers the revoked key")
 	}
-	refused(t, append(settings, "CUTROOM_DEV_KEY="+first), "CUTROOM_DEV_KEY", "revoked")
+	startFails(t, append(settings, "CUTROOM_DEV_KEY="+first), "CUTROOM_DEV_KEY", "revoked")
 
 	made, err := program.Run(ctx, settings, "keys", "create", "--account", "acme")
 	if err != nil || made.ExitCode != 0 {
 		t.Fatalf("%+v, %v", made, err)
 	}
-	refused(t, append(settings, "CUTROOM_DEV_KEY="+strings.TrimSpace(made.Stdout)), "CUTROOM_DEV_KEY", "acme")
+	startFails(t, append(settings, "CUTROOM_DEV_KEY="+strings.TrimSpace(made.Stdout)), "CUTROOM_DEV_KEY", "acme")
 }
 
-// Exported keys work on a server that imports them, with their limits.
 func TestImportedKeysWork(t *testing.T) {
 	t.Parallel()
 	ctx, from, to := bounded(t), t.TempDir(), t.TempDir()
@@ -278,7 +275,7 @@ func TestImportedKeysWork(t *testing.T) {
 	}
 }
 
-// A missing folder is probably a mistyped name rather than a place for a new database.
+// A missing folder is probably a mistyped name.
 func TestListingKeysCreatesNoFolder(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "mistyped")
 	for _, arguments := range [][]string{{"keys", "list"}, {"keys", "revoke", "key_0123456789ab"}} {
@@ -292,8 +289,7 @@ func TestListingKeysCreatesNoFolder(t *testing.T) {
 	}
 }
 
-// A deployment's keys are managed with the user's own access to AWS. Missing access is reported in
-// one line.
+// A deployment's keys are managed with the user's own access to AWS.
 func TestMissingAWSAccessIsReported(t *testing.T) {
 	nowhere := []string{
 		"HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE=", "AWS_ACCESS_KEY_ID=",

@@ -90,7 +90,6 @@ func (c *backupCommand) snapshot(ctx context.Context, into string) error {
 	return sqlite.Snapshot(ctx, c.database(), into)
 }
 
-// removeLeftWork deletes the leftovers of killed backups from the data folder.
 func removeLeftWork(data string) {
 	left, _ := filepath.Glob(filepath.Join(data, backup.WorkPattern))
 	for _, path := range left {
@@ -157,7 +156,6 @@ func (c *restoreCommand) restore(ctx context.Context, store backup.Opener, m bac
 		return err
 	}
 	if err := sqlite.Present(c.database()); err == nil {
-		// The previous restore was interrupted after its last step.
 		return os.Remove(restoringFile(c.Data))
 	}
 	_, err = backup.Restore(ctx, store, m, backup.Target{Blobs: blobs, Setting: c.setting, Records: c.place})
@@ -194,7 +192,6 @@ func (c *restoreCommand) place(ctx context.Context, snapshot io.Reader) error {
 	return sqlite.Place(ctx, c.database(), snapshot)
 }
 
-// setting writes a settings file from the backup to the data folder.
 func (c *restoreCommand) setting(_ context.Context, name string, content io.Reader) error {
 	for _, known := range savedSettings {
 		if name == known {
@@ -265,7 +262,6 @@ func openBucket(ctx context.Context, name string) (backup.Store, error) {
 	return backup.Below(s3blob.New(settings, bucket), prefix), nil
 }
 
-// checkApart returns an error if one of the folders contains the other.
 func checkApart(data, kept string) error {
 	if strings.HasPrefix(kept, bucketScheme) {
 		return nil
@@ -280,7 +276,6 @@ func checkApart(data, kept string) error {
 	return err
 }
 
-// within reports whether path is folder or below it.
 func within(folder, path string) (bool, error) {
 	folder, err := resolved(folder)
 	if err != nil {

@@ -12,14 +12,12 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Backing up to a bucket and restoring from it work as with a folder. A killed backup leaves the
-// previous backup complete, and a second backup adds only new data.
+// A killed backup leaves the previous backup complete, and a second backup adds only new data.
 func TestBucketBackupSurvivesKills(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
 	kept := "s3://" + cloud.MakeBucket(t) + "/cutroom/home"
 	v := newVault(t, nil)
-	// runs reports whether the program ended in time without being killed.
 	runs := func(within time.Duration, args ...string) (string, bool) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(bounded(t), within)

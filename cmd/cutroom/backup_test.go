@@ -15,9 +15,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A server is backed up while it receives files and jobs. Backups and restores are killed
-// repeatedly. Each earlier backup remains complete, and no server starts with an incomplete
-// restore. After the restore, all data acknowledged before the backup exists, and jobs continue.
+// A server is backed up while it receives files and jobs. No server starts with an incomplete restore.
+// After the restore, all data acknowledged before the backup exists, and jobs continue.
 func TestBackupsSurviveKills(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

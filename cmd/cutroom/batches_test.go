@@ -67,7 +67,6 @@ func (u *batchUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}}`, content)
 }
 
-// count returns the number of responses and the number of distinct requests.
 func (u *batchUpstream) count() (answers, different int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -86,7 +85,6 @@ func (u *batchUpstream) settings(t *testing.T) []string {
 	return []string{"CUTROOM_CATALOG=" + save(t, []byte(catalog))}
 }
 
-// batches runs the Python program that creates batches, and returns its output.
 func batches(t *testing.T, server *servertest.Server, variables []string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(bounded(t), pythonProgram(t, "python"),
@@ -101,8 +99,6 @@ func batches(t *testing.T, server *servertest.Server, variables []string, args .
 	return strings.Join(strings.Fields(stdout.String()), " ")
 }
 
-// A server that is killed repeatedly while it works on a batch completes each request once and
-// bills it once.
 func TestBatchSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const lines, rounds = 240, 3
@@ -142,7 +138,7 @@ func TestPythonClientRunsBatches(t *testing.T) {
 	settings := upstream.settings(t)
 	server := start(t, data, settings...)
 	other := newKey(t, data, nil, "--account", "other")
-	const checks = "files refusals flaws failures cancelling"
+	const checks = "files rejections flaws failures cancelling"
 	if got := batches(t, server, []string{"OTHER_KEY=" + other, "RELEASE=" + upstream.release}, "check"); got != checks {
 		t.Errorf("the checks were %q, want %q", got, checks)
 	}

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// withPrices returns the catalog with a price per second for gen-2.1, and a price per image by its
-// size.
+// withPrices sets a price per second for gen-2.1, and a price per image by its size.
 func withPrices(catalog string) string {
 	for _, change := range [][2]string{
 		{"\nlimits:", "\ncurrency: EUR\nlimits:"},
@@ -44,7 +43,6 @@ func (s *sums) text() string {
 	return fmt.Sprintf("%d jobs, %d completed, for %s", s.jobs, s.completed, s.cost.FloatString(9))
 }
 
-// ofJobs adds up the records of the account's jobs.
 func ofJobs(t *testing.T, client *servertest.Client) (all sums) {
 	t.Helper()
 	for cursor := ""; ; {
@@ -95,7 +93,6 @@ func ofUsage(t *testing.T, server *servertest.Server, key, query string) (all su
 	return all
 }
 
-// The usage counts each of ten edits, with their total cost.
 func TestUsageCountsEdits(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallPictures(t))

@@ -21,8 +21,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// browser returns a browser on an address, with its own profile. The browser and its child
-// processes end with the context.
 func browser(ctx context.Context, t *testing.T, address string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := programtest.Browser()
@@ -41,7 +39,6 @@ func browser(ctx context.Context, t *testing.T, address string, args ...string) 
 	return command
 }
 
-// pageReport is the report of testdata/page.html.
 type pageReport struct {
 	Failure string
 	Steps   []struct {
@@ -61,8 +58,7 @@ type pageReport struct {
 //go:embed testdata/page.html
 var page []byte
 
-// A page from another origin holds no key. It gets a client token from its own backend, uploads,
-// submits, polls, downloads and plays the result, and it can read every error.
+// A page from another origin gets a client token from its own backend, and can read every error.
 func TestBrowserOnAnotherOriginEdits(t *testing.T) {
 	t.Parallel()
 	// Edits start only after the page has asked for a result too early.
@@ -131,7 +127,6 @@ func TestBrowserOnAnotherOriginEdits(t *testing.T) {
 	}
 }
 
-// held is an engine that waits until it is released.
 type held struct {
 	engine.Engine
 	released <-chan struct{}
@@ -187,7 +182,7 @@ func backend(server *servertest.Server, release func(), reports chan<- pageRepor
 	return mux
 }
 
-// The page at /docs shows every operation, under a policy that lets it load only the document.
+// The page's policy lets it load only the document.
 func TestDocsPageShowsEveryOperation(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_FAMILY=acme")

@@ -71,7 +71,6 @@ func (c *budgetsSet) Run(ctx context.Context, out *command.Invocation) error {
 	})
 }
 
-// checkWarnURL returns an error if webhooks may not be sent to the URL.
 func (c *budgetsSet) checkWarnURL() error {
 	if c.WarnURL == nil || *c.WarnURL == "" {
 		return nil
@@ -123,7 +122,6 @@ func (c *budgetsDelete) Run(ctx context.Context, out *command.Invocation) error 
 	})
 }
 
-// checkKey returns an error if the budget is for a key that the account does not have.
 func (r managed) checkKey(ctx context.Context, id budget.ID) error {
 	if id.Key == "" {
 		return nil

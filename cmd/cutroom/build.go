@@ -72,10 +72,8 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	return s.buildMedia(c, p)
 }
 
-// scratchName is the name of the engines' working folder, which is in the data folder.
 const scratchName = "scratch"
 
-// parts holds values that the stages share.
 type parts struct {
 	live        *catalog.Live
 	catalogFile catalog.File
@@ -88,7 +86,6 @@ type parts struct {
 	signing     *signing.Plan
 	callers     callers
 
-	// openData sets these.
 	secret []byte
 	// scratch is the absolute path of the engines' working folder.
 	scratch string
@@ -97,7 +94,6 @@ type parts struct {
 	// verifier verifies files, even if results are not signed.
 	verifier *verifying.Reader
 
-	// buildServices sets these.
 	jobs          *job.Service
 	ids           *file.IDs
 	files         *file.Service
@@ -107,7 +103,6 @@ type parts struct {
 	failures      *ratelimit.Failures
 }
 
-// newParts reads the settings and finds the tools that they require.
 func newParts(ctx context.Context, c *devCommand, machine machineClocks) (*parts, error) {
 	p := &parts{}
 	var err error
@@ -142,7 +137,6 @@ func newParts(ctx context.Context, c *devCommand, machine machineClocks) (*parts
 	return p, err
 }
 
-// openData locks the data folder and opens its stores.
 func (s *server) openData(ctx context.Context, c *devCommand, machine machineClocks, p *parts) error {
 	if err := s.openFolder(ctx, c, machine, p); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
@@ -166,8 +160,6 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 	return err
 }
 
-// openFolder opens the clock, the records and the blobs of the data folder, and empties the
-// engines' working folder.
 func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineClocks, p *parts) (err error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
@@ -212,7 +204,6 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	return emptyScratch(p.scratch)
 }
 
-// buildServices builds the services that use the records: jobs, files, keys, webhooks and sweepers.
 func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	now, settled := s.clock.Now, s.clock.Settled
 	machine, err := boottime.Open()
@@ -331,7 +322,6 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 	}
 }
 
-// buildMedia builds the media service: the API, the console and realtime sessions.
 func (s *server) buildMedia(c *devCommand, p *parts) error {
 	pages, err := newConsole(p.catalog, int64(c.MaxUpload), s.gateway.listener.Addr(), c.PublicInferenceURL)
 	if err != nil {

@@ -13,13 +13,10 @@ type callerFlags struct {
 	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"Addresses of trusted reverse proxies, separated by commas, or blocks such as 10.1.0.0/16; the client's address is taken from their X-Forwarded-For (${env})."`
 }
 
-// callers finds the client addresses of requests.
 type callers struct {
-	// proxies are the proxies whose X-Forwarded-For is trusted.
 	proxies []netip.Prefix
 }
 
-// newCallers parses the setting, which is a list of addresses and address blocks.
 func newCallers(proxies []string) (callers, error) {
 	var c callers
 	for _, proxy := range proxies {

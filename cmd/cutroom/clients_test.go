@@ -50,7 +50,6 @@ func (w *clientWorkshop) tool(path ...string) string {
 	return tool
 }
 
-// source returns the path of a file in testdata/clients.
 func (w *clientWorkshop) source(name string) string {
 	w.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", "clients", name))
@@ -60,7 +59,7 @@ func (w *clientWorkshop) source(name string) string {
 	return path
 }
 
-// run runs a program in the folder and returns its output. The test fails if the program fails.
+// run fails the test if the program fails.
 func (w *clientWorkshop) run(name string, arguments ...string) string {
 	w.Helper()
 	command := exec.CommandContext(bounded(w.T), name, arguments...)
@@ -76,14 +75,13 @@ func (w *clientWorkshop) run(name string, arguments ...string) string {
 	return string(out)
 }
 
-// node runs a Node program of the generators' packages.
 func (w *clientWorkshop) node(script string, arguments ...string) string {
 	w.Helper()
 	return w.run(nodeProgram(w.T), append([]string{script}, arguments...)...)
 }
 
-// A generator accepts the entire document. Its client compiles in strict mode with a program that
-// uses it, and makes the usual requests. The client packages cover the other two generators.
+// The client compiles in strict mode with a program that uses it. The client packages cover the other
+// two generators.
 func TestGeneratedTypeScriptClientWorks(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
@@ -111,14 +109,12 @@ func TestGeneratedTypeScriptClientWorks(t *testing.T) {
 	}
 }
 
-// nodeTypes declares the parts of Node's API that the programs use.
 const nodeTypes = `
 declare module "node:fs" { export function readFileSync(path: string): Uint8Array<ArrayBuffer>; }
 declare const process: { env: Record<string, string | undefined>; exit(code: number): never };
 declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: number): { toString(): string } } };
 `
 
-// A common linter finds no error in the document.
 func TestOpenAPIDocumentPassesLint(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
@@ -129,7 +125,6 @@ func TestOpenAPIDocumentPassesLint(t *testing.T) {
 	}
 }
 
-// exampleDocument is the part of the document with examples.
 type exampleDocument struct {
 	Paths      map[string]map[string]json.RawMessage
 	Components struct {
@@ -137,7 +132,7 @@ type exampleDocument struct {
 	}
 }
 
-// Every example matches its schema, and the service accepts the example requests.
+// The service also accepts the example requests.
 func TestOpenAPIExamplesMatchTheirSchemas(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
@@ -214,7 +209,6 @@ func TestOpenAPIExamplesMatchTheirSchemas(t *testing.T) {
 	}
 }
 
-// The gateway responds at the URL in the document.
 func TestGatewayRespondsAtDocumentedURL(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)

@@ -33,7 +33,6 @@ type stepped struct {
 	log           programtest.Output
 }
 
-// newStepped serves from an empty folder until the test ends.
 func newStepped(t *testing.T) *stepped {
 	t.Helper()
 	w := &stepped{T: t}
@@ -63,7 +62,6 @@ func newStepped(t *testing.T) *stepped {
 	return w
 }
 
-// newIdle opens a server in an empty folder without running it.
 func newIdle(ctx context.Context, t *testing.T, machine machineClocks, log io.Writer) *server {
 	t.Helper()
 	var line commandLine
@@ -111,7 +109,6 @@ func (w *stepped) call(method, path string, body io.Reader, contentType string) 
 	return response.StatusCode, content
 }
 
-// post submits a picture in a form and returns the response.
 func (w *stepped) post(path, field string) map[string]any {
 	w.Helper()
 	var body bytes.Buffer
@@ -139,7 +136,6 @@ func (w *stepped) eventually(what string, holds func() bool) {
 	patience.Until(w, what, holds, func() any { return w.log.String() })
 }
 
-// completes fails the test unless the job completes.
 func (w *stepped) completes(id any) {
 	w.Helper()
 	w.eventually("the job completes", func() bool {
@@ -152,7 +148,6 @@ func (w *stepped) completes(id any) {
 	})
 }
 
-// sweep runs the server's periodic cleanup immediately.
 func (w *stepped) sweep() {
 	w.Helper()
 	if err := w.server.files.Sweep(w.Context()); err != nil {
@@ -166,8 +161,7 @@ func (w *stepped) sweep() {
 	}
 }
 
-// When the clock is set, jobs continue, nothing is deleted, and nothing is written with a wrong
-// time.
+// Jobs continue, nothing is deleted, and nothing is written with a wrong time.
 func TestClockChangesLoseNothing(t *testing.T) {
 	t.Parallel()
 	w := newStepped(t)

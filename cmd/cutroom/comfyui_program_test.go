@@ -19,8 +19,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This tests the real ComfyUI from end to end with the included workflows and tiny checkpoints:
-// HTTP in, a worker, results out.
+// This tests the real ComfyUI with the included workflows and tiny checkpoints.
 func TestProgramEditsWithComfyUI(t *testing.T) {
 	comfyui := comfyuitest.StartProgram(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE=comfyui:"+comfyui.URL, "CUTROOM_CATALOG="+smallWorkflows(t)).Client()
@@ -81,8 +80,8 @@ func TestProgramEditsWithComfyUI(t *testing.T) {
 	})
 }
 
-// smallWorkflows writes a catalog of the included workflows with small results, a workflow with
-// many steps, and a workflow that needs far too much memory. It returns the catalog's path.
+// smallWorkflows returns a catalog of the included workflows with small results, a workflow with
+// many steps, and a workflow that needs far too much memory.
 func smallWorkflows(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -136,7 +135,6 @@ func smallWorkflows(t *testing.T) string {
 	return path
 }
 
-// ran runs a job and checks its progress, previews and result.
 func ran(t *testing.T, client *servertest.Client, model string, width int, form ...servertest.Part) {
 	t.Helper()
 	ctx := steps(t)
@@ -199,7 +197,6 @@ func sampling(ctx context.Context, t *testing.T, client *servertest.Client) stri
 	}
 }
 
-// remaining returns the number of runs in the program's queue.
 func remaining(t *testing.T, url string) int {
 	t.Helper()
 	response, err := http.Get(url + "/prompt")

@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This tests the program with a ComfyUI server from end to end. The server's preview images become
-// the job's preview, and its saved file becomes the result.
+// The server's preview images become the job's preview, and its saved file becomes the result.
 func TestComfyUIServerEdits(t *testing.T) {
 	t.Parallel()
 	var shown bytes.Buffer

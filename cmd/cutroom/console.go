@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// newConsole builds this server's console. Browsers reach the gateway at gatewayURL. If it is
-// empty, they use the console's host and the gateway's port.
+// newConsole builds the console. If gatewayURL is empty, browsers use its host and the gateway's port.
 func newConsole(known *catalog.Catalog, maxUpload int64, gateway net.Addr,
 	gatewayURL string) (*console.Console, error) {
 	settings := console.Settings{

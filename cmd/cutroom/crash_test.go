@@ -30,7 +30,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// crashSeed repeats an earlier run of TestJobsSurviveKills, as far as the machine's timing allows.
 var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestJobsSurviveKills; 0 means random")
 
 const (
@@ -41,8 +40,7 @@ const (
 	load = 6
 )
 
-// This kills the server repeatedly with SIGKILL at random points under load. Then it checks every
-// job whose id was returned, and the files in the data folder.
+// This kills the server with SIGKILL at random points under load.
 func TestJobsSurviveKills(t *testing.T) {
 	t.Parallel()
 	seed := *crashSeed
@@ -89,8 +87,7 @@ func TestJobsSurviveKills(t *testing.T) {
 	c.checkBudgets(budgets, began, used)
 }
 
-// smallPictures is a catalog with prices and small results, so that many runs fit into the test's
-// time.
+// smallPictures has prices, and results so small that many runs fit into the test's time.
 func smallPictures(t *testing.T) string {
 	t.Helper()
 	small := strings.NewReplacer("1088x624", "160x90", "1280x704", "160x90", "832x480", "96x54")
@@ -107,7 +104,6 @@ func (c *crash) checkBills(server *servertest.Server) sums {
 	return used
 }
 
-// budgets opens the budget records while no server uses them.
 func (c *crash) budgets(do func(*sqlite.Budgets) error) {
 	c.t.Helper()
 	clock, err := boottime.Open()
@@ -123,7 +119,6 @@ func (c *crash) budgets(do func(*sqlite.Budgets) error) {
 	}
 }
 
-// setBudgets sets large budgets for cost and for the number of jobs.
 func (c *crash) setBudgets() (all []budget.Budget) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		var failed error
@@ -169,7 +164,6 @@ type crash struct {
 	jobs map[string]*crashJob
 }
 
-// crashJob is a job whose id was returned.
 type crashJob struct {
 	valid bool
 	// interruptions counts the runs that a kill ended; nonce identifies the last run.
@@ -180,7 +174,6 @@ type crashJob struct {
 	sum   string
 }
 
-// calibrate measures how long a job takes on a server that is not killed.
 func (c *crash) calibrate(settings []string) {
 	server := start(c.t, c.t.TempDir(), settings...)
 	begun := time.Now()
@@ -217,7 +210,6 @@ func (c *crash) serve(server *servertest.Server) {
 	server.Kill()
 }
 
-// submitJobs keeps the server busy with clips and images, some of which cannot be decoded.
 func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 	for ctx.Err() == nil {
 		if c.unended() >= load {
@@ -246,7 +238,6 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 	}
 }
 
-// uploadSlowly keeps an upload in progress, so that every kill interrupts one.
 func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
 	const size = 256 << 20
 	content := io.MultiReader(bytes.NewReader(fixtures.tiny), slowly{})
@@ -263,7 +254,6 @@ func (slowly) Read(p []byte) (int, error) {
 	return zeros{}.Read(p[:min(len(p), 32<<10)])
 }
 
-// readJobs reads all states, and every result once.
 func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
 	for clock.Wait(ctx, 20*time.Millisecond) {
 		for _, id := range c.ids(func(j *crashJob) bool { return !j.ended.Ended() }) {
@@ -385,8 +375,7 @@ func (c *crash) awaitAll(client *servertest.Client) {
 	}
 }
 
-// tooLight reports whether the load so far proves nothing: too few runs were interrupted, or no job
-// of some kind was accepted.
+// tooLight reports whether too few runs were interrupted, or no job of some kind was accepted.
 func (c *crash) tooLight() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -400,8 +389,7 @@ func (c *crash) tooLight() bool {
 	return interruptions < kills/2 || valid < kills/4 || valid == len(c.jobs)
 }
 
-// checkResults checks that every completed job has one complete result that plays and is the same
-// for every download.
+// checkResults checks that every completed job has one result, which plays and never changes.
 func (c *crash) checkResults(client *servertest.Client) {
 	ctx := bounded(c.t)
 	for _, id := range c.ids(func(j *crashJob) bool { return j.ended.Status == "completed" }) {
@@ -429,10 +417,8 @@ func (c *crash) checkResults(client *servertest.Client) {
 	}
 }
 
-// isThumbnails reports whether a blob holds a job's thumbnails, which a crash may lose.
 func isThumbnails(path string) bool { return strings.HasPrefix(filepath.Base(path), "thumbnails-") }
 
-// checkBlobsAreKnown checks that every folder of a job's blobs belongs to a record.
 func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
 	c.t.Helper()
 	entries, err := os.ReadDir(filepath.Join(c.data, "blobs", "jobs"))
@@ -465,7 +451,6 @@ func (c *crash) checkFolder() {
 	}
 }
 
-// ids returns the ids of the known jobs that meet the condition, oldest first.
 func (c *crash) ids(condition func(*crashJob) bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// devCommand serves everything from one machine.
 type devCommand struct {
 	dataFlag
 	tiersFlag
@@ -49,7 +48,6 @@ type devCommand struct {
 	readAlong bool
 }
 
-// Validate rejects settings that would fail later.
 func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
 		return fmt.Errorf("CUTROOM_WORKERS: %d must be 0 to 256", c.Workers)

@@ -57,7 +57,6 @@ const (
 	fewestCharacters, fewestKinds = 20, 10
 )
 
-// isWeakKey reports whether a development key can be guessed.
 func isWeakKey(secret string) bool {
 	random := strings.TrimPrefix(secret, "ck_")
 	kinds := map[rune]bool{}

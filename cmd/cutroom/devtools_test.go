@@ -29,7 +29,6 @@ type tab struct {
 	sent    int
 }
 
-// openTab starts a browser with an empty page. The browser ends with the test.
 func openTab(t *testing.T, args ...string) *tab {
 	t.Helper()
 	// The browser outlives the test's context, so that a failure can be captured in a screenshot.
@@ -69,7 +68,6 @@ func profileOf(args []string) string {
 	return ""
 }
 
-// attach connects to the page in the browser that uses the profile.
 func (p *tab) attach(ctx context.Context, profile string) error {
 	address, err := debugger(ctx, filepath.Join(profile, "DevToolsActivePort"))
 	if err != nil {
@@ -114,7 +112,6 @@ func debugger(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// command runs a DevTools command. It decodes the response into result unless result is nil.
 func (p *tab) command(method string, params any, result any) error {
 	p.sent++
 	message, err := json.Marshal(struct {
@@ -163,7 +160,6 @@ func (p *tab) must(method string, params any, result any) {
 	}
 }
 
-// open opens an address and waits until it is loaded.
 func (p *tab) open(address string) {
 	p.t.Helper()
 	p.must("Page.navigate", map[string]any{"url": address}, nil)
@@ -207,7 +203,6 @@ func (p *tab) await(what, expression string) {
 	})
 }
 
-// press presses a named key, such as Tab.
 func (p *tab) press(key string, code int) {
 	p.t.Helper()
 	text := ""
@@ -229,7 +224,6 @@ func (p *tab) resize(width, height int, scheme string) {
 		"value": scheme}}}, nil)
 }
 
-// screenshot saves a picture of the page as an artifact of the test.
 func (p *tab) screenshot(name string) {
 	p.t.Helper()
 	var shot struct{ Data string }

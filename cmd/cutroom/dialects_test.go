@@ -12,7 +12,6 @@ import (
 	"testing"
 )
 
-// The checks that the programs in testdata/dialects make.
 const (
 	dialectChecksPython = "responses responses_stream responses_parse responses_agent responses_errors responses_broken " +
 		"messages messages_stream messages_parse messages_agent messages_errors messages_broken count embeddings"
@@ -20,8 +19,7 @@ const (
 		"messages messages_stream messages_agent messages_errors messages_broken count embeddings"
 )
 
-// An agent's turns, as the model server must receive them. Each dialect's client leads to the same
-// chats.
+// An agent's turns, as the model server must receive them from each dialect's client.
 const (
 	agentFirst = `[{"role":"system","content":"Be kind."},{"role":"user","content":[{"type":"text","text":"look"},` +
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,YSBwaWN0dXJl"`
@@ -40,12 +38,12 @@ func agentAnswers(w http.ResponseWriter, r *http.Request) {
 	asked = strings.ReplaceAll(asked, `{\"city\": \"Rom\"}`, `{\"city\":\"Rom\"}`)
 	asked = strings.ReplaceAll(asked, `{\"city\": \"Köln\"}`, `{\"city\":\"Köln\"}`)
 	if err != nil || !strings.HasPrefix(asked, `{"messages":`+agentFirst) || !strings.Contains(asked, `"name":"get_weather"`) {
-		refuseAgent(w, asked)
+		rejectAgent(w, asked)
 		return
 	}
 	if !strings.Contains(asked, `"stream":true`) {
 		if !strings.Contains(asked, agentSecond) {
-			refuseAgent(w, asked)
+			rejectAgent(w, asked)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -68,7 +66,7 @@ func agentAnswers(w http.ResponseWriter, r *http.Request) {
 		`"completion_tokens":9,"total_tokens":29}}`+"\n\ndata: [DONE]\n\n")
 }
 
-func refuseAgent(w http.ResponseWriter, asked string) {
+func rejectAgent(w http.ResponseWriter, asked string) {
 	text, _ := json.Marshal("not what an agent asks: " + asked)
 	w.WriteHeader(http.StatusBadRequest)
 	fmt.Fprintf(w, `{"error":{"message":%s}}`, text)

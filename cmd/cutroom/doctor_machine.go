@@ -21,7 +21,6 @@ import (
 	"cutroom/shared/platform/vp8"
 )
 
-// checkFFmpeg checks that ffmpeg is installed and can be sandboxed.
 func checkFFmpeg(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
@@ -57,7 +56,6 @@ func checkHEIC(ctx context.Context, e examination, tools *ffmpeg.Tools) (err err
 	return tools.CheckHEIC(ctx)
 }
 
-// checkLiveVideo checks that VP8, which WebRTC needs, can be decoded and encoded.
 func checkLiveVideo(ctx context.Context, _ examination) []finding {
 	box, err := sandbox.New(ctx)
 	if err != nil {
@@ -70,7 +68,6 @@ func checkLiveVideo(ctx context.Context, _ examination) []finding {
 	return []finding{{Check: "live video", State: fine, Detail: "VP8 is decoded and encoded by " + library.String()}}
 }
 
-// checkSigning checks that results can be signed, if signing is on. It signs a test picture.
 func checkSigning(ctx context.Context, e examination) []finding {
 	fail := func(err error) []finding { return []finding{{"signing", failing, err.Error(), ""}} }
 	box, err := sandbox.New(ctx)
@@ -132,7 +129,6 @@ const (
 	littleSpace, noSpace = 5 << 30, 256 << 20
 )
 
-// checkData checks that the data folder is writable and has free space.
 func checkData(_ context.Context, e examination) []finding {
 	folder := e.settings.Data
 	detail := folder + " is writable"
@@ -167,18 +163,18 @@ func checkData(_ context.Context, e examination) []finding {
 	return append(findings, found)
 }
 
-// checkRecords checks that the database is sound and fits the blobs, even while a server runs.
+// checkRecords works even while a server runs.
 func checkRecords(ctx context.Context, e examination) []finding {
 	if _, err := os.Stat(e.settings.Data); err != nil {
 		return nil // checkData reports this
 	}
 	whole, err := checkStorage(ctx, e.settings.dataFlag, func(int64) time.Duration { return checkTime - time.Second })
-	var refused *refusal
+	var mismatch *mismatchError
 	switch {
-	case errors.As(err, &refused):
-		detail := refused.why()
-		if refused.cause != nil {
-			detail = refused.cause.Error()
+	case errors.As(err, &mismatch):
+		detail := mismatch.why()
+		if mismatch.cause != nil {
+			detail = mismatch.cause.Error()
 		}
 		return []finding{{"database", failing, detail,
 			"Restore the newest copy of cutroom.db with its cutroom.db-wal, or run cutroom doctor --repair."}}
@@ -191,7 +187,6 @@ func checkRecords(ctx context.Context, e examination) []finding {
 	return []finding{{Check: "database", State: fine, Detail: "it is sound"}}
 }
 
-// checkAddresses checks that the addresses are free, or that a Cutroom server listens there.
 func checkAddresses(ctx context.Context, e examination) []finding {
 	var findings []finding
 	for _, address := range []struct{ setting, address string }{
@@ -238,7 +233,6 @@ func checkNetwork(_ context.Context, e examination) []finding {
 		"and CUTROOM_INFERENCE_ADDR=:8081 open it to others"}}
 }
 
-// checkSecrets checks that other users cannot read the keys in the data folder.
 func checkSecrets(_ context.Context, e examination) []finding {
 	var findings []finding
 	data := e.settings.Data
@@ -253,7 +247,6 @@ func checkSecrets(_ context.Context, e examination) []finding {
 	return findings
 }
 
-// healthy reports whether a healthy Cutroom serves at an address.
 func healthy(ctx context.Context, address string) bool {
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 // answered is the part of a response that identifies a server.
 type answered struct {
 	status int
-	// at is the server's time. It is zero if the response has no Date.
-	at time.Time
+	at     time.Time
 }
 
 // probe sends a request to a server. Any response shows that the server is running.
@@ -47,7 +46,6 @@ func probe(ctx context.Context, address string) (answered, error) {
 	return answered{response.StatusCode, at}, nil
 }
 
-// checkEngine checks that the engine responds. It also checks a separate engine for live video.
 func checkEngine(ctx context.Context, e examination) []finding {
 	choice := engines.Parse(e.settings.Engine)
 	var findings []finding
@@ -67,7 +65,6 @@ func checkEngine(ctx context.Context, e examination) []finding {
 	return append(findings, checkServers(ctx, "live engine", "CUTROOM_LIVE_ENGINE", live)...)
 }
 
-// inspectServers checks that ComfyUI servers have the nodes and files of the catalog's models.
 func inspectServers(ctx context.Context, e examination) (findings []finding) {
 	known, err := e.settings.catalog()
 	if err != nil {
@@ -117,7 +114,6 @@ func checkServers(ctx context.Context, check, setting string, choice engines.Cho
 	return findings
 }
 
-// checkUpstreams checks that the gateway's model servers respond and that their keys are set.
 func checkUpstreams(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
@@ -161,7 +157,6 @@ func checkUpstream(ctx context.Context, model, address, secret string) finding {
 	return finding{Check: "upstream", State: fine, Detail: fmt.Sprintf("%s, which serves %s, responds", address, model)}
 }
 
-// checkAWS checks that this user has AWS credentials and a region.
 func checkAWS(ctx context.Context, _ examination) []finding {
 	// Outside AWS, a request to the metadata service would only time out.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -233,7 +228,6 @@ func checkKey(ctx context.Context, invocation *command.Invocation, server comman
 	return finding{"key", failing, err.Error(), ""}
 }
 
-// checkProfiles checks that other users cannot read the keys in profiles.
 func checkProfiles(_ context.Context, e examination) []finding {
 	path, err := e.invocation.ProfilesFile()
 	if err != nil {

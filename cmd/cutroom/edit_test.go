@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This runs the README's example from end to end. It uploads a real clip, follows its progress, and
-// gets a video that a browser can play and that follows the prompt.
+// This runs the README's example. A browser can play the result.
 func TestEditFollowsThePrompt(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -94,15 +93,12 @@ func TestEditFollowsThePrompt(t *testing.T) {
 	}
 }
 
-// video lists the properties that a result must have.
 type video struct {
 	width, height, fps int
-	// seconds is the duration of the input.
-	seconds float64
-	sound   bool
+	seconds            float64
+	sound              bool
 }
 
-// checkVideo checks a result as a browser would.
 func checkVideo(t *testing.T, content []byte, want video) {
 	t.Helper()
 	if types := boxes(t, content); slices.Index(types, "moov") > slices.Index(types, "mdat") {
@@ -140,8 +136,7 @@ func checkVideo(t *testing.T, content []byte, want video) {
 	}
 }
 
-// This submits a job for every model under each of its names, and checks the results against the
-// table in docs/contract/media.md#output-size: every size for 16:9, and one size per model for
+// The table in docs/contract/media.md#output-size has every size for 16:9, and one size per model for
 // 9:16.
 func TestEveryModelEdits(t *testing.T) {
 	t.Parallel()

@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This tests live video with the real engine server from end to end: JPEGs on a WebSocket in, a
-// pipeline of a real class with tiny weights, edited JPEGs out.
+// This tests the real engine server with a pipeline of a real class with tiny weights.
 func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	engine := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, engine, "gen-2.5")
@@ -81,10 +80,8 @@ func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	}
 }
 
-// redPixel is a PNG of one pixel in base64.
 const redPixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 
-// redFrame returns a JPEG of one colour.
 func redFrame(t *testing.T) []byte {
 	t.Helper()
 	picture := image.NewRGBA(image.Rect(0, 0, 64, 48))

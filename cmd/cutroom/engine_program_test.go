@@ -12,13 +12,11 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This tests the real engine server from end to end: HTTP in, a worker, a pipeline of a real class
-// with tiny weights, a video out.
+// This tests the real engine server with a pipeline of a real class with tiny weights.
 func TestEngineProgramEdits(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	ctx := steps(t)
-	// The pictures are small, because on this machine even a tiny model needs a long time for large
-	// pictures.
+	// Even a tiny model needs a long time for large pictures here.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	small := strings.ReplaceAll(string(defaultCatalog(t)), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o600); err != nil {

@@ -27,8 +27,6 @@ func newPreview(t *testing.T) engine.Engine {
 	return preview.New(tools)
 }
 
-// This tests the program with an engine server from end to end: HTTP request, worker, an edit in
-// another program, result video.
 func TestEngineServerEdits(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(engineservertest.Handler(newPreview(t)))

@@ -14,14 +14,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// storedFile is the part of a file reference that these tests read.
 type storedFile struct {
 	ID     string
 	MD5    string
 	Upload struct{ URL string }
 }
 
-// call calls the API and decodes a JSON response.
 func call(t *testing.T, client *servertest.Client, method, path string, body []byte, contentType string, into any) {
 	t.Helper()
 	answer, err := client.Call(bounded(t), method, path, bytes.NewReader(body), int64(len(body)), "Content-Type",
@@ -46,8 +44,7 @@ func store(t *testing.T, client *servertest.Client, content []byte) storedFile {
 	return f
 }
 
-// Files, a page's cursor and a signed URL remain valid after a crash. The remains of an
-// unacknowledged upload are deleted.
+// A page's cursor and a signed URL remain valid, and the remains of an unacknowledged upload are deleted.
 func TestFilesSurviveCrash(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/adapter/sqlite"
 )
 
-// asRoot skips the test unless root runs it.
 func asRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -25,7 +24,6 @@ func asRoot(t *testing.T) {
 	}
 }
 
-// asOther calls do as a user who owns nothing.
 func asOther(t *testing.T, do func() error) error {
 	t.Helper()
 	const other, unchanged = 65534, ^uintptr(0)
@@ -48,7 +46,6 @@ func asOther(t *testing.T, do func() error) error {
 	return err
 }
 
-// open locks the data folder, and opens and closes its database and blobs.
 func open(t *testing.T, data string) error {
 	t.Helper()
 	lock, err := lockFolder(data)
@@ -63,7 +60,6 @@ func open(t *testing.T, data string) error {
 	return opened.close()
 }
 
-// entriesOf returns the paths and modes of everything in a folder.
 func entriesOf(t *testing.T, folder string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -80,8 +76,7 @@ func entriesOf(t *testing.T, folder string) (all []string) {
 	return all
 }
 
-// The server rejects a data folder that its user may not use, names the path, and does not change
-// the folder.
+// The error names the path, and nothing changes.
 func TestDataFolderOfAnotherOwnerIsRejected(t *testing.T) {
 	asRoot(t)
 	for name, mode := range map[string]os.FileMode{"unreadable": 0o700, "read-only": 0o755, "unlistable": 0o733} {
@@ -116,7 +111,6 @@ func TestDataFolderOfAnotherOwnerIsRejected(t *testing.T) {
 	}
 }
 
-// Root may serve another user's folder.
 func TestRootServesFolderOfAnotherOwner(t *testing.T) {
 	asRoot(t)
 	data := t.TempDir()
@@ -125,7 +119,7 @@ func TestRootServesFolderOfAnotherOwner(t *testing.T) {
 	}
 }
 
-// The server rejects a device in place of an entry in the data folder, without opening it.
+// The device is not opened.
 func TestDeviceInDataFolderIsRejected(t *testing.T) {
 	asRoot(t)
 	for name, kind := range entries {
@@ -144,8 +138,7 @@ func TestDeviceInDataFolderIsRejected(t *testing.T) {
 	}
 }
 
-// The server rejects a mount below the blobs, even from the same file system, because no file can
-// be renamed into it.
+// No file can be renamed into a mount, even on the same file system.
 func TestMountBelowBlobsIsRejected(t *testing.T) {
 	asRoot(t)
 	for _, name := range []string{"files", "jobs", "batches", "thumbnails", ".tmp", ".unknown"} {
@@ -174,7 +167,6 @@ func TestMountBelowBlobsIsRejected(t *testing.T) {
 	}
 }
 
-// The blob folder itself may be a mount.
 func TestBlobFolderMayBeAMount(t *testing.T) {
 	asRoot(t)
 	data := t.TempDir()

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Entries in the data folder that an operator created are used or rejected. Files outside the
-// folder do not change.
+// Files outside the folder do not change.
 func TestDataFolderEntriesAreChecked(t *testing.T) {
 	for name, kind := range entries {
 		link := ""
@@ -68,8 +67,7 @@ func TestDataFolderEntriesAreChecked(t *testing.T) {
 	}
 }
 
-// A start removes an earlier run's files from the engines' working folder. Other files remain, even
-// if the folder is a link to a faster disk.
+// The folder may be a link to a faster disk.
 func TestStartKeepsOtherFilesInScratch(t *testing.T) {
 	outside, elsewhere := t.TempDir(), t.TempDir()
 	scratch := filepath.Join(t.TempDir(), scratchName)

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Clients that guess keys are delayed more and more, per address. A client with a valid key at the
-// same address is not delayed. The response reveals only that a key is wrong.
+// A client with a valid key at the same address is not delayed. A response reveals only that a key is
+// wrong.
 func TestKeyGuessesAreDelayed(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

@@ -14,7 +14,6 @@ type healthCommand struct {
 	InferenceAddr string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the gateway (${env})."`
 }
 
-// Run fails unless both services are healthy.
 func (c *healthCommand) Run(ctx context.Context) error {
 	return errors.Join(httpserver.AskHealth(ctx, c.Addr), httpserver.AskHealth(ctx, c.InferenceAddr))
 }

@@ -26,7 +26,6 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// catalogEvery is the interval at which the catalog's file is checked for changes.
 const catalogEvery = 2 * time.Second
 
 // heapBallast is approximately the minimum amount of garbage, in bytes, that accumulates before the
@@ -64,7 +63,6 @@ type inference struct {
 	ballast []byte
 }
 
-// inferenceParts holds values that the gateway shares with the rest of the server.
 type inferenceParts struct {
 	now func() time.Time
 	// ready returns an error while requests cannot be served.
@@ -83,7 +81,6 @@ type inferenceParts struct {
 	logger        *slog.Logger
 }
 
-// slow delays a client that sent a wrong metrics key.
 func (p inferenceParts) slow(ctx context.Context) {
 	_ = p.failures.Failed(ctx, credential.Caller(ctx)) // the response does not depend on it
 }
@@ -128,7 +125,6 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 
 func (i *inference) url() string { return "http://" + reachable(i.listener.Addr()) }
 
-// chatModel returns the slug of the first model that serves chat completions, if one exists.
 func (i *inference) chatModel() (slug string, ok bool) {
 	for _, row := range i.catalog.Catalog().InferenceModels() {
 		if row.Serves(catalog.Chat) {

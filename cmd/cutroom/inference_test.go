@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// gatewayOf returns a function that calls a server's gateway with the key.
 func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, method, path,
 	body string) (servertest.Answer, error) {
 	client := &servertest.Client{URL: server.InferenceURL()}
@@ -31,7 +30,6 @@ func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, 
 
 const helloChat = `{"model": "cutroom-echo", "messages": [{"role": "user", "content": "Hello!"}]}`
 
-// usedOf returns the requests and tokens of the key's account.
 func usedOf(t *testing.T, server *servertest.Server, key string) (requests, tokens int) {
 	t.Helper()
 	answer, err := gatewayOf(server, key)(bounded(t), http.MethodGet, "/v1/usage", "")
@@ -51,7 +49,7 @@ func usedOf(t *testing.T, server *servertest.Server, key string) (requests, toke
 	return requests, tokens
 }
 
-// Usage that GET /v1/usage has shown survives a kill, and accounts see only their own usage.
+// GET /v1/usage has shown the usage. Accounts see only their own.
 func TestUsageSurvivesKill(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -93,7 +91,7 @@ func TestUsageSurvivesKill(t *testing.T) {
 	}
 }
 
-// During a shutdown, running streams continue to their end, and queued requests get an error.
+// Queued requests get an error.
 func TestShutdownWaitsForStreams(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
@@ -164,8 +162,8 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 	}
 }
 
-// If the operator sets no metrics key, the server generates one. Metrics can be read only with this
-// key, because a request from this machine may come through a proxy.
+// Without a key in the settings, one is generated. Metrics always need a key, because a request from
+// this machine may come through a proxy.
 func TestMetricsKeyIsGenerated(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

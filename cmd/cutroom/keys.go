@@ -91,7 +91,6 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// routeGroups lists the route groups to which a key can be limited.
 func routeGroups() string {
 	var names []string
 	for _, group := range credential.RouteGroups() {
@@ -270,18 +269,15 @@ func deployer(ctx context.Context) (aws.Config, error) {
 	return settings, nil
 }
 
-// managed holds the operator's stores.
 type managed struct {
 	keys    credential.Store
 	budgets budget.Store
 }
 
-// withStore calls use with the key store and closes the store afterwards.
 func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) error) error {
 	return f.withRecords(ctx, func(r managed) error { return use(r.keys) })
 }
 
-// withRecords calls use with the records that operators manage and closes the records afterwards.
 func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) error {
 	machine, err := boottime.Open()
 	if err != nil {
@@ -323,12 +319,11 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 }
 
 type keyView struct {
-	ID      string `json:"id"`
-	Key     string `json:"key,omitempty"`
-	Account string `json:"account"`
-	Tier    string `json:"tier"`
-	Admin   bool   `json:"admin"`
-	// State is active, revoked or expired.
+	ID        string                  `json:"id"`
+	Key       string                  `json:"key,omitempty"`
+	Account   string                  `json:"account"`
+	Tier      string                  `json:"tier"`
+	Admin     bool                    `json:"admin"`
 	State     string                  `json:"state"`
 	CreatedAt string                  `json:"created_at"`
 	ExpiresAt string                  `json:"expires_at,omitempty"`

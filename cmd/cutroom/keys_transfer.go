@@ -23,7 +23,6 @@ import (
 // maxExportedKey is the maximum length of a line that keys import reads, in bytes.
 const maxExportedKey = 1 << 20
 
-// maxExportedModel is the maximum length of a model name, in bytes.
 const maxExportedModel = 128
 
 // exportedKey is a key as keys export prints it: one JSON object per line. It contains the
@@ -84,7 +83,6 @@ func (keysImport) Help() string {
 		"keys unchanged, so you can repeat the command."
 }
 
-// Run checks all keys in the file and then adds them.
 func (c *keysImport) Run(ctx context.Context, out *command.Invocation) error {
 	keys, err := c.read()
 	if err != nil {
@@ -129,7 +127,6 @@ func same(there, key credential.Key) error {
 	return nil
 }
 
-// read reads and checks the keys in the file.
 func (c *keysImport) read() ([]credential.Key, error) {
 	tiers, err := c.table()
 	if err != nil {
@@ -167,7 +164,6 @@ func (c *keysImport) read() ([]credential.Key, error) {
 	return keys, nil
 }
 
-// parseExportedKey parses a line that keys export wrote.
 func parseExportedKey(line []byte) (key credential.Key, err error) {
 	var read exportedKey
 	if err := json.Unmarshal(line, &read); err != nil {

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen listens at the address of a setting. Errors name the setting and may give advice.
 func listen(setting, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, unix.EADDRINUSE) {

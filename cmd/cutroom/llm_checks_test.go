@@ -111,9 +111,9 @@ func (m languageModel) tooLong(t *testing.T) {
 		t.Cleanup(func() { response.Body.Close() })
 		return response
 	}
-	refused := ask("narrow")
-	if text, err := io.ReadAll(refused.Body); err != nil || refused.StatusCode != 400 || !strings.Contains(string(text), "context") {
-		t.Errorf("status %d, %v: %s", refused.StatusCode, err, text)
+	narrow := ask("narrow")
+	if text, err := io.ReadAll(narrow.Body); err != nil || narrow.StatusCode != 400 || !strings.Contains(string(text), "context") {
+		t.Errorf("status %d, %v: %s", narrow.StatusCode, err, text)
 	}
 	if served := ask("short"); served.StatusCode != 200 || served.Header.Get("X-Served-Model") != "local" {
 		t.Errorf("status %d by %q", served.StatusCode, served.Header.Get("X-Served-Model"))
@@ -156,7 +156,6 @@ func (m languageModel) ranks(t *testing.T) {
 	}
 }
 
-// busy returns the number of requests that the model server is processing.
 func (m languageModel) busy(t *testing.T) (n int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(m.ctx, http.MethodGet, m.server+"/slots", nil)
@@ -254,7 +253,6 @@ func (m languageModel) full(t *testing.T) {
 	leaving[1]()
 }
 
-// metric reports whether the gateway's metrics contain a line.
 func (m languageModel) metric(t *testing.T, line string) bool {
 	t.Helper()
 	client := &servertest.Client{URL: m.url}

@@ -32,16 +32,14 @@ import (
 
 // The model servers' settings: tokens per request, concurrent requests, and their key.
 const (
-	llmContext = 32768
-	llmCalls   = 2
-	llmKey     = "key-of-the-model-servers"
-	// llmMetricsKey is the key for the gateway's metrics.
+	llmContext    = 32768
+	llmCalls      = 2
+	llmKey        = "key-of-the-model-servers"
 	llmMetricsKey = "key-of-the-metrics"
 )
 
-// This serves a tiny model with random weights as `make run-llm` does, and compares the gateway's
-// responses with the model server's own. Other models of the same gateway use fewer features of
-// that server, or run on other kinds of servers.
+// The model is tiny and has random weights. Other models of the gateway use fewer features of its
+// server, or run on other kinds of servers.
 func TestGatewayMatchesModelServer(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -68,7 +66,6 @@ func TestGatewayMatchesModelServer(t *testing.T) {
 	}
 }
 
-// languageModel is a gateway in front of real model servers.
 type languageModel struct {
 	ctx context.Context
 	// url is the gateway's URL; server is the URL of the server for the model "local".
@@ -328,7 +325,6 @@ func (m languageModel) stop(t *testing.T) {
 	}
 }
 
-// The metered usage equals the usage in the responses.
 func (m languageModel) usage(t *testing.T) {
 	total := func() (tokens int64) {
 		client := &servertest.Client{URL: m.url}

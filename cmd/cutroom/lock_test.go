@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// A data folder has one server, even if someone deletes the lock file because it looks stale.
+// Someone may delete the lock file because it looks stale.
 func TestDataFolderHasOneServer(t *testing.T) {
 	folder := t.TempDir()
 	first, err := lockFolder(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(says string) {
+	rejects := func(says string) {
 		t.Helper()
 		if second, err := lockFolder(folder); err == nil {
 			second.release()
@@ -24,12 +24,12 @@ func TestDataFolderHasOneServer(t *testing.T) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
-	refused("at once")
+	rejects("immediately")
 	if err := os.Remove(filepath.Join(folder, "lock")); err != nil {
 		t.Fatal(err)
 	}
-	refused("without the file")
-	refused("with the file that a refused server has made")
+	rejects("without the file")
+	rejects("with the file that a rejected server has made")
 	first.release()
 	second, err := lockFolder(folder)
 	if err != nil {

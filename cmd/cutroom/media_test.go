@@ -80,7 +80,6 @@ type report struct {
 	}
 }
 
-// save writes bytes to a file for ffmpeg.
 func save(t *testing.T, content []byte) string {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "media-")
@@ -94,7 +93,6 @@ func save(t *testing.T, content []byte) string {
 	return file.Name()
 }
 
-// probe decodes the entire file and returns its properties.
 func probe(t *testing.T, content []byte) report {
 	t.Helper()
 	out := tool(t, "ffprobe", "-v", "error", "-count_frames", "-show_streams", "-of", "json", save(t, content))
@@ -118,7 +116,6 @@ func tool(t *testing.T, name string, args ...string) []byte {
 	return out
 }
 
-// frameWidth and frameHeight are the size of the frames that decode returns.
 const frameWidth, frameHeight = 96, 54
 
 // decode returns the frames as small RGB pictures at the frame rate.
@@ -161,7 +158,6 @@ func lightness(frames [][]byte) (light, colour float64) {
 	return light / n, colour / n
 }
 
-// boxes returns the types of an MP4's outermost boxes, in order.
 func boxes(t *testing.T, content []byte) []string {
 	t.Helper()
 	var types []string
@@ -176,7 +172,6 @@ func boxes(t *testing.T, content []byte) []string {
 	return types
 }
 
-// number parses a decimal number that ffprobe printed.
 func number(t *testing.T, text string) float64 {
 	t.Helper()
 	n, err := strconv.ParseFloat(text, 64)

@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/adapter/sqlite"
 )
 
-// stateOf returns a function that reads gauges from the records, for /metrics.
 func stateOf(kept *sqlite.DB, sessions *sqlite.Sessions,
 	now func() time.Time) func(context.Context) (prometheus.State, error) {
 	return func(ctx context.Context) (prometheus.State, error) {

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// clientChecks lists the checks of the programs in testdata/openai.
 const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions " +
 	"errors broken_stream timeouts retries"
 
@@ -88,7 +87,6 @@ func upstreamRow(id, url, more string) string {
 		"%q, model: m%s}]}\n", id, url, more)
 }
 
-// mint creates a client token for one model.
 func mint(t *testing.T, client *servertest.Client, model string) string {
 	t.Helper()
 	body := fmt.Sprintf(`{"expiresIn": 3600, "allowedModels": [%q]}`, model)
@@ -101,8 +99,7 @@ func mint(t *testing.T, client *servertest.Client, model string) string {
 	return token.APIKey
 }
 
-// run runs a program from testdata/openai or testdata/dialects, and checks that it passes all its
-// checks.
+// run fails the test unless the program passes all its checks.
 func (w gatewayWorld) run(t *testing.T, command *exec.Cmd, checks string) {
 	t.Helper()
 	command.Env = append(os.Environ(), "GATEWAY_URL="+w.url, "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=*")
@@ -139,7 +136,6 @@ func nodeProgram(t *testing.T) string {
 	return node
 }
 
-// nodeFolder returns the folder of the installed Node packages.
 func nodeFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node"))

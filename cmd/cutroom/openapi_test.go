@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// pythonProgram returns the path of a program from scripts/requirements.txt.
 func pythonProgram(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", ".tools", "python", "bin", name))
@@ -25,14 +24,14 @@ func pythonProgram(t *testing.T, name string) string {
 	return path
 }
 
-// smallCatalog is the catalog with small and short results, which take almost no time.
+// smallCatalog has small and short results, which take almost no time.
 func smallCatalog(t *testing.T) string {
 	t.Helper()
 	return save(t, bytes.ReplaceAll(servertest.SmallResults(defaultCatalog(t)), []byte("duration: 5s"),
 		[]byte("duration: 200ms")))
 }
 
-// The document is valid under the meta-schema of OpenAPI 3.1, and all its references resolve.
+// It is valid under the meta-schema of OpenAPI 3.1, and all its references resolve.
 func TestOpenAPIIsValid(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
@@ -70,7 +69,6 @@ func TestSchemaFuzzerFindsNoErrorInWaitingCalls(t *testing.T) {
 	fuzz(t, server, "--include-path-regex", "^/v1/generate/", "--phases", "fuzzing")
 }
 
-// fuzz runs schemathesis on the selected operations of a server.
 func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
 	t.Helper()
 	settings, err := filepath.Abs("testdata")

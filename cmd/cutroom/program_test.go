@@ -59,14 +59,12 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// catalogPath is the path of the built-in catalog in the repository.
 var catalogPath = filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml")
 
 // bounded returns a context for one wait. steps returns a context for a test with many waits.
 func bounded(t *testing.T) context.Context { return patience.Context(t) }
 func steps(t *testing.T) context.Context   { return patience.TestContext(t) }
 
-// submit submits an edit of the clip and returns the job's id.
 func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip []byte) string {
 	t.Helper()
 	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "clip.mp4", clip),
@@ -100,7 +98,6 @@ func endWith(t *testing.T, server *servertest.Server) {
 	})
 }
 
-// tail returns the last lines of a log, without the lines for reads.
 func tail(log string) string {
 	const shown = 60
 	lines := slices.DeleteFunc(strings.SplitAfter(log, "\n"),
@@ -108,7 +105,6 @@ func tail(log string) string {
 	return strings.Join(lines[max(0, len(lines)-shown):], "")
 }
 
-// stop stops the server as a service manager does, and checks that it exits with 0.
 func stop(t *testing.T, server *servertest.Server) {
 	t.Helper()
 	if code, err := server.Stop(bounded(t)); err != nil || code != 0 {
@@ -116,7 +112,6 @@ func stop(t *testing.T, server *servertest.Server) {
 	}
 }
 
-// newKey creates a key with the command line, even while a server is using the folder.
 func newKey(t *testing.T, data string, settings []string, args ...string) string {
 	t.Helper()
 	args = append([]string{"keys", "create"}, args...)
@@ -127,8 +122,7 @@ func newKey(t *testing.T, data string, settings []string, args ...string) string
 	return strings.TrimSpace(ended.Stdout)
 }
 
-// isRefusal reports whether the error is a response with the given status.
-func isRefusal(err error, status int) bool {
+func hasStatus(err error, status int) bool {
 	var refusal *servertest.Refusal
 	return errors.As(err, &refusal) && refusal.Status == status
 }
@@ -156,7 +150,6 @@ func eventually(t *testing.T, what string, condition func() bool, seen ...func()
 	patience.Until(t, what, condition, seen...)
 }
 
-// filesIn lists the files below a folder, relative to it.
 func filesIn(t *testing.T, folder string) []string {
 	t.Helper()
 	var files []string

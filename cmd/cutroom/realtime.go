@@ -25,12 +25,10 @@ import (
 type sessions struct {
 	server   *realtime.Server
 	instance *session.Instance
-	// records is the session store, for counting sessions.
-	records *sqlite.Sessions
-	webrtc  *webrtc.Transport
+	records  *sqlite.Sessions
+	webrtc   *webrtc.Transport
 }
 
-// sessionParts holds values that sessions share with the rest of the server.
 type sessionParts struct {
 	now           func() time.Time
 	records       *sqlite.DB

@@ -44,7 +44,6 @@ const (
 	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`
 )
 
-// realtimePage opens the page and enters a key.
 func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
 	t.Helper()
 	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
@@ -67,7 +66,6 @@ func (p *tab) text(id string) string {
 	return eval[string](p, fmt.Sprintf("document.getElementById(%q).textContent", id))
 }
 
-// ask applies a prompt as a user with a keyboard does.
 func (p *tab) ask(prompt string) {
 	p.t.Helper()
 	p.do(`document.getElementById("prompt").focus(); document.getElementById("prompt").value = ""`)
@@ -81,7 +79,6 @@ const (
 	disconnected = `document.body.dataset.state === "closed"`
 )
 
-// sessionsOf returns the quota endpoint's response, which contains the number of sessions.
 func sessionsOf(t *testing.T, server *servertest.Server) string {
 	t.Helper()
 	answer, err := server.Client().Get(bounded(t), "/v1/realtime/quota")
@@ -91,14 +88,12 @@ func sessionsOf(t *testing.T, server *servertest.Server) string {
 	return string(answer.Body)
 }
 
-// morePictures waits until the page shows more pictures.
 func (p *tab) morePictures() {
 	p.t.Helper()
 	p.await("more pictures are shown", fmt.Sprintf("pictures > %d", eval[int](p, "pictures")+4))
 }
 
-// onScreens takes screenshots of the page on light and dark screens of several sizes. The page must
-// not be wider than the screen.
+// onScreens takes screenshots on light and dark screens, which the page must not exceed.
 func (p *tab) onScreens(name string) {
 	p.t.Helper()
 	for _, screen := range []struct {
@@ -115,8 +110,7 @@ func (p *tab) onScreens(name string) {
 	p.resize(1280, 860, "light")
 }
 
-// The page shows the edited test pattern and camera, applies the latest prompt and image, and
-// closes its session on demand.
+// The page applies the latest prompt and image to the test pattern and the camera.
 func TestRealtimePageEdits(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
@@ -281,8 +275,7 @@ func TestRealtimePageUsesReferenceImage(t *testing.T) {
 	page.await("its colours are gone", isGray)
 }
 
-// The page explains each error and gives advice. It shows the queue position while all sessions of
-// the account are open.
+// The page also shows the queue position while all sessions of the account are open.
 func TestRealtimePageExplainsErrors(t *testing.T) {
 	t.Parallel()
 	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")
@@ -327,7 +320,7 @@ func TestRealtimePageExplainsErrors(t *testing.T) {
 	complaint("The server is stopping")
 }
 
-// Every control can be reached with the keyboard, and has a name for screen readers.
+// Every control has a name for screen readers.
 func TestRealtimePageWorksByKeyboard(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
@@ -352,7 +345,7 @@ func TestRealtimePageWorksByKeyboard(t *testing.T) {
 	page.await("Enter connects", live)
 }
 
-// The page loads only its own resources, and only a page from the same origin may frame it.
+// Only a page from the same origin may frame it.
 func TestRealtimePageLoadsOnlyOwnResources(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())

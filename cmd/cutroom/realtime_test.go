@@ -15,8 +15,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This opens a session with a client token, has a frame edited from a prompt and a stored image,
-// and ends with the server.
 func TestRealtimeSessionEdits(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -86,7 +84,6 @@ func TestRealtimeSessionEdits(t *testing.T) {
 	}
 }
 
-// post sends a body and returns the JSON response.
 func post(t *testing.T, client *servertest.Client, path, contentType string, body []byte) map[string]any {
 	t.Helper()
 	answer, err := client.Call(bounded(t), "POST", path, bytes.NewReader(body), int64(len(body)), "Content-Type",
@@ -116,7 +113,6 @@ type controlMessage struct {
 	err     error
 }
 
-// openControl opens a session that ends with the test.
 func openControl(ctx context.Context, t *testing.T, server *servertest.Server, model, key string) *controlConn {
 	t.Helper()
 	conn, _, err := websocket.Dial(ctx, socketURL(server)+"/v1/stream?model="+model+"&api_key="+key, nil)

@@ -28,7 +28,6 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// repairFlags holds the flags with which doctor makes changes.
 type repairFlags struct {
 	Repair bool     `help:"Repair the data folder of a stopped server: accept the existing database and list files without a record."`
 	Adopt  string   `placeholder:"ACCOUNT" help:"With --repair: add the files without a record to the account."`
@@ -48,7 +47,6 @@ func (f repairFlags) Validate() error {
 	return nil
 }
 
-// repair repairs the data folder of a stopped server.
 type repair struct {
 	repairFlags
 	data   dataFlag
@@ -82,11 +80,10 @@ func (r *repair) run(ctx context.Context) (err error) {
 	return errors.Join(err, s.close())
 }
 
-// database repairs the database so that a server can start with it.
 func (r *repair) database(ctx context.Context) error {
 	database := r.data.database()
 	_, err := checkStorage(ctx, r.data, checkTimeOfRepair)
-	var refused *refusal
+	var mismatch *mismatchError
 	switch {
 	case err == nil:
 		return r.report(finding{Check: "database", State: fine,
@@ -99,13 +96,12 @@ func (r *repair) database(ctx context.Context) error {
 		return r.report(finding{"database", warning,
 			"the server will create a new database; the old one was kept as " + strings.Join(kept, " and "),
 			"sqlite3 FILE .recover saves its remaining data."})
-	case errors.As(err, &refused):
-		return r.report(finding{"database", warning, refused.why() + ": accepted from now on", ""})
+	case errors.As(err, &mismatch):
+		return r.report(finding{"database", warning, mismatch.why() + ": accepted from now on", ""})
 	}
 	return err
 }
 
-// unknown adopts, drops or lists the files that the database does not know.
 func (r *repair) unknown(ctx context.Context, s storage) error {
 	quiet := slog.New(slog.DiscardHandler)
 	jobs := &job.Sweeper{Store: s.records.Jobs(), Blobs: s.blobs, Now: r.now, Logger: quiet}
@@ -159,7 +155,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		"cutroom doctor --repair --adopt ACCOUNT adds them to an account; --drop deletes them now."})
 }
 
-// keyOfAdopter returns the id of one of the adopting account's keys, or "".
+// keyOfAdopter returns the id of one of the adopting account's keys, or "" without adopting.
 func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil
@@ -174,7 +170,6 @@ func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	return keys[0].ID, nil
 }
 
-// settle adopts, drops or lists one unknown file.
 func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key string) error {
 	meant := len(r.Only) == 0 || slices.Contains(r.Only, set.Name)
 	detail := fmt.Sprintf("%s, %s, set aside on %s", set.Name, humanize.IBytes(uint64(set.Size)),

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This stops a server in the two usual ways while it edits, and starts it again. No process
-// remains, and no data is lost.
+// The server is stopped in the two usual ways while it edits.
 func TestRestartLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*servertest.Server, context.Context) (int, error){

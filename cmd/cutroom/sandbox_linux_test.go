@@ -57,7 +57,6 @@ func TestHelpersInitializeNoAWSClients(t *testing.T) {
 	}
 }
 
-// initializedFor returns the packages that the program initializes with the given arguments.
 func initializedFor(t *testing.T, arguments ...string) (packages []string) {
 	t.Helper()
 	cmd := exec.CommandContext(bounded(t), string(program))

@@ -26,7 +26,6 @@ func secretFile(data string) string { return filepath.Join(data, "secret") }
 // current and earlier certificates (see signing.File).
 const signerName, signersName = "c2pa.pem", "c2pa-signers.pem"
 
-// ensureMetricsKey returns the key for reading /metrics.
 func ensureMetricsKey(c *devCommand) (string, error) {
 	return kept(c.MetricsKey, metricsKeyFile(c.Data))
 }

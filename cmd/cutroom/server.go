@@ -25,22 +25,16 @@ import (
 )
 
 const (
-	// lease is the time for which a hanging worker keeps a job.
-	lease = 30 * time.Second
-	// progressEvery is the interval at which progress is recorded. A write is cheap here.
-	progressEvery = 200 * time.Millisecond
-	// previewEvery is the interval at which a preview of a run is stored.
-	previewEvery = 2 * time.Second
-	// checkEvery is the interval at which a run checks whether its job was cancelled.
-	checkEvery = time.Second
-	// shutdownTime is the time that running requests may take after a shutdown begins.
-	shutdownTime = 10 * time.Second
+	lease         = 30 * time.Second       // a hanging worker keeps its job this long
+	progressEvery = 200 * time.Millisecond // a write is cheap here
+	previewEvery  = 2 * time.Second
+	checkEvery    = time.Second      // whether a running job was cancelled
+	shutdownTime  = 10 * time.Second // for running requests
 	// reserved is the size, in bytes, of the file that is deleted when the disk is full. It exceeds
 	// what the database and its write-ahead log need for any delete.
 	reserved = 8 << 20
 )
 
-// server is the one-machine server: everything in one process over one folder.
 type server struct {
 	logger *slog.Logger
 	lock   *folderLock
@@ -139,14 +133,13 @@ func (s *server) run(ctx context.Context) error {
 		stop()
 	}, httpserver.Surface{Server: s.http, Listener: s.listener},
 		httpserver.Surface{Server: s.gateway.http, Listener: s.gateway.listener})
-	var refused *refusal
-	if errors.As(context.Cause(ctx), &refused) {
-		err = errors.Join(refused, err)
+	var mismatch *mismatchError
+	if errors.As(context.Cause(ctx), &mismatch) {
+		err = errors.Join(mismatch, err)
 	}
 	return err
 }
 
-// ready returns an error while requests cannot be served.
 func (s *server) ready(ctx context.Context) error {
 	if err := s.sessions.ready(ctx); err != nil {
 		return err

@@ -20,8 +20,7 @@ func packaged(t *testing.T, name string) string {
 	return string(content)
 }
 
-// The systemd unit restarts the server, restricts it, and lets it sandbox the programs that read
-// untrusted media.
+// The unit lets the server sandbox the programs that read untrusted media.
 func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 	t.Parallel()
 	unit := packaged(t, "cutroom.service")
@@ -60,7 +59,6 @@ func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 	}
 }
 
-// The launchd file has the same settings.
 func TestLaunchdFileMatchesTheUnit(t *testing.T) {
 	values := properties(t, packaged(t, "com.cutroom.server.plist"))
 	for key, want := range map[string]string{

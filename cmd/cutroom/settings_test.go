@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// A server with an invalid setting does not start, and prints one line that names the setting and
-// the reason.
+// The server prints one line with the setting and the reason.
 func TestInvalidSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -84,12 +83,11 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0",
 				"CUTROOM_DATA=" + filepath.Join(t.TempDir(), "data"), c.setting}
-			refused(t, settings, append(c.says, strings.SplitN(c.setting, "=", 2)[0])...)
+			startFails(t, settings, append(c.says, strings.SplitN(c.setting, "=", 2)[0])...)
 		})
 	}
 }
 
-// Every setting has a flag, which overrides the environment.
 func TestFlagsOverrideTheEnvironment(t *testing.T) {
 	help, err := program.Run(bounded(t), nil, "dev", "--help")
 	if err != nil || help.ExitCode != 0 || help.Stderr != "" {
@@ -121,7 +119,7 @@ func TestFlagsOverrideTheEnvironment(t *testing.T) {
 	}
 }
 
-// A server reports whether other machines can reach it, and warns of a weak key if they can.
+// The server warns of a weak key if other machines can reach it.
 func TestServerReportsItsReach(t *testing.T) {
 	const strong = "ck_Zx81kQpR40sTnVb7mLw2"
 	for name, c := range map[string]struct {
@@ -162,9 +160,9 @@ func TestConsoleUsesThePublicURL(t *testing.T) {
 	}
 }
 
-// refused checks that the server does not start: it exits with code 2 for an invalid setting,
+// startFails checks that the server does not start: it exits with code 2 for an invalid setting,
 // otherwise with 1, and prints one line on stderr that contains all the given texts.
-func refused(t *testing.T, settings []string, says ...string) {
+func startFails(t *testing.T, settings []string, says ...string) {
 	t.Helper()
 	ended, err := program.Run(bounded(t), settings, "dev")
 	if err != nil {
@@ -190,18 +188,17 @@ func defaultCatalog(t *testing.T) []byte {
 	return catalog
 }
 
-// The error names the missing program and how to install it.
 func TestMissingFFmpegIsNamed(t *testing.T) {
-	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + t.TempDir(), "PATH=" + t.TempDir()}, "PATH",
+	startFails(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + t.TempDir(), "PATH=" + t.TempDir()}, "PATH",
 		"install")
 }
 
-// A second server on a running server's folder does not start, and does not disturb the first.
+// It does not disturb the first.
 func TestSecondServerIsRejected(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
 	client := start(t, data).Client()
-	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + data}, "CUTROOM_DATA", data, "another server")
+	startFails(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + data}, "CUTROOM_DATA", data, "another server")
 	job, err := client.Submit(ctx, "gen-image-2", servertest.Form{
 		servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "autumn")})
 	if err != nil {
@@ -212,7 +209,6 @@ func TestSecondServerIsRejected(t *testing.T) {
 	}
 }
 
-// One setting serves the same models under another family name.
 func TestFamilyIsConfigurable(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -229,13 +225,12 @@ func TestFamilyIsConfigurable(t *testing.T) {
 		t.Errorf("%+v, %v", job, err)
 	}
 	for _, name := range []string{"gen-image-2", "gen-image-latest", "acme", "acme-"} {
-		if _, err := client.Submit(ctx, name, form()); !isRefusal(err, 404) {
+		if _, err := client.Submit(ctx, name, form()); !hasStatus(err, 404) {
 			t.Errorf("%s: %v, want status 404", name, err)
 		}
 	}
 }
 
-// This runs the curl commands that the server prints, unchanged.
 func TestWelcomeCommandsWork(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/service/health"
 )
 
-// storage holds the records and blobs of the data folder.
 type storage struct {
 	records *sqlite.DB
 	blobs   *diskblob.Store
@@ -81,18 +80,16 @@ func (s storage) close() error {
 	return err
 }
 
-// refusal is the error for records and blobs that do not belong together, with advice.
-type refusal struct {
+// mismatchError is the error for records and blobs that do not belong together, with advice.
+type mismatchError struct {
 	database string
-	// flaw is the second half of the message, after the path.
-	flaw string
-	// cause is the underlying error, or nil.
-	cause error
+	flaw     string
+	cause    error
 }
 
-func (r *refusal) why() string { return r.database + " " + r.flaw }
+func (r *mismatchError) why() string { return r.database + " " + r.flaw }
 
-func (r *refusal) Error() string {
+func (r *mismatchError) Error() string {
 	instead := "continue with the current one"
 	if errors.Is(r.cause, integrity.ErrDamaged) {
 		instead = "continue without it (sqlite3 FILE .recover saves its remaining data)"
@@ -105,14 +102,14 @@ func (r *refusal) Error() string {
 	return text
 }
 
-func (r *refusal) Unwrap() error { return r.cause }
+func (r *mismatchError) Unwrap() error { return r.cause }
 
 // checkStorage checks, without changing anything, that the database is sound and not older than the
 // blobs. With a missing or older database, users' files would have no record. within returns the
 // time limit for the full check, given the database's size. whole reports whether the check
 // finished in that time.
 //
-// Errors: *refusal, in a *command.DamageError if the database is damaged; file system errors.
+// Errors: *mismatchError, in a *command.DamageError if the database is damaged; file system errors.
 func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {
 	mark, err := diskblob.ReadMark(f.blobFolder())
 	if err != nil {
@@ -132,18 +129,18 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 	case errors.Is(err, integrity.ErrNone):
 		return true, nil
 	case errors.Is(err, integrity.ErrDamaged):
-		return false, &command.DamageError{Err: &refusal{database: database, flaw: "is damaged", cause: err}}
+		return false, &command.DamageError{Err: &mismatchError{database: database, flaw: "is damaged", cause: err}}
 	case err != nil:
 		return false, err
 	case mark == integrity.Mark{}:
 		return found.Complete, nil // the first start with this version of the program
 	case found.Mark.Database == "":
-		return false, &refusal{database: database,
+		return false, &mismatchError{database: database,
 			flaw: "is older than the stored files: it is a copy from before the last update of the program"}
 	case found.Mark.Database != mark.Database:
-		return false, &refusal{database: database, flaw: "does not belong to the stored files"}
+		return false, &mismatchError{database: database, flaw: "does not belong to the stored files"}
 	case found.Mark.Writes < mark.Writes:
-		return false, &refusal{database: database, flaw: fmt.Sprintf(
+		return false, &mismatchError{database: database, flaw: fmt.Sprintf(
 			"is older than the stored files: it lacks the last %d changes", mark.Writes-found.Mark.Writes)}
 	}
 	return found.Complete, nil
@@ -151,7 +148,7 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 
 // checkNotLost returns an error if the database is missing although blobs exist.
 //
-// Errors: *refusal; an error if a restore is incomplete; file system errors.
+// Errors: *mismatchError; an error if a restore is incomplete; file system errors.
 func checkNotLost(ctx context.Context, f dataFlag) error {
 	if err := checkNotRestoring(f.Data); err != nil {
 		return err
@@ -160,18 +157,17 @@ func checkNotLost(ctx context.Context, f dataFlag) error {
 	err := sqlite.Present(database)
 	switch {
 	case errors.Is(err, integrity.ErrLostMain):
-		return &refusal{database: database, flaw: "is missing or empty, although its log exists", cause: err}
+		return &mismatchError{database: database, flaw: "is missing or empty, although its log exists", cause: err}
 	case !errors.Is(err, integrity.ErrNone):
 		return err
 	}
 	blobs, err := holdsBlobs(ctx, f.blobFolder())
 	if err == nil && blobs {
-		err = &refusal{database: database, flaw: "is missing or empty, although stored files exist"}
+		err = &mismatchError{database: database, flaw: "is missing or empty, although stored files exist"}
 	}
 	return err
 }
 
-// holdsBlobs reports whether a blob folder contains a file or result.
 func holdsBlobs(ctx context.Context, root string) (bool, error) {
 	view, err := diskblob.NewView(root)
 	if err != nil {
@@ -208,7 +204,6 @@ func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-// knows reports whether a record refers to the blob.
 func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	if rest, ok := strings.CutPrefix(name, "jobs/"); ok {
 		id, _, _ := strings.Cut(rest, "/")
@@ -235,7 +230,6 @@ type unknownSweeper interface {
 	SweepUnknown(ctx context.Context) (blobs int, err error)
 }
 
-// asideEvery is the interval at which blobs that were set aside are deleted if they have expired.
 const asideEvery = time.Hour
 
 // restoreEvery is the interval at which the server tries to restore the reserve. A write that

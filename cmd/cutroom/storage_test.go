@@ -43,7 +43,6 @@ func newVault(t *testing.T, early func(v *vault)) *vault {
 	return v
 }
 
-// copied returns a vault with copies of the files.
 func (v *vault) copied(t *testing.T) *vault {
 	t.Helper()
 	other := &vault{t, t.TempDir(), maps.Clone(v.content)}
@@ -61,10 +60,8 @@ func (v *vault) upload(client *servertest.Client, files int) {
 	}
 }
 
-// path returns the database's path with a suffix.
 func (v *vault) path(end string) string { return filepath.Join(v.data, "cutroom.db"+end) }
 
-// copyOfDatabase copies the current database with its log.
 func (v *vault) copyOfDatabase() string {
 	v.t.Helper()
 	folder := v.t.TempDir()
@@ -141,8 +138,8 @@ func (v *vault) wantAll(client *servertest.Client) {
 	}
 }
 
-// refused checks that the server does not start, gives the reason, and changes nothing.
-func (v *vault) refused(reason string) {
+// startFails checks that the server does not start, gives the reason, and changes nothing.
+func (v *vault) startFails(reason string) {
 	v.t.Helper()
 	before := v.bytes()
 	server, err := program.Launch(v.data)
@@ -177,7 +174,6 @@ func (v *vault) refused(reason string) {
 	}
 }
 
-// doctor runs doctor with the arguments and checks that it succeeds.
 func (v *vault) doctor(arguments ...string) string {
 	v.t.Helper()
 	ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data},
@@ -188,8 +184,7 @@ func (v *vault) doctor(arguments ...string) string {
 	return ended.Stdout
 }
 
-// The server does not start with a database that is missing, empty, truncated or older than the
-// files, and changes nothing. After a repair, it starts. No byte of an acknowledged upload is lost,
+// The server changes nothing. After a repair, it starts. No byte of an acknowledged upload is lost,
 // even if the database has no record of it.
 func TestLostDatabasesStopTheStart(t *testing.T) {
 	t.Parallel()
@@ -225,8 +220,8 @@ func TestLostDatabasesStopTheStart(t *testing.T) {
 			v := whole.copied(t)
 			newest := v.copyOfDatabase()
 			c.lose(v)
-			v.refused(c.reason)
-			v.wantAllBytes("refused")
+			v.startFails(c.reason)
+			v.wantAllBytes("after the failed start")
 			v.doctor()
 			v.wantAllBytes("repaired")
 			server := start(t, v.data)
@@ -255,7 +250,7 @@ func TestLostDatabasesStopTheStart(t *testing.T) {
 	}
 }
 
-// A blob without a record is listed, and can be adopted as an account's file or deleted.
+// An adopted blob becomes an account's file.
 func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -333,7 +328,7 @@ func TestRepairRecountsStorage(t *testing.T) {
 	}
 }
 
-// Files that root creates in the folder of a server that has its own user belong to that user.
+// The server has its own user.
 func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -374,7 +369,6 @@ func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 	}
 }
 
-// The log reports the number of files in the database that do not exist.
 func TestMissingFilesAreLogged(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -385,7 +379,6 @@ func TestMissingFilesAreLogged(t *testing.T) {
 	eventually(t, "the log reports missing files", func() bool { return strings.Contains(server.Log(), "blobs=20") })
 }
 
-// A backup of a damaged database fails and leaves the last good backup intact.
 func TestFailedBackupKeepsTheLastOne(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -433,7 +426,6 @@ func (v *vault) wipe() {
 	}
 }
 
-// A server locks the blob folder that it creates at its first start.
 func TestServerLocksItsNewBlobs(t *testing.T) {
 	t.Parallel()
 	first, second := t.TempDir(), t.TempDir()
@@ -441,5 +433,5 @@ func TestServerLocksItsNewBlobs(t *testing.T) {
 	if err := os.Symlink(filepath.Join(first, "blobs"), filepath.Join(second, "blobs")); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, []string{"CUTROOM_DATA=" + second}, filepath.Join(first, "blobs"), "in use by another server")
+	startFails(t, []string{"CUTROOM_DATA=" + second}, filepath.Join(first, "blobs"), "in use by another server")
 }

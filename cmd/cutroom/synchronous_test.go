@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The configured chat model expands a prompt, and the job shows the expanded prompt.
+// The job shows the expanded prompt.
 func TestChatModelExpandsPrompts(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

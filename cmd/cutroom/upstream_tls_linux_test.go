@@ -39,10 +39,8 @@ func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan 
 	return server, left
 }
 
-// Model servers are also called over TLS, with HTTP/2 if they support it. A server with an
-// untrusted certificate gets no request.
-//
-// Only on Linux can an environment variable set the trusted certificates.
+// A server with an untrusted certificate gets no request. Only on Linux can an environment variable
+// set the trusted certificates.
 func TestUpstreamsUseTLS(t *testing.T) {
 	t.Parallel()
 	rows, lefts := "", map[string]chan bool{}

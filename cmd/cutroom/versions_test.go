@@ -81,7 +81,6 @@ func digestOf(content []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// ask calls the server's gateway with a key, and decodes the response into a value.
 func ask(t *testing.T, server *servertest.Server, key, method, path, body string, into any) {
 	t.Helper()
 	client := &servertest.Client{URL: server.InferenceURL()}
@@ -92,14 +91,12 @@ func ask(t *testing.T, server *servertest.Server, key, method, path, body string
 	}
 }
 
-// requests returns the server's count of completions for the day on which the fixture was made.
 func (v version) requests(t *testing.T, server *servertest.Server) int {
 	t.Helper()
 	requests, _ := v.used(t, server)
 	return requests
 }
 
-// used returns the request count and the session seconds for that day.
 func (v version) used(t *testing.T, server *servertest.Server) (requests, sessionSeconds int) {
 	t.Helper()
 	day := v.MadeAt.UTC().Format(time.DateOnly)
@@ -118,8 +115,7 @@ func (v version) used(t *testing.T, server *servertest.Server) (requests, sessio
 	return requests, sessionSeconds
 }
 
-// Each earlier version's data folder opens in this version: keys work, files and results are
-// unchanged, usage is counted, and unfinished jobs complete.
+// Usage is counted, and unfinished jobs complete.
 func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
@@ -252,7 +248,6 @@ func (m versionMore) wantAnnounced(
 	call(t, client, http.MethodGet, "/v1/files/"+m.Announced, nil, "", &found)
 }
 
-// keepMore makes the additional data of a fixture, ending with the batch.
 func (v *version) keepMore(t *testing.T, server *servertest.Server, old servertest.Program, data string) {
 	t.Helper()
 	ctx, client := steps(t), &servertest.Client{URL: server.URL(), Key: v.Key}
@@ -317,8 +312,6 @@ func (v version) keepBatch(t *testing.T, server *servertest.Server, calls int) (
 	return made.ID
 }
 
-// A backup from an earlier version is restored. A backup or data folder from a newer version is
-// rejected with an error that names the newer version.
 func TestNewerVersionIsRejected(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
@@ -370,7 +363,6 @@ func change(t *testing.T, path string, do func(db *sql.DB) error) {
 	}
 }
 
-// makeNewer turns a backup into one from a newer version.
 func makeNewer(t *testing.T, kept string) {
 	t.Helper()
 	path := filepath.Join(kept, "manifest.json")
@@ -464,7 +456,6 @@ func shift(ctx context.Context, db *sql.DB, near time.Time, by time.Duration) er
 	return nil
 }
 
-// texts returns the strings that a query selects.
 func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {

@@ -16,7 +16,6 @@ type webhookFlags struct {
 	WebhookAllow []string `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and address blocks such as 10.1.0.0/16, outside the public internet that webhooks may use, also over http, separated by commas (${env})."`
 }
 
-// webhooks notifies receivers of ended jobs and of budget warnings.
 type webhooks struct {
 	targets webhook.Targets
 	secrets webhook.Secrets

@@ -21,8 +21,7 @@ type delivered struct {
 	Body    string            `json:"body"`
 }
 
-// Receivers get messages about a job's end and its used-up budget, even if the server dies during
-// delivery. They verify the messages with the Standard Webhooks library.
+// Receivers verify the messages with the Standard Webhooks library.
 func TestWebhooksSurviveKill(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Live video works over WebRTC, with LiveKit's own clients for Python and for browsers.
+// The clients are LiveKit's own, for Python and for browsers.
 func TestLiveVideoWorksWithLiveKitClients(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0")
@@ -50,11 +50,9 @@ func say(ctx context.Context, t *testing.T, control *controlConn, text string) {
 	}
 }
 
-// pythonRoom is the client in testdata/livevideo/room.py.
 type pythonRoom struct {
 	*testing.T
-	lines chan map[string]any
-	// reports holds the client's reports so far.
+	lines   chan map[string]any
 	reports []map[string]any
 }
 
@@ -91,7 +89,6 @@ func joinByPython(ctx context.Context, t *testing.T, arguments ...string) *pytho
 	return r
 }
 
-// await reads the client's reports until the condition holds.
 func (r *pythonRoom) await(what string, condition func(line map[string]any) bool) map[string]any {
 	r.Helper()
 	for line := range r.lines {
@@ -206,9 +203,9 @@ func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	page.do(`control.send(JSON.stringify({type: "prompt", prompt: ""}))`)
 	page.await("the camera comes back", `color() === "red"`)
 
-	refused := eval[map[string]any](page, fmt.Sprintf(`watch(%q, %q, "ck_wrong_key_1")`, server.URL(), name))
-	if refused["status"] != 401.0 {
-		t.Errorf("a viewer without a key: %v", refused)
+	rejected := eval[map[string]any](page, fmt.Sprintf(`watch(%q, %q, "ck_wrong_key_1")`, server.URL(), name))
+	if rejected["status"] != 401.0 {
+		t.Errorf("a viewer without a key: %v", rejected)
 	}
 	if watched := eval[map[string]any](page, fmt.Sprintf(`watch(%q, %q, %q)`, server.URL(), name,
 		servertest.Key)); watched["status"] != 200.0 {

@@ -66,7 +66,6 @@ func (c *devCommand) wordsForKey(key string, isPerson bool) (keyWords, error) {
 	return keyWords{"in " + path, "$(cat '" + strings.ReplaceAll(path, "'", `'\''`) + "')"}, nil
 }
 
-// welcome prints the commands for a first edit and a first chat.
 func (c *devCommand) welcome(out *command.Invocation, server *server) error {
 	key, err := c.wordsForKey(server.devKey, out.ShowsOut())
 	if err != nil {
@@ -93,7 +92,6 @@ Cutroom is ready. %[5]s
 	return nil
 }
 
-// welcomeToEdit prints commands for a first edit, if a model for it exists.
 func welcomeToEdit(out io.Writer, server *server, known *catalog.Catalog, key keyWords) {
 	m, ok := clipModel(known)
 	if !ok {
@@ -127,7 +125,6 @@ func clipModel(known *catalog.Catalog) (*catalog.Model, bool) {
 	return found, found != nil
 }
 
-// welcomeToChat prints a command for a first chat, if a model for it exists.
 func welcomeToChat(out io.Writer, server *server, key keyWords) {
 	slug, ok := server.gateway.chatModel()
 	if !ok {

@@ -34,7 +34,6 @@ models:
   - {id: easel-1, kind: image, form: picture, sizes: {720p: 1280x720}, description: Edits images.}
 `
 
-// The welcome names only models from the server's catalog.
 func TestWelcomeNamesCatalogModels(t *testing.T) {
 	t.Parallel()
 	const example = "Edit a sample clip"

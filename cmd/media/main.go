@@ -41,7 +41,7 @@ const shutdownTime = 100 * time.Second
 const defaultAddress = ":8080"
 
 func main() {
-	health := flag.Bool("health", false, "ask the running service for its health, and exit with 0 or 1")
+	health := flag.Bool("health", false, "check the health of the running service, and exit with 0 or 1")
 	flag.Parse()
 	ctx, stop := signals.Context()
 	var err error

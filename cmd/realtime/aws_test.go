@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Instances with records in DynamoDB count sessions together, read images from S3 and write usage.
+// The instances also read images from S3 and write usage.
 func TestInstancesInAWSShareRecords(t *testing.T) {
 	t.Parallel()
 	const role = "RealtimeTaskRole"

@@ -45,7 +45,6 @@ func TestCrashedInstanceFreesItsSessions(t *testing.T) {
 	stays.edit(t)
 }
 
-// partingTime is how long a stopping instance may take to notify its sessions.
 const partingTime = time.Second
 
 // isNotifiedOfTheEnd checks that the client is notified of its instance's shutdown, unless the

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The page for trying sessions is served with the sessions, and calls the media API elsewhere.
+// The page calls the media API elsewhere.
 func TestPageIsServedWithSessions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

@@ -52,8 +52,7 @@ const (
 
 // fleet is a store whose sessions several instances serve.
 type fleet struct {
-	t *testing.T
-	// settings is the environment of the instances.
+	t        *testing.T
 	settings []string
 	sessions session.Store
 }
@@ -85,7 +84,6 @@ func tiersOf(t *testing.T, limit int) string {
 	return "CUTROOM_TIERS=" + path
 }
 
-// makeKey makes the key of the tests' account.
 func makeKey(t *testing.T, keys credential.Store) credential.Key {
 	t.Helper()
 	record, err := credential.NewKey(key, account, credential.DefaultTier, "", time.Now())
@@ -98,7 +96,6 @@ func makeKey(t *testing.T, keys credential.Store) credential.Key {
 	return record
 }
 
-// active returns the number of sessions from the quota.
 func (f *fleet) active() int {
 	f.t.Helper()
 	n, err := f.sessions.Active(context.Background(), account)
@@ -174,9 +171,9 @@ func (f *fleet) start() *instance {
 	return i
 }
 
-// refusesToStart starts an instance with additional settings, which must fail, and returns its
+// failsToStart starts an instance with additional settings, which must fail, and returns its
 // output.
-func (f *fleet) refusesToStart(more ...string) string {
+func (f *fleet) failsToStart(more ...string) string {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience.Max)
 	defer cancel()
@@ -314,16 +311,16 @@ func connectOnce(ctx context.Context, i *instance) (*client, error) {
 	for err == nil {
 		_, _, err = conn.Read(ctx)
 	}
-	for _, refusal := range []error{errFull, errNotNow} {
-		if isRefusal(err, refusal) {
-			return nil, refusal
+	for _, reason := range []error{errFull, errNotNow} {
+		if closedFor(err, reason) {
+			return nil, reason
 		}
 	}
 	return nil, fmt.Errorf("no session: %s: %w", first, err)
 }
 
-// isRefusal reports whether a connection was closed for the reason.
-func isRefusal(err, reason error) bool {
+// closedFor reports whether a connection was closed for the reason.
+func closedFor(err, reason error) bool {
 	var closed websocket.CloseError
 	return errors.As(err, &closed) && closed.Code == websocket.StatusTryAgainLater && closed.Reason == reason.Error()
 }
@@ -348,7 +345,6 @@ func (f *fleet) isFull(i *instance) {
 	}
 }
 
-// leave ends the session like a client.
 func (c *client) leave() { _ = c.Close(websocket.StatusNormalClosure, "") }
 
 var picture = sync.OnceValue(func() []byte {
@@ -363,7 +359,6 @@ func (c *client) show(ctx context.Context) error {
 	return c.Write(ctx, websocket.MessageBinary, picture())
 }
 
-// await waits for a frame. It returns an error if the connection ends.
 func (c *client) await(ctx context.Context) error {
 	select {
 	case <-c.frames:
@@ -375,7 +370,6 @@ func (c *client) await(ctx context.Context) error {
 	}
 }
 
-// edit checks that a frame is edited.
 func (c *client) edit(t *testing.T) {
 	t.Helper()
 	ctx := patience.Context(t)

@@ -44,7 +44,7 @@ func (f *fleet) wait(i *instance) *waiting {
 		case <-w.placed:
 			return w
 		case <-w.gone:
-			if !isRefusal(w.err, errNotNow) {
+			if !closedFor(w.err, errNotNow) {
 				f.t.Fatalf("a client got no place in the queue: %v", w.err)
 			}
 		case <-ctx.Done():
@@ -119,7 +119,6 @@ func TestQueueSurvivesKilledInstance(t *testing.T) {
 	}
 }
 
-// serveQueue returns clients served out of order or not at all, and the longest stall of an instance.
 func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 	const limit, clients = 4, 90
 	f := newFleet(t, limit)

@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// python is LiveKit's Python client in a room.
 type python struct{ lines chan map[string]any }
 
 func enter(t *testing.T, arguments ...string) *python {
@@ -57,7 +56,6 @@ func enter(t *testing.T, arguments ...string) *python {
 	return p
 }
 
-// awaitReport waits for a report of the client.
 func (p *python) awaitReport(t *testing.T, what string) {
 	t.Helper()
 	for line := range p.lines {
@@ -79,7 +77,6 @@ func (i *instance) at(t *testing.T, address string) string {
 	return read.String()
 }
 
-// roomInfo is a client's view of its room.
 type roomInfo struct {
 	Type  string `json:"type"`
 	URL   string `json:"livekit_url"`
@@ -87,7 +84,6 @@ type roomInfo struct {
 	Room  string `json:"room_name"`
 }
 
-// join opens a session with a room.
 func (i *instance) join(t *testing.T) (info roomInfo) {
 	t.Helper()
 	ctx := patience.TestContext(t)
@@ -109,7 +105,6 @@ func (i *instance) join(t *testing.T) (info roomInfo) {
 	return info
 }
 
-// ask sends a request with the test's key and returns the status and the body.
 func ask(t *testing.T, method, address string) (int, string) {
 	t.Helper()
 	ctx := patience.TestContext(t)

@@ -47,7 +47,6 @@ func list(text string) (items []string) {
 	return items
 }
 
-// findTask returns the public addresses of this program's task.
 func findTask(ctx context.Context, metadata string) ([]netip.Addr, error) {
 	config, err := loadAWS(ctx)
 	if err != nil {

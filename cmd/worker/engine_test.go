@@ -80,7 +80,6 @@ func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// health runs the program as a container's health check does.
 func health(t *testing.T, address string) error {
 	check := exec.CommandContext(t.Context(), program, "-health")
 	check.Env = []string{"CUTROOM_ADDR=" + address}

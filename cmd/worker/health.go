@@ -15,9 +15,8 @@ import (
 
 const (
 	defaultAddress = ":8080"
-	// shutdownTime is the time that running requests may take after a shutdown begins.
-	shutdownTime = 5 * time.Second
-	// engineCheckEvery is the interval at which the engine is checked.
+	shutdownTime   = 5 * time.Second // for running requests
+	// engineCheckEvery is the interval between checks of the engine.
 	engineCheckEvery = 15 * time.Second
 	// engineGone is the time for which an engine may reject runs before the worker is unhealthy. A
 	// crashed engine needs less time to restart and load its weights. Meanwhile the worker leaves jobs

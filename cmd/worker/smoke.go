@@ -32,12 +32,10 @@ import (
 const (
 	// smokeTime is how long a check that may succeed later is repeated. It takes seconds until every
 	// service knows a new deployment's role, and minutes until an engine server has started.
-	smokeTime = 3 * time.Minute
-	// smokeEvery is the interval between two attempts.
+	smokeTime  = 3 * time.Minute
 	smokeEvery = 2 * time.Second
 )
 
-// smokeCheck checks one requirement of a worker.
 type smokeCheck struct {
 	name string
 	try  func(context.Context) error
@@ -81,7 +79,6 @@ func smoke(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-// hold repeats the check until it succeeds or cannot succeed later.
 func (c smokeCheck) hold(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, smokeTime)
 	defer cancel()
@@ -106,9 +103,9 @@ func (c smokeCheck) hold(ctx context.Context) error {
 // mayHoldLater reports whether a failed check may succeed later. An engine failure is final, and so
 // is an AWS error other than a missing permission.
 func mayHoldLater(err error) bool {
-	var refused smithy.APIError
-	if errors.As(err, &refused) {
-		return strings.Contains(refused.ErrorCode(), "AccessDenied")
+	var failure smithy.APIError
+	if errors.As(err, &failure) {
+		return strings.Contains(failure.ErrorCode(), "AccessDenied")
 	}
 	var failed *engine.Error
 	return !errors.As(err, &failed)
@@ -137,7 +134,6 @@ func smokeEngine(ctx context.Context, s settings, edits editing, folder string) 
 	return nil
 }
 
-// smokeStores returns the checks for the AWS services that a worker uses.
 func smokeStores(clients aws.Config, s settings) []smokeCheck {
 	name := job.InputBlob("smoke-"+rand.Text(), "data")
 	records, blobs := dynamo.NewClient(clients), s3blob.New(clients, s.bucket)

@@ -40,20 +40,15 @@ import (
 
 const (
 	// lease is the time for which a dead worker keeps a job (see ARCHITECTURE.md#the-life-of-a-job).
-	lease = 45 * time.Second
-	// progressEvery is the interval at which progress is recorded. Each record is a paid write.
-	progressEvery = 5 * time.Second
-	// previewEvery is the interval at which a preview of a run is stored. Each preview is a paid
-	// write. A run that is shorter stores none.
-	previewEvery = 10 * time.Second
-	// checkEvery is the time for which an engine may continue after its job was cancelled. Recording
-	// progress is also a check, so a separate check costs a write only while an engine reports no
-	// progress: $0.0075 for 1,000 minutes.
+	lease         = 45 * time.Second
+	progressEvery = 5 * time.Second  // each record is a paid write
+	previewEvery  = 10 * time.Second // each preview is a paid write
+	// checkEvery is the interval between checks whether a running job was cancelled. Recording progress
+	// also checks, so a separate check costs a write only if an engine reports no progress: $0.0075 for
+	// 1,000 minutes.
 	checkEvery = 5 * time.Second
-	// guardEvery is the interval at which the task's protection is renewed.
-	guardEvery = 50 * time.Second
-	// busyEvery is the interval at which the fraction of busy slots is logged.
-	busyEvery = time.Minute
+	guardEvery = 50 * time.Second // renews the task's protection
+	busyEvery  = time.Minute      // logs the fraction of busy slots
 )
 
 type settings struct {
@@ -83,7 +78,6 @@ func readSettings(env *setting.Environment) (settings, error) {
 	return s, env.Err()
 }
 
-// lanes returns the number of concurrent jobs in each lane.
 func (s settings) lanes() map[job.Lane]int {
 	return map[job.Lane]int{job.VideoLane: s.slots, job.ImageLane: s.slots}
 }
@@ -156,7 +150,6 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	})
 }
 
-// parts holds a worker's stores and clients.
 type parts struct {
 	scratch string
 	metrics *prometheus.Metrics
@@ -286,10 +279,8 @@ func newSigner(
 	return signer, nil
 }
 
-// built is the version that the linker sets for builds outside the repository, as for images.
 var built string
 
-// version returns the program's version, or "" if it is unknown.
 func version() string {
 	if built != "" {
 		return built

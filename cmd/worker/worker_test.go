@@ -28,7 +28,6 @@ var program string
 
 func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/worker", &program)) }
 
-// world is a local AWS with everything that a worker needs.
 type world struct {
 	jobs     *dynamo.Jobs
 	bucket   *s3blob.Store
@@ -61,7 +60,6 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// submit submits a job that edits the sample clip.
 func (w *world) submit(t *testing.T, id, prompt string) {
 	t.Helper()
 	clip, err := os.ReadFile(filepath.Join("..", "..", "testdata", "clip.mp4"))
@@ -83,7 +81,6 @@ func (w *world) submit(t *testing.T, id, prompt string) {
 	}
 }
 
-// await waits until a job meets the condition.
 func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.Job {
 	t.Helper()
 	return patience.Await(t, "the job is "+what, func() job.Job {
@@ -134,8 +131,7 @@ func (p *process) address(t *testing.T) string {
 	}, func(address string) bool { return address != "" })
 }
 
-// A worker with a missing or invalid setting does not start, and prints one line that names the
-// setting.
+// The worker prints one line.
 func TestInvalidSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_USAGE_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a",

@@ -67,7 +67,6 @@ func TestClientPackagesWork(t *testing.T) {
 	}
 }
 
-// python uses the wheel as pip installs it.
 func python(t *testing.T, w workshop) {
 	bin := root(t, ".tools", "clients", "bin")
 	installed := t.TempDir()
@@ -98,7 +97,6 @@ func python(t *testing.T, w workshop) {
 	w.run(t, filepath.Join(bin, "ruff"), nil, "format", "--check", "--quiet", "--no-cache", root(t, "clients", "python"))
 }
 
-// typeScript uses the packed package as npm installs it.
 func typeScript(t *testing.T, w workshop) {
 	folder := t.TempDir()
 	modules := filepath.Join(folder, "node_modules")
@@ -148,7 +146,6 @@ func typeScript(t *testing.T, w workshop) {
 	hasExamples(t, "typescript")
 }
 
-// agent uses the MCP server with the official Python client.
 func agent(t *testing.T, w workshop) {
 	folder := t.TempDir()
 	picture, err := os.ReadFile(root(t, "testdata", "reference.jpg"))
@@ -208,7 +205,6 @@ func hasOneTypeForEachName(t *testing.T, models string) {
 	}
 }
 
-// clip returns the path of a video in a temporary folder.
 func (w workshop) clip(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clip.mp4")
@@ -220,8 +216,7 @@ func (w workshop) clip(t *testing.T) string {
 	return path
 }
 
-// run runs a program with the server's address and key, and returns its output. The test fails if
-// the program fails.
+// run fails the test if the program fails.
 func (w workshop) run(t *testing.T, name string, environment []string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(bounded(t), name, arguments...)
@@ -236,7 +231,7 @@ func (w workshop) run(t *testing.T, name string, environment []string, arguments
 	return string(out)
 }
 
-// smallCatalog is the catalog with small results, which take almost no time.
+// smallCatalog has small results, which take almost no time.
 func smallCatalog(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(root(t, "shared", "domain", "catalog", "catalog.yaml"))

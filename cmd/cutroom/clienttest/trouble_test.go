@@ -66,7 +66,6 @@ func proxy(target *url.URL) *httputil.ReverseProxy {
 	return p
 }
 
-// first reports whether a fault occurs for the first time.
 func (tr *trouble) first(name string) bool {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -77,7 +76,7 @@ func (tr *trouble) first(name string) bool {
 func (tr *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
-	case r.Method == http.MethodPost && path == "/v1/files" && tr.first("refused upload"):
+	case r.Method == http.MethodPost && path == "/v1/files" && tr.first("rejected upload"):
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -98,7 +97,7 @@ func (tr *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // job handles submissions. It loses the response to the first submission, passes the second attempt
 // on, and rejects the next one as too large.
 func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
-	lost := tr.first("lost answer")
+	lost := tr.first("lost response")
 	tr.mu.Lock()
 	again := len(tr.keys) < 2
 	if again {
@@ -117,12 +116,11 @@ func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wasOvercome checks that the client met every fault and recovered.
 func (tr *trouble) wasOvercome(t *testing.T) {
 	t.Helper()
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	for _, name := range []string{"refused upload", "lost answer", "too large", "cut events", "cut download"} {
+	for _, name := range []string{"rejected upload", "lost response", "too large", "cut events", "cut download"} {
 		if tr.met[name] < 2 {
 			t.Errorf("%s: met %d times without a retry", name, tr.met[name])
 		}
@@ -135,7 +133,6 @@ func (tr *trouble) wasOvercome(t *testing.T) {
 	}
 }
 
-// cut is a body that breaks off.
 type cut struct {
 	io.ReadCloser
 	left int

@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// On a terminal, the log has short lines without the usual attributes, and no lines for successful
-// reads. Through a pipe, the log is complete.
+// Through a pipe, the log is complete.
 func TestTerminalLogIsBrief(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)
@@ -47,8 +46,7 @@ func TestTerminalLogIsBrief(t *testing.T) {
 	}
 }
 
-// The default data folder is relative to the working directory. A server can start there
-// repeatedly, and every command finds the folder.
+// A server can start there repeatedly, and every command finds the folder.
 func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
@@ -60,9 +58,9 @@ func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	// first start.
 	signs := func() {
 		t.Helper()
-		told := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")
-		if !strings.Contains(told.stdout, "ok    signing") {
-			t.Errorf("with only a writable data folder doctor prints %s", told.stdout)
+		printed := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")
+		if !strings.Contains(printed.stdout, "ok    signing") {
+			t.Errorf("with only a writable data folder doctor prints %s", printed.stdout)
 		}
 	}
 	signs()
@@ -77,21 +75,20 @@ func TestDevUsesTheWorkingDirectory(t *testing.T) {
 			t.Fatalf("the %s start exited with %d", start, code)
 		}
 	}
-	if told := s.run("doctor"); !strings.Contains(told.stdout, "ok    database    it is sound") {
-		t.Errorf("doctor printed %s", told.stdout)
+	if printed := s.run("doctor"); !strings.Contains(printed.stdout, "ok    database    it is sound") {
+		t.Errorf("doctor printed %s", printed.stdout)
 	}
 	signs()
 	if left, err := os.ReadDir(filepath.Join(data, "scratch")); err != nil || len(left) > 0 {
 		t.Errorf("doctor left %v (%v)", left, err)
 	}
 	s.works("keys", "list")
-	if told := s.works("doctor", "--repair"); strings.Contains(told, "warn") || strings.Contains(told, "fail") {
-		t.Errorf("doctor --repair printed %s", told)
+	if printed := s.works("doctor", "--repair"); strings.Contains(printed, "warn") || strings.Contains(printed, "fail") {
+		t.Errorf("doctor --repair printed %s", printed)
 	}
 }
 
-// A program that starts a server reads its URL and the path of its key from one line, and never
-// sees the key itself.
+// A program that starts a server reads its URL and the path of its key, and never sees the key itself.
 func TestProgramsReadOneLineFromDev(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
@@ -109,24 +106,24 @@ func TestProgramsReadOneLineFromDev(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told struct {
+	var out struct {
 		URL          string `json:"url"`
 		InferenceURL string `json:"inference_url"`
 		KeyFile      string `json:"key_file"`
 		Data         string `json:"data"`
 	}
-	if err := json.Unmarshal([]byte(line), &told); err != nil {
+	if err := json.Unmarshal([]byte(line), &out); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
-	if want := filepath.Join(s.folder, ".cutroom"); told.Data != want || told.KeyFile != filepath.Join(want, "dev-key") {
+	if want := filepath.Join(s.folder, ".cutroom"); out.Data != want || out.KeyFile != filepath.Join(want, "dev-key") {
 		t.Errorf("dev printed %s", line)
 	}
-	kept, err := os.ReadFile(told.KeyFile)
+	kept, err := os.ReadFile(out.KeyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := strings.TrimSpace(string(kept))
-	at(t, told.URL, told.InferenceURL).with("CUTROOM_API_KEY=" + key).works("models")
+	at(t, out.URL, out.InferenceURL).with("CUTROOM_API_KEY=" + key).works("models")
 
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

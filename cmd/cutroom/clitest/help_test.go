@@ -12,8 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden help texts")
 
-// The help of each command matches its golden text. The server's commands are omitted, because
-// other tests cover their settings.
+// Other tests cover the settings of the server's commands.
 func TestHelpMatchesGoldenTexts(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
@@ -46,7 +45,6 @@ func TestHelpMatchesGoldenTexts(t *testing.T) {
 	}
 }
 
-// Without arguments, the program lists its commands.
 func TestNoArgumentsListCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -64,7 +62,7 @@ func TestNoArgumentsListCommands(t *testing.T) {
 	}
 }
 
-// Shells can read the completion scripts, and model names are completed.
+// The completion also knows the models.
 func TestShellsCompleteCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// start starts a server that ends with the test.
 func start(t *testing.T) *servertest.Server {
 	t.Helper()
 	server, err := servertest.Program(program).Start(bounded(t), t.TempDir())
@@ -46,7 +45,6 @@ func TestCommandsWork(t *testing.T) {
 	}
 }
 
-// images writes the result of an image edit to every kind of output.
 func images(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	if path := s.works("image", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref",
@@ -337,7 +335,6 @@ func chat(t *testing.T, s shell) {
 	}
 }
 
-// bars checks that a terminal shows progress bars for upload, edit and download.
 func bars(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	opened := s.open("image", "look.png", "-p", "winter", "--resolution", "480p")

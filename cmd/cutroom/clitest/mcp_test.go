@@ -56,7 +56,6 @@ func (s shell) agent(args ...string) *agent {
 	return a
 }
 
-// call calls a tool and returns its result, even if it is an error.
 func (a *agent) call(tool string, arguments map[string]any) *mcp.CallToolResult {
 	a.t.Helper()
 	params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
@@ -68,7 +67,7 @@ func (a *agent) call(tool string, arguments map[string]any) *mcp.CallToolResult 
 	return result
 }
 
-// works calls a tool that must succeed, and returns its structured result.
+// works fails the test if the call fails.
 func (a *agent) works(tool string, arguments map[string]any) map[string]any {
 	a.t.Helper()
 	result := a.call(tool, arguments)
@@ -79,8 +78,8 @@ func (a *agent) works(tool string, arguments map[string]any) map[string]any {
 	return answer
 }
 
-// refuses calls a tool that must fail with an error that contains the given words.
-func (a *agent) refuses(tool string, arguments map[string]any, words string) {
+// rejects fails the test unless the call fails with an error that contains the words.
+func (a *agent) rejects(tool string, arguments map[string]any, words string) {
 	a.t.Helper()
 	result := a.call(tool, arguments)
 	if text := said(result); !result.IsError || !strings.Contains(text, words) {
@@ -98,7 +97,6 @@ func said(result *mcp.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// agents edits as an agent does, with the official client.
 func agents(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	a := s.agent()
@@ -128,10 +126,10 @@ func agents(t *testing.T, s shell) {
 		t.Errorf("the job is %v", done)
 	}
 	a.mu.Lock()
-	told := slices.Clone(a.progress)
+	reported := slices.Clone(a.progress)
 	a.mu.Unlock()
-	if len(told) == 0 || told[0].ProgressToken != "edit" || told[0].Message != "uploading" {
-		t.Errorf("the upload reported %v", told)
+	if len(reported) == 0 || reported[0].ProgressToken != "edit" || reported[0].Message != "uploading" {
+		t.Errorf("the upload reported %v", reported)
 	}
 	if kept := a.works("fetch", map[string]any{"job_id": job["job_id"], "path": "out.png"}); kept["mime_type"] !=
 		"image/png" || kept["path"] != filepath.Join(s.folder, "out.png") {
@@ -159,7 +157,6 @@ func agents(t *testing.T, s shell) {
 	}
 }
 
-// agentOnJobs makes, lists and cancels jobs.
 func agentOnJobs(t *testing.T, a *agent, done string) {
 	made := a.works("generate", map[string]any{"prompt": "a storm at sea", "orientation": "portrait"})
 	id := made["job"].(map[string]any)["job_id"]
@@ -174,16 +171,15 @@ func agentOnJobs(t *testing.T, a *agent, done string) {
 			t.Errorf("%v is not listed", id)
 		}
 	}
-	a.refuses("list_jobs", map[string]any{"status": "lost"}, "status")
-	a.refuses("get_job", map[string]any{"job_id": "job_none"}, "list_jobs lists")
-	a.refuses("edit", map[string]any{"input": "look.png"}, "a prompt, a reference picture")
-	a.refuses("edit", map[string]any{"input": "look.png", "prompt": "winter", "model": "none"}, "list_models")
-	a.refuses("edit", map[string]any{"input": "look.png", "prompt": "winter", "seed": -1}, "seed")
-	a.refuses("edit", map[string]any{"input": "file_none", "prompt": "winter"}, "")
-	a.refuses("fetch", map[string]any{"job_id": id, "path": "late.mp4"}, "get_job")
+	a.rejects("list_jobs", map[string]any{"status": "lost"}, "status")
+	a.rejects("get_job", map[string]any{"job_id": "job_none"}, "list_jobs lists")
+	a.rejects("edit", map[string]any{"input": "look.png"}, "a prompt, a reference picture")
+	a.rejects("edit", map[string]any{"input": "look.png", "prompt": "winter", "model": "none"}, "list_models")
+	a.rejects("edit", map[string]any{"input": "look.png", "prompt": "winter", "seed": -1}, "seed")
+	a.rejects("edit", map[string]any{"input": "file_none", "prompt": "winter"}, "")
+	a.rejects("fetch", map[string]any{"job_id": id, "path": "late.mp4"}, "get_job")
 }
 
-// agentOnOutcomes views a job's result, and shares and deletes the job.
 func agentOnOutcomes(t *testing.T, a *agent, id string, result []byte) {
 	for _, arguments := range []map[string]any{{"job_id": id}, {"job_id": id, "of": "input"}} {
 		shown := a.call("look", arguments)
@@ -191,10 +187,10 @@ func agentOnOutcomes(t *testing.T, a *agent, id string, result []byte) {
 			t.Errorf("look %v: %s", arguments, said(shown))
 		}
 	}
-	a.refuses("look", map[string]any{}, "either job_id or file_id")
-	a.refuses("look", map[string]any{"job_id": id, "file_id": "file_none"}, "either job_id or file_id")
-	a.refuses("look", map[string]any{"job_id": id, "of": "mask"}, "of")
-	a.refuses("look", map[string]any{"file_id": "file_none"}, "File not found")
+	a.rejects("look", map[string]any{}, "either job_id or file_id")
+	a.rejects("look", map[string]any{"job_id": id, "file_id": "file_none"}, "either job_id or file_id")
+	a.rejects("look", map[string]any{"job_id": id, "of": "mask"}, "of")
+	a.rejects("look", map[string]any{"file_id": "file_none"}, "File not found")
 	shared := a.works("share", map[string]any{"job_id": id, "expires_in": 60})
 	response, err := http.Get(fmt.Sprint(shared["url"]))
 	if err != nil {
@@ -204,13 +200,13 @@ func agentOnOutcomes(t *testing.T, a *agent, id string, result []byte) {
 	if body, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(body, result) {
 		t.Errorf("the link leads to %d, %d bytes, %v", response.StatusCode, len(body), err)
 	}
-	a.refuses("share", map[string]any{"job_id": id, "expires_in": 0.5}, "expires_in")
-	a.refuses("share", map[string]any{"job_id": "job_none"}, "list_jobs")
+	a.rejects("share", map[string]any{"job_id": id, "expires_in": 0.5}, "expires_in")
+	a.rejects("share", map[string]any{"job_id": "job_none"}, "list_jobs")
 	if gone := a.works("delete_job", map[string]any{"job_id": id}); gone["deleted"] != true {
 		t.Errorf("the deletion returned %v", gone)
 	}
-	a.refuses("delete_job", map[string]any{"job_id": id}, "list_jobs")
-	a.refuses("look", map[string]any{"job_id": id}, "list_jobs")
+	a.rejects("delete_job", map[string]any{"job_id": id}, "list_jobs")
+	a.rejects("look", map[string]any{"job_id": id}, "list_jobs")
 }
 
 func agentOnModels(t *testing.T, a *agent) {
@@ -228,12 +224,11 @@ func agentOnModels(t *testing.T, a *agent) {
 	if answer := a.works("complete", map[string]any{"prompt": "Once upon", "max_tokens": 8}); answer["text"] == "" {
 		t.Errorf("the model continued with %v", answer)
 	}
-	a.refuses("chat", map[string]any{"messages": []any{}}, "messages")
+	a.rejects("chat", map[string]any{"messages": []any{}}, "messages")
 	question["model"] = "none"
-	a.refuses("chat", question, "none")
+	a.rejects("chat", question, "none")
 }
 
-// An agent reads and writes media in only one folder.
 func agentsFolder(t *testing.T, s shell) {
 	s.save("secret.png", picture(t))
 	s.save("in/look.png", picture(t))
@@ -254,11 +249,11 @@ func agentsFolder(t *testing.T, s shell) {
 		"disguised.png": "not a video or picture", "notes.txt": "not a video or picture", "none.png": "no such file",
 		".": "not a file",
 	} {
-		a.refuses("edit", edit(path), words)
+		a.rejects("edit", edit(path), words)
 	}
 	reference := edit("look.png")
 	reference["reference"] = "../secret.png"
-	a.refuses("edit", reference, "outside")
+	a.rejects("edit", reference, "outside")
 
 	job := a.works("edit", map[string]any{"input": filepath.Join(inside, "look.png"), "prompt": "winter",
 		"resolution": "480p"})
@@ -270,7 +265,7 @@ func agentsFolder(t *testing.T, s shell) {
 		"made.mp4":                          "ends with .png", "Makefile": "ends with .png", "look.png": "exists already",
 		"none/made.png": "no such file",
 	} {
-		a.refuses("fetch", map[string]any{"job_id": id, "path": path}, words)
+		a.rejects("fetch", map[string]any{"job_id": id, "path": path}, words)
 	}
 	if !bytes.Equal(s.read("secret.png"), picture(t)) || !bytes.Equal(s.read("in/look.png"), picture(t)) {
 		t.Error("a file was replaced")
@@ -284,7 +279,6 @@ func agentsFolder(t *testing.T, s shell) {
 	}
 }
 
-// An agent gets errors with advice and without the key.
 func TestAgentErrorsHaveAdviceAndNoKey(t *testing.T) {
 	t.Parallel()
 	key := servertest.Key
@@ -300,28 +294,27 @@ func TestAgentErrorsHaveAdviceAndNoKey(t *testing.T) {
 	defer server.Close()
 	s := at(t, server.URL, server.URL)
 	a := s.agent()
-	refused := a.call("list_jobs", nil)
-	whole, _ := json.Marshal(refused)
-	if text := said(refused); !refused.IsError || strings.Contains(string(whole), key) ||
+	rejected := a.call("list_jobs", nil)
+	whole, _ := json.Marshal(rejected)
+	if text := said(rejected); !rejected.IsError || strings.Contains(string(whole), key) ||
 		!strings.Contains(text, "[key]") || !strings.Contains(text, "cutroom login") {
 		t.Errorf("an invalid key: %s", whole)
 	}
-	a.refuses("fetch", map[string]any{"job_id": "job_1", "path": "made.png"}, "neither a video nor a picture")
-	a.refuses("fetch", map[string]any{"job_id": "../job", "path": ""}, "is not a job id")
+	a.rejects("fetch", map[string]any{"job_id": "job_1", "path": "made.png"}, "neither a video nor a picture")
+	a.rejects("fetch", map[string]any{"job_id": "../job", "path": ""}, "is not a job id")
 	if found, _ := os.ReadDir(s.folder); len(found) != 0 {
 		t.Errorf("the folder has %v", found)
 	}
 
 	nowhere := httptest.NewServer(nil)
 	nowhere.Close()
-	at(t, nowhere.URL, nowhere.URL).agent().refuses("list_models", nil, "is it running")
-	newShell(t, "CUTROOM_URL="+nowhere.URL).agent().refuses("list_models", nil, "CUTROOM_API_KEY")
+	at(t, nowhere.URL, nowhere.URL).agent().rejects("list_models", nil, "is it running")
+	newShell(t, "CUTROOM_URL="+nowhere.URL).agent().rejects("list_models", nil, "CUTROOM_API_KEY")
 	if got := s.run("mcp", "--folder", "none"); got.code != 2 || strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("a missing folder: %+v", got)
 	}
 }
 
-// The server ends when its client ends, even during a call.
 func TestMCPServerEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 1)
@@ -360,7 +353,6 @@ func TestMCPServerEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// waitingCall opens a session and waits for a job.
 const waitingCall = `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
 {"jsonrpc": "2.0", "method": "notifications/initialized"}
 {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "get_job", "arguments": {"job_id": "job_1"}}}

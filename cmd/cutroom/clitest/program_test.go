@@ -38,14 +38,12 @@ type shell struct {
 	settings []string
 }
 
-// newShell returns a shell in an empty folder, for a user without a profile.
 func newShell(t *testing.T, settings ...string) shell {
 	t.Helper()
 	folder := t.TempDir()
 	return shell{t, folder, append([]string{"HOME=" + folder, "XDG_CONFIG_HOME=", "TERM=xterm", "TZ=UTC"}, settings...)}
 }
 
-// at returns a shell whose commands call the services at the given URLs.
 func at(t *testing.T, url, inferenceURL string) shell {
 	t.Helper()
 	return newShell(t, "CUTROOM_URL="+url, "CUTROOM_INFERENCE_URL="+inferenceURL, "CUTROOM_API_KEY="+servertest.Key)
@@ -75,7 +73,6 @@ type ended struct {
 	code           int
 }
 
-// run runs a command through pipes until it ends.
 func (s shell) run(args ...string) ended { s.t.Helper(); return s.feed("", args...) }
 
 // feed is like run, with input on stdin.
@@ -99,7 +96,7 @@ func (s shell) feed(stdin string, args ...string) ended {
 	return ended{stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
 }
 
-// works runs a command that must succeed, and returns stdout without the final newline.
+// works fails the test if the command fails. It returns stdout without the final newline.
 func (s shell) works(args ...string) string {
 	s.t.Helper()
 	got := s.run(args...)
@@ -123,7 +120,6 @@ func (s shell) documents(args ...string) []map[string]any {
 	return documents
 }
 
-// save writes a file in the shell's folder.
 func (s shell) save(name string, content []byte) {
 	s.t.Helper()
 	path := filepath.Join(s.folder, name)
@@ -174,7 +170,6 @@ func (s shell) open(args ...string) *terminal {
 	return opened
 }
 
-// waitFor waits until the screen has shown the text the given number of times.
 func (o *terminal) waitFor(text string, times int) {
 	o.t.Helper()
 	ctx := bounded(o.t)
@@ -202,7 +197,6 @@ func (o *terminal) press(keys string) {
 	}
 }
 
-// wait waits for the program to end and returns its exit code.
 func (o *terminal) wait() int {
 	o.t.Helper()
 	_ = o.command.Wait() // ProcessState has the outcome

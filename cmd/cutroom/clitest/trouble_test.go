@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// serve serves only the given routes.
 func serve(t *testing.T, routes map[string]http.HandlerFunc) shell {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -37,8 +36,7 @@ func answer(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// Each kind of error has its exit code and prints one line with advice, as text and as JSON
-// (docs/cli.md, "Exit codes").
+// Each kind of error (docs/cli.md, "Exit codes") prints one line, as text and as JSON.
 func TestErrorsHaveExitCodesAndAdvice(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{
@@ -116,7 +114,6 @@ func TestErrorsHaveExitCodesAndAdvice(t *testing.T) {
 	}
 }
 
-// jobThatWaits serves a job that does not end while a client reads its events.
 func jobThatWaits(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, "event: job\ndata: {\"job_id\":\"job_1\",\"status\":\"processing\",\"progress\":0.25}\n\n")
@@ -124,7 +121,6 @@ func jobThatWaits(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// Ctrl-C does not cancel the job. The message explains how to return to it.
 func TestInterruptKeepsTheJob(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{
@@ -170,7 +166,7 @@ func TestInterruptKeepsTheJob(t *testing.T) {
 	}
 }
 
-// In a chat, Ctrl-C stops the reply but not the chat. Each question sends the earlier turns again.
+// Ctrl-C stops the reply but not the chat.
 func TestChatSendsEarlierTurns(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
@@ -236,7 +232,6 @@ func TestChatSendsEarlierTurns(t *testing.T) {
 	}
 }
 
-// The key that `cutroom dev` stores is sent only to this machine's server.
 func TestLocalKeyIsSentOnlyToThisMachine(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{"GET /v1/realtime/quota": func(w http.ResponseWriter, r *http.Request) {

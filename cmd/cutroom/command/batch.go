@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/client"
 )
 
-// skipped is the state of a batch item whose result already exists.
 const skipped = "skipped"
 
 // batch edits several inputs concurrently and prints the outcome of each. It continues after a
@@ -72,7 +71,6 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 	return failures(results)
 }
 
-// failures returns a [*BatchError] if a result is a failure.
 func failures(results []result) error {
 	count := 0
 	for _, done := range results {
@@ -86,7 +84,6 @@ func failures(results []result) error {
 	return &BatchError{count, len(results)}
 }
 
-// target is the model of a batch item and its result's path.
 type target struct{ model, path string }
 
 // outputs returns the models and result paths. Results of inputs with equal base names differ.

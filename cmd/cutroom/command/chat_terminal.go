@@ -56,7 +56,6 @@ type talk struct {
 	invocation *Invocation
 	client     *client.Client
 	chat       client.Chat
-	// kept is the number of messages that a reset keeps.
 	kept       int
 	interrupts <-chan os.Signal
 }

@@ -167,7 +167,6 @@ func sameFolder(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(first, second)
 }
 
-// source returns an input, given its path or the id of a stored file.
 func source(input string) (client.Source, error) {
 	file, err := client.File(input)
 	if err != nil && isFileID(input) {
@@ -176,7 +175,6 @@ func source(input string) (client.Source, error) {
 	return file, err
 }
 
-// isFileID reports whether text has the form of the id of a stored file.
 func isFileID(text string) bool {
 	rest, found := strings.CutPrefix(text, "file_")
 	return found && rest != "" && !strings.ContainsAny(rest, `./\`)

@@ -22,14 +22,13 @@ type editor struct {
 }
 
 type result struct {
-	Input  string `json:"input,omitempty"`
-	Output string `json:"output,omitempty"`
-	Status string `json:"status"`
-	JobID  string `json:"job_id,omitempty"`
-	Model  string `json:"model"`
-	Seed   uint32 `json:"seed"`
-	Error  string `json:"error,omitempty"`
-	// Engine, Understood and Notice are copied from the result.
+	Input      string   `json:"input,omitempty"`
+	Output     string   `json:"output,omitempty"`
+	Status     string   `json:"status"`
+	JobID      string   `json:"job_id,omitempty"`
+	Model      string   `json:"model"`
+	Seed       uint32   `json:"seed"`
+	Error      string   `json:"error,omitempty"`
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
@@ -139,7 +138,6 @@ func kindOf(input string) string {
 	return ".mp4"
 }
 
-// resultName builds a result's name from the input's name and the model.
 func resultName(input, model string) string {
 	kind := kindOf(input)
 	stem := strings.TrimSuffix(input, filepath.Ext(input))
@@ -152,7 +150,6 @@ func resultName(input, model string) string {
 	return stem + "." + model + kind
 }
 
-// free returns an error if the file exists and must not be replaced.
 func (e *editor) free(output string) error {
 	if output == "-" || e.order.Force {
 		return nil
@@ -179,7 +176,6 @@ func (e *editor) edit(ctx context.Context, edit client.Edit, input, output strin
 	return e.await(ctx, done, output, tracker)
 }
 
-// await waits for a job and downloads its result.
 func (e *editor) await(ctx context.Context, done result, output string, tracker *tracker) (result, error) {
 	job, err := e.client.AwaitJob(ctx, done.JobID, tracker.editing)
 	if errors.Is(err, context.Canceled) {

@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/client"
 )
 
-// Files contains the commands for stored files. The default command lists them.
 type Files struct {
 	List FilesList `cmd:"" name:"ls" aliases:"list" default:"withargs" help:"List stored files, newest first."`
 	Put  FilesPut  `cmd:"" help:"Store files and print their ids."`

@@ -17,13 +17,11 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// run runs a command line against a server and returns the output.
 func run(t *testing.T, url string, arguments ...string) (seen string, err error) {
 	t.Helper()
 	return runWith(t, nil, url, arguments...)
 }
 
-// runWith is run with additional settings.
 func runWith(t *testing.T, settings map[string]string, url string, arguments ...string) (seen string, err error) {
 	t.Helper()
 	var line struct {
@@ -67,7 +65,7 @@ func serve(t *testing.T, answers map[string]string) string {
 	return server.URL
 }
 
-// A model name sent by a server cannot make a command write outside the results folder.
+// A model name sent by a server becomes a part of the result's name.
 func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	folder := t.TempDir()
 	results := filepath.Join(folder, "inner", "results")
@@ -110,7 +108,6 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	}
 }
 
-// Text from a server cannot control the user's terminal.
 func TestServersDoNotActOnTerminals(t *testing.T) {
 	const evil = `\u001b]0;owned\u0007\u009b2J\r\u202e\u2066\u2028`
 	job := `{"job_id":"job_1` + evil + `","status":"completed` + evil + `","model":"gen-2.5` + evil +

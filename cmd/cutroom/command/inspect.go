@@ -103,7 +103,6 @@ func (s *Invocation) showReport(report origin.Report) error {
 	return list.end()
 }
 
-// recordRows describes a signer's claims, followed by the claims of the inputs' signers.
 func recordRows(record origin.Record) [][]string {
 	var rows [][]string
 	for _, action := range record.Actions {

@@ -50,11 +50,9 @@ type Invocation struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Version is this program's version, which is sent to the services.
-	Version string
+	Version  string
 }
 
-// Server holds the services' URLs and their key.
 type Server struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`

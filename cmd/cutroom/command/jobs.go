@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Jobs contains the commands for jobs. The default command lists them.
 type Jobs struct {
 	List     JobsList     `cmd:"" aliases:"ls" default:"withargs" help:"List jobs, newest first."`
 	Show     JobsGet      `cmd:"" aliases:"get" help:"Show a job's request and outcome."`
@@ -89,10 +88,8 @@ func (s *Invocation) listJobs(jobs []client.Job) error {
 	return list.end()
 }
 
-// costColumn is the index of the cost in a table of jobs.
 const costColumn = 4
 
-// maxCell is the maximum number of characters of a name or prompt in a table.
 const maxCell = 40
 
 func cells(job client.Job, now time.Time) []string {
@@ -102,7 +99,6 @@ func cells(job client.Job, now time.Time) []string {
 	}
 }
 
-// statusOf returns a job's status with its progress or its error.
 func statusOf(job client.Job) string {
 	switch {
 	case job.Cancelled():
@@ -132,7 +128,6 @@ func age(at *time.Time, now time.Time) string {
 	}
 }
 
-// shortened returns the beginning of a text, for a table.
 func shortened(text string) string {
 	if characters := []rune(text); len(characters) > maxCell {
 		return string(characters[:maxCell-1]) + "…"
@@ -204,7 +199,6 @@ func outlookOf(job client.Job, now time.Time) string {
 	return at + ", starts in " + within(*job.EstimatedStart, now)
 }
 
-// within describes the time from now until a span.
 func within(s client.Span, now time.Time) string {
 	earliest := max(0, s.Earliest.Sub(now)).Round(time.Second)
 	latest := max(time.Second, s.Latest.Sub(now)).Round(time.Second)

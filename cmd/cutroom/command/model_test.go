@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// A command without a model uses the catalog's default.
 func TestDefaultModelComesFromTheCatalog(t *testing.T) {
 	folder := t.TempDir()
 	own := filepath.Join(folder, "catalog.yaml")

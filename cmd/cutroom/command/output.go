@@ -108,7 +108,6 @@ func local(t *time.Time) string {
 
 func size(bytes int64) string { return humanize.IBytes(uint64(max(bytes, 0))) }
 
-// printLine prints a value from a service, such as an id, on one line.
 func (s *Invocation) printLine(text string) error {
 	_, err := fmt.Fprintln(s.Out, printable(text))
 	return err

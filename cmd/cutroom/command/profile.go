@@ -13,14 +13,12 @@ import (
 
 const defaultProfile = "default"
 
-// profile is a server and its key. An empty URL means this machine.
 type profile struct {
 	URL          string `yaml:"url,omitempty"`
 	InferenceURL string `yaml:"inference_url,omitempty"`
 	Key          string `yaml:"key,omitempty"`
 }
 
-// localURL is the default URL of `cutroom dev`.
 const localURL = "http://127.0.0.1:8080"
 
 // server returns the URLs of a profile's services, without the key. A single URL is used for both
@@ -76,7 +74,6 @@ func (s *Invocation) profile() (profile, error) {
 	return found, nil
 }
 
-// profiles returns all profiles and the path of their file.
 func (s *Invocation) profiles() (path string, kept profiles, err error) {
 	if path, err = s.ProfilesFile(); err == nil {
 		kept, err = readProfiles(path)

@@ -2,8 +2,7 @@ package command
 
 import "testing"
 
-// The default URL of `cutroom dev` also stands for its gateway. Any other URL is used for both
-// services.
+// Any other URL is used for both services.
 func TestDefaultURLHasTwoPorts(t *testing.T) {
 	const here, there = "http://127.0.0.1:8080", "https://media.example.com"
 	for _, c := range []struct {

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/client"
 )
 
-// isTerminal reports whether output goes to a terminal.
 func (s *Invocation) isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && s.Getenv("TERM") != "dumb"
@@ -63,7 +62,6 @@ type tracker struct {
 
 func (d *display) track(name string) *tracker { return &tracker{display: d, name: printable(name)} }
 
-// scale is the length of a bar that shows a fraction.
 const scale = 1000
 
 func (t *tracker) uploading(done, total int64) { t.show("upload", done, total) }

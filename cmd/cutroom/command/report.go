@@ -45,7 +45,6 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("no key is known for %s: run \"cutroom login\", or set CUTROOM_API_KEY", e.URL)
 }
 
-// JobError is the error for a failed job.
 type JobError struct{ Job client.Job }
 
 func (e *JobError) Error() string {
@@ -84,7 +83,6 @@ func (e *BatchError) Error() string {
 	return fmt.Sprintf("%d of %d failed; repeat the command to retry them; it skips existing results", e.Failed, e.All)
 }
 
-// ExitCode returns the exit code for an error (docs/cli.md, "Exit codes").
 func ExitCode(err error) int {
 	var (
 		misused     *UsageError
@@ -126,7 +124,6 @@ func ExitCode(err error) int {
 	return failed
 }
 
-// advice returns advice for an error whose message has none.
 func advice(err error) string {
 	var refusal *client.Error
 	var broken *client.ConnectionError
@@ -246,7 +243,6 @@ func explainFields(fields []client.FieldError) string {
 	return strings.Join(said, "; ")
 }
 
-// explainPath describes a file error without the name of the system call.
 func explainPath(err *fs.PathError) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

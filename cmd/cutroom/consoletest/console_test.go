@@ -36,11 +36,10 @@ func TestMain(m *testing.M) {
 	os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program))
 }
 
-// outcome is the result of a flow, as testdata/console.mjs prints it.
 type outcome struct{ Flow, Failure string }
 
-// Users log in, edit, chat, and use the pages for files, sessions and usage. No page calls another
-// service, breaks its policy, or has a serious fault for users of a keyboard or screen reader.
+// No page calls another service, breaks its policy, or has a serious fault for users of a keyboard or
+// screen reader.
 func TestConsoleFlowsWork(t *testing.T) {
 	ctx := patience.TestContext(t)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2",
@@ -104,7 +103,6 @@ func pictures(t *testing.T) string {
 	return folder
 }
 
-// play runs the flows and returns their outcomes.
 func play(ctx context.Context, t *testing.T, variables map[string]string) []outcome {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(variables["PACKAGES"], "node_modules", "playwright-core")); err != nil {
@@ -210,7 +208,6 @@ func talk(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// chunk returns a chat event with a text.
 func chunk(text string) string {
 	encoded, _ := json.Marshal(text) // a string always encodes
 	return `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,` +

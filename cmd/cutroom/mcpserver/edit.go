@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// maxSeed is the largest seed (docs/contract/media.md#forms).
 const maxSeed = 1<<32 - 1
 
 type editInput struct {
@@ -37,7 +36,7 @@ type generateInput struct {
 
 // jobOutput is a job and the agent's next step.
 type jobOutput struct {
-	// Job is the complete record as the service sent it.
+	// Job is the record as the service sent it.
 	Job  map[string]any `json:"job" jsonschema:"The job's record."`
 	Next string         `json:"next" jsonschema:"What to do with it."`
 }
@@ -109,7 +108,6 @@ func (t tools) generate(ctx context.Context, c *call, in generateInput) (jobOutp
 	return t.submit(ctx, c, edit, in.Model, catalog.TextToVideo)
 }
 
-// submit starts a job of the named model, or of the latest model of a kind.
 func (t tools) submit(ctx context.Context, c *call, edit client.Edit, model string, kind catalog.Kind) (jobOutput,
 	error) {
 	if model == "" {
@@ -143,7 +141,6 @@ func fields(texts map[string]string, seed *int64) map[string]string {
 	return set
 }
 
-// fileID matches ids of stored files (docs/contract/media.md#file-reference).
 var fileID = regexp.MustCompile(`^file_[0-9A-Za-z]{1,64}$`)
 
 // source returns a file from the folder or a stored file, and its type.

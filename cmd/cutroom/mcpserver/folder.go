@@ -129,7 +129,6 @@ func typeOf(source client.Source) (media.Type, error) {
 	return media.Type{}, fmt.Errorf("is not a video or picture that the service reads (%s)", strings.Join(names, ", "))
 }
 
-// plain returns an error from the folder, with the path as the agent wrote it.
 func plain(path string, err error) error {
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {
@@ -138,7 +137,6 @@ func plain(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// draft is a file under a temporary name.
 type draft struct {
 	*os.File
 	folder *Folder
@@ -192,7 +190,6 @@ func taken(name string) error {
 	return fmt.Errorf("%s exists already: choose another path, or set overwrite if the user wants it replaced", name)
 }
 
-// free returns an error if the path exists.
 func (f *Folder) free(name string) error {
 	if _, err := f.root.Lstat(name); err == nil {
 		return taken(name)

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A file that appears between the check and the end of a download is replaced only if the user
-// asked for that.
+// A file may appear between the check and the end of a download.
 func TestDraftReplacesOnlyOnRequest(t *testing.T) {
 	folder, err := OpenFolder(t.TempDir())
 	if err != nil {

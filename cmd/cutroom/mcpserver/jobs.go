@@ -54,9 +54,7 @@ const (
 	// usualWait and longestWait are the default and the maximum wait for a job, in seconds. Many
 	// agents abandon a call after a minute. A job ends within ten minutes.
 	usualWait, longestWait = 45, 600
-	// usualJobs and mostJobs are the default and maximum length of a list, which fills an agent's
-	// context.
-	usualJobs, mostJobs = 20, 100
+	usualJobs, mostJobs    = 20, 100
 	// largestShown is the maximum size in bytes of an image that is returned in the result.
 	largestShown = 3 << 20
 )
@@ -106,7 +104,6 @@ func (t tools) listJobs(ctx context.Context, c *call, in listJobsInput) (listJob
 	return out, nil
 }
 
-// errWaited ends a wait for a job after the requested time.
 var errWaited = errors.New("the job continues")
 
 func (t tools) getJob(ctx context.Context, c *call, in getJobInput) (jobOutput, error) {

@@ -25,9 +25,8 @@ const (
 // lines reads an agent's messages, one per line, and passes on the valid ones. It drops any other
 // line and responds with an error. On such a line, version 1.8.0 of the SDK would end the session.
 type lines struct {
-	in  *bufio.Reader
-	out io.Writer
-	// ended is called at the end of in.
+	in    *bufio.Reader
+	out   io.Writer
 	ended func()
 	// left is the unread remainder of the current line.
 	left []byte
@@ -37,12 +36,11 @@ func newLines(in io.Reader, out io.Writer, ended func()) *lines {
 	return &lines{in: bufio.NewReader(in), out: out, ended: ended}
 }
 
-// Read reads the next valid message.
 func (l *lines) Read(p []byte) (int, error) {
 	for len(l.left) == 0 {
 		line, err := l.line()
-		if refused := refusal(line, err); refused != nil {
-			_, err = l.out.Write(refused)
+		if rejected := rejection(line, err); rejected != nil {
+			_, err = l.out.Write(rejected)
 		} else if len(line) > 0 {
 			l.left = append(line, '\n')
 			break
@@ -59,7 +57,6 @@ func (l *lines) Read(p []byte) (int, error) {
 
 func (*lines) Close() error { return nil }
 
-// errLongLine is the error for a line of more than maxLine bytes.
 var errLongLine = errors.New("the message is too long")
 
 // line returns the next line without surrounding white space. The last line may lack a line end.
@@ -85,9 +82,9 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// refusal returns the error response to an invalid message, or nil if the line is valid or empty.
+// rejection returns the error response to an invalid message, or nil if the line is valid or empty.
 // The response has no id, as JSON-RPC requires if the id is unknown (section 5).
-func refusal(line []byte, err error) []byte {
+func rejection(line []byte, err error) []byte {
 	if err != errLongLine && (err != nil || len(line) == 0) {
 		return nil
 	}

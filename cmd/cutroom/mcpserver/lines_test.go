@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// An invalid message gets an error, and the following messages are still read.
+// The following messages are still read.
 func TestInvalidMessagesGetErrors(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
 	for name, c := range map[string]struct {

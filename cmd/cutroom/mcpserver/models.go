@@ -60,7 +60,6 @@ type textOutput struct {
 	Usage client.ChatUsage `json:"usage"`
 }
 
-// hottest is the highest temperature (docs/contract/gateway.md).
 const hottest = 2
 
 func (t tools) addModels(server *mcp.Server) {
@@ -143,7 +142,6 @@ func (t tools) complete(ctx context.Context, c *call, in completeInput) (textOut
 	return textOutput{text, model, usage}, err
 }
 
-// chosen returns the named model, or the first model with the capability.
 func chosen(ctx context.Context, c *call, model, capability string) (string, error) {
 	if model != "" {
 		return model, nil

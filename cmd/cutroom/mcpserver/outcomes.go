@@ -41,7 +41,6 @@ type deleteJobOutput struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// Parts of a job that can be viewed.
 const ofResult, ofInput = "result", "input"
 
 // longestShare is the maximum lifetime of a link, in seconds. Results are kept for a day.

@@ -15,7 +15,6 @@ type progress struct {
 	reported bool
 }
 
-// steps is the maximum number of reports per call if the total is known.
 const steps = 50
 
 // report reports how much of a total is done. A total of 0 means unknown. Progress never decreases,

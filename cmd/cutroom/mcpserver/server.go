@@ -21,9 +21,8 @@ type Config struct {
 	// Connect returns a client for the services. The tool closes the client. Connect is called for
 	// every tool call, so a changed key takes effect.
 	Connect func() (*client.Client, error)
-	// Latest returns the name of a kind's default model.
-	Latest func(catalog.Kind) (string, error)
-	Folder *Folder
+	Latest  func(catalog.Kind) (string, error)
+	Folder  *Folder
 	// NewID returns unique names for files that are being written.
 	NewID   func() string
 	Version string
@@ -47,7 +46,6 @@ func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	return newServer(calls, c).Run(ctx, transport)
 }
 
-// newServer returns a server with all tools, whose calls end with the context.
 func newServer(calls context.Context, c Config) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "cutroom", Title: "Cutroom", Version: c.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
@@ -78,8 +76,7 @@ type tools struct {
 type call struct {
 	*client.Client
 	progress *progress
-	// shown is the unstructured content of the result.
-	shown []mcp.Content
+	shown    []mcp.Content
 }
 
 // add adds a tool to a server. The agent receives handle's errors with advice.
@@ -123,7 +120,6 @@ func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonsch
 	return schema
 }
 
-// oneOf restricts a property to the given values.
 func oneOf[T any](property *jsonschema.Schema, values ...T) {
 	for _, value := range values {
 		property.Enum = append(property.Enum, value)

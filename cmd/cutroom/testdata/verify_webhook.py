@@ -5,5 +5,5 @@ import sys
 
 from standardwebhooks.webhooks import Webhook
 
-told = json.load(sys.stdin)
-print(Webhook(told["secret"]).verify(told["body"], told["headers"])["type"])
+message = json.load(sys.stdin)
+print(Webhook(message["secret"]).verify(message["body"], message["headers"])["type"])

@@ -45,7 +45,6 @@ func start(t *testing.T, settings ...string) (context.Context, *servertest.Serve
 	return ctx, server
 }
 
-// send makes a request within the trace and returns the response and its body.
 func send(ctx context.Context, t *testing.T, method, url string, body io.Reader,
 	header ...string) (*http.Response, string) {
 	t.Helper()
@@ -100,7 +99,6 @@ func engineServer(t *testing.T) (url string, asked <-chan string) {
 	return server.URL, parents
 }
 
-// A trace leads from the client's request through the API, the queue and the worker to the engine.
 func TestTraceLeadsFromRequestToEngine(t *testing.T) {
 	t.Parallel()
 	collector := tracetest.Start(t)
@@ -151,7 +149,7 @@ func TestTraceLeadsFromRequestToEngine(t *testing.T) {
 	}
 }
 
-// A gateway stream is one upstream call, which continues the trace.
+// The call continues the trace.
 func TestStreamIsOneSpan(t *testing.T) {
 	t.Parallel()
 	collector := tracetest.Start(t)
@@ -192,7 +190,7 @@ func TestStreamIsOneSpan(t *testing.T) {
 	}
 }
 
-// A collector that accepts no data delays no client and does not keep the server from stopping.
+// It also does not keep the server from stopping.
 func TestHangingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections but does not respond
@@ -211,7 +209,7 @@ func TestHangingCollectorDelaysNothing(t *testing.T) {
 	}
 }
 
-// A server with an invalid endpoint does not start, and prints one line that names it.
+// The server prints one line.
 func TestInvalidEndpointStopsTheStart(t *testing.T) {
 	t.Parallel()
 	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(),

@@ -16,21 +16,21 @@ async def main(program, folder, picture):
         await session.initialize()
         tools = {tool.name for tool in (await session.list_tools()).tools}
         assert {"edit", "get_job", "fetch", "chat"} <= tools, tools
-        told = []
+        reported = []
 
         async def progress(done, total, message):
-            told.append((done, total, message))
+            reported.append((done, total, message))
 
         edited = await session.call_tool("edit", {"input": picture, "prompt": "winter"}, progress_callback=progress)
         job = edited.structured_content["job"]
         done = await session.call_tool("get_job", {"job_id": job["job_id"]}, progress_callback=progress)
         assert done.structured_content["job"]["status"] == "completed", done
-        assert told, "no progress was told"
+        assert reported, "no progress was reported"
         saved = await session.call_tool("fetch", {"job_id": job["job_id"], "path": "edited.png", "show": True})
         assert pathlib.Path(saved.structured_content["path"]).read_bytes().startswith(b"\x89PNG"), saved
         assert saved.content[1].mime_type == "image/png", saved
-        refused = await session.call_tool("edit", {"input": "/etc/passwd", "prompt": "winter"})
-        assert refused.is_error and "outside" in refused.content[0].text, refused
+        rejected = await session.call_tool("edit", {"input": "/etc/passwd", "prompt": "winter"})
+        assert rejected.is_error and "outside" in rejected.content[0].text, rejected
     print("agent: ok")
 
 

@@ -13,7 +13,7 @@ const all = async (items) => {
   for await (const item of items) found.push(item);
   return found;
 };
-const refused = async (kind, call) => {
+const rejected = async (kind, call) => {
   const error = await call.then(() => assert.fail(`no ${kind.name} was thrown`), (error) => error);
   assert.ok(error instanceof kind, inspect(error));
   return error;
@@ -39,37 +39,37 @@ await download(cutroom, id, output);
 assert.equal(readFileSync(output).subarray(4, 8).toString(), "ftyp");
 
 const broken = await cutroom.jobs.submit("gen-2.1", { data: clip.slice(0, clip.size / 2), prompt: "winter" });
-const failure = await refused(JobFailed, cutroom.jobs.wait(broken.job_id));
+const failure = await rejected(JobFailed, cutroom.jobs.wait(broken.job_id));
 assert.equal(failure.job.error.code, "invalid_input");
-const error = await refused(APIError, cutroom.jobs.submit("gen-2.1", { data: clip, seed: -1 }));
+const error = await rejected(APIError, cutroom.jobs.submit("gen-2.1", { data: clip, seed: -1 }));
 assert.deepEqual([error.status, error.fields[0].loc], [422, ["body", "seed"]]);
-assert.equal((await refused(APIError, download(cutroom, "job_none", output))).status, 404);
+assert.equal((await rejected(APIError, download(cutroom, "job_none", output))).status, 404);
 const stop = new AbortController();
 stop.abort(new Error("stopped"));
-assert.match((await refused(Error, cutroom.jobs.wait(id, { signal: stop.signal }))).message, /stopped/);
+assert.match((await rejected(Error, cutroom.jobs.wait(id, { signal: stop.signal }))).message, /stopped/);
 
 const start = async (picture) => Buffer.from(await (await picture).arrayBuffer()).subarray(0, 3).toString("hex");
 assert.deepEqual([await start(cutroom.jobs.thumbnail(id)), await start(cutroom.jobs.thumbnail(id, { of: "input" })),
   await start(cutroom.jobs.thumbnail(id, { size: "poster" })), await start(cutroom.files.thumbnail(stored.id))],
 ["ffd8ff", "ffd8ff", "ffd8ff", "ffd8ff"]);
-assert.equal((await refused(APIError, cutroom.files.thumbnail("file_none"))).status, 404);
+assert.equal((await rejected(APIError, cutroom.files.thumbnail("file_none"))).status, 404);
 assert.deepEqual((await all(cutroom.jobs.list({ search: id }))).map((job) => job.job_id), [id]);
 const link = await cutroom.jobs.share(id, { expiresIn: 60 });
 assert.deepEqual(Buffer.from(await (await fetch(link.url)).arrayBuffer()), readFileSync(output));
-assert.equal((await refused(APIError, cutroom.jobs.share(id, { expiresIn: 0 }))).status, 422);
+assert.equal((await rejected(APIError, cutroom.jobs.share(id, { expiresIn: 0 }))).status, 422);
 
 for (const each of [stored, announced]) await cutroom.files.delete(each.id);
 const token = await cutroom.createToken({ expiresIn: 60, models: ["gen-2.1"] });
 const limited = new Cutroom({ apiKey: token.apiKey });
 assert.deepEqual(await limited.jobs.get(id), done);
-assert.equal((await refused(APIError, limited.createToken())).status, 403);
+assert.equal((await rejected(APIError, limited.createToken())).status, 403);
 const played = await fetch(cutroom.jobs.contentURL(id, token.apiKey), { headers: { Range: "bytes=4-7" } });
 assert.equal(await played.text(), "ftyp");
 assert.equal((await fetch(cutroom.jobs.thumbnailURL(id, token.apiKey))).headers.get("Content-Type"), "image/jpeg");
 const poster = await fetch(cutroom.jobs.thumbnailURL(id, token.apiKey, "result", "poster"));
 assert.match(poster.headers.get("ETag"), /-poster"$/);
 await cutroom.jobs.delete(id);
-assert.equal((await refused(APIError, cutroom.jobs.get(id))).status, 404);
+assert.equal((await rejected(APIError, cutroom.jobs.get(id))).status, 404);
 assert.equal((await fetch(link.url)).status, 404);
 
 assert.equal((await cutroom.media.GET("/v1/realtime/quota")).data.limit, 5);

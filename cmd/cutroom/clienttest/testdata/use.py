@@ -14,7 +14,7 @@ from cutroom.generated.models import ChatMessage, ChatMessageRole, ChatRequest
 from cutroom.sources import content_of
 
 
-def refused(kind, call):
+def rejected(kind, call):
     try:
         call()
     except kind as error:
@@ -42,31 +42,31 @@ with Cutroom() as cutroom:
     assert path.read_bytes()[4:8] == b"ftyp" and not list(clip.parent.glob("*.part")), path
 
     broken = cutroom.jobs.submit("gen-2.1", clip.read_bytes()[: clip.stat().st_size // 2], prompt="winter")
-    failure = refused(JobFailed, lambda: cutroom.jobs.wait(broken.job_id))
+    failure = rejected(JobFailed, lambda: cutroom.jobs.wait(broken.job_id))
     assert failure.job.error.code == "invalid_input" and broken.job_id in str(failure), failure
-    error = refused(APIError, lambda: cutroom.jobs.submit("gen-2.1", io.BytesIO(clip.read_bytes()), seed=-1))
+    error = rejected(APIError, lambda: cutroom.jobs.submit("gen-2.1", io.BytesIO(clip.read_bytes()), seed=-1))
     assert error.status == 422 and error.fields[0]["loc"] == ["body", "seed"] and error.request_id, error
-    assert refused(APIError, lambda: cutroom.jobs.download("job_none", "none.mp4")).status == 404
+    assert rejected(APIError, lambda: cutroom.jobs.download("job_none", "none.mp4")).status == 404
 
     jpeg = b"\xff\xd8\xff"
     pictures = [cutroom.jobs.thumbnail(job.job_id), cutroom.jobs.thumbnail(job.job_id, "input")]
     pictures += [cutroom.jobs.thumbnail(job.job_id, size="poster"), cutroom.files.thumbnail(stored.id)]
     assert [each[:3] for each in pictures] == [jpeg] * 4 and pictures[2] != pictures[0]
-    assert refused(APIError, lambda: cutroom.files.thumbnail("file_none")).status == 404
+    assert rejected(APIError, lambda: cutroom.files.thumbnail("file_none")).status == 404
     assert [each.job_id for each in cutroom.jobs.list(search=job.job_id)] == [job.job_id]
     link = cutroom.jobs.share(job.job_id, expires_in=60)
     assert httpx.get(link.url).content == path.read_bytes(), link
-    assert refused(APIError, lambda: cutroom.jobs.share(job.job_id, expires_in=0)).status == 422
+    assert rejected(APIError, lambda: cutroom.jobs.share(job.job_id, expires_in=0)).status == 422
 
     for each in (stored, again, announced):
         cutroom.files.delete(each.id)
     token = cutroom.create_token(expires_in=60, models=["gen-2.1"])
     with Cutroom(api_key=token.api_key) as limited:
         assert limited.jobs.get(job.job_id) == done
-        assert refused(APIError, limited.create_token).status == 403
+        assert rejected(APIError, limited.create_token).status == 403
 
     cutroom.jobs.delete(job.job_id)
-    assert refused(APIError, lambda: cutroom.jobs.get(job.job_id)).status == 404
+    assert rejected(APIError, lambda: cutroom.jobs.get(job.job_id)).status == 404
     assert httpx.get(link.url).status_code == 404
 
     assert get_realtime_quota.sync(client=cutroom.media).limit == 5
@@ -78,5 +78,5 @@ with Cutroom() as cutroom:
     assert os.environ["CUTROOM_API_KEY"] not in shown, shown
 
 key = os.environ.pop("CUTROOM_API_KEY")
-assert "CUTROOM_API_KEY" in str(refused(ValueError, Cutroom))
+assert "CUTROOM_API_KEY" in str(rejected(ValueError, Cutroom))
 print("python: ok")

@@ -32,12 +32,12 @@ export async function video(visit) {
   await person.signIn();
   await person.accessible("the empty page");
   await page.getByRole("button", { name: "Run edit" }).click();
-  equal(await page.locator("#form-problem").textContent(), "Add a file first.", "a run without a file says");
+  equal(await page.locator("#form-problem").textContent(), "Add a file first.", "a run without a file shows");
   await choose(page, "clip.mp4");
   await page.getByLabel("Prompt", { exact: true }).fill("a watercolor painting");
   await page.getByLabel("Seed", { exact: true }).fill("4294967296");
   await page.getByRole("button", { name: "Run edit" }).click();
-  check((await page.locator("#form-problem").textContent()).startsWith("A seed is"), "a seed out of range is told");
+  check((await page.locator("#form-problem").textContent()).startsWith("A seed is"), "a seed out of range is reported");
   await page.locator("#result-size").filter({ hasText: /^Result: \d+x\d+, \d+ frames per second\.$/ }).waitFor();
   const planned = await page.locator("#result-size").textContent();
   await page.getByLabel("Seed", { exact: true }).fill("7");
@@ -75,7 +75,7 @@ export async function video(visit) {
   const bytes = readFileSync(await download.path());
   const first = await jobOf(page);
   const served = await fetch(`${env.URL}/v1/jobs/${first}/content`, { headers: { "x-api-key": env.KEY } });
-  check(bytes.equals(Buffer.from(await served.arrayBuffer())), "what is downloaded is not the result");
+  check(bytes.equals(Buffer.from(await served.arrayBuffer())), "the download differs from the result");
 
   // The command for a terminal makes the same edit.
   await page.getByText("The same from a terminal").click();
@@ -84,14 +84,14 @@ export async function video(visit) {
   check(!line.includes(env.KEY) && line.includes("$CUTROOM_API_KEY"), `the line must name the key and not show it: ${line}`);
   const { stdout } = await promisify(execFile)("sh", ["-c", line], { cwd: env.MEDIA, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
   const { body } = await api("GET", `/v1/jobs/${JSON.parse(stdout).job_id}`);
-  equal(body.seed, 7, "the line's job has the seed");
+  equal(body.seed, 7, "the command's job has the seed");
   // The generated programs do too.
   const programs = mkdtempSync(join(tmpdir(), "programs-"));
   copyFileSync(media("clip.mp4"), join(programs, "clip.mp4"));
   await page.getByRole("group").getByText("JavaScript", { exact: true }).click();
   writeFileSync(join(programs, "edit.mjs"), await page.getByLabel("The same edit in JavaScript", { exact: true }).textContent());
   await promisify(execFile)(process.execPath, ["edit.mjs"], { cwd: programs, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
-  check(readFileSync(join(programs, "clip-a-watercolor-painting.mp4")).equals(bytes), "the program's result is another one");
+  check(readFileSync(join(programs, "clip-a-watercolor-painting.mp4")).equals(bytes), "the program's result differs");
   await page.getByRole("group").getByText("Python", { exact: true }).click();
   writeFileSync(join(programs, "edit.py"), await page.getByLabel("The same edit in Python", { exact: true }).textContent());
   await promisify(execFile)("python3", ["-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", join(programs, "edit.py")]);
@@ -108,13 +108,13 @@ export async function video(visit) {
   await until("another run", async () => await jobOf(page) && await jobOf(page) !== first);
   await until("another result", () => isDone(page));
   const again = (await api("GET", `/v1/jobs/${await jobOf(page)}`)).body;
-  check(again.seed !== 7, "the seed is another one");
+  check(again.seed !== 7, "the seed is new");
   equal(again.model, "gen-2.5", "the model is the result's");
   equal(await page.locator(`.recent [data-id="${again.job_id}"] .name`).textContent(), "a watercolor painting", "the prompt is the result's");
   await page.locator(`.recent [data-id="${first}"]`).click();
   await until("the first result is shown again", async () => await isDone(page) && await jobOf(page) === first);
   await page.goBack();
-  await until("the browser goes back to the other", async () => await isDone(page) && await jobOf(page) === again.job_id);
+  await until("the browser goes back to the other result result", async () => await isDone(page) && await jobOf(page) === again.job_id);
   // A signed result is marked as signed.
   await page.route(`**/v1/jobs/${again.job_id}`, async route => {
     const answer = await route.fetch(), job = await answer.json();
@@ -123,9 +123,9 @@ export async function video(visit) {
   });
   await page.reload();
   await page.getByLabel("Where the original ends").waitFor();
-  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "what was written, after a reload, is");
-  equal(await page.locator(".credentials").textContent(), "Content Credentials: edited by AI, signed by Example Films. Verify How", "the credentials are told as");
-  check((await page.locator(".credentials a").getAttribute("href")).endsWith("/docs#get_job_credentials"), "and lead to how they are verified");
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the text after a reload is");
+  equal(await page.locator(".credentials").textContent(), "Content Credentials: edited by AI, signed by Example Films. Verify How", "the shown credentials");
+  check((await page.locator(".credentials a").getAttribute("href")).endsWith("/docs#get_job_credentials"), "the link to verification");
 }
 
 // Each mode keeps its results.
@@ -139,18 +139,18 @@ export async function tabs(visit) {
   const stage = await page.locator(".stage").boundingBox();
   check(Math.abs(stage.width / stage.height - 16 / 9) < 0.03, `the clip has no bars beside it, but is shown in ${stage.width}x${stage.height}`);
   await page.getByRole("button", { name: "Run edit" }).click();
-  equal(await page.locator("#form-problem").textContent(), "Write what to change, or add a reference image.", "a run without a prompt says");
+  equal(await page.locator("#form-problem").textContent(), "Write what to change, or add a reference image.", "a run without a prompt shows");
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.getByLabel("Where the original ends").waitFor();
   const address = page.url();
   await page.getByText("Text to video").click();
-  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "", "the prompt of another way of working");
-  check((await page.getByLabel("Prompt", { exact: true }).getAttribute("placeholder")).includes("scene"), "the texts are of making a video");
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "", "the prompt of another mode");
+  check((await page.getByLabel("Prompt", { exact: true }).getAttribute("placeholder")).includes("scene"), "the texts are about making a video");
   await page.getByRole("button", { name: "Make video" }).waitFor();
   await page.getByText("Video", { exact: true }).click();
   await page.getByLabel("Where the original ends").waitFor();
-  equal(page.url(), address, "the address of the result");
+  equal(page.url(), address, "the result's URL");
 
   // A result can be the next edit's input.
   await page.getByRole("button", { name: "Edit this result" }).click();
@@ -159,7 +159,7 @@ export async function tabs(visit) {
   await page.getByText("3,500 of 4,000 characters").waitFor();
   await page.getByLabel("Prompt", { exact: true }).fill("x".repeat(4001));
   await page.getByRole("button", { name: "Run edit" }).click();
-  check((await page.locator("#form-problem").textContent()).includes("4,001 characters"), "a prompt that is too long is told, not cut");
+  check((await page.locator("#form-problem").textContent()).includes("4,001 characters"), "a prompt that is too long is reported, not cut");
 }
 
 // A file is trimmed before the upload.
@@ -233,17 +233,17 @@ export async function gallery(visit) {
 
   // A public link needs no key.
   await page.getByRole("button", { name: "Share this result" }).click();
-  await person.accessible("the question of a link");
+  await person.accessible("the dialog for a link");
   await page.getByLabel("Expires").selectOption("in an hour");
   await page.getByRole("button", { name: "Make the link" }).click();
   const link = await page.getByLabel("The link", { exact: true }).inputValue();
   const served = await fetch(link);
-  equal(`${served.status} ${served.headers.get("content-type")}`, "200 video/mp4", "what the link leads to");
+  equal(`${served.status} ${served.headers.get("content-type")}`, "200 video/mp4", "the link's target");
   await served.body.cancel();
   await page.getByRole("button", { name: "Close" }).click();
   await page.getByRole("button", { name: "Use these settings" }).click();
   await page.locator(".page.edit").waitFor();
-  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "sepia in the gallery", "the settings that are used");
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "sepia in the gallery", "the used settings");
   await page.goBack();
   await page.getByRole("button", { name: "Delete this edit" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
@@ -260,7 +260,7 @@ export async function gallery(visit) {
   await page.locator(".jobs-grid:not([aria-busy])").waitFor({ state: "attached" });
   await page.mouse.up();
   await page.getByRole("link", { name: /anime in the gallery/ }).waitFor();
-  equal(await page.getByRole("link", { name: /sepia in the gallery/ }).count(), 0, "edits that were deleted");
+  equal(await page.getByRole("link", { name: /sepia in the gallery/ }).count(), 0, "deleted edits");
 }
 
 // One question deletes several edits, by keyboard alone. Failures are reported, and their edits
@@ -293,14 +293,14 @@ export async function several(visit) {
   await page.keyboard.press("Delete");
   const question = page.getByRole("dialog");
   await question.getByText("Delete 3 edits?").waitFor();
-  await person.accessible("the question of several");
+  await person.accessible("the dialog for several edits");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter"); // "Delete 3"
-  const told = page.getByRole("alert").filter({ hasText: "1 of 3 edits could not be deleted, and is still selected" });
-  await told.filter({ hasText: "one of several 2: The store is not there." }).waitFor();
-  await person.accessible("deletions that fail");
+  const report = page.getByRole("alert").filter({ hasText: "1 of 3 edits could not be deleted, and is still selected" });
+  await report.filter({ hasText: "one of several 2: The store is not there." }).waitFor();
+  await person.accessible("failed deletions");
   await person.shot("selection-failed-dark");
-  equal(await cards.count(), 2, "edits that are left");
+  equal(await cards.count(), 2, "remaining edits");
   equal(await page.evaluate(() => document.activeElement.closest(".job") !== null), true, "the focus is in the list");
   await page.unroute(`**/v1/jobs/${ids[2]}?purge=true`);
   await page.setViewportSize({ width: 390, height: 844 });
@@ -310,7 +310,7 @@ export async function several(visit) {
   await bar.getByRole("button", { name: "Delete", exact: true }).click();
   await question.getByRole("button", { name: "Delete 2" }).click();
   await page.getByRole("heading", { name: "No matches" }).waitFor();
-  equal(await told.count(), 0, "words about what failed before");
+  equal(await report.count(), 0, "earlier errors");
   for (const id of ids) equal((await api("GET", `/v1/jobs/${id}`)).status, 404, "a deleted job's status");
 }
 
@@ -328,7 +328,7 @@ export async function furtherSearch(visit) {
   await page.getByRole("heading", { name: "No matches so far" }).waitFor();
   check(asked <= 4, `a search asks for ${asked} pages at first`);
   await page.getByText("Older edits have not been searched yet.").waitFor();
-  await person.accessible("a search that may go on");
+  await person.accessible("a search that can continue");
   await person.shot("search-further");
   const further = page.getByRole("button", { name: "Search further" });
   await further.focus();
@@ -338,18 +338,18 @@ export async function furtherSearch(visit) {
   equal(await page.evaluate(() => document.activeElement.textContent), "Search further", "the focus is on");
   await page.keyboard.press("Enter");
   await page.getByRole("link", { name: /a needle/ }).waitFor();
-  await until("the walk ends", async () => asked === 28);
+  await until("the search ends", async () => asked === 28);
   // A change in another tab costs a few requests, and the found edits stay.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-  await until("it is read anew", () => asked === 32);
+  await until("the list is loaded again", () => asked === 32);
   await until("it is done with that", () => page.locator(".jobs-grid:not([aria-busy])").count());
-  equal(await page.locator(".job").count(), 1, "edits that were found");
+  equal(await page.locator(".job").count(), 1, "found edits");
   for (let wanted; await further.isVisible(); ) {
     wanted = Math.min(asked + 16, asked + pages);
     await further.click();
     await until("it goes on", async () => asked >= wanted || !await further.isVisible());
   }
-  equal(asked, pages + 4, "requests of the whole search");
+  equal(asked, pages + 4, "requests of the entire search");
 }
 
 // The page shows before and after the edit which parts of a prompt are followed. It offers no
@@ -365,10 +365,10 @@ export async function honest(visit) {
   await page.getByText("Needs a generative model: how").click();
   await page.getByText("make run-gpu").waitFor();
   const idle = page.getByLabel("Anchor to the first edited frame");
-  equal(await idle.isDisabled(), true, "a switch that changes nothing is off limits");
+  equal(await idle.isDisabled(), true, "a switch without effect is disabled");
   check((await page.locator("#why-self_anchor").textContent()).includes("reference"), "it says why");
   await drop(page, "#prompt", "garment.png", "image/png");
-  await until("the switch counts beside a reference image", () => idle.isEnabled());
+  await until("the switch has an effect with a reference image", () => idle.isEnabled());
   await page.getByRole("button", { name: "Remove the reference image" }).click();
   await person.accessible("hints");
   await person.shot("hints");
@@ -390,7 +390,7 @@ export async function honest(visit) {
   await person.shot("looks");
   await page.getByRole("button", { name: "film noir" }).click();
   await page.locator(".page.edit").waitFor();
-  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the look that was chosen");
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the chosen look");
 }
 
 // Several models, seeds and files run concurrently from one form.
@@ -409,25 +409,25 @@ export async function sideBySide(visit) {
   await page.getByRole("link", { name: "Side by side" }).click();
   await until("all play in step", () => page.locator(".side-one video").evaluateAll(all => all.length === 5 && all.every(one => one.currentTime > 0)));
   const seeds = await page.locator(".side-one figcaption").allTextContents();
-  equal(new Set(seeds.map(text => /seed (\d+)/.exec(text)?.[1]).filter(Boolean)).size, 2, "the seeds that both models have run with");
+  equal(new Set(seeds.map(text => /seed (\d+)/.exec(text)?.[1]).filter(Boolean)).size, 2, "the seeds of both models");
   await person.accessible("results side by side");
   await person.shot("side-by-side");
   await person.go("Edit");
   await drop(page, ".stage", ["clip.mp4", "clip.mp4"], "video/mp4");
-  equal(await page.locator(".chosen-files li").count(), 2, "files of two that were dropped");
+  equal(await page.locator(".chosen-files li").count(), 2, "files of two dropped");
 }
 
 export async function image(visit) {
   const person = await visit({ width: 390, height: 844, scheme: "dark", hasTouch: true, isMobile: true }), { page } = person;
   await person.signIn();
   await person.fits("the empty page");
-  check(await page.locator(".stage").evaluate(stage => stage.scrollHeight <= stage.clientHeight + 1), "what the empty page offers is cut off");
+  check(await page.locator(".stage").evaluate(stage => stage.scrollHeight <= stage.clientHeight + 1), "an offer of the empty page is cut off");
   await page.getByRole("button", { name: "Choose a video" }).waitFor(); // nothing is dropped on a phone
   await drop(page, ".stage", "reference.jpg", "image/jpeg");
   equal(await page.getByLabel("Model", { exact: true }).inputValue(), "gen-image-2", "an image chooses the model");
   await drop(page, ".stage", "reference.jpg", "text/plain");
-  const told = await page.locator("#form-problem").boundingBox(), bar = await page.getByRole("navigation", { name: "Pages" }).boundingBox();
-  check(told.y > 0 && told.y + told.height <= bar.y, `what is wrong is in view, but is at ${told.y}`);
+  const report = await page.locator("#form-problem").boundingBox(), bar = await page.getByRole("navigation", { name: "Pages" }).boundingBox();
+  check(report.y > 0 && report.y + report.height <= bar.y, `what is wrong is in view, but is at ${report.y}`);
   await drop(page, "#prompt", "garment.png", "image/png");
   await page.getByRole("img", { name: "The reference image" }).waitFor();
   await page.getByRole("button", { name: "pencil sketch" }).click();
@@ -449,14 +449,14 @@ export async function textToVideo(visit) {
   await person.signIn();
   await page.getByText("Text to video").click();
   await page.getByRole("button", { name: "Make video" }).click();
-  equal(await page.locator("#form-problem").textContent(), "This model needs a prompt.", "a run without a prompt says");
+  equal(await page.locator("#form-problem").textContent(), "This model needs a prompt.", "a run without a prompt shows");
   await page.getByLabel("Prompt", { exact: true }).fill("aurora over the mountains");
   await page.getByLabel("Orientation").selectOption("portrait");
   await page.keyboard.press("Tab");
   await page.getByLabel("Prompt", { exact: true }).press("Enter");
   await page.getByLabel("The edited video").waitFor();
   await until("it is portrait", () => page.getByLabel("The edited video").evaluate(video => video.videoHeight > video.videoWidth && video.videoWidth > 0));
-  equal(await page.locator(".split").count(), 0, "there is nothing to compare with");
+  equal(await page.locator(".split").count(), 0, "no comparison is offered");
 }
 
 export async function cancelled(visit) {
@@ -469,12 +469,12 @@ export async function cancelled(visit) {
   await page.locator(".phase").filter({ hasText: "Editing" }).waitFor();
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
-  equal(await page.locator(".stage [role=alert]").count(), 0, "alarms about what somebody cancelled");
+  equal(await page.locator(".stage [role=alert]").count(), 0, "alerts about a cancelled edit");
   const button = page.locator(".recent [data-status=cancelled]");
   await button.first().waitFor();
   const { body } = await api("GET", `/v1/jobs/${await button.first().getAttribute("data-id")}`);
   equal(body.error?.code, "cancelled", "the job's error");
-  equal(await page.getByRole("button", { name: "Run edit" }).isEnabled(), true, "another edit can be run");
+  equal(await page.getByRole("button", { name: "Run edit" }).isEnabled(), true, "another edit can start");
 }
 
 // A run survives a reload and shows its remaining time.
@@ -489,7 +489,7 @@ export async function reloaded(visit) {
   const id = await jobOf(page);
   await page.reload();
   await page.locator(".phase").filter({ hasText: "Editing" }).waitFor();
-  equal(await jobOf(page), id, "the run that is shown after a reload");
+  equal(await jobOf(page), id, "the shown run after a reload");
   await page.getByLabel("The original video").waitFor(); // this browser has kept it
   await page.locator(".share").filter({ hasText: /^[1-9]\d* % · (a moment|about [\d.]+ (s|min).*) left/ }).waitFor();
   check(await page.getByLabel("Progress").evaluate(bar => bar.value > 0 && bar.value < 1), "the bar shows the progress");
@@ -499,7 +499,7 @@ export async function reloaded(visit) {
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
   await page.reload();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
-  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "snowy winter", "what was written");
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "snowy winter", "the written text");
 }
 
 // With prices, the form shows the cost of its runs, and each run its own cost.
@@ -508,7 +508,7 @@ export async function prices(visit) {
   await person.signIn();
   await choose(page, "clip.mp4"); // of four seconds
   const cost = page.locator("#cost");
-  equal(await cost.textContent(), "", "what a model without a price costs");
+  equal(await cost.textContent(), "", "the cost of a model without a price");
   await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
   await page.locator("#model-about").filter({ hasText: "€0.05 per second" }).waitFor();
   await cost.filter({ hasText: /^Costs about €0\.20$/ }).waitFor();
@@ -633,14 +633,14 @@ export async function refused(visit) {
   await page.getByRole("button", { name: "Run edit" }).click();
   const alert = page.locator(".stage [role=alert]");
   await alert.waitFor();
-  const told = await alert.textContent();
-  check(told.includes("The file must be a video") && !told.includes("data:"), `it says what is wrong, in words: ${told}`);
-  equal(await page.getByRole("button", { name: "Try again" }).count(), 0, "offers to repeat what cannot succeed");
+  const report = await alert.textContent();
+  check(report.includes("The file must be a video") && !report.includes("data:"), `it says what is wrong, in words: ${report}`);
+  equal(await page.getByRole("button", { name: "Try again" }).count(), 0, "offers to repeat an edit that cannot succeed");
   await page.getByRole("button", { name: "Back" }).click();
   await page.locator(".work > input[type=file]").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
-  check((await page.locator("#form-problem").textContent()).includes("neither a video nor an image"), "a text is refused on the page");
+  check((await page.locator("#form-problem").textContent()).includes("neither a video nor an image"), "a text is rejected on the page");
   await page.getByLabel("Model", { exact: true }).selectOption("gen-restyle-2");
   await page.getByLabel("Prompt", { exact: true }).fill("");
   await page.getByRole("button", { name: "Run edit" }).click();
-  equal(await page.locator("#form-problem").textContent(), "Write a prompt, or add a reference image.", "a restyle without either says");
+  equal(await page.locator("#form-problem").textContent(), "Write a prompt, or add a reference image.", "a restyle without either shows");
 }

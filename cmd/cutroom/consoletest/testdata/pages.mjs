@@ -16,10 +16,10 @@ export async function signIn(visit) {
     await page.getByRole("button", { name: "Sign in" }).click();
     await alert.filter({ hasText: words }).waitFor();
   }
-  await person.accessible("a refused key");
+  await person.accessible("a rejected key");
   await person.shot("sign-in");
   await page.emulateMedia({ colorScheme: "dark" });
-  await person.accessible("a refused key, dark");
+  await person.accessible("a rejected key, dark");
   await person.signIn();
   await page.reload();
   await page.locator(".page.edit").waitFor();
@@ -33,7 +33,7 @@ export async function signIn(visit) {
   await page.getByRole("button", { name: "Sign out" }).click();
   for (const tab of [page, other]) {
     await tab.getByLabel("API key").waitFor();
-    equal(await tab.evaluate(() => sessionStorage.length), 0, "what is kept after signing out");
+    equal(await tab.evaluate(() => sessionStorage.length), 0, "stored data after the logout");
   }
   await other.getByLabel("API key").fill(env.KEY);
   await other.keyboard.press("Enter");
@@ -89,7 +89,7 @@ export async function loading(visit) {
   await page.route("**/v1/files?*", route => route.abort());
   await page.reload();
   await page.getByRole("alert").filter({ hasText: "is unreachable" }).waitFor();
-  await person.accessible("a service that cannot be reached");
+  await person.accessible("an unreachable service");
   await page.unroute("**/v1/files?*");
   await page.getByRole("button", { name: "Try again" }).click();
   await page.locator(".page.usage").waitFor();
@@ -100,8 +100,8 @@ export async function loading(visit) {
 export async function addresses(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("usage?span=7&measure=requests");
-  equal(await page.getByLabel("7 days").isChecked(), true, "the days of the address");
-  equal(await page.getByLabel("Requests", { exact: true }).isChecked(), true, "the measure of the address");
+  equal(await page.getByLabel("7 days").isChecked(), true, "the days in the URL");
+  equal(await page.getByLabel("Requests", { exact: true }).isChecked(), true, "the measure in the URL");
   await person.go("Gallery");
   await page.getByLabel("State").selectOption("failed");
   await until("the address has the state", () => page.url().endsWith("#jobs?state=failed"));
@@ -119,7 +119,7 @@ export async function addresses(visit) {
   await page.evaluate(() => { location.hash = "usage"; });
   await page.reload();
   await page.getByRole("slider", { name: "Edits by day" }).waitFor();
-  equal(await page.getByLabel("Edits", { exact: true }).isChecked(), true, "the measure that is chosen");
+  equal(await page.getByLabel("Edits", { exact: true }).isChecked(), true, "the chosen measure");
 }
 
 // Tabs notify each other, leaving during an upload needs confirmation, and a user of another tab is
@@ -128,11 +128,11 @@ export async function elsewhere(visit) {
   const person = await visit({}), { page } = person;
   await person.context.grantPermissions(["notifications"], { origin: env.URL });
   await page.addInitScript(() => {
-    window.told = [];
+    window.shown = [];
     window.Notification = class {
       static permission = "granted";
       static requestPermission = async () => "granted";
-      constructor(title, { body }) { window.told.push(`${title}: ${body}`); }
+      constructor(title, { body }) { window.shown.push(`${title}: ${body}`); }
     };
   });
   await person.signIn("jobs");
@@ -170,14 +170,14 @@ export async function elsewhere(visit) {
   await page.getByLabel("Prompt", { exact: true }).fill("rain");
   await page.evaluate(() => Object.defineProperty(document, "hidden", { value: true, configurable: true }));
   await page.getByRole("button", { name: "Make video" }).click();
-  await until("a notification", () => page.evaluate(() => window.told.length === 1));
-  equal(await page.evaluate(() => window.told[0]), "Your edit has finished: rain", "the notification");
+  await until("a notification", () => page.evaluate(() => window.shown.length === 1));
+  equal(await page.evaluate(() => window.shown[0]), "Your edit has finished: rain", "the notification");
   equal(await page.title(), "Done: rain", "the tab's title");
   await page.evaluate(() => {
     delete document.hidden;
     document.dispatchEvent(new Event("visibilitychange"));
   });
-  equal(await page.title(), "Edit – Cutroom", "the tab's title once it is looked at");
+  equal(await page.title(), "Edit – Cutroom", "the tab's title once it is visible");
 
   // Leave the page during an upload.
   await person.go("Files");
@@ -185,7 +185,7 @@ export async function elsewhere(visit) {
   await page.route("**/v1/files", route => route.request().method() === "POST" ? new Promise(resolve => { release = () => resolve(route.continue()); }) : route.continue());
   const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
   await chooser.setFiles(media("garment.png"));
-  await until("the upload is under way", () => release);
+  await until("the upload is running", () => release);
   const [dialog] = await Promise.all([page.waitForEvent("dialog"), page.evaluate(() => { setTimeout(() => location.reload()); })]);
   equal(dialog.type(), "beforeunload", "the question on leaving");
   await dialog.dismiss();
@@ -199,13 +199,13 @@ export async function revoked(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("files", made.key);
   equal((await api("DELETE", `/v1/keys/${made.id}`)).status, 204, "revoking the key");
-  await until("the key is refused", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": made.key } })).status === 401);
+  await until("the key is rejected", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": made.key } })).status === 401);
   await person.go("Gallery");
   await page.getByRole("alert").filter({ hasText: "no longer accepts this tab's key" }).waitFor();
-  await person.accessible("a refused key");
+  await person.accessible("a rejected key");
   const other = await person.context.newPage();
   await other.goto(`${env.URL}/console/`);
-  await other.getByLabel("API key").waitFor(); // a key that is refused is not passed on
+  await other.getByLabel("API key").waitFor(); // a key that is rejected is not passed on
   await other.evaluate(key => sessionStorage.setItem("cutroom-key", key), made.key);
   await other.goto(`${env.URL}/console/#usage`);
   await other.reload();
@@ -215,7 +215,7 @@ export async function revoked(visit) {
   await page.locator(".page.jobs").waitFor();
   await other.locator(".page.usage").waitFor(); // the new key has reached it
   await other.getByRole("link", { name: "Keys" }).waitFor();
-  equal(await page.locator(".refused-key").count(), 0, "words about the key");
+  equal(await page.locator(".refused-key").count(), 0, "errors about the key");
 }
 
 // A model's Markdown is rendered, and cannot become part of the page.
@@ -236,20 +236,20 @@ export async function markdown(visit) {
   }
   const words = await answer.locator(".words").textContent();
   check(words.includes("<img src=x onerror=alert(1)>"), `HTML is shown as it is written: ${words}`);
-  equal(await answer.locator("img, script, a[href^='javascript']").count(), 0, "elements that the model has made");
+  equal(await answer.locator("img, script, a[href^='javascript']").count(), 0, "elements from the model's text");
   await answer.getByRole("button", { name: "Copy the code" }).click();
-  equal(await page.evaluate(() => navigator.clipboard.readText()), "ffmpeg -i a.mp4", "the code that is copied");
+  equal(await page.evaluate(() => navigator.clipboard.readText()), "ffmpeg -i a.mp4", "the copied code");
   await answer.getByRole("button", { name: "Copy the message" }).click();
-  check((await page.evaluate(() => navigator.clipboard.readText())).startsWith("# Cuts"), "a message is copied as it was written");
-  await person.accessible("a formatted answer");
+  check((await page.evaluate(() => navigator.clipboard.readText())).startsWith("# Cuts"), "a message is copied unchanged");
+  await person.accessible("a formatted reply");
   await person.shot("chat-markdown");
   await answer.getByRole("button", { name: "Answer again" }).click();
   await answer.filter({ hasText: /\d+ in · \d+ out/ }).waitFor();
-  equal(await answer.count(), 1, "answers after one was asked for again");
+  equal(await answer.count(), 1, "replies after a retry");
   await page.getByRole("button", { name: "Edit the message" }).click();
   await page.getByLabel("Edited message").fill("Write again.");
   await page.getByRole("button", { name: "Send" }).first().click();
-  await until("one answer to the changed message", async () => await answer.count() === 1 && /\d+ in/.test(await answer.textContent()));
+  await until("one reply to the changed message", async () => await answer.count() === 1 && /\d+ in/.test(await answer.textContent()));
   equal(await page.getByRole("article", { name: "You" }).locator(".words").textContent(), "Write again.", "the message is");
   await page.reload();
   await answer.locator("h3").waitFor();
@@ -278,7 +278,7 @@ export async function chat(visit) {
   await page.keyboard.press("Enter");
   const answer = page.getByRole("article", { name: "The model" });
   await answer.filter({ hasText: /\d+ in · \d+ out/ }).waitFor();
-  check((await answer.textContent()).includes("Hello, you!"), "the demonstration answers with what it was told");
+  check((await answer.textContent()).includes("Hello, you!"), "the demonstration repeats the message");
   check(/^[\d,]+ tokens used/.test(await page.locator("#tokens-used").textContent()), "the tokens are counted");
   await page.getByRole("button", { name: "Copy as curl" }).click();
   const line = await page.evaluate(() => navigator.clipboard.readText());
@@ -396,7 +396,7 @@ export async function files(visit) {
   await page.reload();
   await page.locator(".file").filter({ hasText: "own-clip.mp4" }).locator(".thumb img").waitFor();
   await page.locator(".file").filter({ hasText: "own-reference.jpg" }).locator(".thumb img").waitFor();
-  equal(fetched, 0, "stored files that are fetched for their pictures");
+  equal(fetched, 0, "stored files fetched for their pictures");
   await page.getByRole("button", { name: "Play own-clip.mp4" }).focus();
   await page.keyboard.press("Enter");
   await until("it plays in its card", () => page.locator(".thumb video[controls]").evaluate(video => video.currentTime > 0));
@@ -404,10 +404,10 @@ export async function files(visit) {
   check(about.includes("expires tomorrow") && about.includes("235 kB"), `a file says what it is: ${about}`);
   const stored = (await api("GET", "/v1/files?limit=1000")).body.files.find(file => file.filename === "own-clip.mp4");
   await page.getByRole("button", { name: "Copy the id of own-clip.mp4" }).click();
-  equal(await page.evaluate(() => navigator.clipboard.readText()), stored.id, "the id that is copied");
+  equal(await page.evaluate(() => navigator.clipboard.readText()), stored.id, "the copied id");
   const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download own-clip.mp4" }).click()]);
-  equal(saved.suggestedFilename(), "own-clip.mp4", "the name of what is saved");
-  check(readFileSync(await saved.path()).equals(readFileSync(media("clip.mp4"))), "what is saved is what was stored");
+  equal(saved.suggestedFilename(), "own-clip.mp4", "the saved file's name");
+  check(readFileSync(await saved.path()).equals(readFileSync(media("clip.mp4"))), "the saved file equals the stored one");
   await page.getByLabel("Keep").selectOption("until deleted");
   const [again] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
   await again.setFiles(media("garment.png"));
@@ -421,7 +421,7 @@ export async function files(visit) {
   await gone.getByRole("button", { name: "Delete note-25.txt" }).click();
   await person.accessible("a question");
   await page.getByRole("button", { name: "Keep" }).click();
-  equal(await gone.count(), 1, "a file that is kept");
+  equal(await gone.count(), 1, "a persistent file");
   await gone.getByRole("button", { name: "Delete note-25.txt" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await gone.waitFor({ state: "detached" });
@@ -430,7 +430,7 @@ export async function files(visit) {
 
   // The buttons of each file are within its card.
   const cut = await page.locator(".file").evaluateAll(all => all.filter(card => [...card.querySelectorAll("button")].some(one => one.getBoundingClientRect().right > card.getBoundingClientRect().right)).length);
-  equal(cut, 0, "cards with buttons that are cut off");
+  equal(cut, 0, "cards with clipped buttons");
   await page.getByLabel("Select note-24.txt").focus();
   await page.keyboard.press("Space");
   await page.getByLabel("Select note-20.txt").click({ modifiers: ["Shift"] });
@@ -440,7 +440,7 @@ export async function files(visit) {
   await page.keyboard.press("Delete");
   await page.getByRole("dialog").getByRole("button", { name: "Delete 5" }).click();
   await page.getByText("5 files were deleted.").first().waitFor();
-  equal(await page.getByText(/^note-2[0-4]\.txt$/).count(), 0, "files that were deleted");
+  equal(await page.getByText(/^note-2[0-4]\.txt$/).count(), 0, "deleted files");
 
   // The form offers the stored files.
   await person.go("Edit");
@@ -492,7 +492,7 @@ export async function keys(visit) {
   await person.shot("key-made");
   const secret = await shown.inputValue();
   await page.getByRole("button", { name: "Copy the key" }).click();
-  equal(await page.evaluate(() => navigator.clipboard.readText()), secret, "what is copied");
+  equal(await page.evaluate(() => navigator.clipboard.readText()), secret, "the copied text");
   await page.getByRole("button", { name: "Done" }).click();
   const row = page.locator(".keys li").filter({ hasText: "render farm" });
   await row.filter({ hasText: "Expires soon" }).filter({ hasText: "expires in 7 days" }).filter({ hasText: "Models: gen-2.5 · Calls: jobs, files" }).waitFor();
@@ -510,9 +510,9 @@ export async function keys(visit) {
   await guest.page.getByRole("alert").filter({ hasText: "does not allow the routes" }).waitFor();
 
   await other.signIn("edit", secret);
-  equal(await plain.getByRole("link", { name: "Keys" }).count(), 0, "pages for admins that another key has");
+  equal(await plain.getByRole("link", { name: "Keys" }).count(), 0, "admin pages for another key");
   await plain.evaluate(() => { location.hash = "keys"; });
-  equal(await plain.locator(".page.keys").count(), 0, "pages of keys by the address");
+  equal(await plain.locator(".page.keys").count(), 0, "key pages by URL");
 
   await row.getByRole("button", { name: "Revoke render farm" }).click();
   await page.getByRole("button", { name: "Keep" }).click();
@@ -522,7 +522,7 @@ export async function keys(visit) {
   await page.locator(".past li").filter({ hasText: "render farm" }).waitFor();
   await person.accessible("a revoked key");
   await person.shot("keys-revoked");
-  await until("the key is refused", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": secret } })).status === 401);
+  await until("the key is rejected", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": secret } })).status === 401);
 }
 
 // An admin sets a budget for a key. The budget and the charts show the key's spending, and the
@@ -547,7 +547,7 @@ export async function money(visit) {
 
   // Four requests of 25 cents fit the budget, and the fifth does not.
   for (let i = 0; i < 4; i++) {
-    await until("a call has its budget", async () => {
+    await until("a call within the budget", async () => {
       const answer = await ask();
       await answer.text();
       return answer.status === 200;
@@ -557,12 +557,12 @@ export async function money(visit) {
     await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
     return (await row.textContent()).includes("90 % used") && await meter.getAttribute("aria-valuenow") === "1.000664";
   });
-  equal((await ask()).status, 429, "a call beyond the budget is answered with");
+  equal((await ask()).status, 429, "the status of a call over the budget");
   await person.accessible("budgets");
   await person.shot("budgets");
 
   await row.getByRole("button", { name: "Change the budget" }).click();
-  equal(await page.getByLabel("Webhook for warnings").inputValue(), "https://hooks.example/budgets", "whom the budget warns");
+  equal(await page.getByLabel("Webhook for warnings").inputValue(), "https://hooks.example/budgets", "the budget's warning URL");
   await page.getByLabel("Limit").fill("0.5");
   await page.getByLabel("Webhook for warnings").fill("");
   await page.getByRole("button", { name: "Change it" }).click();
@@ -585,7 +585,7 @@ export async function money(visit) {
   await page.getByText("By key").click();
   await page.getByLabel("What to show").getByText("Cost").click();
   const chart = page.getByRole("slider", { name: "Cost by day" });
-  await until("the chart tells what the key has cost", async () => {
+  await until("the chart shows what the key has cost", async () => {
     await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
     return /newsroom €1\.00|^[^;]*: €1\.00$/.test(await chart.getAttribute("aria-valuetext"));
   });
@@ -619,7 +619,7 @@ export async function money(visit) {
   for (let limit = 1; limit <= 26; limit++) equal((await api("PUT", "/v1/budgets", JSON.stringify({ key: made.id, period: "day", unit: "jobs", limit }))).status, 200, "setting a budget");
   await page.reload();
   await changes.filter({ hasText: "limit 25 → 26" }).waitFor();
-  equal(await page.locator(".audit li").count(), 25, "changes of a page");
+  equal(await page.locator(".audit li").count(), 25, "changes on a page");
   await page.getByRole("button", { name: "More changes" }).click();
   await changes.filter({ hasText: "Key created" }).waitFor();
   check(await page.evaluate(() => document.activeElement.closest("li").previousElementSibling), "the focus is on the first of the next page");
@@ -632,7 +632,7 @@ export async function money(visit) {
   for (const words of ["Budgets", "Keys", "By key"]) equal(await plain.getByText(words, { exact: true }).count(), 0, `${words} that another key sees`);
   await plain.evaluate(() => { location.hash = "budgets"; });
   await plain.locator(".page.edit").waitFor();
-  equal(await plain.locator(".page.budgets").count(), 0, "pages of budgets by the address");
+  equal(await plain.locator(".page.budgets").count(), 0, "budget pages by URL");
 }
 
 export async function realtime(visit) {
@@ -670,7 +670,7 @@ export async function screens(visit) {
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const dark = await ground();
   await page.getByRole("button", { name: "Scheme:" }).click();
-  check(await ground() !== dark, "the light scheme is not taken on");
+  check(await ground() !== dark, "the light scheme is not applied");
   await page.reload();
   await page.locator(".page.audit").waitFor();
   check(await ground() !== dark, "the light scheme is forgotten");
@@ -749,7 +749,7 @@ export async function verified(visit) {
   await dialog.getByRole("heading", { name: "dropped.png" }).waitFor();
   await verdict.filter({ hasText: "No Content Credentials" }).waitFor();
   const mine = async () => (await api("GET", "/v1/files?limit=1000")).body.files.filter(file => ["signed.png", "changed.png", "dropped.png", "first.mp4"].includes(file.filename));
-  await until("none of them is kept", async () => (await mine()).length === 0);
+  await until("no file is stored", async () => (await mine()).length === 0);
   await dialog.getByRole("button", { name: "Close" }).click();
   await dialog.waitFor({ state: "detached" });
 }

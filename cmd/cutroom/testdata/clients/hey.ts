@@ -26,9 +26,9 @@ async function main() {
   const content = await getJobContent({ path });
   must(content.data instanceof Blob && (await content.data.slice(4, 8).text()) === "ftyp", content.error);
 
-  const refused = await createJobGen21({ body: { data: video(), seed: -1 } });
-  must(refused.response?.status === 422, refused);
-  const problems = (refused.error as { detail: { loc: string[]; type: string }[] }).detail;
+  const rejected = await createJobGen21({ body: { data: video(), seed: -1 } });
+  must(rejected.response?.status === 422, rejected);
+  const problems = (rejected.error as { detail: { loc: string[]; type: string }[] }).detail;
   must(problems[0].loc.join() === "body,seed" && problems[0].type === "greater_than_equal", problems);
 
   const token = await createClientToken({ body: { expiresIn: 60 } });

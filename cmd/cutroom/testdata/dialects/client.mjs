@@ -18,8 +18,8 @@ const oai = (key = "PERMANENT_KEY", options = {}) =>
 const claude = (key = "PERMANENT_KEY", options = {}) =>
   new Anthropic({ baseURL: url, apiKey: process.env[key], maxRetries: 0, ...options });
 
-// refused returns the error of a call, which must be of the kind.
-async function refused(kind, call) {
+// rejected returns the error of a call, which must be of the kind.
+async function rejected(kind, call) {
   const error = await call.then(() => assert.fail(`no ${kind.name} was thrown`), (error) => error);
   assert.ok(error instanceof kind, `${error} is no ${kind.name}`);
   return error;
@@ -62,11 +62,11 @@ const checks = {
   },
   async responses_errors() {
     const ask = (key, fields = {}) => oai(key).responses.create({ model, input: "x", ...fields });
-    assert.equal((await refused(OpenAI.NotFoundError, ask(undefined, { model: "none" }))).code, "model_not_found");
-    const error = await refused(OpenAI.BadRequestError, ask(undefined, { tools: [{ type: "web_search" }] }));
+    assert.equal((await rejected(OpenAI.NotFoundError, ask(undefined, { model: "none" }))).code, "model_not_found");
+    const error = await rejected(OpenAI.BadRequestError, ask(undefined, { tools: [{ type: "web_search" }] }));
     assert.equal(error.param, "tools[0]");
-    await refused(OpenAI.AuthenticationError, ask("WRONG_KEY"));
-    await refused(OpenAI.PermissionDeniedError, ask("OTHER_MODELS_TOKEN"));
+    await rejected(OpenAI.AuthenticationError, ask("WRONG_KEY"));
+    await rejected(OpenAI.PermissionDeniedError, ask("OTHER_MODELS_TOKEN"));
     assert.ok((await ask("MODELS_TOKEN")).output_text);
   },
   async responses_broken() {
@@ -106,15 +106,15 @@ const checks = {
   },
   async messages_errors() {
     const ask = (key, fields = {}) => claude(key).messages.create({ model, max_tokens: 5, messages: hello, ...fields });
-    const error = await refused(Anthropic.NotFoundError, ask(undefined, { model: "none" }));
+    const error = await rejected(Anthropic.NotFoundError, ask(undefined, { model: "none" }));
     assert.equal(error.error.error.type, "not_found_error");
-    await refused(Anthropic.AuthenticationError, ask("WRONG_KEY"));
-    await refused(Anthropic.PermissionDeniedError, ask("OTHER_MODELS_TOKEN"));
+    await rejected(Anthropic.AuthenticationError, ask("WRONG_KEY"));
+    await rejected(Anthropic.PermissionDeniedError, ask("OTHER_MODELS_TOKEN"));
     assert.ok((await ask("MODELS_TOKEN")).content);
   },
   async messages_broken() {
     const stream = claude().messages.stream({ model: "breaking", max_tokens: 5, messages: hello });
-    await refused(Anthropic.APIError, stream.finalMessage());
+    await rejected(Anthropic.APIError, stream.finalMessage());
   },
   async count() {
     assert.ok((await claude().messages.countTokens({ model, messages: hello })).input_tokens > 5);

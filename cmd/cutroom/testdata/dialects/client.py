@@ -34,7 +34,7 @@ def claude(key="PERMANENT_KEY", **options):
     return anthropic.Anthropic(base_url=URL, api_key=os.environ[key], **options)
 
 
-def refused(kind, call):
+def rejected(kind, call):
     """Returns the exception of a call, which must be of the kind."""
     try:
         call()
@@ -89,14 +89,14 @@ def responses_agent():
 
 
 def responses_errors():
-    error = refused(openai.NotFoundError, lambda: oai().responses.create(model="none", input="x"))
+    error = rejected(openai.NotFoundError, lambda: oai().responses.create(model="none", input="x"))
     assert error.code == "model_not_found", error
-    error = refused(openai.BadRequestError,
+    error = rejected(openai.BadRequestError,
                     lambda: oai().responses.create(model=MODEL, input="x", tools=[{"type": "web_search"}]))
     assert error.param == "tools[0]" and error.code == "unknown_parameter", error
-    refused(openai.BadRequestError, lambda: oai().responses.create(model=MODEL, input="x", store=True))
-    refused(openai.AuthenticationError, lambda: oai("WRONG_KEY").responses.create(model=MODEL, input="x"))
-    refused(openai.PermissionDeniedError, lambda: oai("OTHER_MODELS_TOKEN").responses.create(model=MODEL, input="x"))
+    rejected(openai.BadRequestError, lambda: oai().responses.create(model=MODEL, input="x", store=True))
+    rejected(openai.AuthenticationError, lambda: oai("WRONG_KEY").responses.create(model=MODEL, input="x"))
+    rejected(openai.PermissionDeniedError, lambda: oai("OTHER_MODELS_TOKEN").responses.create(model=MODEL, input="x"))
     assert oai("MODELS_TOKEN").responses.create(model=MODEL, input="x").output_text
     answer = oai(max_retries=2).responses.create(model="flaky", input="x")
     assert answer.output_text == "at last", answer
@@ -155,13 +155,13 @@ def messages_errors():
     def ask(key="PERMANENT_KEY", **fields):
         return lambda: claude(key).messages.create(**({"model": MODEL, "max_tokens": 5, "messages": HELLO} | fields))
 
-    error = refused(anthropic.NotFoundError, ask(model="none"))
+    error = rejected(anthropic.NotFoundError, ask(model="none"))
     assert error.body["error"]["type"] == "not_found_error" and error.body["request_id"], error.body
-    refused(anthropic.BadRequestError, ask(tools=[{"type": "web_search_20250305", "name": "web_search"}]))
-    refused(anthropic.AuthenticationError, ask("WRONG_KEY"))
-    refused(anthropic.PermissionDeniedError, ask("OTHER_MODELS_TOKEN"))
+    rejected(anthropic.BadRequestError, ask(tools=[{"type": "web_search_20250305", "name": "web_search"}]))
+    rejected(anthropic.AuthenticationError, ask("WRONG_KEY"))
+    rejected(anthropic.PermissionDeniedError, ask("OTHER_MODELS_TOKEN"))
     assert ask("MODELS_TOKEN")().content
-    error = refused(anthropic.InternalServerError, ask(model="unreachable"))
+    error = rejected(anthropic.InternalServerError, ask(model="unreachable"))
     assert error.status_code == 502, error
     answer = claude(max_retries=2).messages.create(model="flaky", max_tokens=5, messages=HELLO)
     assert answer.content[0].text == "at last", answer
@@ -172,7 +172,7 @@ def messages_broken():
         with claude().messages.stream(model="breaking", max_tokens=5, messages=HELLO) as stream:
             stream.get_final_message()
 
-    refused(anthropic.APIStatusError, read)
+    rejected(anthropic.APIStatusError, read)
 
 
 def count():

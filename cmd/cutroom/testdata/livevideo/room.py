@@ -14,7 +14,7 @@ from livekit import rtc
 WIDTH, HEIGHT = 640, 360
 
 
-def tell(**what):
+def report(**what):
     print(json.dumps(what), flush=True)
 
 
@@ -32,12 +32,12 @@ async def show(track):
         seen += 1
         if seen % 10 == 1:
             frame = event.frame
-            tell(seen=seen, width=frame.width, height=frame.height, means=means(frame))
+            report(seen=seen, width=frame.width, height=frame.height, means=means(frame))
 
 
 async def hear(track):
     async for _ in rtc.AudioStream(track):
-        tell(heard=True)
+        report(heard=True)
         return
 
 
@@ -52,7 +52,7 @@ async def publish(room):
         rtc.LocalAudioTrack.create_audio_track("microphone", microphone),
         rtc.TrackPublishOptions(source=rtc.TrackSource.SOURCE_MICROPHONE),
     )
-    tell(published=True)
+    report(published=True)
     red = bytes([200, 30, 30, 255]) * (WIDTH * HEIGHT)
     silence = rtc.AudioFrame.create(48000, 1, 1920)
     while True:
@@ -69,20 +69,20 @@ async def main():
 
     @room.on("track_subscribed")
     def _(track, publication, participant):
-        tell(subscribed=str(participant.identity), kind=int(track.kind))
+        report(subscribed=str(participant.identity), kind=int(track.kind))
         tasks.append(asyncio.create_task(show(track) if track.kind == rtc.TrackKind.KIND_VIDEO else hear(track)))
 
     @room.on("connection_state_changed")
     def _(state):
-        tell(state=rtc.ConnectionState.Name(state))
+        report(state=rtc.ConnectionState.Name(state))
 
     @room.on("disconnected")
     def _(reason):
-        tell(left=rtc.DisconnectReason.Name(reason))
+        report(left=rtc.DisconnectReason.Name(reason))
         ended.set()
 
     await room.connect(url, token, rtc.RoomOptions(auto_subscribe=True))
-    tell(joined=True)
+    report(joined=True)
     if not watch:
         tasks.append(asyncio.create_task(publish(room)))
     await ended.wait()

@@ -86,10 +86,10 @@ def files():
     assert client.files.content(two.id).read() == b"anything"
     for file in (one, two):
         assert client.files.delete(file.id).deleted
-        refused(openai.NotFoundError, lambda file=file: client.files.retrieve(file.id))
+        rejected(openai.NotFoundError, lambda file=file: client.files.retrieve(file.id))
 
 
-def refused(kind, call):
+def rejected(kind, call):
     try:
         call()
     except kind as error:
@@ -97,7 +97,7 @@ def refused(kind, call):
     raise AssertionError(f"no {kind.__name__} was raised")
 
 
-def refusals():
+def rejections():
     good = upload([line(1)])
     for params, param in [
         ({"input_file_id": "file_0"}, "input_file_id"),
@@ -105,9 +105,9 @@ def refusals():
         ({"completion_window": "1h"}, "completion_window"),
     ]:
         wanted = {"input_file_id": good.id, "endpoint": ENDPOINT, "completion_window": "24h"} | params
-        error = refused(openai.BadRequestError, lambda wanted=wanted: client.batches.create(**wanted))
+        error = rejected(openai.BadRequestError, lambda wanted=wanted: client.batches.create(**wanted))
         assert error.param == param, error
-    error = refused(openai.BadRequestError, lambda: create(upload(["x"], purpose="user_data")))
+    error = rejected(openai.BadRequestError, lambda: create(upload(["x"], purpose="user_data")))
     assert "purpose" in str(error), error
     stranger = client.with_options(api_key=os.environ["OTHER_KEY"])
     for call in (
@@ -115,19 +115,19 @@ def refusals():
         lambda: stranger.files.content(good.id),
         lambda: stranger.batches.retrieve("batch_0"),
     ):
-        refused(openai.NotFoundError, call)
-    refused(
+        rejected(openai.NotFoundError, call)
+    rejected(
         openai.BadRequestError,
         lambda: stranger.batches.create(input_file_id=good.id, endpoint=ENDPOINT, completion_window="24h"),
     )
-    refused(openai.ConflictError, lambda: client.batches.cancel(ended(create(good), "completed").id))
+    rejected(openai.ConflictError, lambda: client.batches.cancel(ended(create(good), "completed").id))
 
 
 def flaws():
     lines = [line(1), "", "{", line(1), line(3, url="/v1/embeddings"), line(4) | {"body": line(4)["body"] | {"stream": True}}]
     batch = ended(create(upload(lines)), "failed")
-    told = [(e.line, e.code) for e in batch.errors.data]
-    assert told == [
+    reported = [(e.line, e.code) for e in batch.errors.data]
+    assert reported == [
         (3, "invalid_json_line"),
         (4, "duplicate_custom_id"),
         (5, "invalid_url"),
@@ -170,6 +170,6 @@ if __name__ == "__main__":
     if sys.argv[1] in ("begin", "finish"):
         globals()[sys.argv[1]](*sys.argv[2:])
     else:
-        for check in (files, refusals, flaws, failures, cancelling):
+        for check in (files, rejections, flaws, failures, cancelling):
             check()
             print(check.__name__)

@@ -19,8 +19,8 @@ const client = (key = "PERMANENT_KEY", options = {}) =>
   new OpenAI({ baseURL: process.env.GATEWAY_URL + "/v1", apiKey: process.env[key], maxRetries: 0, ...options });
 const ask = (fields = {}, key, options) => client(key, options).chat.completions.create({ model, messages, ...fields });
 
-// refused returns the error of a call, which must be of the kind.
-async function refused(kind, call) {
+// rejected returns the error of a call, which must be of the kind.
+async function rejected(kind, call) {
   const error = await call.then(() => assert.fail(`no ${kind.name} was thrown`), (error) => error);
   assert.ok(error instanceof kind, `${error} is no ${kind.name}`);
   return error;
@@ -33,7 +33,7 @@ const checks = {
     assert.equal(listed.get(model).max_output_length, 4096);
     assert.ok(!listed.has("cutroom-chat"), "a placeholder is listed");
     assert.deepEqual((await client().models.retrieve(model)).capabilities.slice(0, 2), ["chat", "completions"]);
-    await refused(OpenAI.NotFoundError, client().models.retrieve("cutroom-chat"));
+    await rejected(OpenAI.NotFoundError, client().models.retrieve("cutroom-chat"));
   },
   async chat() {
     const { data, response } = await ask().withResponse();
@@ -95,7 +95,7 @@ const checks = {
     const content = JSON.parse(answer.choices[0].message.content);
     assert.deepEqual(Object.keys(content), ["city", "days"]);
     assert.ok(Number.isInteger(content.days) && content.days === 1);
-    await refused(OpenAI.OpenAIError, client().chat.completions.parse({ model, messages, tools, max_tokens: 2 }));
+    await rejected(OpenAI.OpenAIError, client().chat.completions.parse({ model, messages, tools, max_tokens: 2 }));
   },
   async completions() {
     const complete = (fields) => client().completions.create({ model, ...fields });
@@ -113,23 +113,23 @@ const checks = {
     assert.equal(streamed, (await complete({ prompt: "a" })).choices[0].text);
   },
   async errors() {
-    let error = await refused(OpenAI.AuthenticationError, ask({}, "WRONG_KEY"));
+    let error = await rejected(OpenAI.AuthenticationError, ask({}, "WRONG_KEY"));
     assert.equal(error.code, "invalid_api_key");
     for (const name of ["nowhere", "cutroom-chat"]) {
-      error = await refused(OpenAI.NotFoundError, ask({ model: name }));
+      error = await rejected(OpenAI.NotFoundError, ask({ model: name }));
       assert.equal(error.code, "model_not_found");
       assert.ok(error.requestID);
     }
-    error = await refused(OpenAI.BadRequestError, ask({ temperature: 3 }));
+    error = await rejected(OpenAI.BadRequestError, ask({ temperature: 3 }));
     assert.equal(error.param, "temperature");
     assert.equal(error.type, "invalid_request_error");
-    await refused(OpenAI.PermissionDeniedError, ask({}, "OTHER_MODELS_TOKEN"));
+    await rejected(OpenAI.PermissionDeniedError, ask({}, "OTHER_MODELS_TOKEN"));
     await ask({}, "MODELS_TOKEN");
     await ask({}, "TIGHT_KEY");
-    error = await refused(OpenAI.RateLimitError, ask({}, "TIGHT_KEY"));
+    error = await rejected(OpenAI.RateLimitError, ask({}, "TIGHT_KEY"));
     assert.equal(error.code, "rate_limit_exceeded");
     assert.equal(error.headers.get("x-ratelimit-remaining-requests"), "0");
-    error = await refused(OpenAI.InternalServerError, ask({ model: "unreachable" }));
+    error = await rejected(OpenAI.InternalServerError, ask({ model: "unreachable" }));
     assert.equal(error.status, 502);
     assert.equal(error.code, "upstream_error");
   },
@@ -137,10 +137,10 @@ const checks = {
     const read = async () => {
       for await (const _ of await ask({ model: "breaking", stream: true }));
     };
-    assert.equal((await refused(OpenAI.APIError, read())).code, "upstream_error");
+    assert.equal((await rejected(OpenAI.APIError, read())).code, "upstream_error");
   },
   async timeouts() {
-    await refused(OpenAI.APIConnectionTimeoutError, ask({ model: "silent" }, undefined, { timeout: 300 }));
+    await rejected(OpenAI.APIConnectionTimeoutError, ask({ model: "silent" }, undefined, { timeout: 300 }));
   },
   async retries() {
     const answer = await ask({ model: "flaky" }, undefined, { maxRetries: 2 });

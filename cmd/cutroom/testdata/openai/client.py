@@ -37,7 +37,7 @@ def client(key="PERMANENT_KEY", **options):
     return openai.OpenAI(base_url=URL + "/v1", api_key=os.environ[key], **options)
 
 
-def refused(kind, call):
+def rejected(kind, call):
     """Returns the exception of a call, which must be of the kind."""
     try:
         call()
@@ -51,7 +51,7 @@ def models():
     assert listed[MODEL].max_output_length == 4096, listed
     assert "cutroom-chat" not in listed, "a placeholder is listed"
     assert client().models.retrieve(MODEL).capabilities[:2] == ["chat", "completions"]
-    refused(openai.NotFoundError, lambda: client().models.retrieve("cutroom-chat"))
+    rejected(openai.NotFoundError, lambda: client().models.retrieve("cutroom-chat"))
 
 
 def chat():
@@ -130,7 +130,7 @@ def structured_output():
     answer = client().chat.completions.parse(model=MODEL, messages=HELLO, response_format=Plan)
     plan = answer.choices[0].message.parsed
     assert isinstance(plan, Plan) and plan.steps == ["cut"], plan
-    refused(openai.LengthFinishReasonError, lambda: client().chat.completions.parse(
+    rejected(openai.LengthFinishReasonError, lambda: client().chat.completions.parse(
         model=MODEL, messages=HELLO, response_format=Plan, max_tokens=2))
 
 
@@ -151,22 +151,22 @@ def errors():
     def ask(model=MODEL, key="PERMANENT_KEY", **fields):
         return lambda: client(key).chat.completions.create(model=model, messages=HELLO, **fields)
 
-    error = refused(openai.AuthenticationError, ask(key="WRONG_KEY"))
+    error = rejected(openai.AuthenticationError, ask(key="WRONG_KEY"))
     assert error.status_code == 401 and error.code == "invalid_api_key" and error.type == "authentication_error"
     for name in "nowhere", "cutroom-chat":
-        error = refused(openai.NotFoundError, ask(model=name))
+        error = rejected(openai.NotFoundError, ask(model=name))
         assert error.code == "model_not_found" and error.request_id
-    error = refused(openai.BadRequestError, ask(temperature=3))
+    error = rejected(openai.BadRequestError, ask(temperature=3))
     assert error.param == "temperature" and error.type == "invalid_request_error"
-    refused(openai.BadRequestError, ask(stop=["a", "b", "c", "d", "e"]))
-    refused(openai.PermissionDeniedError, ask(key="OTHER_MODELS_TOKEN"))
+    rejected(openai.BadRequestError, ask(stop=["a", "b", "c", "d", "e"]))
+    rejected(openai.PermissionDeniedError, ask(key="OTHER_MODELS_TOKEN"))
     ask(key="MODELS_TOKEN")()
     ask(key="TIGHT_KEY")()
-    error = refused(openai.RateLimitError, ask(key="TIGHT_KEY"))
+    error = rejected(openai.RateLimitError, ask(key="TIGHT_KEY"))
     assert error.code == "rate_limit_exceeded" and int(error.response.headers["retry-after"]) > 0
     assert error.response.headers["x-ratelimit-limit-requests"] == "1"
     assert error.response.headers["x-ratelimit-remaining-requests"] == "0"
-    error = refused(openai.InternalServerError, ask(model="unreachable"))
+    error = rejected(openai.InternalServerError, ask(model="unreachable"))
     assert error.status_code == 502 and error.code == "upstream_error"
 
 
@@ -175,12 +175,12 @@ def broken_stream():
         for _ in client().chat.completions.create(model="breaking", messages=HELLO, stream=True):
             pass
 
-    error = refused(openai.APIError, read)
+    error = rejected(openai.APIError, read)
     assert error.code == "upstream_error", error
 
 
 def timeouts():
-    refused(openai.APITimeoutError, lambda: client(timeout=0.3).chat.completions.create(model="silent", messages=HELLO))
+    rejected(openai.APITimeoutError, lambda: client(timeout=0.3).chat.completions.create(model="silent", messages=HELLO))
 
 
 def retries():
