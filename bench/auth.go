@@ -74,7 +74,6 @@ func (b *bench) auth(ctx context.Context) error {
 	return nil
 }
 
-// mintTokens creates tokens for a while. It returns them and the number per second.
 func mintTokens(ctx context.Context, client *http.Client, url string) (tokens []string, minted float64, err error) {
 	var mu sync.Mutex
 	minted, err = perSecond(ctx, func(ctx context.Context) error {
@@ -126,7 +125,7 @@ func perSecond(ctx context.Context, call func(context.Context) error) (float64, 
 	return float64(sum) / authTime.Seconds(), err
 }
 
-// send makes a request and returns the body of the response, which must have the status.
+// send returns the body of the response, which must have the status.
 func send(ctx context.Context, client *http.Client, method, url, key, body string, status int) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

@@ -77,8 +77,6 @@ func (b *bench) budgets(ctx context.Context) error {
 	return nil
 }
 
-// budgeted creates an account with two budgets in the folder of the running server, and returns its
-// key.
 func (b *bench) budgeted(ctx context.Context) (key string, err error) {
 	if key, err = b.newKey(ctx, "budgets", "budgeted"); err != nil {
 		return "", err
@@ -92,12 +90,11 @@ func (b *bench) budgeted(ctx context.Context) (key string, err error) {
 	return key, nil
 }
 
-// newKey creates an account in the folder of a running server, and returns its key.
+// newKey creates an account in the folder of a running server.
 func (b *bench) newKey(ctx context.Context, server, account string) (string, error) {
 	return b.command(ctx, server, "keys", "create", "--account", account, "--tier", "dev")
 }
 
-// command runs the program on the folder of a running server, and returns its output.
 func (b *bench) command(ctx context.Context, server string, args ...string) (printed string, err error) {
 	ended, err := b.program.Run(ctx, []string{"CUTROOM_DATA=" + filepath.Join(b.folder, server)}, args...)
 	if err == nil && ended.ExitCode != 0 {

@@ -73,11 +73,11 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 		return nil, f, err
 	}
 	begun := time.Now()
-	accepted, refused, slowest, err := submitAtOnce(ctx, client, clip, prompt)
+	accepted, rejected, slowest, err := submitAtOnce(ctx, client, clip, prompt)
 	if err != nil {
 		return nil, f, err
 	}
-	f.accepted, f.refused, f.slowest = len(accepted), refused, slowest
+	f.accepted, f.rejected, f.slowest = len(accepted), rejected, slowest
 	f.during, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
 		for _, id := range accepted {
 			job, err := awaitByEvents(ctx, client, id)
@@ -114,8 +114,7 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 }
 
 // measureAlone makes the engine perform as many edits as there are jobs, while states are read as
-// in the burst. Both CPU times include the server's time for the reads. They exclude this process's
-// time, which is estimated from reads of the idle server.
+// in the burst. Both CPU times include the server's time for the reads and exclude this process's.
 func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs []string, f *burstFigures) error {
 	own, children, err := processorTimes(server.PID())
 	if err != nil {
@@ -137,9 +136,8 @@ func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs 
 	return err
 }
 
-// burstFigures are the results of a burst.
 type burstFigures struct {
-	accepted, refused, lost int
+	accepted, rejected, lost int
 	// slowest is the time of the last response. took is the time until all jobs were completed.
 	// floor is the engine's time. States are read during the last two.
 	slowest, took, floor time.Duration
@@ -160,7 +158,7 @@ func (b *bench) shortClip(ctx context.Context) (path string, clip []byte, err er
 	return path, clip, err
 }
 
-// engineAlone performs an edit n times with the server's parallelism, and returns the total time.
+// engineAlone performs an edit n times with the server's parallelism.
 func engineAlone(ctx context.Context, e *edit, n int) (time.Duration, error) {
 	begun := time.Now()
 	alone, running := errgroup.WithContext(ctx)
@@ -172,15 +170,14 @@ func engineAlone(ctx context.Context, e *edit, n int) (time.Duration, error) {
 	return time.Since(begun), err
 }
 
-// reportBurst adds the rows of a burst to the table.
 func (b *bench) reportBurst(f burstFigures) {
 	b.table.add(row{
-		what:     fmt.Sprintf("%d jobs at once", burstJobs),
-		measured: fmt.Sprintf("%d accepted, %d refused, %d lost", f.accepted, f.refused, f.lost),
-		floor:    "-", ratio: "-", bar: "none lost", verdict: verdictOf(f.lost == 0 && f.accepted+f.refused == burstJobs),
+		what:     fmt.Sprintf("%d concurrent jobs", burstJobs),
+		measured: fmt.Sprintf("%d accepted, %d rejected, %d lost", f.accepted, f.rejected, f.lost),
+		floor:    "-", ratio: "-", bar: "none lost", verdict: verdictOf(f.lost == 0 && f.accepted+f.rejected == burstJobs),
 	})
 	b.table.add(row{
-		what: "  the last one's answer", measured: short(f.slowest), floor: "-", ratio: "-", bar: "-", verdict: noBar,
+		what: "  the last response", measured: short(f.slowest), floor: "-", ratio: "-", bar: "-", verdict: noBar,
 	})
 	b.table.add(row{
 		what:     "  until all are completed",
@@ -191,13 +188,13 @@ func (b *bench) reportBurst(f burstFigures) {
 	})
 	// On a busy machine this figure is more reliable than the time.
 	b.table.add(row{
-		what:     "  processor time of the server and its programs",
+		what:     "  CPU time of the server and its programs",
 		measured: short(f.used), floor: short(f.usedAlone) + " engine alone",
 		ratio: ratio(f.used, f.usedAlone), bar: "-", verdict: noBar,
 	})
 	median50, idle50 := median(f.during), median(f.idle)
 	b.table.add(row{
-		what: "  reading a state meanwhile, p50", measured: short(median50), floor: short(idle50) + " idle",
+		what: "  a read of a state during the burst, p50", measured: short(median50), floor: short(idle50) + " idle",
 		ratio: ratio(median50, idle50), bar: "-", verdict: noBar,
 	})
 	last, lastIdle := quantile(f.during, 0.99), quantile(f.idle, 0.99)
@@ -225,7 +222,7 @@ func settledTime(ctx context.Context, pid int) (time.Duration, error) {
 // submitAtOnce submits the jobs together. It returns the ids of the accepted jobs, the number of
 // rejected jobs, and the time of the last response.
 func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
-	prompt string) (accepted []string, refused int, slowest time.Duration, err error) {
+	prompt string) (accepted []string, rejected int, slowest time.Duration, err error) {
 	var mu sync.Mutex
 	all, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
@@ -241,7 +238,7 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 			case err == nil:
 				accepted = append(accepted, job.ID)
 			case errors.As(err, &refusal) && refusal.Status == 429:
-				refused++
+				rejected++
 			default:
 				return err
 			}
@@ -249,7 +246,7 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 		})
 	}
 	err = all.Wait()
-	return accepted, refused, slowest, err
+	return accepted, rejected, slowest, err
 }
 
 // readStates reads the jobs' states until the given function returns, and returns the time of every

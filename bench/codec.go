@@ -60,7 +60,7 @@ func (b *bench) codec(ctx context.Context) error {
 			measured, floor = append(measured, took/codecFrames), append(floor, alone/codecFrames)
 		}
 		b.table.add(row{
-			what:     fmt.Sprintf("processor time of a %dx%d frame of live VP8, decoded and encoded", c.size.X, c.size.Y),
+			what:     fmt.Sprintf("CPU time of a %dx%d frame of live VP8, decoded and encoded", c.size.X, c.size.Y),
 			measured: short(median(measured)), floor: short(median(floor)) + " " + found.String() + " alone",
 			ratio: ratio(median(measured), median(floor)), bar: fmt.Sprintf("%.1f x", codecBar),
 			verdict: verdictOf(median(measured).Seconds() <= codecBar*median(floor).Seconds()),
@@ -95,7 +95,6 @@ func (b *bench) stream(ctx context.Context, l *libvpx.Library, size image.Point,
 	return frames, nil
 }
 
-// passed returns the encoding of a frame.
 func passed(i, bitrate int) vp8.Encoding {
 	return vp8.Encoding{At: time.Duration(i) * time.Second / 25, Bitrate: bitrate}
 }

@@ -92,19 +92,16 @@ func (e *edit) record(ctx context.Context, tools *ffmpeg.Tools) error {
 	return nil
 }
 
-// recorder records the commands that a runner runs.
 type recorder struct {
 	runner   preview.Runner
 	commands []ffmpeg.Command
 }
 
-// Run runs a command and records it.
 func (r *recorder) Run(ctx context.Context, command ffmpeg.Command) error {
 	r.commands = append(r.commands, command)
 	return r.runner.Run(ctx, command)
 }
 
-// engine performs the edit with the engine.
 func (e *edit) engine(ctx context.Context) error {
 	scratch, err := os.MkdirTemp(e.folder, "scratch-")
 	if err != nil {
@@ -121,7 +118,6 @@ func (e *edit) run(ctx context.Context, by engine.Engine, scratch string) error 
 	return err
 }
 
-// bare performs the edit only with the recorded command lines.
 func (e *edit) bare(ctx context.Context) error {
 	for _, command := range e.commands {
 		var complaints bytes.Buffer

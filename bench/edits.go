@@ -23,7 +23,6 @@ const (
 	editsBar = 3.0
 )
 
-// lookTime is the elapsed and CPU time of an edit with a look.
 type lookTime struct {
 	name       string
 	took, used time.Duration
@@ -98,8 +97,8 @@ func (b *bench) reportEdits(all, slowest []lookTime, floor lookTime) {
 			fmt.Sprintf("edit of %d s of 1280x720, slowest of %d looks", editsSeconds, len(all)),
 			slices.MinFunc(slowest, byClock), true,
 		},
-		{"  the look of the most processor time", slices.MinFunc(slowest, byUse), false},
-		{"  the look in the middle", all[len(all)/2], false},
+		{"  the look with the most CPU time", slices.MinFunc(slowest, byUse), false},
+		{"  the median look", all[len(all)/2], false},
 		{"  the fastest look", all[len(all)-1], false},
 	} {
 		one := row{
@@ -112,13 +111,12 @@ func (b *bench) reportEdits(all, slowest []lookTime, floor lookTime) {
 		}
 		b.table.add(one)
 		b.table.add(row{
-			what: "    processor time", measured: short(r.look.used), floor: short(floor.used),
+			what: "    CPU time", measured: short(r.look.used), floor: short(floor.used),
 			ratio: ratio(r.look.used, floor.used), bar: "-", verdict: noBar,
 		})
 	}
 }
 
-// middle returns the median times.
 func middle(of []lookTime) lookTime {
 	var took, used []time.Duration
 	for _, one := range of {
@@ -127,7 +125,6 @@ func middle(of []lookTime) lookTime {
 	return lookTime{of[0].name, median(took), median(used)}
 }
 
-// by performs the edit with a look.
 func (e *edit) by(ctx context.Context, name string) (lookTime, error) {
 	e.spec.Prompt = name
 	return measureLook(name, func() error { return e.engine(ctx) })
@@ -139,14 +136,12 @@ func measureLook(name string, work func() error) (lookTime, error) {
 	return lookTime{name, time.Since(begun), used}, err
 }
 
-// largeClip makes a 1280x720 clip from the sample.
 func (b *bench) largeClip(ctx context.Context) (string, error) {
 	path := filepath.Join(b.folder, "large.mp4")
 	return path, runFFmpeg(ctx, "-i", b.clip, "-t", fmt.Sprint(editsSeconds), "-vf", "scale=1280:720,fps=20",
 		"-c:v", "libx264", "-c:a", "aac", path)
 }
 
-// transcode decodes a clip and encodes it again.
 func (b *bench) transcode(ctx context.Context, clip string) (lookTime, error) {
 	return measureLook("", func() error {
 		return runFFmpeg(ctx, "-i", clip, "-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "20",

@@ -25,8 +25,7 @@ const (
 	gatewayCallers = 64
 	gatewayTime    = 2 * time.Second
 	gatewayTurns   = 3
-	// openStreams is the number of concurrent streams.
-	openStreams = 1000
+	openStreams    = 1000
 	// Bars: a multiple of nginx's overhead, a fraction of nginx's throughput, and bytes per open
 	// stream.
 	gatewayLatencyBar    = 1.3
@@ -35,7 +34,6 @@ const (
 	openStreamBar        = 40 << 10
 )
 
-// gatewayCatalog is a model on the benchmark's model server.
 const gatewayCatalog = `
 inference:
   - {id: bench, routes: [chat], context_length: 8192, max_output_length: 4096, upstreams: [{url: "http://%s/v1", model: weights}]}
@@ -139,7 +137,6 @@ func (b *bench) startProxies(ctx context.Context, upstream *modelServer) (proxie
 	}}, nil
 }
 
-// target is an address for requests.
 type target struct {
 	name, address string
 	// pid is the process that responds there, or 0 for this process.
@@ -166,7 +163,6 @@ func (b *bench) writeCatalog(name, inference, upstream string) (path string, err
 	return path, os.WriteFile(path, fmt.Appendf([]byte(media), inference, upstream), 0o600)
 }
 
-// gatewayLatency makes one client call every target in turns.
 func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what string, bar float64) error {
 	took := map[string][]time.Duration{}
 	for range gatewayRounds {
@@ -198,7 +194,6 @@ func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what
 	return nil
 }
 
-// gatewayThroughput makes many clients call concurrently.
 func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 	rates, busy := map[string][]float64{}, map[string][]time.Duration{}
 	for range gatewayTurns {
@@ -231,7 +226,7 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 		bar:   fmt.Sprintf("%.1f x", gatewayThroughputBar), verdict: verdictOf(gateway >= gatewayThroughputBar*nginx),
 	})
 	b.table.add(row{
-		what: "  its processor time per call", measured: micro(median(busy["gateway"])),
+		what: "  its CPU time per call", measured: micro(median(busy["gateway"])),
 		floor: micro(median(busy["nginx"])) + " nginx",
 		ratio: ratio(median(busy["gateway"]), median(busy["nginx"])), bar: "-", verdict: noBar,
 	})
@@ -241,7 +236,6 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 // clockTick is the unit of CPU times in proc(5); it is the same on every Linux that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns the CPU time of a process.
 func processorTime(pid int) (time.Duration, error) {
 	own, _, err := processorTimes(pid)
 	return own, err

@@ -55,7 +55,6 @@ func (b *bench) gatewayFlow(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// readFlow returns the times between the chunks of a stream.
 func readFlow(ctx context.Context, address string) (gaps []time.Duration, err error) {
 	w, err := dialWire(ctx, address)
 	if err != nil {
@@ -79,8 +78,7 @@ func readFlow(ctx context.Context, address string) (gaps []time.Duration, err er
 	}
 }
 
-// gatewayTranslation compares the CPU time for forwarding a chunk to that for translating it into
-// another dialect.
+// gatewayTranslation compares the CPU time for translating a chunk with that for forwarding it.
 func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	each := map[string]time.Duration{}
 	for _, kind := range []string{"burst", "messages", "responses"} {
@@ -108,7 +106,7 @@ func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	for _, dialect := range []string{"messages", "responses"} {
 		added := each[dialect] - each["burst"]
 		b.table.add(row{
-			what:     "gateway, a chunk as " + dialect + ", processor time added",
+			what:     "gateway, a chunk as " + dialect + ", added CPU time",
 			measured: fmt.Sprintf("%.1f us", float64(added)/1e3), floor: fmt.Sprintf("%.1f us passed on", float64(each["burst"])/1e3),
 			ratio: "-", bar: micro(translationBar), verdict: verdictOf(added <= translationBar),
 		})
@@ -152,7 +150,7 @@ func (b *bench) gatewayLarge(ctx context.Context, upstream *modelServer, to targ
 	}
 	second, last := peaks[1], peaks[len(peaks)-1]
 	b.table.add(row{
-		what:     fmt.Sprintf("gateway, memory with %d prompts of 200 KB at once, the %dth time", largeCallers, largeWaves),
+		what:     fmt.Sprintf("gateway, memory with %d concurrent prompts of 200 KB, the %dth time", largeCallers, largeWaves),
 		measured: mebibytes(last), floor: mebibytes(second) + " the 2nd time",
 		ratio: fmt.Sprintf("%.2f x", float64(last)/float64(second)), bar: fmt.Sprintf("%.1f x", largeGrowth),
 		verdict: verdictOf(float64(last) <= largeGrowth*float64(second)),

@@ -79,7 +79,6 @@ func (b *bench) image(ctx context.Context) error {
 	return nil
 }
 
-// imageEngine returns a function that edits the picture only with the engine.
 func (b *bench) imageEngine(ctx context.Context, path string) (func() error, error) {
 	known, err := catalog.Default("gen")
 	if err != nil {

@@ -37,7 +37,6 @@ const (
 	unsweptAccount = "unswept"
 )
 
-// pageReader reads one page of files.
 type pageReader func(ctx context.Context) error
 
 // list reads pages of an account with a million files and of an account with a thousand, in turns,
@@ -58,7 +57,6 @@ func (b *bench) list(ctx context.Context) error {
 	return b.listByHTTP(ctx, data, manyFiles)
 }
 
-// fillFiles creates the three accounts. Nine in ten files of the first two expire a day later.
 func fillFiles(ctx context.Context, path string, now time.Time) error {
 	for key, account := range map[string]string{fewKey: fewAccount, unsweptKey: unsweptAccount} {
 		if err := filled.Key(ctx, path, key, account, now); err != nil {
@@ -69,7 +67,6 @@ func fillFiles(ctx context.Context, path string, now time.Time) error {
 		filled.Files{Account: manyAccount, Count: manyFiles, Now: now}, unswept(0, manyFiles, now))
 }
 
-// unswept returns files of which nine in ten expired an hour ago.
 func unswept(from, count int, now time.Time) filled.Files {
 	return filled.Files{Account: unsweptAccount, From: from, Count: count, Now: now.Add(-file.DefaultLifetime - time.Hour)}
 }
@@ -81,7 +78,6 @@ func stopSweeps(data string, now time.Time) error {
 	return os.WriteFile(filepath.Join(data, "clock"), []byte(text), 0o600)
 }
 
-// listByCode reads pages with the service's code, without HTTP.
 func (b *bench) listByCode(ctx context.Context, path string, now time.Time) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -119,7 +115,6 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 	})
 }
 
-// listByHTTP reads pages like a client, from accounts with the given number of files.
 func (b *bench) listByHTTP(ctx context.Context, data string, files int) error {
 	if err := stopSweeps(data, time.Now()); err != nil {
 		return err
@@ -157,7 +152,6 @@ func (b *bench) listByHTTP(ctx context.Context, data string, files int) error {
 	})
 }
 
-// readPage reads a page that must be full.
 func readPage(ctx context.Context, client *servertest.Client, cursor string, limit int) error {
 	answer, err := client.Get(ctx, fmt.Sprintf("/v1/files?limit=%d", limit)+cursorParameter(cursor))
 	if err != nil {
@@ -182,13 +176,11 @@ func cursorParameter(cursor string) string {
 	return "&cursor=" + url.QueryEscape(cursor)
 }
 
-// namedPage is a measured page.
 type namedPage struct {
 	name string
 	read pageReader
 }
 
-// listRows reads all pages in turns and reports each with the floor.
 func (b *bench) listRows(ctx context.Context, what string, floor pageReader, pages []namedPage) error {
 	took := make([][]time.Duration, len(pages)+1)
 	for range listRounds {

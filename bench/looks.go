@@ -25,7 +25,6 @@ const (
 	stackedBar, stackedLooks = 25, 5
 )
 
-// lookRate is the frame rate at which one core edits with a look.
 type lookRate struct {
 	name   string
 	frames float64
@@ -49,18 +48,17 @@ func (b *bench) looks(ctx context.Context, picture *engine.Picture) error {
 	}
 	add(fmt.Sprintf("pictures of 640x360 on one core, slowest of %d looks", len(rates)), rates[0],
 		fmt.Sprintf("%d frames/s", framesBar), verdictOf(rates[0].frames >= framesBar))
-	add("  the look in the middle", rates[len(rates)/2], "-", noBar)
+	add("  the median look", rates[len(rates)/2], "-", noBar)
 	add("  the fastest look", rates[len(rates)-1], "-", noBar)
 	stacked, err := slowestPair(ctx, live, rates[:stackedLooks], picture)
 	if err != nil {
 		return err
 	}
-	add("  slowest of two looks at once", stacked, fmt.Sprintf("%d frames/s", stackedBar),
+	add("  slowest of two combined looks", stacked, fmt.Sprintf("%d frames/s", stackedBar),
 		verdictOf(stacked.frames >= stackedBar))
 	return nil
 }
 
-// slowestPair edits with every two of the looks combined.
 func slowestPair(ctx context.Context, live *frame.Engine, of []lookRate, picture *engine.Picture) (lookRate, error) {
 	slowest := lookRate{frames: math.Inf(1)}
 	for i, first := range of {

@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// bench is shared by the sections.
 type bench struct {
 	program servertest.Program
 	// folder is for temporary files; clip is the path of the sample clip.
@@ -31,7 +30,6 @@ type bench struct {
 	table        *table
 }
 
-// section is a part of a run.
 type section struct {
 	name string
 	run  func(*bench, context.Context) error
@@ -39,7 +37,6 @@ type section struct {
 	byName bool
 }
 
-// sections lists all sections in order.
 var sections = []section{
 	{name: "upload", run: (*bench).upload},
 	{name: "overhead", run: (*bench).overhead},

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// measured returns a section that adds a row and then returns err.
 func measured(name string, err error) section {
 	return section{name: name, run: func(b *bench, _ context.Context) error {
 		b.table.add(row{what: "row of " + name, verdict: noBar})
@@ -15,14 +14,14 @@ func measured(name string, err error) section {
 	}}
 }
 
-// If a section fails, the table has the rows of all sections, and the error names the failed one.
+// The error names the failed section.
 func TestFailedSectionKeepsEarlierResults(t *testing.T) {
-	broken := errors.New("the server does not answer")
+	broken := errors.New("the server does not respond")
 	var out, progress strings.Builder
 	b := &bench{table: &table{}}
 	err := b.measure(t.Context(),
 		[]section{measured("first", nil), measured("second", broken), measured("third", nil)}, &out, &progress)
-	if !errors.Is(err, broken) || err.Error() != "second: the server does not answer" {
+	if !errors.Is(err, broken) || err.Error() != "second: the server does not respond" {
 		t.Errorf("error %q, want only the second section's", err)
 	}
 	for _, name := range []string{"first", "second", "third"} {
@@ -62,7 +61,7 @@ func TestSectionsAreChosenByName(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	if _, err := choose([]string{"list", "nothing"}); err == nil {
-		t.Error("a name that no section has is taken")
+		t.Error("an unknown section was accepted")
 	}
 	if chosen, err := choose([]string{"grown", "upload"}); err != nil || names(chosen) != "upload grown" {
 		t.Errorf("chosen by name: %q, %v", names(chosen), err)

@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// nginxConfig is a plain reverse proxy.
 const nginxConfig = `
 daemon off;
 worker_processes 1;
@@ -43,10 +42,8 @@ http {
 }
 `
 
-// nginxTime is the timeout for starting nginx.
 const nginxTime = 10 * time.Second
 
-// nginxProxy is a running nginx.
 type nginxProxy struct {
 	address string
 	// worker is the worker process.
@@ -54,7 +51,6 @@ type nginxProxy struct {
 	cmd    *exec.Cmd
 }
 
-// startNginx starts nginx in front of a server, in a new folder.
 func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil {
@@ -104,13 +100,11 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 	}
 }
 
-// stop stops nginx and its worker.
 func (p *nginxProxy) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended already
 	_ = p.cmd.Wait()
 }
 
-// onlyChild returns the only child of a process.
 func onlyChild(pid int) (int, error) {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
 	if err != nil {

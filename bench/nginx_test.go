@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// nginx serves at its configured address. Only `make bench` runs this test, because nothing else
-// needs nginx, whose package starts a server on the machine.
+// Only `make bench` runs this test, because the package of nginx starts a server on the machine.
 func TestNginxServes(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "from the upstream") // fails if nginx has gone
@@ -27,6 +26,6 @@ func TestNginxServes(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "from the upstream" {
-		t.Errorf("it answers %q, %v", text, err)
+		t.Errorf("it returned %q, %v", text, err)
 	}
 }

@@ -41,7 +41,7 @@ func (b *bench) outlook(ctx context.Context) error {
 			return err
 		}
 	}
-	var told []foretold
+	var all []estimated
 	for i, jobs := range outlookJobs {
 		for range jobs {
 			job, err := clients[i].Submit(ctx, benchModel, servertest.Form{
@@ -49,7 +49,7 @@ func (b *bench) outlook(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			told = append(told, foretold{client: clients[i], id: job.ID})
+			all = append(all, estimated{client: clients[i], id: job.ID})
 		}
 	}
 	// The estimate of the queue is cached for two seconds.
@@ -58,34 +58,32 @@ func (b *bench) outlook(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for i := range told {
-		told[i].at = time.Now()
-		if told[i].job, err = told[i].read(ctx); err != nil {
+	for i := range all {
+		all[i].at = time.Now()
+		if all[i].job, err = all[i].read(ctx); err != nil {
 			return err
 		}
 	}
-	for i := range told {
-		if _, err := told[i].client.Await(ctx, told[i].id, nil); err != nil {
+	for i := range all {
+		if _, err := all[i].client.Await(ctx, all[i].id, nil); err != nil {
 			return err
 		}
-		if told[i].ended, err = told[i].read(ctx); err != nil {
+		if all[i].ended, err = all[i].read(ctx); err != nil {
 			return err
 		}
 	}
-	b.reportOutlook(told)
+	b.reportOutlook(all)
 	return nil
 }
 
-// foretold is a job with an early estimate and its final state.
-type foretold struct {
+type estimated struct {
 	client     *servertest.Client
 	id         string
 	at         time.Time
 	job, ended client.Job
 }
 
-// read reads the entire record of the job.
-func (f foretold) read(ctx context.Context) (job client.Job, err error) {
+func (f estimated) read(ctx context.Context) (job client.Job, err error) {
 	answer, err := f.client.Get(ctx, "/v1/jobs/"+f.id)
 	if err == nil {
 		err = json.Unmarshal(answer.Body, &job)
@@ -116,10 +114,9 @@ func (m *misses) add(asked time.Time, expected *client.Span, happened *time.Time
 	}
 }
 
-// reportOutlook adds the rows to the table.
-func (b *bench) reportOutlook(told []foretold) {
+func (b *bench) reportOutlook(all []estimated) {
 	var start, completion misses
-	for _, f := range told {
+	for _, f := range all {
 		start.add(f.at, f.job.EstimatedStart, f.ended.StartedAt)
 		completion.add(f.at, f.job.EstimatedCompletion, f.ended.CompletedAt)
 	}
@@ -127,13 +124,13 @@ func (b *bench) reportOutlook(told []foretold) {
 		what string
 		misses
 	}{{"start", start}, {"completion", completion}} {
-		measured := "none was told"
+		measured := "no job had an estimate"
 		if n := len(one.shares); n > 0 {
 			measured = fmt.Sprintf("p50 %d %%, p90 %d %% of the wait; %d of %d in the range",
 				median(one.shares)/10, quantile(one.shares, 0.9)/10, one.within, n)
 		}
 		b.table.add(row{
-			what:     fmt.Sprintf("error of the estimated %s, %d jobs of %d accounts", one.what, len(told), len(outlookJobs)),
+			what:     fmt.Sprintf("error of the estimated %s, %d jobs of %d accounts", one.what, len(all), len(outlookJobs)),
 			measured: measured, floor: "-", ratio: "-", bar: "-", verdict: noBar,
 		})
 	}

@@ -107,7 +107,6 @@ func awaitByEvents(ctx context.Context, client *servertest.Client, id string) (s
 	return job, err
 }
 
-// editByService edits a clip, from its submission to the downloaded result.
 func editByService(ctx context.Context, client *servertest.Client, clip servertest.Part, prompt string) error {
 	job, err := client.Submit(ctx, benchModel, servertest.Form{clip, servertest.Text("prompt", prompt),
 		servertest.Text("seed", "1")})

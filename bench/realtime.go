@@ -54,7 +54,6 @@ func (b *bench) realtime(ctx context.Context) error {
 	return b.looks(ctx, decoded)
 }
 
-// live is a session of the benchmark.
 type live struct{ *websocket.Conn }
 
 // openLive opens a session and waits until it starts.
@@ -75,7 +74,6 @@ func openLive(ctx context.Context, url string) (*live, error) {
 	return &live{conn}, nil
 }
 
-// prompt sets the benchmark's prompt.
 func (l *live) prompt(ctx context.Context) error {
 	if err := l.Write(ctx, websocket.MessageText, []byte(`{"type":"prompt","prompt":"`+realtimePrompt+`"}`)); err != nil {
 		return err
@@ -88,7 +86,6 @@ func (l *live) prompt(ctx context.Context) error {
 	}
 }
 
-// edit sends a frame and waits for the edited frame.
 func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) {
 	begun := time.Now()
 	if err := l.Write(ctx, websocket.MessageBinary, picture); err != nil {
@@ -169,7 +166,6 @@ func editJPEG(ctx context.Context, editor engine.LiveEditor, frame []byte) error
 	return jpeg.Encode(io.Discard, &edited.YCbCr, &jpeg.Options{Quality: 82})
 }
 
-// decodeJPEG decodes a JPEG to a video picture.
 func decodeJPEG(frame []byte) (*engine.Picture, error) {
 	decoded, err := jpeg.Decode(bytes.NewReader(frame))
 	if err != nil {

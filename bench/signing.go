@@ -123,7 +123,6 @@ func (b *bench) longClip(ctx context.Context, folder string) (path string, size 
 	return path, made.Size(), nil
 }
 
-// copyAndHash copies a file and computes its SHA-256.
 func copyAndHash(to, from string) error {
 	source, err := os.Open(from)
 	if err != nil {

@@ -43,7 +43,6 @@ func startSettings() []string {
 	return slices.Compact(settings)
 }
 
-// started holds the measurements of one function.
 type started struct {
 	name  string
 	took  []time.Duration
@@ -99,7 +98,6 @@ func (b *bench) start(ctx context.Context) error {
 	return nil
 }
 
-// startOnce starts a function and stops it.
 func (b *bench) startOnce(ctx context.Context, s *started, settings []string) error {
 	f, err := lambdatest.Start(ctx, lambdatest.Program(filepath.Join(b.folder, s.name)), settings...)
 	if err != nil {
@@ -114,7 +112,6 @@ func (b *bench) startOnce(ctx context.Context, s *started, settings []string) er
 	return nil
 }
 
-// text returns the time, the memory and the size of the program.
 func (s started) text() string {
 	return fmt.Sprintf("%s, %.1f MiB resident, %.1f MB program",
 		short(median(s.took)), float64(slices.Sorted(slices.Values(s.rss))[len(s.rss)/2])/(1<<20), float64(s.bytes)/1e6)

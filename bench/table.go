@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// table holds a run's figures.
 type table struct{ rows []row }
 
 type row struct {

@@ -93,7 +93,7 @@ func (b *bench) reportUpload(f uploadFigures) {
 		verdict:  verdictOf(middle <= uploadBar),
 	})
 	b.table.add(row{
-		what:     "memory of the server during it",
+		what:     "the server's memory during the upload",
 		measured: mebibytes(f.peak),
 		floor:    mebibytes(f.idle) + " idle",
 		ratio:    "+" + mebibytes(f.peak-f.idle),
@@ -187,7 +187,6 @@ func memory(pid int, field string) (int64, error) {
 	return 0, fmt.Errorf("no %s in the status of process %d", field, pid)
 }
 
-// forgetPeak resets the process's peak memory (proc(5), clear_refs).
 func forgetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }

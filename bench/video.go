@@ -56,7 +56,6 @@ type seen struct {
 	Drawn     int
 }
 
-// late returns the latencies.
 func (s seen) late() []time.Duration {
 	late := make([]time.Duration, len(s.Latencies))
 	for i, one := range s.Latencies {
@@ -83,7 +82,6 @@ func (b *bench) video(ctx context.Context) error {
 	return nil
 }
 
-// serveVideo starts a server with WebRTC at an address.
 func (b *bench) serveVideo(ctx context.Context, address string, settings ...string) (*servertest.Server, func(), error) {
 	tiers := filepath.Join(b.folder, "tiers.yaml")
 	if err := os.WriteFile(tiers, []byte("default: {}\ndev: {}\n"), 0o600); err != nil {
@@ -133,7 +131,7 @@ func (b *bench) videoLatency(ctx context.Context) error {
 		what: "  p99", measured: short(last), floor: short(lastDirect), ratio: ratio(last, lastDirect), bar: "-", verdict: noBar,
 	})
 	b.table.add(row{
-		what: "  pictures that are never shown", measured: percent(missing), floor: percent(lost), ratio: "-", bar: "-",
+		what: "  pictures never shown", measured: percent(missing), floor: percent(lost), ratio: "-", bar: "-",
 		verdict: noBar,
 	})
 	b.table.add(row{
@@ -143,7 +141,6 @@ func (b *bench) videoLatency(ctx context.Context) error {
 	return nil
 }
 
-// videoLoss simulates packet loss in both directions. The floor is the same stream before the loss.
 func (b *bench) videoLoss(ctx context.Context) error {
 	address, err := programtest.FreeAddress()
 	if err != nil {
@@ -177,25 +174,24 @@ func (b *bench) videoLoss(ctx context.Context) error {
 		bar := lossBars[i]
 		missing := 1 - float64(len(one.During.Latencies))/float64(max(1, len(one.Before.Latencies)))
 		b.table.add(row{
-			what:     fmt.Sprintf("pictures that are missing when %s of packets are, each way (load %s)", percent(bar.drop), load()),
+			what:     fmt.Sprintf("missing pictures with %s of packets lost each way (load %s)", percent(bar.drop), load()),
 			measured: percent(max(0, missing)), floor: "0 % without loss", ratio: "-", bar: percent(bar.missing),
 			verdict: verdictOf(missing <= bar.missing),
 		})
 		before, during := one.Before.late(), one.During.late()
 		b.table.add(row{
-			what: "  latency meanwhile, p50", measured: short(median(during)), floor: short(median(before)) + " without loss",
+			what: "  latency during the loss, p50", measured: short(median(during)), floor: short(median(before)) + " without loss",
 			ratio: ratio(median(during), median(before)), bar: "-", verdict: noBar,
 		})
 		settled := milliseconds(one.Settled)
 		b.table.add(row{
-			what: "  until it is as before", measured: short(settled), floor: "-", ratio: "-", bar: short(settleBar),
+			what: "  until the latency is normal", measured: short(settled), floor: "-", ratio: "-", bar: short(settleBar),
 			verdict: verdictOf(settled <= settleBar),
 		})
 	}
 	return nil
 }
 
-// signed formats a difference with its sign.
 func signed(d time.Duration) string {
 	if d < 0 {
 		return short(d)

@@ -69,7 +69,7 @@ func (b *bench) videoCost(ctx context.Context) error {
 	}
 	each, alone := median(measured), median(floor)
 	b.table.add(row{
-		what: fmt.Sprintf("processor time of a 640x360 picture passed through, of %d streams at %d/s (load %s)",
+		what: fmt.Sprintf("CPU time of a 640x360 picture passed through, of %d streams at %d/s (load %s)",
 			videoStreams, videoRate, load()),
 		measured: short(each), floor: short(alone) + " libvpx alone", ratio: ratio(each, alone),
 		bar: fmt.Sprintf("%.1f x", streamBar), verdict: verdictOf(each.Seconds() <= streamBar*alone.Seconds()),
@@ -80,12 +80,11 @@ func (b *bench) videoCost(ctx context.Context) error {
 		floor:    fmt.Sprintf("%.1f libvpx alone", 1/(alone.Seconds()*videoRate)), ratio: "-", bar: "-", verdict: noBar,
 	})
 	b.table.add(row{
-		what: "  pictures that came back", measured: percent(shown), floor: "-", ratio: "-", bar: "-", verdict: noBar,
+		what: "  returned pictures", measured: percent(shown), floor: "-", ratio: "-", bar: "-", verdict: noBar,
 	})
 	return nil
 }
 
-// passedStreams holds the measurements of streams: each is the CPU time per frame, shown is the
 // fraction of returned frames, and bitrate is a returned stream's bitrate in kbit/s.
 type passedStreams struct {
 	each    time.Duration
@@ -93,7 +92,6 @@ type passedStreams struct {
 	bitrate int
 }
 
-// passStreams passes streams through the server concurrently.
 func (b *bench) passStreams(ctx context.Context, server *servertest.Server, frames [][]byte) (p passedStreams, err error) {
 	begun, err := processorTimeOf(server.PID())
 	if err != nil {
@@ -175,7 +173,6 @@ func passPaced(ctx context.Context, l *libvpx.Library, frames [][]byte, bitrate 
 	return took / time.Duration(videoStreams*len(looped)), err
 }
 
-// processorTimeOf returns the CPU time of a process and its ended children.
 func processorTimeOf(pid int) (sum time.Duration, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -207,7 +204,6 @@ type stream struct {
 	pictures, bytes atomic.Int64
 }
 
-// openStream opens a session and joins its room.
 func openStream(ctx context.Context, url string, frames [][]byte) (*stream, error) {
 	session, err := openLive(ctx, url)
 	if err != nil {
@@ -252,7 +248,6 @@ func (s *stream) join(ctx context.Context) (err error) {
 	return s.enter(ctx, info.URL+"/rtc/v1?access_token="+info.Token, offer)
 }
 
-// offer makes the peer connection, and returns its offer.
 func (s *stream) offer() (string, error) {
 	var settings webrtc.SettingEngine
 	settings.SetIncludeLoopbackCandidate(true)

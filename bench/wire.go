@@ -55,7 +55,6 @@ const (
 		"data: [DONE]\n\n"
 )
 
-// wire is a client's connection.
 type wire struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -63,14 +62,12 @@ type wire struct {
 	requests map[string][]byte
 }
 
-// wireTime is the timeout for one request.
 const wireTime = 30 * time.Second
 
 func dialWire(ctx context.Context, address string) (*wire, error) {
 	return dialWireAs(ctx, address, servertest.Key)
 }
 
-// dialWireAs is dialWire with another key.
 func dialWireAs(ctx context.Context, address, key string) (*wire, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -125,7 +122,6 @@ func (w *wire) call(kind string) (first time.Duration, err error) {
 	}
 }
 
-// open starts a stream and reads its first chunk.
 func (w *wire) open(kind string) error {
 	if _, err := w.conn.Write(w.requests[kind]); err != nil {
 		return err
@@ -160,7 +156,6 @@ func (w *wire) head() (length int, err error) {
 	}
 }
 
-// chunk reads a chunk of the transfer coding and returns its length. After the last, empty chunk it
 // reads the trailer.
 func (w *wire) chunk() (int, error) {
 	line, err := w.reader.ReadSlice('\n')
@@ -337,7 +332,6 @@ func (m *modelServer) more(conn net.Conn, asked []byte) error {
 	return nil
 }
 
-// wait waits while responses are held.
 func (m *modelServer) wait() {
 	m.mu.Lock()
 	held := m.held
@@ -349,7 +343,6 @@ func (m *modelServer) wait() {
 	}
 }
 
-// requestLength reads a request's header and returns the length of its body.
 func requestLength(reader *bufio.Reader) (length int, err error) {
 	for {
 		line, err := reader.ReadSlice('\n')

@@ -80,7 +80,6 @@ func (b *bench) worker(ctx context.Context) error {
 	return nil
 }
 
-// pipeline is an engine server that waits as long as an edit takes and reports progress.
 type pipeline struct {
 	mu          sync.Mutex
 	begun, done time.Time
@@ -127,7 +126,6 @@ func (p *pipeline) took() time.Duration {
 	return took
 }
 
-// bare performs the edits without a worker.
 func (p *pipeline) bare(ctx context.Context, b *bench, edits engine.Engine) (time.Duration, error) {
 	scratch, err := os.MkdirTemp(b.folder, "pipeline-")
 	if err != nil {
@@ -144,7 +142,6 @@ func (p *pipeline) bare(ctx context.Context, b *bench, edits engine.Engine) (tim
 	return p.took(), nil
 }
 
-// distant is a blob store with latency.
 type distant struct{ blob.Store }
 
 func (d distant) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
@@ -157,7 +154,6 @@ func (d distant) Put(ctx context.Context, name string, r io.Reader) (int64, erro
 	return d.Store.Put(ctx, name, r)
 }
 
-// byWorker performs the edits as jobs.
 func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.Engine, prefetch,
 	slow bool) (time.Duration, error) {
 	data, err := os.MkdirTemp(b.folder, "worker-")
@@ -226,7 +222,6 @@ func awaitCompletion(ctx context.Context, jobs job.Store, id string) error {
 	}
 }
 
-// submitClips submits jobs that edit the sample clip.
 func (b *bench) submitClips(ctx context.Context, service *job.Service, jobs job.Store,
 	blobs blob.Store) (ids []string, err error) {
 	for range workerRuns {

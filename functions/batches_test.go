@@ -34,7 +34,6 @@ const chatRoute = "/v1/chat/completions"
 
 const strangerKey = "ck_sample_stranger"
 
-// batchWorld is a world with batches and a model server for their requests.
 type batchWorld struct {
 	*world
 	t   *testing.T
@@ -91,7 +90,6 @@ func (w *batchWorld) answer(out http.ResponseWriter, r *http.Request) {
 		"usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}}`, content)
 }
 
-// call calls the API with a key and returns the status and the body.
 func (w *batchWorld) call(key, method, resource, id, contentType string, body []byte) (int, []byte) {
 	w.t.Helper()
 	event, err := json.Marshal(events.APIGatewayProxyRequest{
@@ -112,7 +110,6 @@ func (w *batchWorld) call(key, method, resource, id, contentType string, body []
 	return answer.Status, text
 }
 
-// shownBatch is a batch as the API returns it.
 type shownBatch struct {
 	ID     string
 	Status string
@@ -163,7 +160,6 @@ func (w *batchWorld) get(id string) (b shownBatch) {
 	return b
 }
 
-// results returns the result lines of a file by custom id.
 func (w *batchWorld) results(file string) map[string]resultLine {
 	w.t.Helper()
 	all := map[string]resultLine{}
@@ -195,7 +191,6 @@ type resultLine struct {
 	Error struct{ Code string }
 }
 
-// billed returns the model's usage.
 func (w *batchWorld) billed() (counts usage.Counts) {
 	w.t.Helper()
 	day := usage.DayOf(time.Now())
@@ -209,7 +204,7 @@ func (w *batchWorld) billed() (counts usage.Counts) {
 	return counts
 }
 
-// Each line of a batch has one response and is billed once. Other accounts cannot see it.
+// Other accounts cannot see the batch.
 func TestBatchLinesAreBilledOnce(t *testing.T) {
 	t.Parallel()
 	const lines = 30
@@ -249,7 +244,7 @@ func TestBatchLinesAreBilledOnce(t *testing.T) {
 		}
 	}
 	for entry, err := range w.bucket.List(t.Context(), "batches/"+b.ID) {
-		t.Errorf("%s is left, %v", entry.Name, err)
+		t.Errorf("%s remains, %v", entry.Name, err)
 	}
 	for _, call := range [][2]string{
 		{http.MethodGet, "/v1/batches/{batch_id}"}, {http.MethodPost, "/v1/batches/{batch_id}/cancel"},

@@ -70,7 +70,6 @@ func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, s
 	return answer.Status, report, string(body)
 }
 
-// The function verifies signed results. A hostile file fails its request, but not the function.
 func TestHostileFilesDoNotStopVerification(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -41,8 +41,7 @@ var callsOfAJob = map[string]struct{ least, most int }{
 	"SQS.ChangeMessageVisibility": {0, 2},
 }
 
-// This runs one job through the function, the state machine and a worker, and counts every AWS
-// call.
+// The job passes through the function, the state machine and a worker.
 func TestJobNeedsFewCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -26,7 +26,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// container is a running media container program.
 type container struct {
 	url     string
 	command *exec.Cmd
@@ -34,7 +33,6 @@ type container struct {
 	ended   chan struct{}
 }
 
-// serve runs the media container's program in the world until the test ends.
 func (w *world) serve(t *testing.T) *container {
 	t.Helper()
 	c := &container{command: exec.Command(program(t, "media")), log: &listening{found: make(chan string, 1)},
@@ -84,7 +82,6 @@ func (c *container) stop(t *testing.T) {
 	}
 }
 
-// listening collects a program's log and finds the address at which the program listens.
 type listening struct {
 	mu    sync.Mutex
 	log   bytes.Buffer
@@ -116,7 +113,6 @@ func TestContainerRespondsLikeTheFunctions(t *testing.T) {
 	t.Run("stop", func(t *testing.T) { c.testStop(t, w) })
 }
 
-// testAnswers checks that the container responds to the requests of the functions' events like the
 // functions.
 func (c *container) testAnswers(t *testing.T) {
 	for _, name := range []string{"jobs", "content", "c2pa", "files", "tokens", "models", "quota"} {
@@ -141,7 +137,6 @@ func (c *container) testAnswers(t *testing.T) {
 	}
 }
 
-// testLargeBody checks that the container accepts bodies that are too large for the functions.
 func (c *container) testLargeBody(t *testing.T) {
 	var form bytes.Buffer
 	writer := multipart.NewWriter(&form)
@@ -199,7 +194,6 @@ func (c *container) testStop(t *testing.T, w *world) {
 	}
 }
 
-// requestOf converts an API Gateway event to an HTTP request.
 func requestOf(t *testing.T, base string, text []byte) *http.Request {
 	t.Helper()
 	var event events.APIGatewayProxyRequest

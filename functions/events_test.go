@@ -64,7 +64,6 @@ func TestFunctionsRespondToEvents(t *testing.T) {
 	}
 }
 
-// casesOf returns the paths of a function's sample events without their suffixes.
 func casesOf(t *testing.T, name string) []string {
 	t.Helper()
 	cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
@@ -88,7 +87,6 @@ func casesOf(t *testing.T, name string) []string {
 	return cases
 }
 
-// answers sends an event to a function and checks the response.
 func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 	t.Helper()
 	event, want := read(t, path)
@@ -112,7 +110,6 @@ func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 	differ(t, "X-Request-Id", "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", answer.Header.Get("X-Request-Id"))
 }
 
-// read returns an event and its expected response.
 func read(t *testing.T, path string) (event []byte, w want) {
 	t.Helper()
 	event, err := os.ReadFile(path + ".json")
@@ -129,7 +126,6 @@ func read(t *testing.T, path string) (event []byte, w want) {
 	return event, w
 }
 
-// judge compares an HTTP response with the expected one and closes it.
 func judge(t *testing.T, want want, status int, header http.Header, content io.ReadCloser) {
 	t.Helper()
 	defer content.Close()
@@ -158,7 +154,6 @@ func decode(t *testing.T, text []byte) (value any) {
 	return value
 }
 
-// differ reports where a value differs from the expected one.
 func differ(t *testing.T, place string, want, got any) {
 	t.Helper()
 	switch want := want.(type) {

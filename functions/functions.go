@@ -83,7 +83,6 @@ func Names() []string {
 	return names
 }
 
-// Find returns a function by name, and whether it exists.
 func Find(name string) (Function, bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(f Function) bool { return f.Name == name })

@@ -45,7 +45,6 @@ var (
 // local is the local AWS that all tests share.
 var local awstest.Shared
 
-// program returns the path of a built function or container program.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	if err := build(); err != nil {
@@ -113,8 +112,7 @@ type world struct {
 	// signers holds the certificates that workers have signed with.
 	signers *dynamo.Signers
 	// budgets has a large budget for jobs.
-	budgets *dynamo.Budgets
-	// receiver is the webhook of a job; turns is the queue of its delivery attempts.
+	budgets  *dynamo.Budgets
 	receiver *receiver
 	turns    awstest.Queue
 	// settings is the environment of the functions and the worker.
@@ -206,7 +204,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// fill creates the records and blobs that the events need.
 func (w *world) fill(t *testing.T) {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -215,7 +212,6 @@ func (w *world) fill(t *testing.T) {
 	w.fillJobs(t, key, now)
 }
 
-// fillKeys creates the keys and returns the id of the first.
 func (w *world) fillKeys(t *testing.T, now time.Time) (id string) {
 	t.Helper()
 	for _, sample := range []struct {
@@ -236,7 +232,6 @@ func (w *world) fillKeys(t *testing.T, now time.Time) (id string) {
 	return id
 }
 
-// fillFiles creates the files of a key: stored files, and an announced upload.
 func (w *world) fillFiles(t *testing.T, key string, now time.Time) {
 	t.Helper()
 	clip, err := os.ReadFile(filepath.Join("..", "testdata", "clip.mp4"))
@@ -269,7 +264,6 @@ func (w *world) fillFiles(t *testing.T, key string, now time.Time) {
 	}
 }
 
-// fillJobs creates the jobs of a key: pending jobs, a completed job, and a failed job with a
 // webhook.
 func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	t.Helper()
@@ -318,7 +312,6 @@ func (w *world) endpoint(t *testing.T, role string) []string {
 	return []string{"AWS_ENDPOINT_URL=" + w.proxy.URL, "AWS_ACCESS_KEY_ID=" + role}
 }
 
-// guard checks the calls through a proxy against the deployment's policies.
 func (w *world) guard(t *testing.T, proxy *awstest.Proxy) {
 	t.Helper()
 	if w.account == nil {

@@ -31,7 +31,6 @@ func keyed(t *testing.T, name, key string) []byte {
 	return text
 }
 
-// made is the response to a request that creates something.
 type made struct {
 	status   int
 	header   http.Header
@@ -53,8 +52,7 @@ func send(t *testing.T, f *lambdatest.Function, event []byte) made {
 	return made{answer.Status, answer.Header, string(body), answer.Header.Get("Idempotent-Replayed") == "true"}
 }
 
-// Repeated requests with an Idempotency-Key create something only once, with the permissions of the
-// functions' roles.
+// The functions have the permissions of their roles.
 func TestRepeatedRequestsCreateOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,7 +60,6 @@ func TestRepeatedRequestsCreateOnce(t *testing.T) {
 	t.Run("every function", w.testReplays)
 }
 
-// testReplays sends every kind of creating request twice to its function.
 func (w *world) testReplays(t *testing.T) {
 	for _, c := range []struct {
 		function, event string

@@ -23,38 +23,37 @@ var asked iamtest.Ledger
 var unseen = []iamtest.Unseen{
 	{Role: "*", Action: "logs:*", Why: "Lambda and ECS write the logs."},
 	{Role: "WorkerTaskRole", Action: "ecs:*TaskProtection", Why: "The agent of ECS calls it for the task."},
-	{Role: "SmokeRole", Action: "ecs:StopTask", Why: "No task here takes longer than it may."},
+	{Role: "SmokeRole", Action: "ecs:StopTask", Why: "No task here exceeds its time limit."},
 	{Role: "*", Action: "dynamodb:*", Resource: "/stream/", Why: "Lambda reads the stream for the function."},
 	{Role: "WebhooksRole", Action: "sqs:*", Resource: "-webhooks", Why: "Lambda takes the messages for the function."},
 	{Role: "ReaperRole", Action: "sqs:*", Resource: "-dead-letters", Why: "Lambda takes the messages for the function."},
-	{Role: "WorkerTaskRole", Action: "sqs:DeleteMessage", Resource: "-video", Why: "The jobs here are of images: the lanes are alike."},
-	{Role: "WorkerTaskRole", Action: "states:SendTaskFailure", Why: "No job here fails in a worker; some do in the deploy's test."},
-	{Role: "*", Action: "s3:AbortMultipartUpload", Why: "Large bytes that stop on their way; the suite of blobs stops some."},
-	{Role: "*", Action: "s3:DeleteObject", Resource: "/jobs/*", Why: "The bytes of a job that was not accepted, or of a run that lost."},
-	{Role: "*", Action: "s3:ListBucket", Why: "Without it S3 answers 403 where bytes are gone, not 404."},
-	{Role: "*", Action: "lambda:InvokeFunction", Why: "Each that accepts jobs wakes workers; here images does."},
-	{Role: "JobsRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "A repetition where there is no room."},
-	{Role: "ImagesRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "A repetition where there is no room."},
-	{Role: "MediaTaskRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "A repetition while a limit refuses jobs."},
+	{Role: "WorkerTaskRole", Action: "sqs:DeleteMessage", Resource: "-video", Why: "The jobs here edit images; the lanes work alike."},
+	{Role: "WorkerTaskRole", Action: "states:SendTaskFailure", Why: "No job here fails in a worker; the deployment test has some."},
+	{Role: "*", Action: "s3:AbortMultipartUpload", Why: "For interrupted large uploads; the conformance suite of blobs has some."},
+	{Role: "*", Action: "s3:DeleteObject", Resource: "/jobs/*", Why: "For the bytes of a rejected job or of a lost run."},
+	{Role: "*", Action: "s3:ListBucket", Why: "Without it, S3 returns 403 instead of 404 for missing bytes."},
+	{Role: "*", Action: "lambda:InvokeFunction", Why: "Every function that accepts jobs wakes workers; here only images does."},
+	{Role: "JobsRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "For a repeated request while the queue is full."},
+	{Role: "ImagesRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "For a repeated request while the queue is full."},
+	{Role: "MediaTaskRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "For a repeated request while a limit rejects jobs."},
 	{Role: "*", Action: "dynamodb:BatchGetItem", Resource: "cutroom-dev-sessions", Why: "No session is open here."},
-	{Role: "*", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-jobs", Why: "A job whose execution could not begin."},
-	{Role: "*", Action: "dynamodb:Query", Resource: "cutroom-dev-files/index/", Why: "The room that expired files make, when there is none."},
-	{Role: "ImagesRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "What a job held of a budget, when who comes upon it overdue ends it."},
-	{Role: "InferenceRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "A share of a budget that is over, or returns when nobody calls."},
-	{Role: "StepsRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "A share of a budget that is over."},
-	{Role: "BatchesRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "Records before an account's newest thousand."},
-	{Role: "BatchesRole", Action: "s3:DeleteObject", Resource: "/batches/*", Why: "The input of a batch that was one too many."},
-	{Role: "JobsRole", Action: "*", Resource: "/files/*", Why: "Files that came by signed URLs, at the first form that names them."},
-	{Role: "JobsRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Files that came by signed URLs, at the first form that names them."},
-	{Role: "ImagesRole", Action: "*", Resource: "/files/*", Why: "Forms of images may name files as those of jobs do."},
-	{Role: "ImagesRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Forms of images may name files as those of jobs do."},
-	{Role: "WorkerTaskRole", Action: "s3:DeleteObject", Resource: "/thumbnails/*", Why: "A file that was deleted while a job of it ran."},
-	{Role: "ImagesRole", Action: "states:StopExecution", Why: "Jobs that are overdue are stopped by who comes upon them."},
-	{Role: "C2paRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "Jobs that are overdue are ended by who comes upon them."},
-	{Role: "ContentRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "Jobs that are overdue are ended by who comes upon them."},
+	{Role: "*", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-jobs", Why: "For a job whose execution could not be started."},
+	{Role: "*", Action: "dynamodb:Query", Resource: "cutroom-dev-files/index/", Why: "For expired files when the storage is full."},
+	{Role: "ImagesRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "For the budget hold of an overdue job."},
+	{Role: "InferenceRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "For an expired or unused allocation of a budget."},
+	{Role: "StepsRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "For an expired allocation of a budget."},
+	{Role: "BatchesRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "For records older than the account's newest thousand."},
+	{Role: "BatchesRole", Action: "s3:DeleteObject", Resource: "/batches/*", Why: "For the input of a batch over the limit."},
+	{Role: "JobsRole", Action: "*", Resource: "/files/*", Why: "For the first use of a file from a signed URL."},
+	{Role: "JobsRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "For the first use of a file from a signed URL."},
+	{Role: "ImagesRole", Action: "*", Resource: "/files/*", Why: "For stored files in forms of images."},
+	{Role: "ImagesRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "For stored files in forms of images."},
+	{Role: "WorkerTaskRole", Action: "s3:DeleteObject", Resource: "/thumbnails/*", Why: "For a file that was deleted while its job ran."},
+	{Role: "ImagesRole", Action: "states:StopExecution", Why: "For overdue jobs, which the next reader stops."},
+	{Role: "C2paRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "For overdue jobs, which the next reader ends."},
+	{Role: "ContentRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "For overdue jobs, which the next reader ends."},
 }
 
-// roleOf returns the name of a function's role.
 func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
 
 // heldRoles returns the roles whose permissions must all be needed.
@@ -101,8 +100,7 @@ func unneeded() ([]string, error) {
 	return wrong, nil
 }
 
-// A function without an AWS permission reports an ordinary failure, and does not reveal roles or
-// resources to its client.
+// The function does not reveal roles or resources to its client.
 func TestMissingPermissionIsNotRevealed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,7 +120,7 @@ func TestMissingPermissionIsNotRevealed(t *testing.T) {
 			}
 			// On a busy machine the attempts of an earlier call may all end at awsclient.AttemptTime. Then
 			// the client sees the same failure, and the function does not make the rejected call.
-			refused := patience.Await(t, "a refused call", func() []string {
+			refused := patience.Await(t, "a rejected call", func() []string {
 				answer, err := f.Request(patience.Context(t), event)
 				if err != nil {
 					t.Fatal(err)

@@ -51,14 +51,13 @@ func (w *world) work(t *testing.T) {
 			t.Errorf("the worker exited with %v", err)
 		}
 	})
-	patience.Until(t, "the worker is there", func() bool {
+	patience.Until(t, "the worker has started", func() bool {
 		warm, err := w.workers.Warm(t.Context(), job.ImageLane)
 		must(t, err)
 		return warm
 	})
 }
 
-// upload stores the blobs that clients would upload through signed URLs.
 func (w *world) upload(t *testing.T) {
 	t.Helper()
 	picture, err := os.ReadFile(filepath.Join("..", "testdata", "reference.jpg"))
@@ -69,7 +68,6 @@ func (w *world) upload(t *testing.T) {
 	w.store(t, "files/"+sampleGone+file.SignedSuffix, []byte("0123456789"))
 }
 
-// happened checks the effects of the internal functions' events.
 func (w *world) happened(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	for id, code := range map[string]job.Code{
@@ -99,7 +97,6 @@ func (w *world) happened(t *testing.T) {
 	w.notified(t)
 }
 
-// pictured checks that the edit of a stored image stores the file's thumbnail.
 func (w *world) pictured(t *testing.T) {
 	t.Helper()
 	event, err := os.ReadFile(filepath.Join("..", "events", "images", "edit.json"))
@@ -238,7 +235,6 @@ func TestFleetFollowsTheQueue(t *testing.T) {
 	}
 }
 
-// workerService is the workers' ECS service in a local AWS.
 type workerService struct{ client *ecs.Client }
 
 // makeWorkerService creates the service worker in the cluster cutroom, without tasks.
@@ -284,7 +280,7 @@ func (s workerService) set(t *testing.T, n int) {
 	}
 }
 
-// A function with a missing setting does not start, and prints one line that names the setting.
+// The function prints one line.
 func TestMissingSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {

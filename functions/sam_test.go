@@ -16,7 +16,7 @@ import (
 // Every function responds to the events of its folder in Docker, run by SAM in the deployment of
 // `make local-aws`, as the files next to them describe: all events with `make sam-lambda`, and some
 // with `make sam-invoke`, which starts SAM and a container for each.
-func TestEventsBySAM(t *testing.T) {
+func TestFunctionsRespondUnderSAM(t *testing.T) {
 	local := awstest.StartLocal(t, "events")
 	tables := map[string]string{}
 	for _, table := range dynamo.Tables() {
@@ -75,7 +75,6 @@ func TestEventsBySAM(t *testing.T) {
 	}
 }
 
-// judgeBuffered compares a function's buffered response with the expected one.
 func judgeBuffered(t *testing.T, want want, text []byte) {
 	t.Helper()
 	if want.Status == 0 {

@@ -104,8 +104,7 @@ func (s *containerService) describe(w http.ResponseWriter, body []byte) {
 	}
 }
 
-// A deployment with broken workers fails: the function runs the worker's program like its task, and
-// sends the result to CloudFormation.
+// The function sends the result of the worker's program to CloudFormation.
 func TestBrokenWorkersFailTheDeployment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

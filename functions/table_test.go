@@ -31,7 +31,6 @@ func TestTableListsEveryFunction(t *testing.T) {
 	}
 }
 
-// A function's environment has its own settings and all variables that are not Cutroom's.
 func TestEnvironmentHasOwnSettings(t *testing.T) {
 	f, ok := functions.Find("arrived")
 	if !ok {

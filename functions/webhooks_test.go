@@ -128,7 +128,6 @@ func (w *world) notified(t *testing.T) {
 	}
 }
 
-// A recorded budget warning is delivered unchanged.
 func TestWarningIsDelivered(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t), t.Context()

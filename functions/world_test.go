@@ -15,7 +15,6 @@ func md5Of(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// store writes a blob to the bucket.
 func (w *world) store(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if _, err := w.bucket.Put(t.Context(), name, bytes.NewReader(content)); err != nil {

@@ -48,7 +48,6 @@ type Files struct {
 func ID(account string, number int) string { return fmt.Sprintf("file_%s%024d", account, number) }
 
 type Records interface {
-	// span returns the numbers of the records to write.
 	span() (from, count int)
 	// write writes the records after from, up to the number to.
 	write(ctx context.Context, db *sql.DB, from, to int) error
@@ -103,5 +102,4 @@ func (f Files) write(ctx context.Context, db *sql.DB, from, to int) error {
 	return err
 }
 
-// LongName is a file name of the maximum length.
 var LongName = strings.Repeat("holiday at the sea ", 13) + ".mp4"

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The service can read the written records: files, and jobs with all their parts.
 func TestWrittenRecordsAreReadable(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "cutroom.db"), time.Now()
 	for _, part := range [][2]int{{0, 2000}, {2000, 3000}} {

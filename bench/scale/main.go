@@ -75,7 +75,6 @@ const (
 	leastWarmUp       = 20 * time.Second
 )
 
-// configOf returns the simulation of a size.
 func configOf(seed uint64, jobs int) sim.Config {
 	c := sim.Config{Seed: seed, Jobs: jobs, Failures: true, Strays: 0.01}
 	if jobs > whole {

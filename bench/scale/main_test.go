@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The report of an entire day with failures depends only on the seed, byte for byte.
+// The report is of an entire day with failures.
 func TestSameSeedPrintsTheSameReport(t *testing.T) {
 	t.Parallel()
 	report := func(seed uint64) string {
@@ -22,7 +22,7 @@ func TestSameSeedPrintsTheSameReport(t *testing.T) {
 		t.Errorf("one seed printed two reports:\n%s\n%s", first, second)
 	}
 	if !strings.Contains(first, "lost: 0, completed twice: 0, completed but not billed: 0") {
-		t.Errorf("the report does not say how many jobs were lost:\n%s", first)
+		t.Errorf("the report does not contain the number of lost jobs:\n%s", first)
 	}
 	if report(4) == first {
 		t.Error("another seed printed the same")

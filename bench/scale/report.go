@@ -52,14 +52,13 @@ func limitsOf(r *sim.Result) []limit {
 	}
 }
 
-// write prints a result.
 func write(out io.Writer, r *sim.Result) {
-	part := "a whole day with failures"
+	part := "an entire day with failures"
 	if r.Window > 0 {
 		part = fmt.Sprintf("%v of the busiest time with failures", r.Window.Round(time.Second))
 	}
 	fmt.Fprintf(out, "## %s jobs a day: %s\n\n", number(float64(r.Jobs)), part)
-	fmt.Fprintf(out, "jobs: %d asked for, %d given up by their clients\n", r.Asked, r.GaveUp)
+	fmt.Fprintf(out, "jobs: %d requested, %d abandoned by their clients\n", r.Asked, r.GaveUp)
 	fmt.Fprintf(out, "ended: %d, completed: %d (%.2f %%), runs: %d\n",
 		r.Ended, r.Completed, 100*float64(r.Completed)/float64(max(r.Ended, 1)), r.Runs)
 	fmt.Fprintf(out, "lost: %d, completed twice: %d, completed but not billed: %d\n", r.Lost, r.Doubled, r.Unbilled)
@@ -67,7 +66,7 @@ func write(out io.Writer, r *sim.Result) {
 		fmt.Fprintf(out, "successful %s: %d\n", what, r.Done[what])
 	}
 	for _, what := range slices.Sorted(maps.Keys(r.Refused)) {
-		fmt.Fprintf(out, "refused %s: %d\n", what, r.Refused[what])
+		fmt.Fprintf(out, "rejected %s: %d\n", what, r.Refused[what])
 	}
 	writeWaits(out, r)
 	writePartitions(out, r)
@@ -104,7 +103,6 @@ func writeWaits(out io.Writer, r *sim.Result) {
 	}
 }
 
-// writePartitions prints the hottest partition of each table and index.
 func writePartitions(out io.Writer, r *sim.Result) {
 	fmt.Fprintf(out, "\n%-26s %-34s %6s %6s %6s %9s %9s\n", "table or index", "hottest partition", "reads", "writes",
 		"share", "throttled", "conflicts")
@@ -129,7 +127,6 @@ func writeLimits(out io.Writer, r *sim.Result) {
 	fmt.Fprintln(out)
 }
 
-// number formats a count with its significant digits.
 func number(n float64) string {
 	switch {
 	case n >= 1e6:

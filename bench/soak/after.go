@@ -18,8 +18,7 @@ import (
 const (
 	// settleTime is the maximum time after the load until usage is counted and sessions are free.
 	settleTime = 60 * time.Second
-	// batchMost is the maximum number of requests in a batch.
-	batchMost = 40
+	batchMost  = 40
 )
 
 // checkFiles reads the remaining files again.
@@ -35,7 +34,6 @@ func (l *ledger) checkFiles(ctx context.Context, client *servertest.Client) erro
 	return nil
 }
 
-// used is the service's usage.
 type used struct{ jobs, completed, live, batched int }
 
 // checkUsage compares the service's usage with the finished work. Work that a client abandoned may or
@@ -93,7 +91,6 @@ func readUsage(ctx context.Context, server *servertest.Server) (u used, err erro
 	return u, nil
 }
 
-// checkSessions waits until no realtime session is open.
 func checkSessions(ctx context.Context, client *servertest.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()

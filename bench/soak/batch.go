@@ -71,7 +71,6 @@ func (l *load) makeBatch(ctx context.Context, calls int) error {
 	}
 }
 
-// checkBatch reads the responses of a batch.
 func (l *load) checkBatch(ctx context.Context, client *servertest.Client, output string, calls int) error {
 	answer, err := client.Get(ctx, "/v1/files/"+output+"/content", "Authorization", bearer)
 	if err != nil || answer.Status != 200 {
@@ -95,10 +94,8 @@ func (l *load) checkBatch(ctx context.Context, client *servertest.Client, output
 	return nil
 }
 
-// bearer authorizes requests to the inference address.
 const bearer = "Bearer " + servertest.Key
 
-// readJSON decodes a successful response.
 func readJSON(answer servertest.Answer, err error, into any) error {
 	if err != nil {
 		return err

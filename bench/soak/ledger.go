@@ -22,8 +22,7 @@ type ledger struct {
 	// files holds the SHA-256 of the remaining files, by id.
 	files map[string][sha256.Size]byte
 	// calls is the number of requests in ended batches.
-	calls int
-	// counts counts the actions by name.
+	calls  int
 	counts map[string]int
 }
 
@@ -31,7 +30,6 @@ func newLedger() *ledger {
 	return &ledger{jobs: map[string]bool{}, files: map[string][sha256.Size]byte{}, counts: map[string]int{}}
 }
 
-// anyJob returns one of the jobs, or "".
 func (l *ledger) anyJob() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +44,7 @@ func (l *ledger) accepted(id string, nonsense bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.jobs[id]; known {
-		l.counts["WRONG: a job's id came twice"]++
+		l.counts["WRONG: a duplicate job id"]++
 	}
 	l.jobs[id] = nonsense
 }

@@ -69,7 +69,6 @@ func (l *load) smuggle(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// breakOff closes a connection in the middle of a request.
 func (l *load) breakOff(ctx context.Context, random *rand.Rand) error {
 	address, path := l.server.URL(), "/v1/files"
 	if random.IntN(2) == 0 {
@@ -88,7 +87,6 @@ func (l *load) breakOff(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// guess tries an invented key.
 func (l *load) guess(ctx context.Context, random *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -100,7 +98,6 @@ func (l *load) guess(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// garble sends bytes that are not HTTP.
 func (l *load) garble(ctx context.Context, random *rand.Rand) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(l.server.URL(), "http://"))
 	if err != nil {
@@ -117,7 +114,6 @@ func (l *load) garble(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// submitNonsense submits a file that is not media, or a truncated picture.
 func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 	content := l.inputs.picture[:random.IntN(len(l.inputs.picture))]
 	job, err := l.server.Client().Submit(ctx, "gen-image-2", servertest.Form{

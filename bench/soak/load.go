@@ -49,7 +49,6 @@ func newInputs(ctx context.Context, folder string) (inputs, error) {
 	return inputs{video, picture.Bytes()}, err
 }
 
-// load runs all actions concurrently.
 type load struct {
 	server *servertest.Server
 	inputs inputs
@@ -63,7 +62,6 @@ type load struct {
 	next string
 }
 
-// actor does one thing to the server, once.
 type actor func(l *load, ctx context.Context, random *rand.Rand)
 
 // actors run concurrently. Each has a longest pause between two of its turns.
@@ -105,7 +103,6 @@ func (l *load) run(ctx context.Context, length time.Duration, seed uint64) {
 	running.Wait()
 }
 
-// prompts lists the prompts of edits.
 var prompts = []string{"a watercolor painting", "film noir", "winter", "pixel art", "a pencil sketch"}
 
 // editVideo submits a job and follows its events until it ends, or leaves early.
@@ -121,11 +118,11 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 	client := l.server.Client()
 	job, err := client.Submit(ctx, model, servertest.Form{input,
 		servertest.Text("prompt", prompts[random.IntN(len(prompts))])})
-	var refused *servertest.Refusal
+	var rejection *servertest.Refusal
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
+	case errors.As(err, &rejection) && rejection.Status == http.StatusTooManyRequests:
 		// A slow machine may not complete all jobs in time.
-		l.ledger.did("jobs that were refused, as the queue was full")
+		l.ledger.did("jobs rejected because the queue was full")
 		return
 	case err != nil:
 		l.ledger.wrong("a job was not accepted: %v", err)
@@ -151,7 +148,6 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 	}
 }
 
-// upload stores a file, reads it, and usually deletes it.
 func (l *load) upload(ctx context.Context, random *rand.Rand) {
 	client := l.server.Client()
 	content := make([]byte, 1+random.IntN(512<<10))

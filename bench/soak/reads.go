@@ -61,7 +61,6 @@ func (r *readTimes) flat() error {
 	return nil
 }
 
-// p99 returns the 99th percentile of reads that ended between two times.
 func (r *readTimes) p99(from, to time.Duration) time.Duration {
 	var took []time.Duration
 	for _, read := range r.reads {

@@ -37,7 +37,6 @@ type watch struct {
 	samples []sample
 }
 
-// run takes a sample every second.
 func (w *watch) run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -53,7 +52,6 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// take takes a sample.
 func (w *watch) take(ctx context.Context) (s sample, err error) {
 	folder := fmt.Sprintf("/proc/%d", w.server.PID())
 	text, err := os.ReadFile(folder + "/statm")
@@ -91,7 +89,6 @@ func (w *watch) take(ctx context.Context) (s sample, err error) {
 	return s, err
 }
 
-// inUse returns the size of the used database pages, in MiB.
 func (w *watch) inUse(ctx context.Context) (size int, err error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.data, database)+"?mode=ro&_busy_timeout=10000")
 	if err != nil {
@@ -103,7 +100,6 @@ func (w *watch) inUse(ctx context.Context) (size int, err error) {
 	return size, err
 }
 
-// children counts the running child processes of a process.
 func children(pid int) (n int, err error) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -149,7 +145,6 @@ func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error
 	}
 }
 
-// database is the name of the database file in the data folder.
 const database = "cutroom.db"
 
 const (

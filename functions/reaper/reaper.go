@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// event holds messages from a dead-letter queue, or the event of an execution.
 type event struct {
 	Records []events.SQSMessage
 	Detail  json.RawMessage

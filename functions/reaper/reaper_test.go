@@ -10,7 +10,7 @@ import (
 )
 
 // Events that AWS does not send are rejected with an error, or their messages are returned as failed.
-func TestBrokenEvents(t *testing.T) {
+func TestBrokenEventsFail(t *testing.T) {
 	invoke := lambda.NewHandler((&reaper{logger: slog.New(slog.DiscardHandler)}).handle).Invoke
 	for _, event := range []string{
 		`null`, `[]`, `{}`, `{"Records":null}`, `{"Records":{}}`, `{"Records":[1]}`, `{"Records":[{"body":1}]}`,

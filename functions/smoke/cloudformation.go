@@ -79,7 +79,6 @@ func answerTo(e event, failure error) answer {
 	return a
 }
 
-// newClient returns the client for response URLs, which are signed S3 URLs.
 func newClient() *http.Client {
 	return &http.Client{Transport: awsclient.Transport(0), Timeout: awsclient.CallTime}
 }

@@ -30,7 +30,6 @@ type tasks interface {
 	Stop(ctx context.Context, task ecs.Task, arn, why string) error
 }
 
-// handler handles a request from CloudFormation. Lambda ignores its result.
 type handler = func(context.Context, event) (any, error)
 
 type smoke struct {
@@ -120,7 +119,6 @@ func (s *smoke) start(ctx context.Context, task ecs.Task, token string) (arn str
 	}
 }
 
-// wait waits until a task has ended, and stops it after the time limit.
 func (s *smoke) wait(ctx context.Context, task ecs.Task, arn string) (ecs.TaskState, error) {
 	for {
 		state, err := s.tasks.State(ctx, task, arn)

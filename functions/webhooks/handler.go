@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// event holds records from a stream (jobs or usage) or messages from the queue.
 type event struct {
 	Records []struct {
 		Stream *events.DynamoDBStreamRecord `json:"dynamodb"`
@@ -25,7 +24,6 @@ type event struct {
 	}
 }
 
-// answer lists the records or messages that failed.
 type answer struct {
 	Failures []failure `json:"batchItemFailures"`
 }
@@ -34,7 +32,6 @@ type failure struct {
 	ID string `json:"itemIdentifier"`
 }
 
-// handler makes the deliveries that events request.
 type handler struct {
 	queue     *sqsqueue.ScheduledAttempts
 	deliverer *webhook.Deliverer

@@ -11,7 +11,7 @@ import (
 )
 
 // Events that AWS does not send are rejected with an error, or their records are returned as failed.
-func TestBrokenEvents(t *testing.T) {
+func TestBrokenEventsFail(t *testing.T) {
 	h := &handler{now: time.Now, logger: slog.New(slog.DiscardHandler)}
 	invoke := lambda.NewHandler(h.handle).Invoke
 	none, one := `{"batchItemFailures":null}`, `{"batchItemFailures":[{"itemIdentifier":"m"}]}`

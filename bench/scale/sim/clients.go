@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// client is a client with one job.
 type client struct {
 	*World
 	account *account
@@ -23,8 +22,7 @@ type client struct {
 	counts            *Counts
 	id                string
 	accepted, started time.Time
-	// completions counts how often a worker completed the job.
-	completions int
+	completions       int
 }
 
 const (
@@ -57,7 +55,6 @@ func (w *World) newClient(a *account, lane job.Lane, work time.Duration) *client
 	return &client{World: w, account: a, lane: lane, work: work, impatient: w.random.Float64() < impatientClients}
 }
 
-// submit submits the job, and retries after a rejection.
 func (c *client) submit() {
 	if c.tries == 0 {
 		c.counts = c.World.counts
@@ -137,7 +134,6 @@ func (c *client) accept(i *instance) (job.Job, error) {
 	return j, err
 }
 
-// follow follows an accepted job until it ends.
 func (c *client) follow(j job.Job, i *instance, done func()) {
 	c.open[c.account.name]++
 	c.peaks.OpenJobs = max(c.peaks.OpenJobs, c.open[c.account.name])

@@ -13,7 +13,6 @@ type clock struct {
 	turn   int64
 }
 
-// begin is the midnight at which every simulation begins.
 var begin = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 
 func (c *clock) Now() time.Time { return c.now }
@@ -36,7 +35,6 @@ func (c *clock) After(wait time.Duration, call func()) {
 	heap.Push(&c.events, event{c.now.Add(max(wait, 0)), c.last, call})
 }
 
-// run processes all events up to the time.
 func (c *clock) run(until time.Time) {
 	for len(c.events) > 0 && !c.events[0].at.After(until) {
 		next := heap.Pop(&c.events).(event)
@@ -46,7 +44,6 @@ func (c *clock) run(until time.Time) {
 	c.now = until
 }
 
-// event is a call at a time.
 type event struct {
 	at    time.Time
 	order int64
@@ -74,5 +71,4 @@ func (e *events) Pop() any {
 // machine is the clock of a machine that started at midnight (see dynamo.Machine).
 type machine struct{ *clock }
 
-// Now returns the time since the machine started.
 func (m machine) Now() time.Duration { return m.sinceMidnight() }

@@ -23,13 +23,11 @@ const (
 	noticeTime                  = 30 * time.Second
 )
 
-// Tasks implements fleet.Service.
 func (c *containers) Tasks(context.Context) (desired, running int, err error) {
 	c.peaks.Describes.add(c.clock.Now())
 	return c.desired, c.alive, nil
 }
 
-// SetDesired implements fleet.Service.
 func (c *containers) SetDesired(_ context.Context, n int) error {
 	c.desired = n
 	c.reach()

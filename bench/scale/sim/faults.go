@@ -5,10 +5,8 @@ import (
 	"time"
 )
 
-// zones is the number of availability zones of the workers.
 const zones = 3
 
-// lateness is the maximum delay of a message.
 const lateness = 2 * time.Minute
 
 // plan schedules the failures for the day, or for a window of this length that begins now. In a

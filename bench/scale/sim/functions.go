@@ -73,7 +73,6 @@ func (w *World) serve(function string, length time.Duration) *instance {
 	return i
 }
 
-// occupy counts an instance that serves a request until done is called.
 func (w *World) occupy() (done func()) {
 	w.lambdas++
 	w.peaks.Lambdas = max(w.peaks.Lambdas, w.lambdas)
@@ -112,7 +111,6 @@ func (w *World) newInstance(function string) *instance {
 	return i
 }
 
-// authenticate finds the client's account and counts its request.
 func (i *instance) authenticate(ctx context.Context, a *account) (credential.Principal, error) {
 	who, err := i.auth.Authenticate(ctx, a.secret)
 	if err != nil {

@@ -22,12 +22,10 @@ const (
 	meanVideoWork, meanImageWork = 14 * time.Second, 2 * time.Second
 )
 
-// account is a customer.
 type account struct {
 	name, secret, tier string
 	// share is its fraction of all jobs.
-	share float64
-	// sessions is the maximum number of its realtime sessions.
+	share    float64
 	sessions int
 }
 
@@ -57,7 +55,6 @@ func newAccounts(jobs int, one bool) []*account {
 	return accounts
 }
 
-// choose draws an account according to its fraction.
 func (w *World) choose() *account {
 	if w.shares == nil {
 		sum := 0.0
@@ -86,10 +83,8 @@ func wave(at time.Duration) float64 {
 	return height
 }
 
-// peakAt is the busiest time of the day.
 const peakAt = 14*time.Hour + 10*time.Minute
 
-// meanWave is the mean of the wave over a day.
 var meanWave = func() (mean float64) {
 	for at := time.Duration(0); at < day; at += time.Minute {
 		mean += wave(at) / day.Minutes()

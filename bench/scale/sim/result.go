@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// Result is the outcome of a simulation.
 type Result struct {
 	Config
 	// Counts covers the window or the day. The numbers of jobs include their ends after it.
@@ -23,15 +22,13 @@ type Result struct {
 	Peaks   Peaks
 }
 
-// Counts counts clients' requests and their outcomes.
 type Counts struct {
 	// Asked counts the clients' jobs. GaveUp counts the jobs that were rejected too often.
 	Asked, GaveUp int
 	// Ended counts the accepted jobs whose clients saw the end. Completed counts the jobs with a
 	// result.
 	Ended, Completed int
-	// Runs counts the runs that workers started.
-	Runs int
+	Runs             int
 	// Done counts successful calls, for example "jobs" and "completions".
 	Done map[string]int
 	// Refused counts rejections, for example "jobs: limited". "failed" counts errors that are not
@@ -74,7 +71,6 @@ type Peaks struct {
 	Requests, Starts, Describes Rate
 }
 
-// Rate counts by the second.
 type Rate struct {
 	// Most is the count of the busiest second.
 	Most        int

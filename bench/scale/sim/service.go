@@ -99,13 +99,11 @@ func (w *World) makeAccount(i int, a *account) error {
 	})
 }
 
-// dispatcher dispatches jobs like the functions.
 type dispatcher struct {
 	*stepfn.Machine
 	workers *dynamo.Workers
 }
 
-// Dispatch implements dynamo.Dispatcher.
 func (d dispatcher) Dispatch(ctx context.Context, j job.Job, open dynamo.OpenEntry) error {
 	if err := d.Machine.Dispatch(ctx, j, open); err != nil {
 		return err

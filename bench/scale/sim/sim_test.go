@@ -19,7 +19,6 @@ func exact(t *testing.T, w *World, err error) *Result {
 	return r
 }
 
-// ran returns the number of jobs that had a run.
 func ran(r *Result) (jobs int) {
 	for _, waits := range r.Waits {
 		jobs += len(waits)
@@ -72,7 +71,7 @@ func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 		t.Errorf("%.3f of %d accepted jobs ended in time", part, r.Ended)
 	}
 	if r.Refused["jobs: limited"] == 0 {
-		t.Error("no job was refused, although one worker cannot do the work of five")
+		t.Error("no job was rejected, although one worker cannot do the work of five")
 	}
 }
 
@@ -93,7 +92,7 @@ func TestMillionJobsAvoidHotPartitions(t *testing.T) {
 			}
 			for name, table := range r.Tables {
 				if table.Throttled > 0 {
-					t.Errorf("%s refused %d attempts", name, table.Throttled)
+					t.Errorf("%s rejected %d attempts", name, table.Throttled)
 				}
 			}
 			if r.Ended < 200 || r.Ended < r.Asked || len(r.Done) != 5 || len(r.Refused) > 0 {

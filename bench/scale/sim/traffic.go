@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	// page is the length of a list page.
 	page = 20
 	// signedUpload is the mean time until the bytes of a signed upload arrive.
 	signedUpload = 3 * time.Second
@@ -24,7 +23,6 @@ const (
 	renewEvery    = 15 * time.Second
 )
 
-// completion is a request to the gateway.
 func (w *World) completion() {
 	a := w.choose()
 	i := w.serve("inference", completionTime+between(w.random, time.Second, 20*time.Second))
@@ -54,7 +52,6 @@ func (w *World) complete(i *instance, a *account) error {
 	}})
 }
 
-// upload is a client that stores a file, in a form or through a signed URL.
 func (w *World) upload() {
 	a, signed, ctx := w.choose(), w.random.IntN(2) == 0, context.Background()
 	f := file.File{
@@ -86,7 +83,6 @@ func (w *World) upload() {
 	})
 }
 
-// list is a client that reads a first page of jobs or files.
 func (w *World) list() {
 	a, ctx, function := w.choose(), context.Background(), "jobs"
 	if w.random.IntN(3) == 0 {
@@ -126,7 +122,6 @@ func (w *World) startRealtime() error {
 	return nil
 }
 
-// session is a client that opens a realtime session and closes it.
 func (w *World) session() {
 	a := w.choose()
 	slot := session.Slot{ID: "session_" + w.newID(), Account: a.name, Epoch: w.epochs[w.random.IntN(len(w.epochs))]}

@@ -32,7 +32,6 @@ type worker struct {
 	holds map[job.Lane]*holding
 }
 
-// holding is a job in a slot.
 type holding struct {
 	*worker
 	lane     job.Lane
@@ -44,7 +43,6 @@ type holding struct {
 	done     float64
 }
 
-// startWorker starts a worker that immediately takes jobs.
 func (w *World) startWorker() {
 	w.made++
 	one := &worker{World: w, zone: w.made % zones, alive: true, holds: map[job.Lane]*holding{}}

@@ -19,7 +19,6 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// Config describes a simulation.
 type Config struct {
 	Seed uint64
 	// Jobs is the number of jobs a day. OneAccount gives all of them to one account.
@@ -37,7 +36,6 @@ type Config struct {
 	Strays float64
 }
 
-// World is one simulation.
 type World struct {
 	Config
 	clock      *clock
@@ -58,8 +56,7 @@ type World struct {
 	// clients that will submit again.
 	clients  map[string]*client
 	retrying int
-	// open counts the open jobs by account.
-	open map[string]int
+	open     map[string]int
 	// workers lists all workers that run or ran. alive is the number of running workers, and made
 	// is the number ever started.
 	workers     []*worker
@@ -75,7 +72,6 @@ type World struct {
 	peaks          Peaks
 }
 
-// Run runs a simulation. It fails if the service cannot be set up.
 func Run(c Config) (*Result, error) {
 	w, err := newWorld(c)
 	if err != nil {
@@ -189,7 +185,6 @@ func (w *World) billed() (jobs int) {
 	return jobs
 }
 
-// checkFleet simulates the function that adjusts the fleet once a minute.
 func (w *World) checkFleet() {
 	if w.stopped {
 		return
