@@ -233,11 +233,11 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 			mu.Lock()
 			defer mu.Unlock()
 			slowest = max(slowest, time.Since(begun))
-			var refusal *servertest.Refusal
+			var failure *servertest.StatusError
 			switch {
 			case err == nil:
 				accepted = append(accepted, job.ID)
-			case errors.As(err, &refusal) && refusal.Status == 429:
+			case errors.As(err, &failure) && failure.Status == 429:
 				rejected++
 			default:
 				return err

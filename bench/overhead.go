@@ -97,8 +97,8 @@ func awaitByEvents(ctx context.Context, client *servertest.Client, id string) (s
 		return servertest.Job{}, err
 	}
 	if events.Status != http.StatusOK {
-		refusal := servertest.Refusal(events)
-		return servertest.Job{}, &refusal
+		failure := servertest.StatusError(events)
+		return servertest.Job{}, &failure
 	}
 	job, err := client.Job(ctx, id)
 	if err == nil && !job.Ended() {

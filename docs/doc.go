@@ -1,3 +1,3 @@
-// Package docs checks that every citation of a page, in code and in other
-// pages, leads to a page and a heading that exist.
+// Package docs checks that citations of pages, in code and in other pages, lead to an existing
+// heading.
 package docs

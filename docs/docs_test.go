@@ -15,7 +15,7 @@ import (
 
 const root = ".."
 
-// maxText is the size above which a file is taken for data, in bytes.
+// maxText is the maximum size of a file that counts as text, in bytes.
 const maxText = 1 << 20
 
 var unread = []string{".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "test-output", "node_modules", "__pycache__"}
@@ -25,7 +25,7 @@ var unread = []string{".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.ou
 var cited = regexp.MustCompile(
 	`(?:^|[^\w./-])((?:docs/(?:[\w-]+/)*[\w-]+|README|ARCHITECTURE|CONTRIBUTING|SECURITY|CHANGELOG)\.md(?:#[\w-]*)?)`)
 
-// links matches a link in Markdown: [text](target) with an optional title.
+// links matches a Markdown link with an optional title.
 var links = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)`)
 
 func TestCitationsLeadToAHeading(t *testing.T) {
@@ -46,7 +46,7 @@ func TestCitationsLeadToAHeading(t *testing.T) {
 		}
 	}
 	if count == 0 {
-		t.Fatal("found no citation: the pattern does not match any more")
+		t.Fatal("found no citation: the pattern no longer matches")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestLinksBetweenPagesLeadToAHeading(t *testing.T) {
 			continue
 		}
 		if strings.Contains(files[name], "**(extension)*") {
-			t.Errorf("%s: *(extension)* has an asterisk too many", name)
+			t.Errorf("%s: *(extension)* has an extra asterisk", name)
 		}
 		for _, link := range links.FindAllStringSubmatch(withoutFences(files[name]), -1) {
 			target := link[1]
@@ -82,11 +82,11 @@ func TestLinksBetweenPagesLeadToAHeading(t *testing.T) {
 		}
 	}
 	if count == 0 {
-		t.Fatal("found no link: the pattern does not match any more")
+		t.Fatal("found no link: the pattern no longer matches")
 	}
 }
 
-func TestAnchorsAreThoseOfTheSite(t *testing.T) {
+func TestAnchorsMatchGitHub(t *testing.T) {
 	page := "# Two words\n\n```sh\n# no heading\n```\n\n## `GET /v1/x`, and_more (twice)\n\n## Twice\n\n## Twice\n\n" +
 		"## [A link](x.md) *here*\n"
 	want := []string{"two-words", "get-v1x-and_more-twice", "twice", "twice-1", "a-link-here"}
@@ -95,15 +95,14 @@ func TestAnchorsAreThoseOfTheSite(t *testing.T) {
 	}
 }
 
-// check returns the error of a citation, or "".
 func check(headings map[string][]string, citation string) string {
 	page, anchor, anchored := strings.Cut(citation, "#")
 	known, ok := headings[page]
 	if !ok {
 		if _, err := os.Stat(path.Join(root, page)); err == nil && !anchored {
-			return "" // a file or a folder that is not a page
+			return "" // a file or folder other than a page
 		}
-		return "there is no page " + page
+		return "missing page " + page
 	}
 	if anchored && !slices.Contains(known, anchor) {
 		return page + " has no heading #" + anchor
@@ -111,7 +110,6 @@ func check(headings map[string][]string, citation string) string {
 	return ""
 }
 
-// texts returns the text files below the root by their slash-separated paths.
 func texts(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -161,8 +159,7 @@ var (
 	notAnchors = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors returns the anchors of a page's headings, as GitHub makes them: lower
-// case, no punctuation, hyphens for spaces, and a number for a repeated heading.
+// anchors returns the anchors that GitHub makes for headings.
 func anchors(page string) []string {
 	var found []string
 	seen := map[string]int{}
@@ -182,5 +179,5 @@ func anchors(page string) []string {
 
 var fences = regexp.MustCompile("(?ms)^[ \t]*(```|~~~).*?^[ \t]*(```|~~~)[ \t]*$")
 
-// withoutFences returns a page without its blocks of code.
+// withoutFences removes code blocks.
 func withoutFences(page string) string { return fences.ReplaceAllString(page, "") }

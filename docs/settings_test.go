@@ -9,17 +9,14 @@ import (
 )
 
 var (
-	// settingFlag is a flag of the server with its variable and its default.
 	settingFlag = regexp.MustCompile(`env:"(CUTROOM_[A-Z0-9_]+)"(?: default:"([^"]*)")?`)
 	// settingRow is a row of docs/settings.md. Its second column is the default or the meaning.
 	settingRow  = regexp.MustCompile(`(?m)^\| (\x60CUTROOM_[^|]+) \| ([^|]*) \|`)
 	settingName = regexp.MustCompile(`\x60((?:CUTROOM)?_[A-Z0-9_]+)\x60`)
-	// settingRead is a variable that a program reads.
 	settingRead = regexp.MustCompile(`"(CUTROOM_[A-Z0-9_]+)"`)
 )
 
-// The page of settings lists every variable of the server with its default, and no variable
-// that no program reads.
+// Every listed variable is read by a program.
 func TestSettingsPageMatchesTheCode(t *testing.T) {
 	files := texts(t)
 	page := map[string]string{}

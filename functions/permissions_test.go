@@ -120,7 +120,7 @@ func TestMissingPermissionIsNotRevealed(t *testing.T) {
 			}
 			// On a busy machine the attempts of an earlier call may all end at awsclient.AttemptTime. Then
 			// the client sees the same failure, and the function does not make the rejected call.
-			refused := patience.Await(t, "a rejected call", func() []string {
+			rejected := patience.Await(t, "a rejected call", func() []string {
 				answer, err := f.Request(patience.Context(t), event)
 				if err != nil {
 					t.Fatal(err)
@@ -131,10 +131,10 @@ func TestMissingPermissionIsNotRevealed(t *testing.T) {
 					strings.TrimSpace(string(body)) != `{"detail":"Internal server error"}` {
 					t.Fatalf("it responds with %d %s (%v)", answer.Status, body, err)
 				}
-				return w.proxy.Refused()
-			}, func(refused []string) bool { return len(refused) > 0 })
-			if !strings.Contains(refused[0], c.action) {
-				t.Errorf("rejected calls: %v", refused)
+				return w.proxy.Rejected()
+			}, func(rejected []string) bool { return len(rejected) > 0 })
+			if !strings.Contains(rejected[0], c.action) {
+				t.Errorf("rejected calls: %v", rejected)
 			}
 		})
 	}

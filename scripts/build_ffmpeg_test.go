@@ -15,8 +15,7 @@ import (
 	"testing"
 )
 
-// The ffmpeg of the images has only the filters that build-ffmpeg.sh lists. Without this test a
-// filter that only Debian's ffmpeg has would fail only in the images.
+// Without this test, a filter that only Debian's ffmpeg has would fail only in the images.
 func TestImageFFmpegHasEveryFilter(t *testing.T) {
 	script, err := os.ReadFile("build-ffmpeg.sh")
 	if err != nil {
@@ -42,12 +41,12 @@ func TestImageFFmpegHasEveryFilter(t *testing.T) {
 		}
 	}
 
-	// These words of the code are also names of filters.
+	// These words in the code are also names of filters.
 	delete(known, "multiply") // a mode of blend
 	used := map[string]string{}
 	root := filepath.Join("..", "shared", "engine")
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.Name() == "look" { // The words of prompts. Its pictures are drawn.
+		if entry != nil && entry.Name() == "look" { // It contains words of prompts and uses no ffmpeg.
 			return filepath.SkipDir
 		}
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -75,7 +74,6 @@ func TestImageFFmpegHasEveryFilter(t *testing.T) {
 	}
 }
 
-// literals returns the string literals of a Go file.
 func literals(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

@@ -22,21 +22,21 @@ var parsing = map[string]string{
 	"github.com/goccy/go-yaml":                 "v1.19.2",                            // the catalog and the tiers
 	"github.com/golang-jwt/jwt/v5":             "v5.3.1",                             // client tokens
 	"github.com/google/jsonschema-go":          "v0.4.3",                             // for agents' requests
-	"github.com/modelcontextprotocol/go-sdk":   "v1.8.0",                             // the same
-	"github.com/openai/openai-go/v3":           "v3.95.0",                            // answers of model servers, in tests
+	"github.com/modelcontextprotocol/go-sdk":   "v1.8.0",                             // for agents' requests
+	"github.com/openai/openai-go/v3":           "v3.95.0",                            // responses of model servers, in tests
 	"github.com/prometheus/client_golang":      "v1.25.0",                            // requests for /metrics
 	"github.com/santhosh-tekuri/jsonschema/v6": "v6.0.3",                             // schemas, in tests
 	"github.com/segmentio/encoding":            "v0.5.4",                             // for agents' requests
-	"github.com/tidwall/gjson":                 "v1.20.0",                            // requests, and answers of upstreams
-	"github.com/tidwall/match":                 "v1.1.1",                             // the same
-	"github.com/tidwall/sjson":                 "v1.2.5",                             // the same
+	"github.com/tidwall/gjson":                 "v1.20.0",                            // requests and responses of upstreams
+	"github.com/tidwall/match":                 "v1.1.1",                             // requests and responses of upstreams
+	"github.com/tidwall/sjson":                 "v1.2.5",                             // requests and responses of upstreams
 	"go.opentelemetry.io/otel":                 "v1.47.0",                            // traceparent
 	"go.yaml.in/yaml/v2":                       "v2.4.5",                             // below Prometheus
 	"golang.org/x/net":                         "v0.62.0",                            // HTTP
 	"golang.org/x/sys":                         "v0.49.0",                            // the sandbox of decoders
 	"golang.org/x/text":                        "v0.43.0",                            // names of hosts and files
 	"google.golang.org/grpc":                   "v1.85.0",                            // below the export of traces
-	"google.golang.org/protobuf":               "v1.36.12",                           // the same
+	"google.golang.org/protobuf":               "v1.36.12",                           // below the export of traces
 	"modernc.org/sqlite":                       "v1.61.1",                            // the database's file
 }
 
@@ -44,7 +44,6 @@ var parsing = map[string]string{
 // reads most of the untrusted bytes.
 const newestPatch = "go1.26.11"
 
-// read returns a file of the repository.
 func read(t *testing.T, path ...string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
@@ -54,7 +53,6 @@ func read(t *testing.T, path ...string) string {
 	return string(content)
 }
 
-// modules returns the versions of the modules that a go.mod requires.
 func modules(content string) map[string]string {
 	required := map[string]string{}
 	for _, found := range regexp.MustCompile(`(?m)^\s+(\S+) (v\S+)`).FindAllStringSubmatch(content, -1) {
@@ -63,7 +61,7 @@ func modules(content string) map[string]string {
 	return required
 }
 
-// The table of licences has no removed module and no old version. make licenses rewrites it.
+// make licenses rewrites the table of licences.
 func TestLicencesMatchModules(t *testing.T) {
 	required := modules(read(t, "go.mod"))
 	table := read(t, "docs", "third-party.tsv")
@@ -78,7 +76,7 @@ func TestLicencesMatchModules(t *testing.T) {
 			module = module[:strings.LastIndex(module, "/")]
 		}
 		if required[module] != row[2] {
-			t.Errorf("%s is there at %s; go.mod requires %q", row[1], row[2], required[module])
+			t.Errorf("%s is listed with %s; go.mod requires %q", row[1], row[2], required[module])
 		}
 	}
 }
@@ -89,7 +87,7 @@ func TestParsersAreUpToDate(t *testing.T) {
 	for module, least := range parsing {
 		switch version, ok := required[module]; {
 		case !ok:
-			t.Errorf("%s is not required any more; remove it from the list", module)
+			t.Errorf("%s is no longer required; remove it from the list", module)
 		case before(version, least):
 			t.Errorf("%s is at %s, older than %s", module, version, least)
 		}
@@ -104,7 +102,6 @@ func TestParsersAreUpToDate(t *testing.T) {
 // time.
 var number = regexp.MustCompile(`\d+`)
 
-// before reports whether one version is older than another.
 func before(one, other string) bool {
 	these, those := number.FindAllString(one, -1), number.FindAllString(other, -1)
 	for i := range min(len(these), len(those), 4) {
@@ -124,12 +121,11 @@ func TestVersionsAreCompared(t *testing.T) {
 	} {
 		older, newer, _ := strings.Cut(pair, " ")
 		if !before(older, newer) || before(newer, older) || before(older, older) {
-			t.Errorf("only %s must come before %s", older, newer)
+			t.Errorf("%s must be older than %s", older, newer)
 		}
 	}
 }
 
-// docs/local-aws.md names the versions that make local-aws and make sam-api install.
 func TestLocalAWSPageNamesInstalledVersions(t *testing.T) {
 	page := read(t, "docs", "local-aws.md")
 	for _, c := range []struct{ name, pinned, file string }{
@@ -141,7 +137,7 @@ func TestLocalAWSPageNamesInstalledVersions(t *testing.T) {
 			t.Fatalf("%s pins no %s", c.file, c.pinned)
 		}
 		if want := c.name + " " + found[1] + " (`scripts/" + c.file + "`)"; !strings.Contains(page, want) {
-			t.Errorf("docs/local-aws.md does not say %q", want)
+			t.Errorf("docs/local-aws.md does not contain %q", want)
 		}
 	}
 }

@@ -79,8 +79,7 @@ func (s system) preflight(t *testing.T, target string, settings ...string) (code
 	return command.ProcessState.ExitCode(), string(out), string(noted)
 }
 
-// Missing tools are reported before the build, with one command that installs all of them. They are
-// installed only if that needs no password.
+// One command installs all missing tools. It runs only if it needs no password.
 func TestMissingToolsAreReportedFirst(t *testing.T) {
 	const noCertificates = "SSL_CERT_FILE=/nonexistent"
 	for name, c := range map[string]struct {
@@ -111,14 +110,14 @@ func TestMissingToolsAreReportedFirst(t *testing.T) {
 		"an installation that fails": {
 			system{"id": root, "go": goNew, "apk": "echo no such package; exit 1"}, "", 1, "no such package\nThe installation failed.", "",
 		},
-		"an installation that mends nothing": {
+		"an installation without effect": {
 			system{"id": root, "go": goNew, "apk": "echo done"}, "", 1, "After the installation these are still missing: FFmpeg.", "",
 		},
-		"Go is never installed by itself": {
+		"Go is never installed": {
 			system{"id": root, "go": goOld, "apt-get": installs}, noCertificates, 1,
 			"Go 1.26 or later (this is go1.24.4), certificates of authorities, FFmpeg.\n", "",
 		},
-		"all of it by one command": {
+		"one command for everything": {
 			system{"id": root, "go": goOldest, "apt-get": installs}, noCertificates, 1,
 			"apt-get install -y --no-install-recommends ca-certificates ffmpeg libheif-examples curl && ", "",
 		},
@@ -147,7 +146,7 @@ func TestMissingToolsAreReportedFirst(t *testing.T) {
 			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "heif-convert": "true", "apt-get": installs},
 			"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188", 1, "--no-install-recommends python3 python3-venv\n", "",
 		},
-		"and what it needs": {
+		"an engine with everything it needs": {
 			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "heif-convert": "true", "python3": "exit 0"},
 			"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188", 0, "", "",
 		},
@@ -164,13 +163,12 @@ func TestMissingToolsAreReportedFirst(t *testing.T) {
 				t.Errorf("%d commands, want one:\n%s", len(commands), says)
 			}
 			if c.code == 0 && c.says == "" && says != "" {
-				t.Errorf("said %q though nothing is missing", says)
+				t.Errorf("said %q although nothing is missing", says)
 			}
 		})
 	}
 }
 
-// Every target of the Makefile declares its needs, and the script supports them.
 func TestEveryTargetListsItsNeeds(t *testing.T) {
 	makefile := read(t, "Makefile")
 	targets := regexp.MustCompile(`(?m)^([a-z-]+):(.*?)##`).FindAllStringSubmatch(makefile, -1)
@@ -184,7 +182,7 @@ func TestEveryTargetListsItsNeeds(t *testing.T) {
 		t.Run(target[1], func(t *testing.T) {
 			t.Parallel()
 			if !strings.Contains(target[2]+" ", " need-"+target[1]+" ") {
-				t.Errorf("%s does not look what is missing: need-%[1]s is not among%s", target[1], target[2])
+				t.Errorf("%s does not check its tools: need-%[1]s is missing in%s", target[1], target[2])
 			}
 			code, says, installed := system{"id": user, "apt-get": installs}.preflight(t, target[1], "CONTEXT=",
 				"IMAGES=an-image")
@@ -195,7 +193,7 @@ func TestEveryTargetListsItsNeeds(t *testing.T) {
 	}
 }
 
-// tool writes a program that prints a text and exits with a status.
+// tool writes a program that runs a script.
 func tool(t *testing.T, folder, name, script string) string {
 	t.Helper()
 	path := filepath.Join(folder, name)

@@ -21,7 +21,7 @@ func TestTreeHasNoBuiltProgram(t *testing.T) {
 	}
 	files := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
 	if len(files) < 100 {
-		t.Fatalf("%d files are listed", len(files))
+		t.Fatalf("only %d files are listed", len(files))
 	}
 	for _, name := range files {
 		info, err := os.Lstat(filepath.Join(root, name))

@@ -65,8 +65,8 @@ func write(out io.Writer, r *sim.Result) {
 	for _, what := range slices.Sorted(maps.Keys(r.Done)) {
 		fmt.Fprintf(out, "successful %s: %d\n", what, r.Done[what])
 	}
-	for _, what := range slices.Sorted(maps.Keys(r.Refused)) {
-		fmt.Fprintf(out, "rejected %s: %d\n", what, r.Refused[what])
+	for _, what := range slices.Sorted(maps.Keys(r.Rejected)) {
+		fmt.Fprintf(out, "rejected %s: %d\n", what, r.Rejected[what])
 	}
 	writeWaits(out, r)
 	writePartitions(out, r)

@@ -122,7 +122,7 @@ func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 		l.ledger.accepted(job.ID, true)
 		return nil
 	}
-	if refusal, ok := err.(*servertest.Refusal); !ok || refusal.Status/100 != 4 {
+	if failure, ok := err.(*servertest.StatusError); !ok || failure.Status/100 != 4 {
 		return fmt.Errorf("submit an invalid job: %w", err)
 	}
 	return nil

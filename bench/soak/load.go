@@ -118,7 +118,7 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 	client := l.server.Client()
 	job, err := client.Submit(ctx, model, servertest.Form{input,
 		servertest.Text("prompt", prompts[random.IntN(len(prompts))])})
-	var rejection *servertest.Refusal
+	var rejection *servertest.StatusError
 	switch {
 	case errors.As(err, &rejection) && rejection.Status == http.StatusTooManyRequests:
 		// A slow machine may not complete all jobs in time.

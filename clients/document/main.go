@@ -25,7 +25,6 @@ func main() {
 	}
 }
 
-// write writes the OpenAPI document that a service with the catalog serves.
 func write(to io.Writer, family, file string) error {
 	known, err := setting.Catalog(cmp.Or(family, catalog.DefaultFamily), file)
 	if err != nil {

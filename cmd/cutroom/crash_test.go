@@ -282,11 +282,11 @@ func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
 
 // mayFail fails the test if the kill does not explain a request's error.
 func (c *crash) mayFail(ctx context.Context, what string, err error) {
-	var refusal *servertest.Refusal
-	if errors.As(err, &refusal) && refusal.Status == 429 {
+	var failure *servertest.StatusError
+	if errors.As(err, &failure) && failure.Status == 429 {
 		return
 	}
-	if ctx.Err() == nil || refusal != nil {
+	if ctx.Err() == nil || failure != nil {
 		c.t.Errorf("%s: %v", what, err)
 		clock.Wait(ctx, time.Second)
 	}

@@ -206,9 +206,9 @@ func (m languageModel) params() openai.ChatCompletionNewParams {
 }
 
 func explain(err error) string {
-	var refusal *openai.Error
-	if errors.As(err, &refusal) {
-		return refusal.RawJSON()
+	var failure *openai.Error
+	if errors.As(err, &failure) {
+		return failure.RawJSON()
 	}
 	return err.Error()
 }

@@ -123,8 +123,8 @@ func newKey(t *testing.T, data string, settings []string, args ...string) string
 }
 
 func hasStatus(err error, status int) bool {
-	var refusal *servertest.Refusal
-	return errors.As(err, &refusal) && refusal.Status == status
+	var failure *servertest.StatusError
+	return errors.As(err, &failure) && failure.Status == status
 }
 
 // processesOn lists the command lines of the engine's processes that use the data folder. It is

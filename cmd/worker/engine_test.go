@@ -66,7 +66,7 @@ func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 	case first && asked.Prompt == "wait":
 		<-r.Context().Done()
 		close(e.left)
-	case asked.Prompt == "refuse":
+	case asked.Prompt == "reject":
 		say(`{"error":{"code":"invalid_input","message":"The video has no picture.","retryable":false}}`)
 	default:
 		video, err := os.ReadFile(asked.Data.Path)
@@ -99,7 +99,7 @@ func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 		t.Error("a stopped worker is healthy")
 	}
 	running := w.start(t, t.TempDir(), "CUTROOM_ENGINE="+url, "CUTROOM_ADDR="+address, "CUTROOM_METRICS_KEY=operator")
-	prompts := []string{"crash", "garbage", "refuse", "fine"}
+	prompts := []string{"crash", "garbage", "reject", "fine"}
 	id := func(i int) string { return fmt.Sprintf("job_01K00000000000000000ENGN%02d", i) }
 	for i, prompt := range prompts {
 		w.submit(t, id(i), prompt)

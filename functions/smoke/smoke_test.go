@@ -18,8 +18,8 @@ const taskARN = "arn:aws:ecs:eu-central-1:123456789012:task/cutroom-dev/1a2b3c"
 
 // fakeTasks runs no task and reports the given states.
 type fakeTasks struct {
-	// refusals is the number of failing starts before one succeeds.
-	refusals int
+	// failures is the number of failing starts before one succeeds.
+	failures int
 	// states lists the states of the tasks in order. Each task is polled once before it has ended.
 	states []ecs.TaskState
 
@@ -30,7 +30,7 @@ type fakeTasks struct {
 }
 
 func (f *fakeTasks) Run(_ context.Context, task ecs.Task, token string) (string, error) {
-	if f.refusals--; f.refusals >= 0 {
+	if f.failures--; f.failures >= 0 {
 		return "", errors.New("AccessDeniedException: not yet")
 	}
 	f.tokens, f.tasks = append(f.tokens, token), append(f.tasks, task)
@@ -65,9 +65,9 @@ func TestEndlessTasksAreStopped(t *testing.T) {
 		reason string
 		stops  bool
 	}{
-		"rejected at first": {fakeTasks{refusals: 3, states: []ecs.TaskState{ended(0, "")}}, "", false},
+		"rejected at first": {fakeTasks{failures: 3, states: []ecs.TaskState{ended(0, "")}}, "", false},
 		"endless":           {fakeTasks{states: []ecs.TaskState{{}}}, "did not end", true},
-		"forbidden":         {fakeTasks{refusals: 1 << 30}, "AccessDeniedException", false},
+		"forbidden":         {fakeTasks{failures: 1 << 30}, "AccessDeniedException", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -31,9 +31,9 @@ type Counts struct {
 	Runs             int
 	// Done counts successful calls, for example "jobs" and "completions".
 	Done map[string]int
-	// Refused counts rejections, for example "jobs: limited". "failed" counts errors that are not
+	// Rejected counts rejections, for example "jobs: limited". "failed" counts errors that are not
 	// rejections.
-	Refused map[string]int
+	Rejected map[string]int
 	// Waits holds the waits of jobs for their first run, by account and in order.
 	Waits map[string][]time.Duration
 
@@ -41,7 +41,7 @@ type Counts struct {
 }
 
 func newCounts() *Counts {
-	return &Counts{Done: map[string]int{}, Refused: map[string]int{}, Waits: map[string][]time.Duration{}}
+	return &Counts{Done: map[string]int{}, Rejected: map[string]int{}, Waits: map[string][]time.Duration{}}
 }
 
 // count counts a call.
@@ -56,7 +56,7 @@ func (c *Counts) count(what string, err error) {
 			reason = string(code)
 		}
 	}
-	c.Refused[what+": "+reason]++
+	c.Rejected[what+": "+reason]++
 }
 
 type Peaks struct {

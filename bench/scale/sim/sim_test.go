@@ -12,7 +12,7 @@ func exact(t *testing.T, w *World, err error) *Result {
 		t.Fatal(err)
 	}
 	r := w.run()
-	t.Logf("%d asked, %d ended, %d completed, %d runs; refused %v", r.Asked, r.Ended, r.Completed, r.Runs, r.Refused)
+	t.Logf("%d asked, %d ended, %d completed, %d runs; rejected %v", r.Asked, r.Ended, r.Completed, r.Runs, r.Rejected)
 	if r.Lost != 0 || r.Doubled != 0 || r.Unbilled != 0 || r.Ended != r.Done["jobs"] {
 		t.Errorf("%d lost, %d doubled, %d unbilled", r.Lost, r.Doubled, r.Unbilled)
 	}
@@ -70,7 +70,7 @@ func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 	if part := float64(r.Completed) / float64(r.Ended); part < 0.97 || r.Ended < 400 {
 		t.Errorf("%.3f of %d accepted jobs ended in time", part, r.Ended)
 	}
-	if r.Refused["jobs: limited"] == 0 {
+	if r.Rejected["jobs: limited"] == 0 {
 		t.Error("no job was rejected, although one worker cannot do the work of five")
 	}
 }
@@ -95,8 +95,8 @@ func TestMillionJobsAvoidHotPartitions(t *testing.T) {
 					t.Errorf("%s rejected %d attempts", name, table.Throttled)
 				}
 			}
-			if r.Ended < 200 || r.Ended < r.Asked || len(r.Done) != 5 || len(r.Refused) > 0 {
-				t.Errorf("of %d jobs %d ended; done: %v, refused: %v", r.Asked, r.Ended, r.Done, r.Refused)
+			if r.Ended < 200 || r.Ended < r.Asked || len(r.Done) != 5 || len(r.Rejected) > 0 {
+				t.Errorf("of %d jobs %d ended; done: %v, rejected: %v", r.Asked, r.Ended, r.Done, r.Rejected)
 			}
 		})
 	}

@@ -262,12 +262,12 @@ func (e *editor) download(document any, fetch func(*tracker) error) error {
 
 // downloadError explains how to resume an interrupted download.
 func downloadError(id, output string, err error) error {
-	var refusal *client.Error
+	var failure *client.Error
 	var trouble *fs.PathError
 	if errors.Is(err, context.Canceled) {
 		return &InterruptedError{id, output}
 	}
-	if err == nil || errors.As(err, &refusal) || errors.As(err, &trouble) {
+	if err == nil || errors.As(err, &failure) || errors.As(err, &trouble) {
 		return err
 	}
 	return fmt.Errorf("%w; \"cutroom jobs download %s -o %s\" resumes the download", err, id, output)

@@ -51,8 +51,8 @@ func serve(t *testing.T, answers map[string]string) string {
 	mux := http.NewServeMux()
 	for pattern, body := range answers {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			status, body, refused := http.StatusOK, body, false
-			if body, refused = strings.CutPrefix(body, "500 "); refused {
+			status, body, failed := http.StatusOK, body, false
+			if body, failed = strings.CutPrefix(body, "500 "); failed {
 				status = http.StatusInternalServerError
 			}
 			w.Header().Set("X-Request-Id", "req\u009b2J")

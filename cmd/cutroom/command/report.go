@@ -88,7 +88,7 @@ func ExitCode(err error) int {
 		misused     *UsageError
 		parse       *kong.ParseError
 		key         *KeyError
-		refusal     *client.Error
+		failure     *client.Error
 		broken      *client.ConnectionError
 		job         *JobError
 		interrupt   *InterruptedError
@@ -107,8 +107,8 @@ func ExitCode(err error) int {
 		return denied
 	case errors.As(err, &job):
 		return jobFailed
-	case errors.As(err, &refusal):
-		switch refusal.Status {
+	case errors.As(err, &failure):
+		switch failure.Status {
 		case http.StatusUnauthorized, http.StatusForbidden:
 			return denied
 		case http.StatusNotFound:
@@ -125,22 +125,22 @@ func ExitCode(err error) int {
 }
 
 func advice(err error) string {
-	var refusal *client.Error
+	var failure *client.Error
 	var broken *client.ConnectionError
 	var parse *kong.ParseError
 	switch {
-	case errors.As(err, &refusal):
+	case errors.As(err, &failure):
 		switch {
-		case refusal.Status == http.StatusUnauthorized:
+		case failure.Status == http.StatusUnauthorized:
 			return "run \"cutroom login\" with a valid key, or set CUTROOM_API_KEY"
-		case refusal.Status == http.StatusForbidden:
+		case failure.Status == http.StatusForbidden:
 			return "use a permanent key with permission for this"
-		case refusal.Status == http.StatusTooManyRequests && refusal.RetryAfter > 0:
-			return fmt.Sprintf("try again in %s", refusal.RetryAfter)
-		case refusal.Status == http.StatusTooManyRequests:
+		case failure.Status == http.StatusTooManyRequests && failure.RetryAfter > 0:
+			return fmt.Sprintf("try again in %s", failure.RetryAfter)
+		case failure.Status == http.StatusTooManyRequests:
 			return "try again later"
-		case refusal.Status >= 500 && refusal.RequestID != "":
-			return "try again; the request's id in the server's log is " + refusal.RequestID
+		case failure.Status >= 500 && failure.RequestID != "":
+			return "try again; the request's id in the server's log is " + failure.RequestID
 		}
 	case errors.As(err, &broken):
 		return "is the server running? Start one with \"cutroom dev\", or set CUTROOM_URL and CUTROOM_INFERENCE_URL; " +
@@ -187,12 +187,12 @@ func (s *Invocation) Report(err error) int {
 		return code
 	}
 	view := errorView{Message: message, ExitCode: code}
-	var refusal *client.Error
+	var failure *client.Error
 	var job *JobError
 	var interrupt *InterruptedError
 	switch {
-	case errors.As(err, &refusal):
-		view.Status, view.Code, view.Fields, view.RequestID = refusal.Status, refusal.Code, refusal.Fields, refusal.RequestID
+	case errors.As(err, &failure):
+		view.Status, view.Code, view.Fields, view.RequestID = failure.Status, failure.Code, failure.Fields, failure.RequestID
 	case errors.As(err, &job):
 		view.JobID = job.Job.ID
 		if job.Job.Error != nil {
@@ -213,9 +213,9 @@ func explain(err error) string {
 	if errors.Is(err, fs.ErrExist) {
 		return err.Error() + " (--force replaces it)"
 	}
-	var refusal *client.Error
-	if errors.As(err, &refusal) && len(refusal.Fields) > 0 {
-		return explainFields(refusal.Fields)
+	var failure *client.Error
+	if errors.As(err, &failure) && len(failure.Fields) > 0 {
+		return explainFields(failure.Fields)
 	}
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {

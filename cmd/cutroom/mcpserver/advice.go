@@ -23,11 +23,11 @@ func advice(err error) string {
 		return "Tell the user that the server cannot be reached: is it running, and are CUTROOM_URL and " +
 			"CUTROOM_INFERENCE_URL correct? \"cutroom doctor\" finds the cause."
 	}
-	var refusal *client.Error
-	if !errors.As(err, &refusal) {
+	var failure *client.Error
+	if !errors.As(err, &failure) {
 		return ""
 	}
-	switch refusal.Status {
+	switch failure.Status {
 	case http.StatusUnauthorized:
 		return "Tell the user that the key is invalid: \"cutroom login\" stores a valid key, and CUTROOM_API_KEY " +
 			"overrides it."
@@ -40,13 +40,13 @@ func advice(err error) string {
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		return "Correct the named arguments and call again."
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		if refusal.RetryAfter > 0 {
-			return fmt.Sprintf("Call again in %s.", refusal.RetryAfter.Round(time.Second))
+		if failure.RetryAfter > 0 {
+			return fmt.Sprintf("Call again in %s.", failure.RetryAfter.Round(time.Second))
 		}
 		return "Call again later."
 	}
-	if refusal.Status >= http.StatusInternalServerError {
-		return fmt.Sprintf("Call again later; the request is in the server's log as %q.", refusal.RequestID)
+	if failure.Status >= http.StatusInternalServerError {
+		return fmt.Sprintf("Call again later; the request is in the server's log as %q.", failure.RequestID)
 	}
 	return ""
 }

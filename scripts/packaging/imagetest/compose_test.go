@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// compose is a project of Docker Compose that is taken down with its test.
+// compose is a project of Docker Compose that ends with its test.
 type compose struct {
 	t       *testing.T
 	command []string
@@ -86,13 +86,11 @@ func (c *compose) ready() *servertest.Client {
 	return &servertest.Client{URL: url, Key: c.key}
 }
 
-// container returns the id of a service's container.
 func (c *compose) container(service string) string {
 	return strings.TrimSpace(c.run("ps", "--all", "--quiet", service))
 }
 
-// After a stop and a start the project has lost nothing. A server that is killed during a job is
-// restarted and continues the job.
+// The server is stopped and started, and then killed during a job, which continues.
 func TestComposeSurvivesKill(t *testing.T) {
 	t.Parallel()
 	c := newCompose(t)
@@ -101,7 +99,7 @@ func TestComposeSurvivesKill(t *testing.T) {
 	id := submit(t, client, "pop art")
 	completed(t, client, id)
 	if found := c.run("exec", "-T", "cutroom", "cutroom", "doctor"); !strings.Contains(found, "/data") {
-		t.Errorf("the doctor says\n%s", found)
+		t.Errorf("doctor prints\n%s", found)
 	}
 
 	c.run("stop")

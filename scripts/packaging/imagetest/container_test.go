@@ -26,10 +26,8 @@ const (
 	label = "cutroom.test"
 )
 
-// imageOf returns the name of an image of this repository.
 func imageOf(name string) string { return name + ":" + cmp.Or(os.Getenv("TAG"), "latest") }
 
-// docker runs Docker's command line and returns its output.
 func docker(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out, err := tryDocker(t.Context(), arguments...)
@@ -92,7 +90,6 @@ func errorOr(err error, other string) any {
 	return other
 }
 
-// address returns the published address of a container's port.
 func (c *container) address(port int) string {
 	c.t.Helper()
 	published := docker(c.t, "port", c.id, strconv.Itoa(port)+"/tcp")
@@ -130,10 +127,9 @@ func healthy(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// seenHealthy waits until Docker's health check has found the container healthy.
 func (c *container) seenHealthy() {
 	c.t.Helper()
-	eventually(c.t, "Docker sees that the container is healthy", func() bool {
+	eventually(c.t, "Docker reports the container as healthy", func() bool {
 		return c.state(".State.Health.Status") == "healthy"
 	})
 }

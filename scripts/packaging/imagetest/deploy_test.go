@@ -24,8 +24,7 @@ import (
 // beyondGateway is larger than API Gateway's limit of 10 MB.
 const beyondGateway = 12 << 20
 
-// A file that is too large for API Gateway is uploaded to the container of the media service and
-// downloaded again. The service verifies it.
+// The file is too large for API Gateway, and is uploaded to the container of the media service.
 func TestMediaAcceptsLargeUpload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,8 +56,7 @@ func TestMediaAcceptsLargeUpload(t *testing.T) {
 	}
 }
 
-// A job uses the containers of the media service and of a worker, even if the worker is stopped or
-// killed during the job.
+// The worker is stopped or killed during a job.
 func TestWorkerContainersSurviveKill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,7 +86,6 @@ func TestWorkerContainersSurviveKill(t *testing.T) {
 	next.seenHealthy()
 }
 
-// runsOf returns the number of runs of a job.
 func runsOf(t *testing.T, runs *dynamo.Runs, id string) int {
 	t.Helper()
 	got, err := runs.Get(t.Context(), id)

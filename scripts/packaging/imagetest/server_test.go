@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// volume makes a data volume that is deleted with the test.
 func volume(t *testing.T) string {
 	t.Helper()
 	name := docker(t, "volume", "create", "--label", label, "cutroom-test-"+strings.ToLower(rand.Text()))
@@ -75,7 +74,6 @@ func TestServerImageIsHardened(t *testing.T) {
 	}
 }
 
-// Every program's image runs as its own user and reports its version.
 func TestImagesReportTheirVersion(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cutroom", "cutroom-worker", "cutroom-media", "cutroom-realtime"} {
@@ -89,7 +87,7 @@ func saysWhatItIs(t *testing.T, name string) {
 		` {{index .Config.Labels "org.opencontainers.image.licenses"}} {{index .Config.Healthcheck.Test 0}}`
 	printed := docker(t, "image", "inspect", "--format", ask, imageOf(name))
 	if !strings.HasPrefix(printed, "10001:10001 "+name+" Apache-2.0") || !strings.HasSuffix(printed, " CMD") {
-		t.Errorf("%s says %q", name, printed)
+		t.Errorf("%s prints %q", name, printed)
 	}
 }
 
@@ -135,7 +133,6 @@ func TestServerEditsEveryType(t *testing.T) {
 	}
 }
 
-// The image's FFmpeg has all filters of every look.
 func TestServerHasEveryFilter(t *testing.T) {
 	t.Parallel()
 	_, client := startServer(t, volume(t), "")
@@ -186,7 +183,6 @@ func TestServerDrawsEveryLook(t *testing.T) {
 	}
 }
 
-// generate edits an image and checks that the result is a PNG.
 func generate(t *testing.T, client *servertest.Client, picture []byte, prompt string) {
 	t.Helper()
 	body, length, contentType := servertest.Form{

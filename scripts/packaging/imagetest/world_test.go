@@ -61,7 +61,6 @@ func newWorld(t *testing.T, settings ...string) *world {
 	return w
 }
 
-// environment returns options of docker run that set variables.
 func environment(settings []string) []string {
 	var options []string
 	for _, setting := range settings {
@@ -77,13 +76,11 @@ func (w *world) start(t *testing.T, program string, settings ...string) *contain
 	return start(t, imageOf("cutroom-"+program), append(options, "--publish", "127.0.0.1::8080"), nil)
 }
 
-// media starts the media service and returns a client of it.
 func (w *world) media(t *testing.T) *servertest.Client {
 	t.Helper()
 	return &servertest.Client{URL: w.start(t, "media").ready(8080), Key: key}
 }
 
-// clip returns the sample video.
 func clip(t *testing.T) []byte {
 	t.Helper()
 	content, err := os.ReadFile("../../../testdata/clip.mp4")
@@ -93,7 +90,6 @@ func clip(t *testing.T) []byte {
 	return content
 }
 
-// submit submits a job that edits the sample clip.
 func submit(t *testing.T, client *servertest.Client, prompt string) string {
 	t.Helper()
 	submitted, err := client.Submit(t.Context(), "gen-2.1", servertest.Form{
@@ -108,7 +104,7 @@ func submit(t *testing.T, client *servertest.Client, prompt string) string {
 
 func processing(t *testing.T, client *servertest.Client, id string) {
 	t.Helper()
-	eventually(t, "the job is in work", func() bool {
+	eventually(t, "the job is running", func() bool {
 		got, err := client.Job(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)

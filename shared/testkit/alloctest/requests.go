@@ -158,10 +158,10 @@ const anonymousSlack = 128 << 10
 
 // CheckAnonymous sends hostile requests without a valid credential for each line, such as "GET
 // /v1/jobs". It fails the test if one takes more than 20 bytes of memory per received byte plus
-// 128 KiB, or gets a 5xx status. If refused is true, all requests must get a 4xx status. More
+// 128 KiB, or gets a 5xx status. If rejected is true, all requests must get a 4xx status. More
 // than 12 such lines check the credential in the same way, so each is sent with a third of the
 // header fields. It returns the number of requests.
-func CheckAnonymous(t testing.TB, address, credential string, refused bool, lines ...string) (sent int) {
+func CheckAnonymous(t testing.TB, address, credential string, rejected bool, lines ...string) (sent int) {
 	t.Helper()
 	check := func(name string, request []byte) {
 		t.Helper()
@@ -171,7 +171,7 @@ func CheckAnonymous(t testing.TB, address, credential string, refused bool, line
 		if took := Least(func() { status, size = Send(t, address, request) }, most); took > most {
 			t.Errorf("%s: %d bytes took %d bytes of memory, status %d, %d bytes returned", name, len(request), took, status, size)
 		}
-		if status >= 500 || refused && status < 400 && status != 0 {
+		if status >= 500 || rejected && status < 400 && status != 0 {
 			t.Errorf("%s: status %d", name, status)
 		}
 	}
@@ -180,7 +180,7 @@ func CheckAnonymous(t testing.TB, address, credential string, refused bool, line
 	for i, line := range lines {
 		Send(t, address, Request(line, "")) // opens and caches
 		for j, name := range names {
-			if refused && len(lines) > 12 && (i+j)%3 > 0 {
+			if rejected && len(lines) > 12 && (i+j)%3 > 0 {
 				continue
 			}
 			check(fmt.Sprintf("%.60s with %s", line, name), Request(line, "", headers[name]...))

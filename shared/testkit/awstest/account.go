@@ -36,7 +36,6 @@ func DeployedRights(t T) iamtest.Rights {
 	return rights
 }
 
-// Deployed returns an account with the permissions from DeployedRights.
 func Deployed(t T) *iamtest.Account {
 	t.Helper()
 	account, err := iamtest.NewAccount(Here, DeployedRights(t))
@@ -46,7 +45,6 @@ func Deployed(t T) *iamtest.Account {
 	return account
 }
 
-// Guard checks the calls through a proxy.
 type Guard struct {
 	// Account holds the roles and the resource policies.
 	Account *iamtest.Account
@@ -59,18 +57,17 @@ type Guard struct {
 	Asked func(role string, request iamtest.Request)
 }
 
-// guarding is a guard with its rejections.
 type guarding struct {
 	Guard
 	names iamtest.Names
 
-	mu      sync.Mutex
-	refused []string
+	mu       sync.Mutex
+	rejected []string
 }
 
 // Guard makes the proxy reject calls that AWS would reject because of its policies. The test
 // fails if the action or the role of a call is unknown, and if a call was rejected for a reason
-// that Refused has not returned. After a rejection that ends a request, its other calls may be
+// that Rejected has not returned. After a rejection that ends a request, its other calls may be
 // rejected for the same reason at any time.
 func (p *Proxy) Guard(t T, guard Guard) {
 	t.Helper()
@@ -82,7 +79,7 @@ func (p *Proxy) Guard(t T, guard Guard) {
 	}}}
 	p.mu.Lock()
 	if p.guard != nil {
-		g.refused = p.guard.taken()
+		g.rejected = p.guard.taken()
 	}
 	p.guard = g
 	p.mu.Unlock()
@@ -90,36 +87,35 @@ func (p *Proxy) Guard(t T, guard Guard) {
 		p.mu.Lock()
 		known := p.known
 		p.mu.Unlock()
-		for _, refusal := range p.Refused() {
-			if !slices.Contains(known, refusal) {
-				t.Errorf("refused: %s", refusal)
+		for _, rejection := range p.Rejected() {
+			if !slices.Contains(known, rejection) {
+				t.Errorf("rejected: %s", rejection)
 			}
 		}
 	})
 }
 
-// Refused returns the rejections since its last call, each once, in order.
-func (p *Proxy) Refused() []string {
+// Rejected returns the rejections since its last call, each once, in order.
+func (p *Proxy) Rejected() []string {
 	g := p.guarded()
 	if g == nil {
 		return nil
 	}
-	refused := g.taken()
-	slices.Sort(refused)
-	refused = slices.Compact(refused)
+	rejected := g.taken()
+	slices.Sort(rejected)
+	rejected = slices.Compact(rejected)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = slices.Concat(p.known, refused)
-	return refused
+	p.known = slices.Concat(p.known, rejected)
+	return rejected
 }
 
-// taken returns the guard's rejections and clears them.
 func (g *guarding) taken() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	refused := g.refused
-	g.refused = nil
-	return refused
+	rejected := g.rejected
+	g.rejected = nil
+	return rejected
 }
 
 func (p *Proxy) guarded() *guarding {
@@ -128,13 +124,13 @@ func (p *Proxy) guarded() *guarding {
 	return p.guard
 }
 
-// refuses returns why a call is rejected, or "" if it is allowed.
-func (g *guarding) refuses(r *http.Request, body []byte) string {
+// rejects returns why a call is rejected, or "" if it is allowed.
+func (g *guarding) rejects(r *http.Request, body []byte) string {
 	requests, err := g.names.Requests(r, body)
 	if err != nil {
 		return g.note(err.Error())
 	}
-	return g.refusesAny(r, requests...)
+	return g.rejectsAny(r, requests...)
 }
 
 // hides returns why the caller must not learn that an object is missing, or "".
@@ -143,10 +139,10 @@ func (g *guarding) hides(r *http.Request, status int) string {
 	if !ok {
 		return ""
 	}
-	return g.refusesAny(r, list)
+	return g.rejectsAny(r, list)
 }
 
-func (g *guarding) refusesAny(r *http.Request, requests ...iamtest.Request) string {
+func (g *guarding) rejectsAny(r *http.Request, requests ...iamtest.Request) string {
 	accessKey, _ := iamtest.Caller(r)
 	if accessKey == Administrator {
 		return ""
@@ -172,11 +168,10 @@ func (g *guarding) refusesAny(r *http.Request, requests ...iamtest.Request) stri
 	return ""
 }
 
-// note records a rejection, and returns it.
 func (g *guarding) note(reason string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.refused = append(g.refused, reason)
+	g.rejected = append(g.rejected, reason)
 	return reason
 }
 

@@ -56,7 +56,7 @@ func guarded(t *testing.T, role string) (*awstest.Proxy, aws.Config, *atomic.Int
 	return proxy, config, reached
 }
 
-// Each service rejects a role without permissions with its own error, and the call has no effect.
+// Each service has its own error, and the call has no effect.
 func TestGuardRejectsForbiddenCalls(t *testing.T) {
 	proxy, config, reached := guarded(t, "Nothing")
 	ctx, name := t.Context(), aws.String("b")
@@ -100,8 +100,8 @@ func TestGuardRejectsForbiddenCalls(t *testing.T) {
 			!strings.Contains(known.ErrorMessage(), "role/Nothing is not authorized to perform: "+action+" on resource: arn:aws:") {
 			t.Errorf("%s: the error is %v", action, err)
 		}
-		if refused := proxy.Refused(); len(refused) != 1 || !strings.Contains(refused[0], action) {
-			t.Errorf("%s: rejected: %q", action, refused)
+		if rejected := proxy.Rejected(); len(rejected) != 1 || !strings.Contains(rejected[0], action) {
+			t.Errorf("%s: rejected: %q", action, rejected)
 		}
 	}
 	if n := reached.Load(); n != 0 {
@@ -119,8 +119,8 @@ func TestGuardHidesMissingObjects(t *testing.T) {
 		if denied := errors.As(err, &known) && known.ErrorCode() == "AccessDenied"; denied != (want == "AccessDenied") {
 			t.Errorf("%s: the error is %v, want %s", role, err, want)
 		}
-		if refused := proxy.Refused(); len(refused) != map[string]int{"Reader": 1}[role] {
-			t.Errorf("%s: rejected: %q", role, refused)
+		if rejected := proxy.Rejected(); len(rejected) != map[string]int{"Reader": 1}[role] {
+			t.Errorf("%s: rejected: %q", role, rejected)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestGuardIdentifiesCallers(t *testing.T) {
 	if n := reached.Load(); n != 1 {
 		t.Errorf("%d calls passed", n)
 	}
-	if refused := proxy.Refused(); len(refused) != 4 {
-		t.Errorf("rejected: %q", refused)
+	if rejected := proxy.Rejected(); len(rejected) != 4 {
+		t.Errorf("rejected: %q", rejected)
 	}
 }

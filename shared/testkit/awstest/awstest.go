@@ -89,7 +89,6 @@ func Tool(t T, name string) string {
 	return path
 }
 
-// moduleRoot returns the folder of go.mod.
 func moduleRoot(t T) string {
 	t.Helper()
 	folder, err := os.Getwd()

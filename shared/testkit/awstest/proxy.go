@@ -52,7 +52,7 @@ type Proxy struct {
 	faults Faults
 	calls  map[string]int
 	met    map[string]int
-	// guard checks the calls, if it is set. known holds the rejections that Refused has returned.
+	// guard checks the calls, if it is set. known holds the rejections that Rejected has returned.
 	guard *guarding
 	known []string
 }
@@ -100,7 +100,6 @@ func (p *Proxy) Config() aws.Config {
 	return patient(ConfigFor(p.URL))
 }
 
-// SetFaults changes the faults from now on.
 func (p *Proxy) SetFaults(faults Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +123,6 @@ func (p *Proxy) Met() map[string]int {
 	return maps.Clone(p.met)
 }
 
-// The faults.
 const (
 	throttled  = "throttled"
 	failed     = "failed"
@@ -162,7 +160,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	guard := p.guarded()
 	if guard != nil {
-		if reason := guard.refuses(r, body); reason != "" {
+		if reason := guard.rejects(r, body); reason != "" {
 			deny(w, r, reason)
 			return
 		}
@@ -170,10 +168,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	trouble := p.meet(Operation(r))
 	switch trouble {
 	case throttled:
-		refuse(w, r, http.StatusBadRequest, "ThrottlingException", "SlowDown")
+		reject(w, r, http.StatusBadRequest, "ThrottlingException", "SlowDown")
 		return
 	case failed:
-		refuse(w, r, http.StatusInternalServerError, "InternalServerError", "InternalError")
+		reject(w, r, http.StatusInternalServerError, "InternalServerError", "InternalError")
 		return
 	case lostCall:
 		panic(http.ErrAbortHandler) // which closes the connection without a response
@@ -247,8 +245,8 @@ func Operation(r *http.Request) string {
 	return service + "." + name
 }
 
-// refuse responds with an AWS error in the format of the service.
-func refuse(w http.ResponseWriter, r *http.Request, status int, code, s3Code string) {
+// reject responds with an AWS error in the format of the service.
+func reject(w http.ResponseWriter, r *http.Request, status int, code, s3Code string) {
 	if r.Header.Get("X-Amz-Target") == "" {
 		if status < 500 {
 			status = http.StatusServiceUnavailable

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/platform/sandbox"
 )
 
-// Path returns the library's path.
 func Path(t testing.TB) string {
 	t.Helper()
 	path, err := Find()
@@ -27,10 +26,8 @@ func Path(t testing.TB) string {
 	return path
 }
 
-// Find returns the library's path, or an error if it is not installed.
 func Find() (string, error) { return tool("c2pa/libc2pa_c.so") }
 
-// tool returns the path of a file below .tools.
 func tool(name string) (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -53,14 +50,12 @@ func tool(name string) (string, error) {
 	return path, nil
 }
 
-// found caches the result of Library for all tests of a program.
 var found struct {
 	once    sync.Once
 	library *c2pa.Library
 	err     error
 }
 
-// Library returns the library.
 func Library(t testing.TB) *c2pa.Library {
 	t.Helper()
 	path := Path(t)
@@ -87,7 +82,6 @@ with open(sys.argv[1], "rb") as file:
     print(c2pa.Reader(sys.argv[2], file, context=c2pa.Context(settings=c2pa.Settings.from_dict(settings))).json())
 `
 
-// Report is part of that report.
 type Report struct {
 	State     string                     `json:"validation_state"`
 	Active    string                     `json:"active_manifest"`

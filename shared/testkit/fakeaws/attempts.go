@@ -88,20 +88,17 @@ func (d *DynamoDB) jitter(longest time.Duration, at time.Time, tries int) time.D
 	binary.LittleEndian.PutUint64(number[:], uint64(at.UnixNano()))
 	binary.LittleEndian.PutUint64(number[8:], uint64(tries))
 	_, _ = h.Write(number[:]) // never fails
-	_, _ = h.Write([]byte(d.refused))
+	_, _ = h.Write([]byte(d.rejected))
 	return time.Duration(h.Sum64() % uint64(longest))
 }
 
-// itemKey identifies an item.
 type itemKey struct{ table, hash, sort string }
 
-// hold is a period in which a transaction holds an item.
 type hold struct {
 	from, until time.Time
 	turn        int64
 }
 
-// locks maps items to the transactions that hold them.
 type locks map[itemKey][]hold
 
 // meets reports whether another caller's transaction holds the item at any time between from and

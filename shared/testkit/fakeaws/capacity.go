@@ -9,7 +9,6 @@ import (
 
 // The sizes and units here follow the DynamoDB Developer Guide, "DynamoDB item sizes and formats".
 
-// sizeOf returns the size of an item in bytes.
 func sizeOf(i item) int {
 	size := 0
 	for name, value := range i {

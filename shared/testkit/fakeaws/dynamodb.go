@@ -30,11 +30,11 @@ type DynamoDB struct {
 	tokens map[string]time.Time
 	recent []string
 	// locks holds the items that transactions hold. now and turn belong to the current attempt,
-	// and refused is the last partition that rejected an attempt.
-	locks   locks
-	now     time.Time
-	turn    int64
-	refused string
+	// and rejected is the last partition that rejected an attempt.
+	locks    locks
+	now      time.Time
+	turn     int64
+	rejected string
 }
 
 func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
@@ -53,7 +53,6 @@ func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
 // because DynamoDB guarantees none.
 func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
 
-// Hottest returns the kinds of partitions, busiest first.
 func (d *DynamoDB) Hottest() []Heat { return d.meter.hottest() }
 
 // Totals returns the usage of each table and index.
@@ -99,7 +98,6 @@ func (d *DynamoDB) Items(name, hash string) (all []map[string]types.AttributeVal
 	return all
 }
 
-// call makes one attempt at a call.
 func (d *DynamoDB) call(input any) (answer any, err error, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +132,7 @@ func (d *DynamoDB) attempt(input any, at time.Time, turn int64) (answer any, err
 // throttled counts a rejection, and returns its error.
 func (d *DynamoDB) throttled(p partition) error {
 	d.meter.of(p.table).Throttled++
-	d.refused = p.key
+	d.rejected = p.key
 	return &types.ProvisionedThroughputExceededException{Message: aws.String("The partition is busy.")}
 }
 
@@ -211,7 +209,6 @@ func (d *DynamoDB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error)
 	return out, nil
 }
 
-// hashIn returns the partition key in a key condition.
 func hashIn(text, attribute string, sc scope) string {
 	words := tokens.FindAllString(text, -1)
 	for i, word := range words {

@@ -24,14 +24,12 @@ func (s scope) name(path string) string {
 	return path
 }
 
-// condition is a parsed condition expression.
 type condition func(scope) bool
 
 // operand is a part of an expression that has a value. The value is nil if the attribute is
 // missing.
 type operand func(scope) types.AttributeValue
 
-// tokens matches the words of expressions.
 var tokens = regexp.MustCompile(`<>|<=|>=|[=<>(),+-]|[#:]?[A-Za-z0-9_]+`)
 
 // parser parses one expression of the forms that the adapters use, with only top-level attributes.
@@ -58,7 +56,6 @@ func (p *parser) next() string {
 	return word
 }
 
-// take consumes the next word if it equals word.
 func (p *parser) take(word string) bool {
 	if !strings.EqualFold(p.peek(), word) {
 		return false

@@ -66,10 +66,8 @@ func (c *Cloud) Config() aws.Config {
 // answering responds to calls before they are encoded.
 type answering struct{ cloud *Cloud }
 
-// ID names the middleware.
 func (answering) ID() string { return "Simulation" }
 
-// HandleInitialize responds to a call.
 func (a answering) HandleInitialize(ctx context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
@@ -81,7 +79,6 @@ func (a answering) HandleInitialize(ctx context.Context, in middleware.Initializ
 	return out, a.cloud.metadata(ctx), nil
 }
 
-// metadata returns a response's metadata: the server's time in whole seconds.
 func (c *Cloud) metadata(ctx context.Context) middleware.Metadata {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 // item is a record of DynamoDB. Its values are never changed in place.
 type item = map[string]types.AttributeValue
 
-// textOf returns the text of a string value, or "" for any other value.
 func textOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
 		return s.Value

@@ -15,7 +15,6 @@ const (
 // partition identifies the items with one partition key, of a table or an index.
 type partition struct{ table, key string }
 
-// load is a partition's load in one second.
 type load struct {
 	reads, writes float64
 	// transactions counts the transactions that wrote to its busiest item.
@@ -37,7 +36,6 @@ type Heat struct {
 // Utilization returns the fraction of a partition's capacity that was used in the busiest second.
 func (h Heat) Utilization() float64 { return max(h.Reads/PartitionReads, h.Writes/PartitionWrites) }
 
-// Total is a table's usage.
 type Total struct {
 	Reads, Writes float64
 	// MostReads and MostWrites belong to its busiest seconds.
@@ -47,7 +45,6 @@ type Total struct {
 	Throttled, Conflicts int
 }
 
-// meter counts capacity units by partition and second.
 type meter struct {
 	// present is the current second. seconds holds this and later seconds, for attempts made
 	// ahead of the clock. now is the second of the current attempt.
@@ -162,7 +159,6 @@ func entry[K comparable, V any](of map[K]*V, key K) *V {
 	return v
 }
 
-// hottest returns the kinds of partitions, busiest first.
 func (m *meter) hottest() []Heat {
 	m.close()
 	var all []Heat

@@ -26,7 +26,6 @@ type SQS struct {
 	Lateness    time.Duration
 }
 
-// Queue is one queue.
 type Queue struct {
 	// Ready is called when a message can be received. It may be nil.
 	Ready func()
@@ -40,7 +39,6 @@ type Queue struct {
 	received int64
 }
 
-// group holds the messages of one message group.
 type group struct {
 	name     string
 	ready    []*message
@@ -94,7 +92,6 @@ func (s *SQS) Send(url, groupName, body string) {
 	q.offer(m)
 }
 
-// offer makes a message available.
 func (q *Queue) offer(m *message) {
 	m.receipt = ""
 	m.group.ready = append(m.group.ready, m)
@@ -197,7 +194,6 @@ func (s *SQS) lease(q *Queue, m *message, length time.Duration) {
 	})
 }
 
-// end removes a message in flight.
 func (q *Queue) end(receipt string) {
 	if m := q.inFlight[receipt]; m != nil {
 		delete(q.inFlight, receipt)

@@ -26,7 +26,6 @@ type StepFunctions struct {
 	Started func()
 }
 
-// execution is an execution that has not ended.
 type execution struct {
 	job  string
 	open openEntry

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// table is a table with its indexes.
 type table struct {
 	dynamo.Table
 	partitions map[string]*items
@@ -57,7 +56,6 @@ func newTable(t dynamo.Table) *table {
 	return made
 }
 
-// keyOf returns the key of an item.
 func (t *table) keyOf(i item) (hash, sort string) {
 	if t.SortKey != "" {
 		sort = textOf(i[t.SortKey])

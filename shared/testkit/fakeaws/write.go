@@ -66,10 +66,9 @@ func (d *DynamoDB) make(w write, before item, each float64) item {
 
 func (w write) key() itemKey { return itemKey{w.table.Name, w.hash, w.sort} }
 
-// conflict counts a write that conflicted with a transaction.
 func (d *DynamoDB) conflict(w write) {
 	d.meter.of(w.table.Name).Conflicts++
-	d.refused = w.hash
+	d.rejected = w.hash
 }
 
 func (d *DynamoDB) writeTo(name *string, key item) write {
@@ -91,11 +90,11 @@ func (d *DynamoDB) alone(w write) (after item, err error) {
 	before, ok := d.before(w)
 	if !ok {
 		d.meter.write(p, writeUnits(before, nil))
-		refused := &types.ConditionalCheckFailedException{Message: aws.String("The condition is false.")}
+		rejected := &types.ConditionalCheckFailedException{Message: aws.String("The condition is false.")}
 		if w.wantOld {
-			refused.Item = before
+			rejected.Item = before
 		}
-		return nil, refused
+		return nil, rejected
 	}
 	return d.make(w, before, 1), nil
 }
@@ -114,7 +113,6 @@ func (d *DynamoDB) indexesFit(w write) bool {
 	return true
 }
 
-// when sets the condition of a write.
 func (w *write) when(condition *string, names map[string]string, values item,
 	old types.ReturnValuesOnConditionCheckFailure,
 ) {
@@ -156,7 +154,7 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 	writes := make([]write, len(in.TransactItems))
 	befores := make([]item, len(writes))
 	reasons := make([]types.CancellationReason, len(writes))
-	refused, met, busy := false, false, ""
+	rejected, met, busy := false, false, ""
 	for i, part := range in.TransactItems {
 		w := d.part(part)
 		var ok bool
@@ -167,7 +165,7 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 			busy = w.table.Name
 			reasons[i].Code = aws.String("ThrottlingError")
 		case !ok:
-			refused = true
+			rejected = true
 			reasons[i].Code = aws.String("ConditionalCheckFailed")
 			if w.wantOld {
 				reasons[i].Item = befores[i]
@@ -180,9 +178,9 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 	}
 	if busy != "" {
 		d.meter.of(busy).Throttled++
-		d.refused = busy
+		d.rejected = busy
 	}
-	if refused || met || busy != "" {
+	if rejected || met || busy != "" {
 		for i, w := range writes {
 			d.meter.write(partition{w.table.Name, w.hash}, 2*writeUnits(befores[i], nil))
 		}
@@ -227,7 +225,6 @@ func (d *DynamoDB) part(part types.TransactWriteItem) (w write) {
 	return w
 }
 
-// written reports whether a transaction with the token was written.
 func (d *DynamoDB) written(token string) bool {
 	now := d.clock.Now()
 	for len(d.recent) > 0 && now.Sub(d.tokens[d.recent[0]]) >= tokenAge {

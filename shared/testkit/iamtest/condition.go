@@ -61,7 +61,6 @@ func (c condition) holds(has func(string) []string, variables bool) (bool, error
 
 func equal(p []glyph, value string) bool { return textOf(p) == value }
 
-// textOf returns a pattern as text, with its variables replaced.
 func textOf(pattern []glyph) string {
 	var text strings.Builder
 	for _, g := range pattern {

@@ -152,7 +152,6 @@ func (r Request) named(s Statement) naming {
 	return found
 }
 
-// accountOf returns the account of an ARN, or "".
 func accountOf(arn string) string {
 	if parts := strings.SplitN(arn, ":", segments); len(parts) == segments {
 		return parts[4]

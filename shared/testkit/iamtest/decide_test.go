@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// The statements for the decisions below.
 const (
 	account      = "111122223333"
 	role         = "arn:aws:iam::" + account + ":role/r"
@@ -148,7 +147,6 @@ func TestUnsupportedPoliciesAreRejected(t *testing.T) {
 	}
 }
 
-// policy returns a policy with some statements.
 func policy(t *testing.T, statements string) iamtest.Policy {
 	t.Helper()
 	p, err := iamtest.ParsePolicy(fmt.Appendf(nil, `{"Version": "2012-10-17", "Statement": [%s]}`, statements))

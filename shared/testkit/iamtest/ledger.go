@@ -27,7 +27,6 @@ func (l *Ledger) Note(role string, r Request) {
 	l.by[role][r.Action+" "+r.Resource] = r
 }
 
-// Of returns a role's requests.
 func (l *Ledger) Of(role string) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()

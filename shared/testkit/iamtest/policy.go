@@ -64,7 +64,6 @@ func (v *values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// written is a statement in JSON's format.
 type written struct {
 	Sid, Effect                              string
 	Action, NotAction, Resource, NotResource values
@@ -105,7 +104,6 @@ func ParsePolicy(text []byte) (Policy, error) {
 	return policy, nil
 }
 
-// strictly decodes JSON and rejects unknown fields.
 func strictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -147,7 +145,6 @@ func (w written) statement(version string) (Statement, error) {
 	return s, nil
 }
 
-// principals returns the principals of a statement, or nil.
 func principals(text json.RawMessage) (map[string][]string, error) {
 	if text == nil {
 		return nil, nil

@@ -42,13 +42,11 @@ func parsed(documents map[string][]json.RawMessage) (map[string][]Policy, error)
 	return policies, nil
 }
 
-// HasRole reports whether the account has a role.
 func (a *Account) HasRole(name string) bool {
 	_, ok := a.roles[name]
 	return ok
 }
 
-// RoleOf returns the role of a function, or "".
 func (a *Account) RoleOf(function string) string { return a.functions[function] }
 
 // Decide evaluates a request of the named role. "" is anonymous.
@@ -136,7 +134,6 @@ func (a *Account) Unneeded(role string, requests []Request) ([]Permission, error
 	return unneeded, nil
 }
 
-// Permission is an action that a role may perform on a resource.
 type Permission struct{ Role, Action, Resource string }
 
 func (p Permission) String() string { return p.Role + " " + p.Action + " " + p.Resource }

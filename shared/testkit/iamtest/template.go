@@ -25,13 +25,11 @@ type Rights struct {
 	Functions map[string]string
 }
 
-// resource is a resource in a template.
 type resource struct {
 	Type       string
 	Properties map[string]json.RawMessage
 }
 
-// deploying resolves a template's values.
 type deploying struct {
 	Place
 	resources map[string]resource

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// errEnded is the error for an invocation whose process has exited.
 var errEnded = errors.New("the function's process has ended")
 
 // Timeout is the time limit given to the function. It is longer than any invocation takes on a busy machine.
@@ -76,12 +75,10 @@ func Start(ctx context.Context, program Program, settings ...string) (*Function,
 	return nil, err
 }
 
-// StartTime returns the time from the start of the process to its first poll.
 func (f *Function) StartTime() time.Duration { return f.started }
 
 func (f *Function) PID() int { return f.cmd.Process.Pid }
 
-// Log returns the function's stdout and stderr so far.
 func (f *Function) Log() string { return f.log.String() }
 
 func (f *Function) Kill() {

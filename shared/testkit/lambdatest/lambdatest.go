@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 )
 
-// Program is the path of a built function.
 type Program string
 
 // Build builds the functions of packages, such as "cutroom/functions/jobs", into the folder, as for

@@ -42,7 +42,6 @@ type runtimeAPI struct {
 	number  int
 }
 
-// invocation is an event and its response.
 type invocation struct {
 	event    []byte
 	deadline time.Time

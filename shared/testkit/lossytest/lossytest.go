@@ -27,7 +27,6 @@ type Faults struct {
 // Count counts the packets of one direction by fate. A duplicated packet was passed once.
 type Count struct{ Passed, Dropped, Duplicated, Reordered int64 }
 
-// way is one direction of the network.
 type way struct {
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -142,7 +141,6 @@ func (w *way) deliver() {
 	}
 }
 
-// latecomer is a delayed packet.
 type latecomer struct {
 	packet []byte
 	due    time.Time

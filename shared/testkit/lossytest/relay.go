@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// maxPacket is the maximum size of a UDP packet in bytes.
 const maxPacket = 64 << 10
 
 // Relay forwards UDP packets and TCP connections between clients that call its address and a
@@ -92,14 +91,12 @@ func (r *Relay) Cut(cut bool) {
 	}
 }
 
-// endStreams closes the TCP connections. The caller must hold the lock.
 func (r *Relay) endStreams() {
 	for stream := range r.streams {
 		stream.Close()
 	}
 }
 
-// receive forwards the clients' packets.
 func (r *Relay) receive() {
 	buffer := make([]byte, maxPacket)
 	for {
@@ -152,7 +149,6 @@ func (r *Relay) answer(server *net.UDPConn, to netip.AddrPort) {
 	}
 }
 
-// accept forwards TCP connections.
 func (r *Relay) accept() {
 	for {
 		client, err := r.listener.Accept()

@@ -45,7 +45,6 @@ func NewClock(t testing.TB) *Clock {
 	return c
 }
 
-// Now returns the time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 // Client calls the media API with one key.
 type Client struct{ URL, Key string }
 
-// Job is a job as the API shows it.
 type Job struct {
 	ID          string   `json:"job_id"`
 	Status      string   `json:"status"`
@@ -28,7 +27,6 @@ type Job struct {
 	Error       *Failure `json:"error"`
 }
 
-// Result describes the result of a completed job.
 type Result struct {
 	// Credentials is nil if the result is not signed.
 	Credentials *struct {
@@ -51,14 +49,13 @@ type Answer struct {
 	Body   []byte
 }
 
-// Refusal is the error for a response with an unexpected status.
-type Refusal Answer
+// StatusError is the error for a response with an unexpected status.
+type StatusError Answer
 
-// Error returns the status and the body.
-func (r *Refusal) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
+func (r *StatusError) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
 
 // Detail returns the error body's detail if it is a string, and otherwise "".
-func (r *Refusal) Detail() string {
+func (r *StatusError) Detail() string {
 	var body struct{ Detail string }
 	if json.Unmarshal(r.Body, &body) != nil {
 		return ""
@@ -106,16 +103,13 @@ func (c *Client) Get(ctx context.Context, path string, headers ...string) (Answe
 
 // Submit creates a job of the model.
 //
-// Errors: *Refusal; transport errors.
+// Errors: *StatusError; transport errors.
 func (c *Client) Submit(ctx context.Context, model string, form Form) (Job, error) {
 	body, length, contentType := form.Encode()
 	answer, err := c.Call(ctx, http.MethodPost, "/v1/jobs/"+model, body, length, "Content-Type", contentType)
 	return jobOf(answer, err)
 }
 
-// Job returns a job.
-//
-// Errors: *Refusal; transport errors.
 func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	return jobOf(c.Get(ctx, "/v1/jobs/"+id))
 }
@@ -147,7 +141,7 @@ func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, err
 
 // Content returns the result of a job.
 //
-// Errors: *Refusal; transport errors.
+// Errors: *StatusError; transport errors.
 func (c *Client) Content(ctx context.Context, id string) (Answer, error) {
 	answer, err := c.Get(ctx, "/v1/jobs/"+id+"/content")
 	if err != nil {
@@ -172,8 +166,8 @@ func jobOf(answer Answer, err error) (Job, error) {
 
 func expect(answer Answer, status int) error {
 	if answer.Status != status {
-		refusal := Refusal(answer)
-		return &refusal
+		failure := StatusError(answer)
+		return &failure
 	}
 	return nil
 }

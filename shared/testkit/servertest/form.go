@@ -17,12 +17,10 @@ type Part struct {
 	Size    int64
 }
 
-// Text returns a part with a field's value.
 func Text(name, value string) Part {
 	return Part{Name: name, Content: strings.NewReader(value), Size: int64(len(value))}
 }
 
-// File returns a part with a file.
 func File(name, fileName string, content []byte) Part {
 	return Part{Name: name, FileName: fileName, Content: bytes.NewReader(content), Size: int64(len(content))}
 }

@@ -19,10 +19,10 @@ type FramingAttack struct {
 	Name string
 	// Request holds the bytes to send.
 	Request string
-	// Refused means that the request must get exactly one response, with status 400 or above,
+	// Rejected means that the request must get exactly one response, with status 400 or above,
 	// after which the connection is closed. Otherwise it is valid, and requests after it may also
 	// get responses.
-	Refused bool
+	Rejected bool
 }
 
 // hidden is the smuggled request, and after is a request that is deliberately sent after it.
@@ -37,9 +37,9 @@ var inChunks = fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)
 // FramingAttacks returns attacks on a route that takes bodies and needs a key.
 func FramingAttacks(path string) []FramingAttack {
 	var all []FramingAttack
-	add := func(refused bool, name, fields, body string) {
+	add := func(rejected bool, name, fields, body string) {
 		request := "POST " + path + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n" + body
-		all = append(all, FramingAttack{Name: name, Request: request, Refused: refused})
+		all = append(all, FramingAttack{Name: name, Request: request, Rejected: rejected})
 	}
 	addLengths(add)
 	addCodings(add)
@@ -76,8 +76,7 @@ func FramingAttacks(path string) []FramingAttack {
 	return all
 }
 
-// adding adds an attack with its name, its header fields, and its body.
-type adding func(refused bool, name, fields, body string)
+type adding func(rejected bool, name, fields, body string)
 
 func addLengths(add adding) {
 	whole := fmt.Sprint(len(hidden))
@@ -248,17 +247,16 @@ func (a FramingAttack) Try(ctx context.Context, address string, piece int) error
 		if status == http.StatusOK {
 			return fmt.Errorf("the hidden request got a response: %v", statuses)
 		}
-		if a.Refused && status >= 400 && i < len(statuses)-1 && !strings.Contains(a.Name, "after") {
+		if a.Rejected && status >= 400 && i < len(statuses)-1 && !strings.Contains(a.Name, "after") {
 			return fmt.Errorf("got %v, want one response and a closed connection", statuses)
 		}
 	}
-	if a.Refused && (len(statuses) == 0 || statuses[len(statuses)-1] < 400) || len(statuses) > 2 {
+	if a.Rejected && (len(statuses) == 0 || statuses[len(statuses)-1] < 400) || len(statuses) > 2 {
 		return fmt.Errorf("got responses %v", statuses)
 	}
 	return nil
 }
 
-// answers reads responses until the connection is closed.
 func answers(from *bufio.Reader) (statuses []int, err error) {
 	for {
 		response, err := http.ReadResponse(from, nil)

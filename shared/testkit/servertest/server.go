@@ -138,7 +138,6 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 func (s *Server) Printed() string { return s.printed.String() }
 
-// Log returns the server's stderr so far.
 func (s *Server) Log() string { return s.log.String() }
 
 // Stop asks the server to stop, like a service manager, and returns its exit code. If the context

@@ -20,7 +20,6 @@ import (
 // Key is the development key of every server from Start and Launch.
 const Key = "ck_servertest"
 
-// Program is the path of the built command.
 type Program string
 
 // Build builds the command into the folder, or finds it (see programtest.Build).
@@ -29,7 +28,6 @@ func Build(ctx context.Context, folder string) (Program, error) {
 	return Program(path), err
 }
 
-// Ended is the result of a run of the program.
 type Ended struct {
 	Stdout, Stderr string
 	ExitCode       int
