@@ -18,8 +18,7 @@ import (
 
 func (w *world) mint(key string, scope credential.Scope) string { return w.issue(key, scope).Secret }
 
-// issue creates a client token that belongs to a key and is valid for an hour. It returns the
-// secret and the JWT.
+// issue creates a client token of the key, valid for an hour.
 func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
@@ -45,7 +44,6 @@ func (w *world) makeKey(account string, admin bool) string {
 	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin = admin })
 }
 
-// limitedAdmin creates an account's admin key with the given limits.
 func (w *world) limitedAdmin(account string, limits credential.Limits) string {
 	w.t.Helper()
 	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin, key.Limits = true, limits })
@@ -82,8 +80,8 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// The permissions of credentials (docs/contract/auth.md#permissions): every route that requires a
-// credential is called with every kind of credential.
+// docs/contract/auth.md#permissions: calls every route that requires a credential with every
+// kind.
 func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})
@@ -96,10 +94,9 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	w.revoke(parent)
 	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
 	unauthorized := func(access.Call) int { return http.StatusUnauthorized }
-	// The order matters: after the key has deleted a file, the admin key gets 404.
+	// The order matters: once the key has deleted a file, the admin key gets 404.
 	credentials := []struct {
 		name string
-		// The JWT of a client token must be treated like its secret.
 		credential.Issued
 		want func(access.Call) int
 	}{
@@ -165,9 +162,8 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	}
 }
 
-// The limits of a key (docs/contract/auth.md#limits-of-a-key): every route that requires a
-// credential is called with keys for its group, for all other groups and for another model, and
-// with client tokens of these keys.
+// docs/contract/auth.md#limits-of-a-key: calls every route with keys for its group, for all other
+// groups and for another model, and with client tokens of these keys.
 func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	of, without := map[string]string{}, map[string]string{}
@@ -219,8 +215,8 @@ func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	}
 }
 
-// protectedRoutes creates jobs and files of the account studio. It returns a call to every route
-// that requires a credential.
+// protectedRoutes creates jobs and files and returns a call to every route that requires a
+// credential.
 func (w *world) protectedRoutes() []access.Call {
 	done := w.submit(studio)
 	w.start(done)
@@ -244,8 +240,7 @@ func (w *world) protectedRoutes() []access.Call {
 	})
 }
 
-// A token's models are resolved when the token is used: a token for an alias reaches the model, and
-// a token for the model reaches its aliases.
+// A token for an alias reaches the model, and a token for the model reaches its aliases.
 func TestTokenAcceptsAnyNameOfItsModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, c := range []struct {

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A call without a credential needs at most 128 KiB of memory, plus 20 bytes for each received
-// byte. It never causes a server error.
+// A call without a credential needs at most 128 KiB, plus 20 bytes for each received byte.
 func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{}})
 	lines := []string{
@@ -31,8 +30,7 @@ func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	alloctest.CheckUnread(t, w.address, 401, protected...)
 }
 
-// The bytes of an upload are read only if the URL's signature is valid for the file and
-// has not expired. Neither a signed upload nor a share takes much memory.
+// An upload's bytes are read only if its signed URL is valid and has not expired.
 func TestSignedURLsAreVerifiedBeforeReading(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "a.mp4", clip(t)}, text("prompt", "a")))
@@ -56,7 +54,6 @@ func TestSignedURLsAreVerifiedBeforeReading(t *testing.T) {
 	alloctest.CheckAnonymous(t, w.address, credential, true, invalid...)
 	alloctest.CheckAnonymous(t, w.address, credential, false, "GET "+share, "HEAD "+share)
 	alloctest.CheckUnread(t, w.address, 403, invalid...)
-	// A body with another length is rejected before it is read.
 	if status, _ := alloctest.Send(t, w.address, []byte("PUT "+upload+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n")); status != 422 {
 		t.Errorf("a body of another length: status %d", status)
 	}

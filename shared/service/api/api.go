@@ -1,5 +1,4 @@
-// Package api serves the media service over HTTP. It converts requests to domain calls, and the
-// domain's results and faults to responses. The contract is docs/contract/media.md.
+// Package api serves the media service over HTTP (docs/contract/media.md).
 //
 // Endpoints come in groups. A server has all groups; a function may have a single group.
 package api
@@ -24,15 +23,14 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// DefaultMaxUpload is the default of MaxUpload, in bytes (docs/contract/errors.md#too-large).
+// DefaultMaxUpload is in bytes (docs/contract/errors.md#too-large).
 const DefaultMaxUpload = 512 << 20
 
-// Config configures the endpoints. The comment on each embedded part names the route groups that it
-// configures. A program sets the parts for its groups.
+// Config configures the endpoints. A program sets the parts that its groups need.
 type Config struct {
 	Catalog *catalog.Catalog
-	// KnowsModel reports whether any model has the name. Set it if the inference models may change
-	// while the service runs; nil uses Catalog.
+	// KnowsModel reports whether a model has the name. nil uses Catalog, which is enough unless
+	// the inference models change while the service runs.
 	KnowsModel    func(name string) bool
 	Authenticator *credential.Authenticator
 	// Limiter enforces the request rates of tiers and of the session quota. nil means no limits.
@@ -42,8 +40,8 @@ type Config struct {
 	Origins     httpserver.Origins
 	// Stopping ends the calls that wait for a job, because no worker will take it. nil means never.
 	Stopping context.Context
-	// Draining ends the event streams, before Stopping ends the other calls. Clients then reconnect,
-	// to another server if there are several. nil means Stopping.
+	// Draining ends the event streams, before Stopping ends the other calls. Clients then
+	// reconnect, possibly to another server. nil means Stopping.
 	Draining context.Context
 	Blobs    blob.Store
 	// Scratch is the folder for the temporary files of FileRoutes and C2PARoutes.
@@ -78,14 +76,12 @@ type JobRoutes struct {
 	// AfterWait calls over in a new goroutine after the wait, unless stopped. nil means
 	// time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
-	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. A request for
-	// an image is rejected if it would have to wait for a starting worker. nil means that a worker
-	// is always running.
+	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. Image
+	// requests are rejected while no worker runs. nil means that a worker is always running.
 	Warm func(context.Context, job.Lane) (bool, error)
 	// Downloads signs URLs for the content route's redirects. If it is nil, the route sends the bytes.
 	Downloads DownloadSigner
-	// RedirectAbove is the number of requested bytes above which the content route redirects requests.
-	// 0 always redirects.
+	// RedirectAbove is the maximum number of bytes that the content route sends itself.
 	RedirectAbove int64
 	// EventsOnce ends the event stream after the job's current state, for transports that cannot
 	// stream. Clients then poll.
@@ -109,7 +105,7 @@ type FileRoutes struct {
 	UploadURLs UploadURLs
 }
 
-// C2PARoutes configures the group Credentials, which verifies Content Credentials.
+// C2PARoutes configures the group Credentials.
 type C2PARoutes struct {
 	// Verifier verifies files in folders below Scratch. nil turns verification off.
 	Verifier Verifier
@@ -152,15 +148,13 @@ type InfoRoutes struct {
 	// ConsoleURL is the URL of the console in the response to GET /, relative to it, such as
 	// "./console/"; it is empty without a console.
 	ConsoleURL string
-	// Engine describes the engine, for the group Models.
-	Engine EngineFacts
+	Engine     EngineFacts
 }
 
 type service struct {
 	Config
 	streams ratelimit.Open
-	// thumbnailTurns limits how many thumbnails are made at once, verifyTurns limits how many files
-	// are verified at once, and listTurns limits how many lists callers are reading.
+	// The concurrent thumbnails, verifications and reads of lists.
 	thumbnailTurns, verifyTurns, listTurns *ratelimit.Turns
 }
 
@@ -225,8 +219,8 @@ func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
 	s.writeDetail(w, r, http.StatusNotFound, "Not Found")
 }
 
-// authenticate identifies the caller by the x-api-key header, or by a client token in the query if
-// the route accepts one.
+// authenticate identifies the caller by the x-api-key header, or by a client token in the query
+// if the route accepts one.
 //
 // Errors: fault.Unauthorized.
 func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *route) (credential.Principal, error) {
@@ -262,7 +256,7 @@ func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 	if s.Ready != nil {
 		if err := s.Ready(r.Context()); err != nil {
 			if fault.Is(err, fault.Unavailable) {
-				return err // its message is meant for clients
+				return err // the message is meant for clients
 			}
 			// A starting service is normally not ready, so this is only a warning.
 			s.Logger.WarnContext(r.Context(), "the service is not ready", "error", err)

@@ -45,45 +45,40 @@ const (
 	rival  = "ck_rival_key1"
 )
 
-// accountStreams and keyStreams are the maximum numbers of open event streams per account and per
-// key.
+// The maximum numbers of open event streams.
 const accountStreams, keyStreams = 40, 30
 
-// setup describes how a world differs from the default.
 type setup struct {
-	catalog   []byte
-	maxUpload int64
-	stall     time.Duration
-	pending   int
-	rate      ratelimit.Rate
-	origins   httpserver.Origins
-	// stopping and draining are the fields of api.Config.
+	catalog            []byte
+	maxUpload          int64
+	stall              time.Duration
+	pending            int
+	rate               ratelimit.Rate
+	origins            httpserver.Origins
 	stopping, draining context.Context
-	// imageWait and videoWait are the times for which synchronous calls wait.
+	// How long synchronous calls wait.
 	imageWait, videoWait time.Duration
 	afterWait            func(time.Duration, func()) func() bool
 	workers              int
 	ready                func(context.Context) error
 	sessions             int
-	// stored is the number of bytes that an account may store; 0 means no limit.
+	// stored is how many bytes an account may store; 0 means no limit.
 	stored int64
-	// uploads is the maximum number of an account's uploads in progress; allUploads is the
-	// server's. free is the disk space available to them.
+	// The maximum numbers of uploads in progress of an account and of the server, and the free
+	// disk space.
 	uploads, allUploads int
 	free                func() (int64, error)
-	// blobs, store and shelf wrap the real stores of blobs, jobs and files.
+	// These wrap the real stores.
 	blobs  func(blob.Store) blob.Store
 	store  func(job.Store) job.Store
 	shelf  func(file.Store) file.Store
 	groups []api.Group
-	// eventsOnce is true if responses cannot be streamed.
-	eventsOnce bool
-	warm       func(context.Context, job.Lane) (bool, error)
-	signs      api.DownloadSigner
-	// posters makes files' thumbnails; it may be nil.
-	posters  api.Posters
-	verifier api.Verifier
-	// maxVerified and verifyTime are the limits for verification; 0 means no limit.
+	// eventsOnce turns off streamed responses.
+	eventsOnce  bool
+	warm        func(context.Context, job.Lane) (bool, error)
+	signs       api.DownloadSigner
+	posters     api.Posters
+	verifier    api.Verifier
 	maxVerified int64
 	verifyTime  time.Duration
 	above       int64
@@ -121,8 +116,7 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock stops the clock, for tests that depend on a second or a minute. On a busy machine, a
-// request may take longer than that.
+// stopClock stops the clock: on a busy machine, a request may cross a second or a minute.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)
@@ -260,7 +254,6 @@ type answer struct {
 	body   string
 }
 
-// detail returns the text of an error body, or "".
 func (a answer) detail() string {
 	var body struct{ Detail any }
 	if a.header.Get("Content-Type") != "application/json" || json.Unmarshal([]byte(a.body), &body) != nil {
@@ -270,7 +263,7 @@ func (a answer) detail() string {
 	return text
 }
 
-// request sends a request with header fields of the form "name: value".
+// Header fields have the form "name: value".
 func (w *world) request(method, path, key string, body io.Reader, header ...string) answer {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
@@ -337,7 +330,6 @@ func (w *world) post(model, key string, parts ...part) answer {
 	return w.request(http.MethodPost, "/v1/jobs/"+model, key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// accepted returns the id of the job that was created.
 func (w *world) accepted(a answer) string {
 	w.t.Helper()
 	var body map[string]string
@@ -357,7 +349,7 @@ func (w *world) record(id string) job.Job {
 	return j
 }
 
-// files returns the paths of all files in the blob folder, including files that are still arriving.
+// files includes files that are still arriving.
 func (w *world) files() (paths []string) {
 	w.t.Helper()
 	err := filepath.WalkDir(w.root, func(path string, entry fs.DirEntry, err error) error {

@@ -15,15 +15,14 @@ type AuditLog interface {
 	Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error)
 }
 
-// Audit is the group of an account's audit log, an extension by this service
-// (docs/contract/auth.md#the-audit-log). No route changes or deletes an entry.
+// Audit is the group of an account's audit log (docs/contract/auth.md#the-audit-log). No route
+// changes or deletes an entry.
 func Audit(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/audit", access: adminOnly, handle: s.inTurn(s.listAudit)},
 	})
 }
 
-// origin returns the author of a change.
 func (s *service) origin(r *http.Request, c call) audit.Origin {
 	return audit.Origin{By: c.who.Key.ID, At: s.Keys.Now(), RequestID: httpserver.RequestID(r.Context())}
 }
@@ -57,7 +56,7 @@ type auditPageBody struct {
 	NextCursor *string          `json:"next_cursor"`
 }
 
-// listAudit serves GET /v1/audit. A page's cursor is the id of the last entry before it.
+// A page's cursor is the id of the last entry before it.
 func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) error {
 	query, found := auditQuery(r.URL.RawQuery)
 	if len(found) > 0 {
@@ -81,7 +80,7 @@ func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// auditQuery reads the days (in UTC, both inclusive) and the page from the query.
+// The days are in UTC, both inclusive.
 func auditQuery(raw string) (query audit.Query, found problems) {
 	values := readQuery(raw)
 	for _, bound := range []struct {

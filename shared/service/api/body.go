@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// formAllowance is the number of bytes that a form may have in addition to one file of MaxUpload bytes
+// formAllowance is the space for a form's other fields, in bytes
 // (docs/contract/errors.md#too-large).
 const formAllowance = 1 << 20
 
@@ -35,11 +35,11 @@ func (e *bodyError) Unwrap() error { return e.err }
 // body reads a request's body up to a limit. It keeps the read error, which a reader may replace.
 type body struct {
 	source io.Reader
-	// left is the number of bytes that may still be read. Reading more fails with tooLarge.
+	// left is the remaining limit in bytes. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
-	// check verifies the sender every checkEvery while bytes arrive, or if reading fails. It may be
-	// nil.
+	// check verifies the sender every checkEvery while bytes arrive, and if reading fails. It may
+	// be nil.
 	check   func() error
 	checked time.Time
 	failure error
@@ -56,7 +56,7 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.source.Read(p)
 	b.left -= int64(n)
 	// Report a revoked key even if the body has stalled.
-	if stands := err != nil && !errors.Is(err, io.EOF); b.check != nil && (stands || time.Since(b.checked) >= checkEvery) {
+	if failed := err != nil && !errors.Is(err, io.EOF); b.check != nil && (failed || time.Since(b.checked) >= checkEvery) {
 		b.checked = time.Now()
 		if b.failure = b.check(); b.failure != nil {
 			return 0, b.failure

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Budgets is the group of an account's and its keys' budgets, an extension by this service
+// Budgets is the group of an account's and its keys' budgets
 // (docs/contract/budgets.md#who-sets-them).
 func Budgets(s *service) []route {
 	return within(credential.KeyRoutes, []route{
@@ -31,10 +31,8 @@ func Budgets(s *service) []route {
 type BudgetService interface {
 	// States returns the budgets of an account and of its keys, with their usage.
 	States(ctx context.Context, account string) ([]budget.State, error)
-	// Set creates or replaces a budget, and returns it with its usage.
+	// Set creates or replaces a budget.
 	Set(ctx context.Context, from audit.Origin, to budget.Setting) (budget.State, error)
-	// Delete deletes a budget.
-	//
 	// Errors: fault.NotFound.
 	Delete(ctx context.Context, from audit.Origin, id budget.ID) error
 }
@@ -86,8 +84,7 @@ type warningBody struct {
 	Type webhook.EventType `json:"type"`
 	// Timestamp is when the warning was due.
 	Timestamp *string `json:"timestamp"`
-	// Data is the budget at the time of the warning.
-	Data struct {
+	Data      struct {
 		Account string `json:"account"`
 		// Percent is 80 or 100.
 		Percent int `json:"percent"`
@@ -95,8 +92,8 @@ type warningBody struct {
 	} `json:"data"`
 }
 
-// WarningBody returns the function that writes messages about warnings, for webhook.Events. Costs
-// are in the currency.
+// WarningBody returns the function that writes messages about warnings. Costs are in the
+// currency.
 func WarningBody(currency string) func(budget.Warning) ([]byte, error) {
 	return func(w budget.Warning) ([]byte, error) {
 		body := warningBody{Type: webhook.BudgetWarning, Timestamp: timestamp(w.At)}
@@ -151,8 +148,7 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// warnURL returns the receiver of warnings: nil to keep the current one, or "" to remove it (for an empty
-// string or null).
+// warnURL returns the receiver of warnings: nil keeps the current one, "" removes it.
 func (s *service) warnURL(sent jsonObject) (*string, problems) {
 	const name = "warn_url"
 	if _, there := sent[name]; !there {
@@ -174,8 +170,7 @@ func (s *service) warnURL(sent jsonObject) (*string, problems) {
 
 const maxAmountText = 64
 
-// amount reads a member as an exact amount of a unit: an integer, or a cost rounded to a billionth. It
-// is limited to budget.MaxLimit.
+// amount reads an integer, or a cost rounded to a billionth, up to budget.MaxLimit.
 func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -253,9 +248,9 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless the budget belongs to a key of the account that has no more permissions than
-// the admin key by. Only the operator may change the account's budget, and only another admin key
-// may change by's own budget. Otherwise holders could raise their own limits.
+// ownKey fails unless the budget belongs to another key of the account that has no more
+// permissions than the admin key by. Otherwise holders could raise their own limits. Only the
+// operator may change the account's budget.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:

@@ -22,7 +22,6 @@ func (w *world) spends(unit budget.Unit, limit int64) budget.Counter {
 	return b.Counter(w.now())
 }
 
-// used checks the sum of a counter's settled and reserved amounts.
 func (w *world) used(c budget.Counter, want int64) {
 	w.t.Helper()
 	if used, err := w.budgets.Used(w.t.Context(), []budget.Counter{c}); err != nil || used[0] != want {
@@ -30,7 +29,6 @@ func (w *world) used(c budget.Counter, want int64) {
 	}
 }
 
-// overBudget checks the response to a request that exceeds a budget.
 func (w *world) overBudget(a answer) {
 	w.t.Helper()
 	if a.status != 429 || a.header.Get("Retry-After") == "" || a.header.Get("X-Should-Retry") != "false" ||
@@ -39,8 +37,8 @@ func (w *world) overBudget(a answer) {
 	}
 }
 
-// The maximum cost of a job is reserved when it is accepted, and the actual cost is settled when it ends.
-// The same applies to synchronous edits.
+// The maximum cost of a job is reserved when it is accepted, and the actual cost is settled when
+// it ends.
 func TestJobsUseBudgets(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock() // midnight may be near
@@ -121,7 +119,7 @@ func TestJobsTriggerBudgetWarnings(t *testing.T) {
 		}
 		due, err := w.hooks.Due(t.Context(), w.now(), 10, 10)
 		if err != nil || !slices.Equal(got, want) || len(due) != len(want) {
-			t.Fatalf("warned of %d, want %d; due are %v, %v", got, want, due, err)
+			t.Fatalf("%d warnings, want %d; due: %v, %v", got, want, due, err)
 		}
 	}
 	counter := b.Counter(w.now())
@@ -133,8 +131,8 @@ func TestJobsTriggerBudgetWarnings(t *testing.T) {
 	warned(counter, 80, 100)
 }
 
-// Lowering a limit below the current usage triggers a warning. So does a job that exceeds the rest
-// of the budget.
+// A warning follows when a limit is lowered below the usage, or a job exceeds the rest of the
+// budget.
 func TestLoweredLimitTriggersWarning(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
@@ -150,7 +148,7 @@ func TestLoweredLimitTriggersWarning(t *testing.T) {
 	due := func(want int) {
 		t.Helper()
 		if due, err := w.hooks.Due(t.Context(), w.now(), 10, 10); err != nil || len(due) != want {
-			t.Fatalf("due are %v, %v; want %d", due, err, want)
+			t.Fatalf("warnings due: %v, %v; want %d", due, err, want)
 		}
 	}
 	put("100")

@@ -17,8 +17,7 @@ func (w *world) putBudget(key, body string) answer {
 	return w.request(http.MethodPut, "/v1/budgets", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// An admin sets the budgets of the account's keys. An admin can only read the account's own budget, which the
-// operator sets.
+// An admin sets the budgets of the account's keys, but can only read the account's own budget.
 func TestAdminSetsKeyBudgets(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock() // midnight may be near
@@ -98,8 +97,8 @@ func TestAdminSetsKeyBudgets(t *testing.T) {
 	must("nonsense", w.request(http.MethodDelete, "/v1/budgets?key="+key, admin, nil), 422, `"query","period"`)
 }
 
-// warn_url is checked like a job's webhook. It is kept if a request omits it. Admins can read it, but the
-// audit log contains only its host.
+// warn_url is checked like a job's webhook and kept if a request omits it. The audit log contains
+// only its host.
 func TestWarnURLIsCheckedAndKept(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

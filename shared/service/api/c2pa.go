@@ -20,8 +20,6 @@ import (
 )
 
 type Verifier interface {
-	// Verify reads and verifies the Content Credentials of a file.
-	//
 	// Errors: origin.ErrNoReader.
 	Verify(ctx context.Context, file *os.File) (origin.Report, error)
 }
@@ -41,8 +39,7 @@ func Credentials(s *service) []route {
 	})...)
 }
 
-// showCredentials serves GET /v1/jobs/{id of a job}/credentials
-// (docs/contract/jobs.md#content-credentials).
+// docs/contract/jobs.md#content-credentials
 func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err == nil {
@@ -54,8 +51,7 @@ func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call
 	return s.sendCredentials(w, r, c, j.Result.Blob, j.Result.Size, job.ErrResultExpired)
 }
 
-// showFileCredentials serves GET /v1/uploads/{file_id}/credentials
-// (docs/contract/media.md#credentials-of-files).
+// docs/contract/media.md#credentials-of-files
 func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err == nil {
@@ -67,8 +63,9 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 	return s.sendCredentials(w, r, c, f.Blob, f.Size, file.ErrNotFound)
 }
 
-// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take turns, because
-// a hostile file takes as long as the verifier allows. gone is the error if the blob was just deleted.
+// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take
+// turns, because a hostile file takes as long as the verifier allows. gone is the error if the
+// blob was just deleted.
 func (s *service) sendCredentials(
 	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
 ) error {
@@ -107,8 +104,6 @@ func (s *service) sendCredentials(
 	return nil
 }
 
-// verify verifies a blob.
-//
 // Errors: fault.NotFound if the blob is gone.
 func (s *service) verify(ctx context.Context, name string) (report origin.Report, err error) {
 	folder, err := os.MkdirTemp(s.Scratch, "credentials-")

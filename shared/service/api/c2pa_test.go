@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// signer returns a signer with one of the service's identities, and the service's reader.
 func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -39,7 +38,7 @@ func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
 		}
 }
 
-// signed returns a picture whose credentials name a model.
+// signed returns a picture whose Content Credentials name a model.
 func signed(t *testing.T, by *c2pa.Signer) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "signed.png")
@@ -54,8 +53,7 @@ func signed(t *testing.T, by *c2pa.Signer) string {
 	return string(content)
 }
 
-// Every credential that may read a result or a stored file can have it verified
-// (docs/contract/media.md#credentials-of-files).
+// docs/contract/media.md#credentials-of-files
 func TestContentCredentialsAreVerified(t *testing.T) {
 	t.Parallel()
 	mine, reader := signer(t)
@@ -111,7 +109,6 @@ func TestContentCredentialsAreVerified(t *testing.T) {
 	}
 }
 
-// A file beyond the size limit is rejected before it is read. Verification that takes too long times out.
 func TestVerificationIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{verifier: endless{}, maxVerified: 6, verifyTime: time.Millisecond})
@@ -123,7 +120,6 @@ func TestVerificationIsLimited(t *testing.T) {
 	}
 }
 
-// endless is a verifier that runs until its context ends.
 type endless struct{}
 
 func (endless) Verify(ctx context.Context, _ *os.File) (origin.Report, error) {

@@ -37,7 +37,6 @@ func Content(s *service) []route {
 	})
 }
 
-// showContent serves GET /v1/jobs/{id of a job}/content (docs/contract/jobs.md#results).
 func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -49,7 +48,6 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	return s.sendBlob(w, r, resultOf(j, j.ResultName()))
 }
 
-// resultOf describes a completed job's result, to send it under the name.
 func resultOf(j job.Job, name string) stored {
 	return stored{
 		blob: j.Result.Blob, size: j.Result.Size, mime: j.Result.MIME, disposition: dispositionOf(j, name),
@@ -68,8 +66,8 @@ type stored struct {
 	gone string
 }
 
-// asked returns the maximum number of bytes that a request asks for. It is the length of a range
-// with an end, 0 for HEAD, otherwise the size.
+// asked returns the maximum number of bytes that a request asks for: the length of a range with
+// an end, 0 for HEAD, otherwise the size.
 func asked(r *http.Request, size int64) int64 {
 	if r.Method == http.MethodHead {
 		return 0
@@ -105,8 +103,8 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
-		// Only single byte ranges are supported. Any other range gets the entire
-		// content, which a server may always send (RFC 9110, 14.2).
+		// Any other range gets the entire content, which a server may always send (RFC 9110,
+		// 14.2).
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
@@ -134,8 +132,7 @@ func describeResult(header http.Header, j job.Job) {
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-// describeOutcome sets the header fields for the engine's report
-// (docs/contract/jobs.md#engine-report).
+// docs/contract/jobs.md#engine-report
 func describeOutcome(header http.Header, result *job.Result) {
 	if result.Engine != "" {
 		header.Set("X-Engine", headerText(result.Engine))
@@ -152,8 +149,7 @@ func describeOutcome(header http.Header, result *job.Result) {
 	}
 }
 
-// headerText encodes text for a header field. It percent-encodes the percent sign and everything
-// except printable ASCII as UTF-8 (RFC 3986, section 2.1).
+// headerText percent-encodes the percent sign and everything except printable ASCII, as UTF-8.
 func headerText(text string) string {
 	var encoded strings.Builder
 	for _, b := range []byte(text) {
@@ -166,19 +162,18 @@ func headerText(text string) string {
 	return encoded.String()
 }
 
-// dispositionOf returns the Content-Disposition of a completed job's result, with the file's name.
 func dispositionOf(j job.Job, name string) string {
 	return disposition("inline", name, j.ID, extensionOf(j.Result.MIME))
 }
 
-// extensionOf returns the file extension for a type, or "".
+// extensionOf returns "" for an unknown type.
 func extensionOf(mime string) string {
 	kind, _ := media.Find(mime)
 	return kind.Extension
 }
 
-// disposition returns a Content-Disposition with a file's name in ASCII (RFC 6266). A non-ASCII
-// name is also included in its original form. replacement is used for a name without ASCII.
+// disposition returns a Content-Disposition (RFC 6266) with an ASCII name, plus the original if
+// that is not ASCII. replacement is used for a name without ASCII.
 func disposition(how, name, replacement, extension string) string {
 	plain := strings.Trim(asciiName(name), "-")
 	if plain == "" {
@@ -191,8 +186,7 @@ func disposition(how, name, replacement, extension string) string {
 	return value
 }
 
-// extendedValue returns a name as the value of an extended parameter. It percent-encodes all bytes except
-// ASCII letters, digits and "-._~" (RFC 8187, section 3.2.1).
+// RFC 8187, section 3.2.1.
 func extendedValue(name string) string {
 	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
@@ -212,8 +206,8 @@ func asciiName(name string) string {
 	return string(plain)
 }
 
-// blobReader reads a blob for http.ServeContent. It opens the blob only once the
-// requested range is known.
+// blobReader reads a blob for http.ServeContent. It opens the blob only once the requested range
+// is known.
 type blobReader struct {
 	stored
 	ctx    context.Context
@@ -222,7 +216,7 @@ type blobReader struct {
 	open   io.ReadCloser
 }
 
-// Seek sets the offset of the next read. It must not be called after Read.
+// It must not be called after Read.
 func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -238,8 +232,6 @@ func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 	return c.offset, nil
 }
 
-// begin opens length bytes of the blob, starting at the offset.
-//
 // Errors: fault.NotFound if the blob was just deleted.
 func (c *blobReader) begin(length int64) (err error) {
 	c.open, err = c.blobs.Open(c.ctx, c.blob, c.offset, length)
@@ -262,9 +254,9 @@ func (c *blobReader) close() {
 	}
 }
 
-// contentWriter wraps the ResponseWriter of http.ServeContent. It opens the blob just before the header is
-// sent, so that an unreadable blob causes an error response instead of a truncated 200. HEAD opens
-// nothing. ServeContent's errors get the format of this package's errors.
+// contentWriter opens the blob just before http.ServeContent sends the header, so that an
+// unreadable blob causes an error response instead of a truncated 200. It rewrites ServeContent's
+// errors.
 type contentWriter struct {
 	http.ResponseWriter
 	service *service

@@ -154,7 +154,6 @@ func (s countedStore) Open(ctx context.Context, name string, offset, length int6
 	return s.Store.Open(ctx, name, offset, length)
 }
 
-// Only the requested range is read from the store.
 func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	var opened, length atomic.Int64
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return countedStore{s, &opened, &length} }})
@@ -181,8 +180,7 @@ func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	}
 }
 
-// A result is named after its source and prompt, both in ASCII and unchanged. A stored file keeps
-// its original name.
+// A result is named after its source and prompt. A stored file keeps its original name.
 func TestContentHasFileName(t *testing.T) {
 	w := newWorld(t, setup{})
 	named := func(want string, parts ...part) {

@@ -2,7 +2,6 @@ package api
 
 import "strings"
 
-// exposed lists the response headers that browsers expose to pages, beyond the standard ones.
 var exposed = strings.Join([]string{
 	"X-Request-Id", "X-Job-Id", "X-Engine", "X-Understood", "X-Notice", "Retry-After", replayedHeader,
 	"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "ETag", "Content-Disposition", "Content-Length", "Content-Range", "Accept-Ranges", "Allow", "Deprecation", "Link",

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// priceBody is a model's price (docs/contract/jobs.md#prices).
+// docs/contract/jobs.md#prices
 type priceBody struct {
 	Amount   float64            `json:"amount"`
 	Per      catalog.PriceUnit  `json:"per"`
@@ -25,13 +25,12 @@ func newPriceBody(p *catalog.MediaPrice) *priceBody {
 	return &priceBody{p.Amount(), p.Per, p.Currency, p.AmountsBySize()}
 }
 
-// costBody is an estimate of an edit's cost.
 type costBody struct {
 	Amount   float64 `json:"amount"`
 	Currency string  `json:"currency"`
 }
 
-// newCostBody returns the estimate of a job's cost, to a millionth, or nil if unknown.
+// newCostBody returns the estimated cost to a millionth, or nil if unknown.
 func newCostBody(j job.Job) *costBody {
 	billionths, currency, known := j.Cost()
 	if !known {
@@ -40,7 +39,7 @@ func newCostBody(j job.Job) *costBody {
 	return &costBody{math.Round(float64(billionths)/1e3) / 1e6, currency}
 }
 
-// billBody is the billed cost of a completed job.
+// billBody is what a completed job costs.
 type billBody struct {
 	Amount   json.Number `json:"amount"`
 	Currency string      `json:"currency"`
@@ -55,13 +54,13 @@ func newBillBody(j job.Job) *billBody {
 	return &billBody{json.Number(usage.Amount(billionths)), currency}
 }
 
-// estimated returns the estimated cost of an edit at a resolution ("" for the default), or nil if
-// unknown. length is the input's length, or 0 if unknown.
+// estimated returns nil if the cost is unknown. An empty resolution means the default; length is
+// the input's, or 0 if unknown.
 func estimated(m *catalog.Model, resolution string, length time.Duration) *costBody {
 	return newCostBody(job.Job{Request: job.Request{Price: m.Price.At(resolution), Length: lengthOf(m, length)}})
 }
 
-// lengthOf returns the length of a model's result, given the length of its input.
+// lengthOf returns the length of a result, given the length of the input.
 func lengthOf(m *catalog.Model, input time.Duration) time.Duration {
 	if m.Kind == catalog.TextToVideo {
 		return m.Duration

@@ -10,7 +10,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// priced is the catalog with prices per second for clips and text to video, and per edit for images.
+// priced returns a catalog with prices per second for clips and text to video, and per edit for
+// images.
 func priced(t *testing.T) []byte {
 	t.Helper()
 	source, err := os.ReadFile("../../domain/catalog/catalog.yaml")
@@ -43,14 +44,14 @@ func (w *world) costOf(id string) *cost {
 	return body.Cost
 }
 
-// The cost is estimated from the length of the input, then from the length of the result. A failed job costs
-// nothing. Jobs without a price have no estimate.
+// The cost is estimated from the length of the input, then from the length of the result. Failed
+// jobs are free.
 func TestJobShowsItsCost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	id := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)), text("prompt", "x")))
 	want := float64(w.record(id).Request.Length.Milliseconds()) * 0.05 / 1000
 	if got := w.costOf(id); got == nil || want == 0 || got.Amount != want || got.Currency != "EUR" {
-		t.Errorf("of a clip of %v: %+v, want %v", w.record(id).Request.Length, got, want)
+		t.Errorf("cost of a clip of %v: %+v, want %v", w.record(id).Request.Length, got, want)
 	}
 	w.start(id)
 	result := job.Result{Blob: job.ResultBlob(id, "nonce"), MIME: "video/mp4", Size: 1, SHA256: "x", Duration: 4960 * time.Millisecond}
@@ -66,18 +67,18 @@ func TestJobShowsItsCost(t *testing.T) {
 	// The length of a truncated clip is unknown.
 	unknown := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)[:600]), text("prompt", "x")))
 	if got := w.costOf(unknown); w.record(unknown).Request.Length == 0 && got != nil {
-		t.Errorf("of an unknown length: %+v", got)
+		t.Errorf("cost of a clip of unknown length: %+v", got)
 	}
 	image := w.accepted(w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")))
 	if got := w.costOf(image); got == nil || got.Amount != 0.0213 {
-		t.Errorf("of an image: %+v", got)
+		t.Errorf("cost of an image: %+v", got)
 	}
 	if a := w.get("/v1/jobs/"+image, studio); strings.Contains(a.body, `"cost"`) {
 		t.Errorf("a bill before the end: %s", a.body)
 	}
 	small := w.accepted(w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"), text("resolution", "480p")))
 	if got := w.costOf(small); got == nil || got.Amount != 0.01 {
-		t.Errorf("of a smaller image: %+v", got)
+		t.Errorf("cost of a smaller image: %+v", got)
 	}
 	if a := w.get("/v1/jobs?model=gen-image-2", studio); !strings.Contains(a.body, `"estimated_cost":{"amount":0.0213,"currency":"EUR"}`) {
 		t.Errorf("the list: %s", a.body)
@@ -85,15 +86,15 @@ func TestJobShowsItsCost(t *testing.T) {
 	w.start(image)
 	w.fail(image, job.Failure{Code: job.EngineError, Message: "x"})
 	if got := w.costOf(image); got != nil {
-		t.Errorf("of a failed job: %+v", got)
+		t.Errorf("cost of a failed job: %+v", got)
 	}
 	free := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
 	if got := w.costOf(free); got != nil || w.record(free).Request.Price != nil {
-		t.Errorf("of a model without a price: %+v", got)
+		t.Errorf("cost for a model without a price: %+v", got)
 	}
 	// A change in prices does not affect existing jobs.
 	if stored := w.record(image).Request.Price; stored == nil || stored.Millionths != 21300 {
-		t.Errorf("the job keeps %+v", stored)
+		t.Errorf("the job's price is now %+v", stored)
 	}
 }
 

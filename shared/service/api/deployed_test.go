@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A request for an image is rejected immediately if no worker is warm. Jobs and videos are accepted.
+// Image requests are rejected immediately if no worker is warm.
 func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	var asked []job.Lane
 	w := newWorld(t, setup{warm: func(_ context.Context, lane job.Lane) (bool, error) {
@@ -29,7 +29,7 @@ func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	if a := w.request("POST", "/v1/generate/gen-image-2", "", nil); a.status != 401 {
 		t.Errorf("without a key: %d", a.status)
 	}
-	// The form is validated, so these requests are not rejected for lack of a worker.
+	// Jobs and videos are accepted; here, their forms are invalid.
 	for _, path := range []string{"/v1/jobs/gen-image-2", "/v1/generate/gen-clip"} {
 		if a := w.request("POST", path, studio, nil); a.status != 422 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
@@ -40,7 +40,7 @@ func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	}
 }
 
-// downloads signs URLs for a store that does not exist.
+// downloads signs URLs of an imaginary store.
 type downloads struct{}
 
 func (downloads) SignDownload(_ context.Context, blob, contentType, disposition string) (string, error) {
@@ -78,8 +78,8 @@ func TestContentRedirectsToSignedURL(t *testing.T) {
 	}
 }
 
-// Lambda limits the size of streamed responses, so larger content is redirected unless the requested range
-// is small.
+// Lambda limits streamed responses, so larger content is redirected unless the requested range is
+// small.
 func TestLargeContentRedirects(t *testing.T) {
 	w := newWorld(t, setup{signs: downloads{}, above: 9})
 	id := w.submit(studio)

@@ -12,11 +12,11 @@ const (
 	digestChunks = 3
 )
 
-// digestReader hashes the bytes in another goroutine while the caller writes them to disk. The
-// caller must finally call sum or stop.
+// digestReader hashes in another goroutine while the caller writes to disk. The caller must
+// finally call sum or stop.
 type digestReader struct {
 	source io.Reader
-	// left is the number of bytes that may still be read. Reading more fails with tooLarge.
+	// left is the remaining limit in bytes. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
 
@@ -28,7 +28,6 @@ type digestReader struct {
 	hashed chan struct{}
 }
 
-// newDigestReader returns a reader of at most limit bytes. Reading a longer source fails with tooLarge.
 func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReader {
 	d := &digestReader{
 		source: source, left: limit, tooLarge: tooLarge,
@@ -61,7 +60,7 @@ func (d *digestReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads the next chunk. The previous one has been copied, so its buffer may be reused.
+// The previous chunk has been copied, so its buffer may be reused.
 func (d *digestReader) fill() {
 	chunk := <-d.free
 	if chunk == nil {

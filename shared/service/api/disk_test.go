@@ -42,12 +42,10 @@ var (
 )
 
 const (
-	// diskQuota is the maximum number of bytes per account; diskPending is the maximum number of open
-	// jobs.
+	// An account's maximum number of bytes and of open jobs.
 	diskQuota   = 8 << 20
 	diskPending = 4
-	// diskUpload is the maximum size of an upload, in bytes.
-	diskUpload = 3 << 20
+	diskUpload  = 3 << 20
 	// diskPatience is the maximum wait until the worker has deleted useless blobs.
 	diskPatience = 40 * time.Second
 	// keptUnknown is how long files without a record are kept.
@@ -56,15 +54,13 @@ const (
 
 // process simulates a server's process. After its death, no call changes anything.
 type process struct {
-	// writes is the number of writes before the process dies; if it is negative, the process does not
-	// die.
+	// writes is the number of writes before the process dies; a negative number means never.
 	writes atomic.Int64
 	dead   atomic.Bool
 }
 
 var errProcessDied = errors.New("the process died")
 
-// write returns an error if the process is dead, or dies before this write.
 func (p *process) write() error {
 	if p.writes.Add(-1) == 0 {
 		p.dead.Store(true)
@@ -94,8 +90,7 @@ func (m mortalBlobs) Copy(ctx context.Context, from, to string) error {
 	return m.Store.Copy(ctx, from, to)
 }
 
-// After the process's death, Delete deletes nothing. It returns no error, because callers would
-// retry.
+// A dead process deletes nothing, but returns no error, because callers would retry.
 func (m mortalBlobs) Delete(ctx context.Context, name string) error {
 	if m.process.write() != nil {
 		return nil
@@ -169,7 +164,6 @@ func (m mortalJobs) Forget(ctx context.Context, id string) error {
 	return m.Store.Forget(ctx, id)
 }
 
-// mortalQueue is the queue for a worker whose process can die.
 type mortalQueue struct {
 	worker.Queue
 	process *process
@@ -206,7 +200,6 @@ func (m mortalDelivery) Nack(ctx context.Context, delay time.Duration) error {
 	return m.Delivery.Nack(ctx, delay)
 }
 
-// mortalRuns stores the runs of a worker whose process can die.
 type mortalRuns struct {
 	worker.Runs
 	process *process
@@ -226,7 +219,6 @@ func (m mortalRuns) Release(ctx context.Context, id, nonce string) error {
 	return m.Runs.Release(ctx, id, nonce)
 }
 
-// diskWorld is a world with a worker, whose process can die.
 type diskWorld struct {
 	*world
 	process *process
@@ -257,9 +249,9 @@ type slowUpload struct {
 // pendingURL is a signed URL and the announced bytes.
 type pendingURL struct{ url, bytes string }
 
-// Every byte in the blob folder counts toward an account's storage or belongs to a limited class
-// (docs/contract/limits.md#bytes-on-the-disk), for any sequence of calls and process deaths. At the
-// end, no byte remains.
+// docs/contract/limits.md#bytes-on-the-disk: for any sequence of calls and process deaths, every
+// byte in the blob folder counts toward an account or belongs to a limited class. At the end, no
+// byte remains.
 func TestAllBytesOnDiskAreCounted(t *testing.T) {
 	for n := range uint64(*diskSeeds) {
 		t.Run(fmt.Sprint("seed ", *diskSeed+n), func(t *testing.T) {
@@ -334,7 +326,7 @@ func (p anyMedia) ReadImage(ctx context.Context, _, path, mime string) (engine.I
 	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
-// editing is an engine that shows previews and then writes a result or fails, depending on the prompt.
+// editing shows previews and then writes a result or fails, depending on the prompt.
 type editing struct{ *diskWorld }
 
 func (e editing) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
@@ -383,7 +375,7 @@ func (w *diskWorld) work() {
 	w.t.Cleanup(w.stop)
 }
 
-// restart ends the process if it has not died, and starts another process as cmd/cutroom does.
+// restart ends the process if it lives, and starts another one as cmd/cutroom does.
 func (w *diskWorld) restart() {
 	w.t.Helper()
 	w.process.dead.Store(true)
@@ -417,7 +409,7 @@ func (w *diskWorld) sweep() {
 	w.swept = began
 }
 
-// content returns new bytes: a clip, a picture, or data of an unknown type.
+// content returns new bytes of a clip, a picture, or an unknown type.
 func (w *diskWorld) content(of string) string {
 	size := w.random.IntN(64 << 10)
 	if w.random.IntN(4) == 0 {
@@ -477,7 +469,7 @@ func (w *diskWorld) step() string {
 	return "sweeps after " + age.String()
 }
 
-// answered makes a call without a body. Only a call during the process's death may return 500.
+// Only a call during the process's death may return 500.
 func (w *diskWorld) answered(method, path, key string) string {
 	w.t.Helper()
 	return fmt.Sprint(method, " ", path, ": ", w.checked(w.request(method, path, key, nil)).status)
@@ -517,7 +509,7 @@ func (w *diskWorld) announceSome(key string) string {
 	return fmt.Sprint(a.status)
 }
 
-// putSome sends the bytes of an announced file. Sometimes they are wrong or too few.
+// Sometimes the bytes are wrong or too few.
 func (w *diskWorld) putSome() string {
 	w.t.Helper()
 	if len(w.urls) == 0 {
@@ -572,7 +564,7 @@ func (w *diskWorld) beginSlow(key string) string {
 	return method + " " + url
 }
 
-// finishSlow ends the oldest n slow uploads, some of them without the remaining bytes.
+// finishSlow ends the oldest n slow uploads, some of them early.
 func (w *diskWorld) finishSlow(n int) {
 	w.t.Helper()
 	for ; n > 0 && len(w.slow) > 0; n-- {
@@ -596,7 +588,6 @@ func (w *diskWorld) jobOf(key string, a answer) string {
 	return fmt.Sprint(a.status)
 }
 
-// holds asserts that every byte counts or belongs to a limited class.
 func (w *diskWorld) holds(when string) {
 	w.t.Helper()
 	if w.process.dead.Load() {
@@ -616,11 +607,10 @@ func (w *diskWorld) holds(when string) {
 	w.t.Fatalf("%s: %s", when, wrong)
 }
 
-// folderOfJob counts the results in a job's folder, and the bytes of other blobs.
+// folderOfJob holds the sizes of the blobs in a job's folder.
 type folderOfJob struct{ inputs, results, previews, thumbnails int64 }
 
-// uncounted describes the bytes in the blob folder that no class allows. It is empty if every byte
-// is allowed.
+// uncounted describes the bytes in the blob folder that no class allows, or returns "".
 func (w *diskWorld) uncounted() (wrong string) {
 	w.t.Helper()
 	var stored, left int64
@@ -672,8 +662,8 @@ func (w *diskWorld) uncounted() (wrong string) {
 	return wrong
 }
 
-// foldersOfJobs returns the bytes of jobs that are being submitted and of results, and describes the blobs that no class
-// allows.
+// foldersOfJobs returns the bytes of jobs that are being submitted and of results, and describes
+// the blobs that no class allows.
 func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int64, wrong string) {
 	w.t.Helper()
 	open := map[string]int{}
@@ -707,7 +697,7 @@ func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int
 	return arriving, wrong
 }
 
-// sizes returns the files in the blob folder. Files that are deleted during the call may be absent.
+// Files that are deleted during the call may be absent.
 func (w *diskWorld) sizes() map[string]fs.FileInfo {
 	w.t.Helper()
 	all := map[string]fs.FileInfo{}

@@ -16,15 +16,13 @@ import (
 
 const (
 	internalDetail = "Internal server error"
-	// clientGone is the logged status if the client has disconnected. nginx uses the same number.
+	// clientGone is logged if the client has disconnected, as in nginx.
 	clientGone = 499
 )
 
-// challenge describes how to authenticate (RFC 9110, 11.6.1). With a standard scheme, browsers
-// would prompt for a password.
+// With a standard scheme (RFC 9110, 11.6.1), browsers would prompt for a password.
 const challenge = `ApiKey realm="cutroom", header="x-api-key"`
 
-// statusOf returns the HTTP status of a fault's code. Only this function maps codes to statuses.
 func statusOf(code fault.Code) int {
 	switch code {
 	case fault.Invalid:
@@ -56,8 +54,8 @@ func statusOf(code fault.Code) int {
 // shortageRetry is the Retry-After while the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
-// fail responds with an error: 422 for problems with the request, a fault's own status, 503 if the
-// machine lacks a resource, and otherwise 500 without details.
+// fail responds with 422 for problems with the request, with a fault's own status, with 503 if
+// the machine lacks a resource, and otherwise with 500 without details.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid problems
 	var unread *bodyError
@@ -84,7 +82,6 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(refusal.RetryAfter), 10))
 		}
 		if refusal.Code == fault.Exhausted {
-			// Clients that know this header do not retry immediately.
 			w.Header().Set("X-Should-Retry", "false")
 			s.writeJSON(w, r, status, exhaustedBody{refusal.Message, "insufficient_quota"})
 			return
@@ -102,7 +99,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// exhaustedBody is the error for a used-up budget (docs/contract/budgets.md#over-a-budget).
+// docs/contract/budgets.md#over-a-budget
 type exhaustedBody struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
@@ -115,8 +112,7 @@ func (s *service) log(r *http.Request, err error) {
 		slog.Any("error", err))
 }
 
-// InternalError returns a handler that responds with 500 in the format of this package's errors,
-// for httpserver.Config.OnPanic.
+// InternalError returns a handler for httpserver.Config.OnPanic.
 func InternalError(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		origins.Allow(w.Header(), r, exposed)
@@ -150,13 +146,13 @@ func encodeJSON(value any) ([]byte, error) {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
-// writeBody responds with JSON text that must not be cached.
+// writeBody responds with JSON that must not be cached.
 func writeBody(w http.ResponseWriter, status int, text []byte) {
 	writeKept(w, status, text, "no-store")
 }
 
-// writeKept responds with JSON text and a Cache-Control. It sets the Content-Length, so that a client that
-// is still sending gets a complete response (see httpserver).
+// It sets the Content-Length, so that a client that is still sending gets a complete response
+// (see httpserver).
 func writeKept(w http.ResponseWriter, status int, text []byte, control string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

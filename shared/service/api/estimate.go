@@ -9,11 +9,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimate fills in the expected time of the job's edit, if known. clip is the length of the input
-// video, or 0 if there is none or its length is unknown.
+// estimate fills in the expected time of the job's edit, if known. clip is the length of the
+// input video, or 0.
 //
-// Errors: problems if the edit is not expected to finish in time. They name the longest clip that would
-// finish (docs/contract/jobs.md#admission).
+// Errors: problems with the longest clip that would finish, if the edit would take too long
+// (docs/contract/jobs.md#admission).
 func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, clip time.Duration) error {
 	_, reference := j.Request.Inputs[catalog.ReferenceField]
 	estimate, known := s.Jobs.Estimate(ctx, job.EditKind{
@@ -37,7 +37,6 @@ func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, cl
 	return problems{valueProblem(catalog.DataField, nil, message)}
 }
 
-// spoken formats a duration for human readers.
 func spoken(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%.0f s", d.Seconds())

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// publish publishes an estimate: 100 seconds, plus each seconds per second of a clip.
+// publish publishes an estimate of 100 seconds, plus each seconds per second of a clip.
 func (w *world) publish(kind job.EditKind, each float64) {
 	w.t.Helper()
 	estimates := job.Estimates{{EditKind: kind, Slack: 1.1, Points: []job.EstimatePoint{
@@ -22,7 +22,7 @@ func (w *world) publish(kind job.EditKind, each float64) {
 	w.pass(time.Minute) // the service asks again
 }
 
-// estimated returns the estimate that a job shows, or 0.
+// estimated returns the job's estimate, or 0.
 func (w *world) estimated(id string) (seconds int) {
 	w.t.Helper()
 	var body struct {
@@ -42,26 +42,26 @@ func TestJobShowsItsEstimate(t *testing.T) {
 	known := w.accepted(w.post("gen-latest", studio, upload("data", clip(t))))
 	referred := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t)), upload("reference_image", picture(t))))
 	if got := w.estimated(known); got < 101 || got > 130 {
-		t.Errorf("a clip of a second or two takes %d s", got)
+		t.Errorf("the estimate for a short clip is %d s", got)
 	}
 	for _, id := range []string{unknown, referred} {
 		if got := w.estimated(id); got != 0 {
-			t.Errorf("%s takes %d s, which cannot be known", id, got)
+			t.Errorf("the estimate of %s is %d s, want none", id, got)
 		}
 	}
 	w.publish(job.EditKind{Model: "gen-pro-t2v", Resolution: "720p"}, 10)
 	if got := w.estimated(w.submit(studio)); got != 150 {
-		t.Errorf("five seconds from text take %d s", got)
+		t.Errorf("the estimate for five seconds from text is %d s", got)
 	}
 	w.publish(job.EditKind{Model: "gen-image-2", Resolution: "480p"}, 0)
 	image := w.accepted(w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"),
 		text("resolution", "480p")))
 	if got := w.estimated(image); got != 100 {
-		t.Errorf("an image takes %d s", got)
+		t.Errorf("the estimate for an image is %d s", got)
 	}
 }
 
-// The error names the longest clip that would finish in time (docs/contract/jobs.md#admission).
+// docs/contract/jobs.md#admission
 func TestClipThatTakesTooLongIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
@@ -90,8 +90,7 @@ func TestClipThatTakesTooLongIsRejected(t *testing.T) {
 	}
 }
 
-// A retry gets the accepted job, regardless of the current estimate. A rejected request can be sent
-// again with the same key.
+// A retry gets the accepted job. A rejected request can be sent again with the same key.
 func TestRetryIgnoresTheEstimate(t *testing.T) {
 	w := newWorld(t, setup{})
 	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
@@ -103,7 +102,7 @@ func TestRetryIgnoresTheEstimate(t *testing.T) {
 	id := w.accepted(post("early"))
 	w.publish(kind, 10000)
 	if again := w.accepted(post("early")); again != id {
-		t.Errorf("the repetition made %s, not %s", again, id)
+		t.Errorf("the retry got job %s, want %s", again, id)
 	}
 	if a := post("late"); a.status != 422 {
 		t.Errorf("%d %s", a.status, a.body)

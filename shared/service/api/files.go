@@ -25,8 +25,7 @@ func Files(s *service) []route {
 	})
 }
 
-// fileBody is a file reference (docs/contract/media.md#file-reference). ExpiresAt is null for a
-// persistent file.
+// docs/contract/media.md#file-reference. ExpiresAt is null for a persistent file.
 type fileBody struct {
 	ID        string  `json:"id"`
 	Filename  string  `json:"filename"`
@@ -41,7 +40,7 @@ func newFileBody(f file.File) fileBody {
 	return fileBody{f.ID, f.Filename, f.MIME, f.Size, f.MD5, timestamp(f.CreatedAt), timestamp(f.ExpiresAt)}
 }
 
-// pageBody is a page of files. NextCursor is null on the last page.
+// NextCursor is null on the last page.
 type pageBody struct {
 	Files      []fileBody `json:"files"`
 	NextCursor *string    `json:"next_cursor"`
@@ -81,7 +80,7 @@ func (s *service) showFile(w http.ResponseWriter, r *http.Request, c call) error
 }
 
 func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) error {
-	// Deletion continues if the client disconnects; otherwise a blob without a record could remain.
+	// Otherwise, a client that disconnects could leave a blob without a record.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), deleteTime)
 	defer cancel()
 	if err := s.Files.Delete(ctx, c.who.Account(), r.PathValue("file_id")); err != nil {
@@ -91,7 +90,6 @@ func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) err
 	return nil
 }
 
-// md5Pattern matches an MD5 in hex (docs/contract/media.md#files).
 const md5Pattern = "^[0-9a-fA-F]{32}$"
 
 var md5Form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(md5Pattern) })

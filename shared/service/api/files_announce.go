@@ -17,14 +17,13 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Signer signs requests that upload the bytes of a pending file without a key.
 type Signer interface {
-	// Sign returns the request that uploads f's bytes. It must start before f.SignedUntil.
+	// Sign returns the request that uploads f's bytes without a key. It must start before
+	// f.SignedUntil.
 	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
 }
 
-// announcedBody is the reference to a pending file and its upload request
-// (docs/contract/media.md#large-uploads).
+// docs/contract/media.md#large-uploads
 type announcedBody struct {
 	fileBody
 	Upload uploadBody `json:"upload"`
@@ -37,7 +36,6 @@ type uploadBody struct {
 	ExpiresAt *string           `json:"expires_at"`
 }
 
-// announceFile serves POST /v1/files with JSON.
 func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -69,9 +67,8 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// announce records a pending file. A retry with the same Idempotency-Key returns the first
-// request's original file. The file's URL has a new signature, but the URL allows neither a later
-// upload nor a second one.
+// announce records a pending file. A retry with the same Idempotency-Key returns the original
+// file with a new signature, which allows neither a later upload nor a second one.
 //
 // Errors: as once and file.Service; fault.Conflict if the upload time has expired.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
@@ -112,11 +109,11 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	return f, nil
 }
 
-// base returns the URL at which the client sees this service, as far as the request reveals it.
+// base returns the service's URL as the client sees it, as far as the request reveals it.
 func base(r *http.Request) string {
 	scheme := "http://"
-	// A proxy that terminates TLS sets X-Forwarded-Proto. A proxy that serves this service below a
-	// path sets X-Forwarded-Prefix. Forging them is useless, because only the caller sees the URL.
+	// Proxies set these fields if they terminate TLS or serve this service below a path. Forging
+	// them is useless, because only the caller sees the URL.
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		scheme = "https://"
 	}
@@ -127,7 +124,7 @@ func base(r *http.Request) string {
 	return scheme + r.Host + prefix
 }
 
-// isPrefix reports whether a text is a valid path prefix for a proxy.
+// isPrefix reports whether a proxy's path prefix is valid.
 func isPrefix(text string) bool {
 	rest, found := strings.CutPrefix(text, "/")
 	for segment := range strings.SplitSeq(rest, "/") {
@@ -139,15 +136,15 @@ func isPrefix(text string) bool {
 const (
 	// mimePattern matches a media type without parameters (RFC 6838, 4.2).
 	mimePattern = "^[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}/[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}$"
-	// maxFilename is the maximum length of a filename before it is cleaned, in code points. It exceeds
-	// the path limits of common systems.
+	// maxFilename limits a filename before it is cleaned, in code points. It exceeds the path
+	// limits of common systems.
 	maxFilename = 4096
 )
 
-// mimeForm is compiled on first use, because few functions need it.
+// Compiled on first use, because few functions need it.
 var mimeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(mimePattern) })
 
-// readAnnouncement reads the description of a pending file. It returns all problems in field order.
+// All problems are returned in field order.
 func readAnnouncement(sent jsonObject) (file.File, problems) {
 	var f file.File
 	var found problems
@@ -199,7 +196,7 @@ func readAnnouncement(sent jsonObject) (file.File, problems) {
 	return f, found
 }
 
-// readLifetime reads a file's lifetime. The value may be a string, as in the upload form, or a number.
+// The value may be a string, as in the upload form, or a number.
 func readLifetime(sent jsonObject) (time.Duration, problems) {
 	value := sent.member(lifetimeField)
 	if value == nil {

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// FileContent is the group that serves the content and the thumbnails of stored files, for
-// pages that browse them.
+// FileContent is the group that serves stored files and their thumbnails to pages.
 func FileContent(s *service) []route {
 	return within(credential.FileRoutes, []route{
 		{
@@ -25,7 +24,6 @@ func FileContent(s *service) []route {
 	})
 }
 
-// showFileContent serves GET /v1/uploads/{file_id} (docs/contract/media.md#files).
 func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err == nil {
@@ -34,8 +32,8 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	// Files other than images and videos could run scripts in this origin. So could XML of any type
-	// (WHATWG, "MIME Sniffing", "XML MIME type").
+	// Other files could run scripts in this origin, and so could XML of any type (WHATWG, "MIME
+	// Sniffing").
 	how := "attachment"
 	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
 	if shown && !strings.HasSuffix(f.MIME, "+xml") {

@@ -54,8 +54,8 @@ func TestFileContentIsSafe(t *testing.T) {
 	}
 }
 
-// The results of a batch may come from any model. A key limited to models reads only the results of
-// batches that it created, and a client token limited to models reads none (docs/contract/batches.md#files).
+// A batch may use any model (docs/contract/batches.md#files). A key limited to models reads only
+// the results of batches that it created; a client token limited to models reads none.
 func TestLimitedKeyReadsOnlyItsBatchResults(t *testing.T) {
 	w := newWorld(t, setup{})
 	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
@@ -82,7 +82,7 @@ func TestLimitedKeyReadsOnlyItsBatchResults(t *testing.T) {
 		want      int
 	}{
 		{own, limited, 200}, {others, limited, 403}, {others, studio, 200}, {others, w.mint(studio, credential.Scope{}), 200},
-		// Tokens that belong to a key with models also have models.
+		// Tokens of a key with models also have models.
 		{own, w.mint(limited, credential.Scope{}), 403}, {own, w.mint(studio, credential.Scope{Models: []string{"gen-2.5"}}), 403},
 	} {
 		if a := w.get(c.path, c.key); a.status != c.want {

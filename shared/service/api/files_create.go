@@ -23,8 +23,7 @@ import (
 const (
 	fileField     = "file"
 	lifetimeField = "ttl_seconds"
-	// persistent is the lifetime of a file that is kept until it is deleted.
-	persistent = "persistent"
+	persistent    = "persistent"
 )
 
 func uploadForm() *catalog.Form {
@@ -41,7 +40,7 @@ func uploadForm() *catalog.Form {
 	}}
 }
 
-// createFile serves POST /v1/files: either a form with the file, or JSON that announces a large one.
+// The body is a form with the file, or JSON that announces a large file.
 func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) error {
 	if r.ContentLength > s.maxBody() {
 		return s.errBodyTooLarge()
@@ -71,8 +70,8 @@ func contentType(r *http.Request) (kind string, parameters map[string]string, er
 }
 
 // upload stores the file from a form, records it, and returns the response's body. On failure it
-// deletes the stored bytes, unless the file may have been recorded. A retry with the same
-// Idempotency-Key gets the first request's response, even if its file is gone.
+// deletes the stored bytes, unless the file may have been recorded. A retry gets the first
+// request's response, even if the file is gone.
 //
 // Errors: problems; as once and file.Service.
 func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
@@ -118,7 +117,7 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 	return answer, err
 }
 
-// readUpload reads the form of an upload, stores its file in blobs and describes it in f.
+// readUpload stores the form's file in blobs and describes it in f.
 func (s *service) readUpload(
 	ctx context.Context, b *body, boundary string, blobs *storedBlobs, f *file.File,
 ) error {
@@ -150,12 +149,12 @@ func (s *service) readUpload(
 	return nil
 }
 
-// askedOf returns the content of an upload or announcement, for its fingerprint.
+// askedOf returns the request's content for its fingerprint.
 func askedOf(way string, f file.File) any {
 	return []any{way, f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
 }
 
-// madeFile returns a function that looks up the file created by an earlier request.
+// madeFile returns a function that finds the file of an earlier request.
 func (s *service) madeFile(account string) idempotency.Made {
 	return func(ctx context.Context, id string) ([]byte, bool, error) {
 		f, err := s.Files.Get(ctx, account, id)
@@ -170,7 +169,7 @@ func (s *service) madeFile(account string) idempotency.Made {
 	}
 }
 
-// takeUpload stores a file of any kind and fills in the known fields of f.
+// takeUpload fills in the known fields of f.
 func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs, f *file.File) (*problem, error) {
 	head, err := readHead(p.content)
 	if err != nil {
@@ -207,11 +206,9 @@ func readHead(content io.Reader) ([]byte, error) {
 	return head[:n], err
 }
 
-// undeclared is the MIME type of unknown bytes.
 const undeclared = "application/octet-stream"
 
-// typeOf returns the type detected from the file's first bytes, otherwise the declared type
-// (docs/contract/media.md#file-reference).
+// typeOf detects the type, or returns the declared one (docs/contract/media.md#file-reference).
 func typeOf(head []byte, declared string) string {
 	detected, known := sniff.Any(head)
 	if known {
@@ -227,13 +224,13 @@ func typeOf(head []byte, declared string) string {
 	return detected
 }
 
-// The limits for a lifetime, in seconds.
+// In seconds.
 const (
 	minLifetime = int64(file.MinLifetime / time.Second)
 	maxLifetime = int64(file.MaxLifetime / time.Second)
 )
 
-// parseLifetime parses a file's lifetime; 0 means until it is deleted.
+// 0 means until it is deleted.
 func parseLifetime(text string) (time.Duration, *problem) {
 	if text == persistent {
 		return 0, nil

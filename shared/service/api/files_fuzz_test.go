@@ -41,7 +41,6 @@ func FuzzPageQuery(f *testing.F) {
 	})
 }
 
-// Only an unchanged signed URL is accepted.
 func FuzzUploadURL(f *testing.F) {
 	urls := NewUploadURLs([]byte("secret"), func() time.Time { return time.Unix(1000, 0) })
 	signed, err := urls.Sign(f.Context(), file.File{ID: "file_1", CreatedAt: time.Unix(2000, 0).Add(-file.SignedTime)})
@@ -86,7 +85,7 @@ func FuzzAnnouncement(f *testing.F) {
 		var invalid problems
 		if err != nil {
 			if !errors.As(err, &invalid) {
-				t.Errorf("an error without a cause: %v", err)
+				t.Errorf("unexpected error: %v", err)
 			}
 			return
 		}

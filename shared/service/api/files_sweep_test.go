@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The sweep deletes the bytes of an expired file, and of a pending file that was never completed. A job
-// accepted with the file has its own copy.
+// The sweep deletes the bytes of expired files and of uploads that were never completed. Jobs
+// have their own copy.
 func TestExpiredFilesAreSwept(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)
@@ -76,7 +76,7 @@ func TestExpiredFilesAreSwept(t *testing.T) {
 	sweep(append(inputs, "files/last", aside)...)
 }
 
-// If a pending file expires or is deleted while its bytes arrive, the bytes are deleted.
+// A file may also expire during its upload.
 func TestFileDeletedDuringUploadLeavesNoBytes(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := string(frames(600 << 10))

@@ -58,7 +58,7 @@ func (p page) ids() []string {
 	return ids
 }
 
-// list reads a page. The query starts with a question mark or is empty.
+// The query starts with a question mark or is empty.
 func (w *world) list(key, query string) page {
 	w.t.Helper()
 	a := w.get("/v1/files?"+query, key)
@@ -79,7 +79,7 @@ func hexMD5(bytes string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Every route returns file references as docs/contract/media.md#file-reference specifies.
+// docs/contract/media.md#file-reference
 func TestFileReferenceFormat(t *testing.T) {
 	w := newWorld(t, setup{})
 	before := time.Now().UTC().Truncate(time.Millisecond)
@@ -136,8 +136,6 @@ func TestFilesAreListedNewestFirst(t *testing.T) {
 		t.Errorf("after a minute the list is %v, want %v", got, want)
 	}
 }
-
-// Rule 2 is tested by package filetest.
 
 // Rule 3: only the previous page's cursor is accepted.
 func TestForeignCursorIsRejected(t *testing.T) {
@@ -290,7 +288,7 @@ func TestDeletedFileIsGone(t *testing.T) {
 	}
 }
 
-// The response for another account's file is the same as for a file that never existed.
+// Another account's file looks like one that never existed.
 func TestUnknownFileGets404(t *testing.T) {
 	w := newWorld(t, setup{})
 	theirs := w.keep(rival, "x").ID
@@ -306,7 +304,6 @@ func TestUnknownFileGets404(t *testing.T) {
 	w.stored(w.get("/v1/files/"+theirs, rival))
 }
 
-// The response reports all problems in the query.
 func TestListQueryIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.keep(studio, "x")

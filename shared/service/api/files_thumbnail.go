@@ -19,30 +19,27 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Posters makes thumbnails of media files.
-//
 // Errors: *engine.Error with code invalid_input for a file that cannot be decoded.
 type Posters interface {
-	// Posters returns a JPEG thumbnail of each file. A video's thumbnail is taken from its first
-	// frames. Posters may write to the folder.
+	// Posters returns a JPEG of each file; a video's shows its first frames. It may write to the
+	// folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
 const (
-	// turnWait is how long a request may wait for its turn to make a thumbnail or to verify a file.
-	// MaxTurn is the timeout for the turn itself, in addition to the time for the file's size. It is a
-	// third of turnWait, so that a few slow turns do not make the others time out.
+	// turnWait limits the wait for a turn to make a thumbnail or verify a file. MaxTurn limits
+	// the turn itself, plus time for the file's size. It is a third of turnWait, so that a few
+	// slow turns do not make the others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
-	// maxTurns is the maximum number of concurrent thumbnails, and of concurrent verifications. One
-	// account has at most one turn of each.
+	// maxTurns limits concurrent thumbnails, and concurrent verifications. An account has at most
+	// one turn of each.
 	maxTurns = 2
 	// thumbnailRetry is the Retry-After when too many thumbnails are being made.
 	thumbnailRetry = 2 * time.Second
 )
 
-// showFileThumbnail serves GET /v1/uploads/{file_id}/thumbnail
-// (docs/contract/media.md#thumbnails-of-files).
+// docs/contract/media.md#thumbnails-of-files
 func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err != nil {
@@ -62,19 +59,18 @@ func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c ca
 	return nil
 }
 
-// takeTurn waits up to turnWait for an account's turn. It reports whether it took the turn.
+// takeTurn waits up to turnWait and reports whether it took the turn.
 func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool {
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
 	return turns.Take(ctx, account)
 }
 
-// makeThumbnail makes a file's thumbnail and stores it. Accounts take turns. An empty thumbnail is
-// stored for a file that cannot have one, so that a broken file is read once.
+// makeThumbnail makes and stores a thumbnail. Accounts take turns. An empty thumbnail is stored
+// for a file that cannot have one, so that a broken file is read only once.
 //
 // Errors: fault.NotFound if the file is gone, or if this server makes no thumbnails;
-// fault.Unavailable if the wait for a turn times out or the machine is short of time or other
-// resources.
+// fault.Unavailable if the wait times out or the machine is overloaded.
 func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error) {
 	if s.Posters == nil {
 		return nil, errNoThumbnail
@@ -111,15 +107,14 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	return picture, file.StoreThumbnail(ctx, s.Blobs, f.Blob, picture)
 }
 
-// thumbnailLater returns the error for a request that may succeed soon.
+// thumbnailLater is the error of a request that may soon succeed.
 func thumbnailLater(cause error, message string) error {
 	later := fault.Wrap(cause, fault.Unavailable, "%s", message)
 	later.RetryAfter = thumbnailRetry
 	return later
 }
 
-// renderThumbnail returns the thumbnail of a file. It is empty unless the file is an image or a video of
-// an accepted size.
+// renderThumbnail returns nothing unless the file is an image or a video of an accepted size.
 //
 // Errors: fault.NotFound; as Posters.
 func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []byte, err error) {
@@ -144,9 +139,9 @@ func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []b
 	return posters[0], nil
 }
 
-// kindOf returns the type of a file's bytes. ok is true for an image or a video within the limits
-// of inputs (docs/contract/media.md#input-limits); a video may be longer than that, because only
-// its beginning is read.
+// kindOf returns the type of a file's bytes. ok is true for an image or a video within
+// docs/contract/media.md#input-limits, except that a video may be longer, because only its
+// beginning is read.
 //
 // Errors: fault.NotFound.
 func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {

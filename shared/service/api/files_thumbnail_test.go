@@ -45,8 +45,7 @@ func newCounted(t *testing.T) *counted {
 
 const noThumbnail = `{"detail":"There is no such thumbnail."}`
 
-// Every credential that may read an image or a video can read its thumbnail. The thumbnail is made once and
-// deleted with the file.
+// A thumbnail has the file's permissions, is made once and deleted with the file.
 func TestFileHasThumbnail(t *testing.T) {
 	p := newCounted(t)
 	w := newWorld(t, setup{posters: p})
@@ -104,7 +103,7 @@ func TestFileHasThumbnail(t *testing.T) {
 	}
 }
 
-// A file that cannot have a thumbnail gets 404 and is read only once. No content causes a server error.
+// No content causes a server error.
 func TestFileWithoutThumbnailIsReadOnce(t *testing.T) {
 	p := newCounted(t)
 	w := newWorld(t, setup{posters: p})
@@ -130,7 +129,6 @@ func TestFileWithoutThumbnailIsReadOnce(t *testing.T) {
 			t.Errorf("%s: %d %.100s", name, a.status, a.body)
 		}
 	}
-	// Use all hostile files from package ffmpeg's tests.
 	for i, f := range mediatest.HostileSet(t, "127.0.0.1:1", "/etc/hostname") {
 		if i%12 != 0 {
 			continue
@@ -146,7 +144,6 @@ func TestFileWithoutThumbnailIsReadOnce(t *testing.T) {
 	}
 }
 
-// A service that makes no thumbnails serves the workers' thumbnails.
 func TestThumbnailsFromWorkersAreServed(t *testing.T) {
 	w := newWorld(t, setup{})
 	kept := w.keep(studio, picture(t))
@@ -164,7 +161,7 @@ func TestThumbnailsFromWorkersAreServed(t *testing.T) {
 	if a := w.get(path, studio); a.status != 200 || a.body != "small" {
 		t.Errorf("after: %d %s", a.status, a.body)
 	}
-	// A job made from the file passes this on to its worker.
+	// A job made from the file tells its worker which file it is.
 	id := w.accepted(w.post("gen-2.5", studio, text("prompt", "x"), upload("data", w.keep(studio, clip(t)).ID),
 		upload("reference_image", kept.ID)))
 	if input := w.record(id).Request.Inputs["reference_image"]; input.File != f.Blob {
@@ -188,7 +185,7 @@ func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Depic
 	return [][]byte{[]byte("small")}, nil
 }
 
-// Concurrent requests make a thumbnail once. A file that is deleted during this time gets no thumbnail.
+// A file that is deleted during this time gets no thumbnail.
 func TestThumbnailIsMadeOnce(t *testing.T) {
 	p := &blockedPosters{begun: make(chan struct{}, 10), release: make(chan struct{})}
 	w := newWorld(t, setup{posters: p})
@@ -219,6 +216,6 @@ func TestThumbnailIsMadeOnce(t *testing.T) {
 	}
 	p.release <- struct{}{}
 	if a := patience.Receive(t, "late", late); a.status != 404 {
-		t.Errorf("of a file that was deleted during it: %d %s", a.status, a.body)
+		t.Errorf("thumbnail of a deleted file: %d %s", a.status, a.body)
 	}
 }

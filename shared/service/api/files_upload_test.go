@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// outcomeOfUpload returns the outcome of an upload, with random values removed.
+// Random values are removed.
 func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -45,7 +45,7 @@ func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	return o
 }
 
-// The form of an upload is specified in docs/contract/media.md#forms and docs/contract/media.md#files.
+// docs/contract/media.md#forms and docs/contract/media.md#files
 func TestUploadFormFollowsTheContract(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20})
 	image := picture(t)
@@ -118,8 +118,7 @@ func TestUploadFormFollowsTheContract(t *testing.T) {
 	}
 }
 
-// The type is detected from the content. If that fails, the declared type applies
-// (docs/contract/media.md#files).
+// docs/contract/media.md#files
 func TestFileTypeIsDetected(t *testing.T) {
 	w := newWorld(t, setup{})
 	random := string([]byte{0, 1, 2, 3, 250, 251})
@@ -162,8 +161,7 @@ func (w *world) blobOf(id string) string {
 	return f.Blob
 }
 
-// An account cannot exceed its tier's storage, even by concurrent uploads
-// (docs/contract/limits.md#tiers).
+// Concurrent uploads cannot exceed a tier's storage (docs/contract/limits.md#tiers).
 func TestStorageIsLimited(t *testing.T) {
 	w := newWorld(t, setup{stored: 1000})
 	var mu sync.Mutex
@@ -246,7 +244,7 @@ func TestAbortedUploadLeavesNothing(t *testing.T) {
 	}
 }
 
-// brokenShelf records files and then fails with its error.
+// brokenShelf records files and then fails.
 type brokenShelf struct {
 	file.Store
 	err error
@@ -261,8 +259,7 @@ func (s brokenShelf) Create(ctx context.Context, f file.File, limit int64) error
 	return s.err
 }
 
-// The bytes of a file that may have been recorded are kept. The bytes of a file that was certainly
-// not recorded are deleted.
+// Bytes are deleted only if their file was certainly not recorded.
 func TestBytesOfUncertainFileAreKept(t *testing.T) {
 	for _, c := range []struct {
 		err    error

@@ -13,33 +13,30 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// maxValue is the maximum number of bytes kept of a value. It exceeds every field's limit. A longer
-// value is truncated before it is validated or shown.
+// maxValue limits the kept bytes of a value. It exceeds every field's limit.
 const maxValue = 64 << 10
 
-// Names of the fields that the domain defines. All other fields of a form are the model's options.
+// All other fields of a form are the model's options.
 const (
 	promptField = catalog.PromptField
 	seedField   = "seed"
-	// webhookField is not in the catalog's forms; jobForm adds it to every job's form.
+	// webhookField is not in the catalog's forms; jobForm adds it.
 	webhookField = catalog.WebhookField
 )
 
 type sent struct {
-	// name is the field's name as the client spelled it. A field may have two names.
+	// name is as the client spelled it. A field may have two names.
 	name string
-	// text is the value of a field other than a file.
 	text string
-	// input is the file in a file field, or nil if the file has a problem.
+	// input is nil if the file has a problem.
 	input    *job.Input
 	problems problems
 }
 
-// submission is the content of a request's form, by each field's primary name.
+// submission maps each field's primary name to the sent value.
 type submission map[string]*sent
 
-// begin adds an entry for a field that the form sent under the given name. For a repeated field, it
-// records a problem once and returns nil.
+// begin adds an entry for a sent field. A repeated field gets one problem, and begin returns nil.
 func (sub submission) begin(field *catalog.Field, name string) *sent {
 	before := sub[field.Name]
 	if before == nil {
@@ -62,8 +59,7 @@ func (sub submission) carries(form *catalog.Form, name string) bool {
 	return ok && sub[field.Name] != nil
 }
 
-// isAbsent reports whether the value of a field other than a file counts as absent: the text is
-// empty, or it is a prompt that consists of white space and was not truncated.
+// A text is absent if it is empty. A prompt is also absent if it is only white space.
 func isAbsent(field *catalog.Field, text string) bool {
 	if field.Name != promptField || len(text) > maxValue-utf8.UTFMax {
 		return text == ""
@@ -73,14 +69,12 @@ func isAbsent(field *catalog.Field, text string) bool {
 
 type order struct {
 	request job.Request
-	// seed may be nil.
-	seed *uint32
+	seed    *uint32
 	// webhook is the URL to notify when the job ends, or empty.
 	webhook string
 }
 
-// asked returns the content of the form, independent of its spelling and encoding: files by their
-// content, and no seed if none was sent.
+// asked identifies the content of the form, independent of its spelling and encoding.
 func (o order) asked() any {
 	files := map[string]string{}
 	for name, input := range o.request.Inputs {
@@ -89,8 +83,8 @@ func (o order) asked() any {
 	return []any{o.request.Prompt, o.request.Options, files, o.seed, o.webhook}
 }
 
-// interpret validates the submission against the form (docs/contract/media.md#forms). It returns
-// all problems in the order of the fields, followed by problems with the entire form.
+// interpret validates the submission (docs/contract/media.md#forms). It returns all problems in
+// field order, followed by problems with the entire form.
 func interpret(form *catalog.Form, sub submission) (order, problems) {
 	o := order{request: job.Request{Options: map[string]any{}, Inputs: map[string]job.Input{}}}
 	var found problems
@@ -163,17 +157,17 @@ func (o *order) set(field *catalog.Field, value any) {
 	}
 }
 
-// integerForm matches trimmed text that pydantic accepts as an integer. It is compiled on first use,
-// because few functions need it.
+// integerForm matches trimmed text that pydantic accepts as an integer. It is compiled on first
+// use, because few functions need it.
 var integerForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?$`)
 })
 
-// parse converts the value of a field other than a file to a string, an int64 or a bool.
+// parse returns a string, an int64 or a bool.
 //
 // It accepts the same integers as pydantic: with surrounding white space, a sign, single
 // underscores between digits, and a fraction of zeros. docs/contract/media.md#forms lists the
-// booleans. Booleans are case-insensitive and have no white space.
+// booleans.
 func parse(field *catalog.Field, s *sent) (any, *problem) {
 	if !utf8.ValidString(s.text) {
 		wrong := valueProblem(s.name, nil, "The value is not valid UTF-8.")
@@ -187,7 +181,7 @@ func parse(field *catalog.Field, s *sent) (any, *problem) {
 			wrong = integerUnparsable(s.name, s.text)
 			break
 		}
-		// For a number out of range, ParseInt returns the nearest int64, which exceeds the same limit.
+		// Out of range, ParseInt returns the nearest int64, which fails the same check.
 		number, _ := strconv.ParseInt(strings.ReplaceAll(match[1], "_", ""), 10, 64)
 		switch {
 		case field.Min != nil && number < *field.Min:

@@ -28,8 +28,7 @@ type outcome struct {
 	lines  []any
 }
 
-// golden compares outcomes with a JSON file in testdata/golden, which has a line for each problem and each
-// job.
+// golden compares outcomes with testdata/golden.
 func golden(t *testing.T, name string, outcomes []outcome) {
 	t.Helper()
 	var got bytes.Buffer
@@ -74,14 +73,13 @@ func golden(t *testing.T, name string, outcomes []outcome) {
 	}
 }
 
-// formCase is a form with its specification in docs/contract/media.md#forms.
 type formCase struct {
 	says  string
 	parts []part
 }
 
-// docs/contract/media.md#forms specifies every form. For each case, testdata/golden holds the response to a
-// rejected request, or the job's request.
+// docs/contract/media.md#forms specifies every form. testdata/golden holds the response to a
+// rejected form, or the job's request.
 func TestFormsFollowTheContract(t *testing.T) {
 	video, image := clip(t), picture(t)
 	data := upload("data", video)
@@ -92,7 +90,6 @@ func TestFormsFollowTheContract(t *testing.T) {
 		text("seed", "-1"), text("resolution", "1080p"), text("enhance_prompt", "maybe"), text("self_anchor", "2"),
 		text("orientation", "square"),
 	}
-	// These cases apply to every form that edits a video.
 	edited := []formCase{
 		{"data is required", []part{prompt}},
 		{"the content decides whether data is a video", []part{upload("data", "no video at all"), prompt}},
@@ -196,7 +193,7 @@ func TestFormsFollowTheContract(t *testing.T) {
 	}
 }
 
-// outcome returns the outcome of a request, with random values removed.
+// Random values are removed.
 func (w *world) outcome(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -228,7 +225,7 @@ func shortened(text string) string {
 	return text
 }
 
-// An accepted request leaves only the files of its job.
+// Accepted jobs' files remain.
 func TestRejectedFormLeavesNoFiles(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -299,7 +296,6 @@ func TestValuesAreParsedLikePydantic(t *testing.T) {
 	}
 }
 
-// problemTypes returns the types of the problems in a text-to-video form.
 func (w *world) problemTypes(form url.Values) (types []string) {
 	w.t.Helper()
 	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader(form.Encode()),
@@ -318,8 +314,7 @@ type problem struct {
 	Ctx   map[string]any `json:"ctx"`
 }
 
-// problems returns the items of a validation error body. Each must have the five
-// keys of docs/contract/errors.md#validation-errors.
+// Each problem must have the keys of docs/contract/errors.md#validation-errors.
 func (w *world) problems(a answer) []problem {
 	w.t.Helper()
 	var keys struct{ Detail []map[string]any }
@@ -379,7 +374,6 @@ func TestBodyEncodings(t *testing.T) {
 	w.nothingStays()
 }
 
-// A file part that contains only a reference stands for a stored file.
 func TestReferencesAreResolved(t *testing.T) {
 	video, image := clip(t), picture(t)
 	w := newWorld(t, setup{})

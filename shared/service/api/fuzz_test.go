@@ -23,7 +23,7 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// memory is an in-memory blob store, because a disk would slow fuzzing down.
+// A disk would slow fuzzing down.
 type memory struct {
 	mu    sync.Mutex
 	blobs map[string]string
@@ -87,7 +87,7 @@ func (oneFile) Get(_ context.Context, _, id string, _ time.Time) (file.File, err
 
 const gif = "GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 
-// newFuzzed returns a function that makes a service with a fresh store.
+// Each call of the returned function makes a service with a fresh store.
 func newFuzzed(f *testing.F) func() (*service, *memory) {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -102,8 +102,7 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 	}
 }
 
-// checkForm asserts that every form results in problems that name a field or the body, or in an order that
-// follows the form's rules.
+// checkForm asserts that a form results in problems with its fields or body, or in a valid order.
 func checkForm(t *testing.T, form *catalog.Form, sub submission) {
 	t.Helper()
 	o, found := interpret(form, sub)
@@ -167,7 +166,7 @@ func FuzzMultipart(f *testing.F) {
 		switch {
 		case errors.As(err, &invalid):
 		case err != nil:
-			t.Errorf("an error without a cause: %v", err)
+			t.Errorf("unexpected error: %v", err)
 		default:
 			checkForm(t, form, sub)
 			for _, s := range sub {
@@ -208,7 +207,7 @@ func FuzzURLEncoded(f *testing.F) {
 			switch {
 			case errors.As(err, &invalid):
 			case err != nil:
-				t.Errorf("an error without a cause: %v", err)
+				t.Errorf("unexpected error: %v", err)
 			default:
 				checkForm(t, m.Form, sub)
 			}

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// DefaultImageWait is the default for ImageWait (docs/contract/jobs.md#synchronous-calls).
+// docs/contract/jobs.md#synchronous-calls
 const DefaultImageWait = 60 * time.Second
 
 const cancelTime = 10 * time.Second
@@ -27,7 +27,7 @@ var (
 )
 
 // Generate is the group of image editing and of the deprecated synchronous video routes
-// (docs/contract/media.md#images and docs/contract/README.md#versioning).
+// (docs/contract/README.md#versioning).
 func Generate(s *service) []route {
 	return within(credential.ImageRoutes, []route{{
 		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, waits: true, handle: s.generate,
@@ -35,8 +35,7 @@ func Generate(s *service) []route {
 	}})
 }
 
-// generate serves POST /v1/generate/{id or alias of a model}: it submits a job and waits for it.
-// The x-job-id header contains the job's id.
+// generate submits a job and waits for it. The x-job-id header contains the job's id.
 func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error {
 	header := w.Header()
 	if c.model.Generate == catalog.GenerateDeprecated {
@@ -69,19 +68,19 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	return s.sendResult(w, r, j)
 }
 
-// linkToJobs returns a Link value for a name under /v1/jobs/. The link is relative to /v1/generate/…, so
-// it also works below a prefix, such as an API Gateway stage.
+// The link is relative to /v1/generate/…, so it also works below a prefix, such as an API Gateway
+// stage.
 func linkToJobs(name, relation string) string {
 	return fmt.Sprintf("<../../v1/jobs/%s>; rel=%q", name, relation)
 }
 
-// coldRetry is the Retry-After when no worker is warm: the approximate startup time of a container.
+// coldRetry is a container's approximate startup time.
 const coldRetry = 45 * time.Second
 
 // NoWorker is the logged reason for rejecting an image when no worker is warm.
 const NoWorker = "no_worker"
 
-// checkWarm rejects an image if no worker could edit it while its caller waits.
+// checkWarm rejects an image that no worker could edit while its caller waits.
 //
 // Errors: fault.Unavailable with RetryAfter.
 func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
@@ -102,9 +101,9 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	return cold
 }
 
-// await waits until an accepted job has ended. If the caller disconnects, it cancels the job,
-// unless the caller can repeat the request and get the result. When the wait times out, it cancels
-// an image's job. A video's job continues, and the error is errWaitTimeout.
+// await waits until a job has ended. If the caller disconnects, it cancels the job, unless a
+// repeated request could get the result. When the wait times out, it cancels an image's job; a
+// video's job continues, and the error is errWaitTimeout.
 func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -142,8 +141,8 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 	return j, err
 }
 
-// cancel ends a job for the given reason and deletes its inputs. It returns the ended job, which
-// may have completed first.
+// cancel ends a job and deletes its inputs. It returns the ended job, which may have completed
+// first.
 func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failure) (job.Job, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()
@@ -156,7 +155,7 @@ func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failu
 	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
 }
 
-// deleteInputs deletes the inputs of an ended job. If it fails, a later sweep deletes them.
+// A later sweep deletes inputs that remain.
 func (s *service) deleteInputs(ctx context.Context, j job.Job) {
 	for _, input := range j.Request.Inputs {
 		if err := s.Blobs.Delete(ctx, input.Blob); err != nil {
@@ -165,8 +164,7 @@ func (s *service) deleteInputs(ctx context.Context, j job.Job) {
 	}
 }
 
-// failureOf returns the error for a caller who waited for a failed job. An invalid input is a
-// problem with the request's file, or with the body if it has no file.
+// An invalid input is a problem with the request's file, or with the body if it has no file.
 func failureOf(j job.Job) error {
 	message := j.Failure.Message
 	switch j.Failure.Code {
@@ -198,7 +196,7 @@ func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) 
 	header.Set("Content-Length", strconv.FormatInt(j.Result.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
-		// The status was already sent. The client receives fewer bytes than Content-Length.
+		// The client receives fewer bytes than Content-Length.
 		s.log(r, fmt.Errorf("send the result: %w", err))
 	}
 	return nil

@@ -27,7 +27,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// script is an engine whose runs call the test's function.
 type script func(ctx context.Context, spec engine.Spec) error
 
 func (s script) Run(
@@ -36,12 +35,11 @@ func (s script) Run(
 	return scripted(), s(ctx, spec)
 }
 
-// scripted returns the outcome of every script.
 func scripted() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{"winter"}, Notice: "“Übermut” was not followed: 100 % true."}
 }
 
-// blind is a prober that reports any file as an image, or as a video of one second.
+// blind reports any file as an image, or as a video of one second.
 type blind struct{}
 
 func (blind) ProbeVideo(context.Context, string, string) (media.Info, error) {
@@ -83,7 +81,6 @@ func (w *world) generate(model, key string, parts ...part) answer {
 	return w.request(http.MethodPost, "/v1/generate/"+model, key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// An edited image is an upright PNG.
 func TestImagesBecomeUprightPNGs(t *testing.T) {
 	w := newWorld(t, setup{})
 	tools, err := ffmpeg.Find(t.Context(), w.catalog.Limits)
@@ -91,7 +88,6 @@ func TestImagesBecomeUprightPNGs(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.work(preview.New(tools), tools)
-	// The upper half is white; the lower half is black.
 	const halves = "drawbox=h=ih/2:color=white:t=fill"
 	type side string
 	const top, bottom, right side = "top", "bottom", "right"
@@ -256,7 +252,7 @@ func TestNoVideoDelaysAnImage(t *testing.T) {
 	}
 }
 
-// A caller who disconnects cancels the job, whether it has started or not.
+// Whether it has started or not.
 func TestDisconnectCancelsJob(t *testing.T) {
 	for _, name := range []string{"gen-image-2", "gen-pro-t2v"} {
 		w := newWorld(t, setup{})
@@ -318,15 +314,14 @@ func (w *world) model(name string) *catalog.Model {
 	return m
 }
 
-// crowded is a store with forty waiting jobs of one account in each queue. Each job takes two seconds.
+// crowded has forty waiting jobs of one account in each queue. Each job takes two seconds.
 type crowded struct{ job.Store }
 
 func (crowded) Backlog(context.Context, job.Lane, string) (job.Backlog, error) {
 	return job.Backlog{Jobs: 40, AccountJobs: 40, AccountOpen: 40, RunTime: 2 * time.Second}, nil
 }
 
-// An image that would not be edited while its caller waits is rejected. Submitted as a job, it may wait for
-// ten minutes.
+// Submitted as a job, the image may wait for ten minutes.
 func TestImageBehindLongQueueIsRejected(t *testing.T) {
 	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
 		store: func(s job.Store) job.Store { return crowded{s} }})
@@ -337,7 +332,7 @@ func TestImageBehindLongQueueIsRejected(t *testing.T) {
 	w.accepted(w.post("gen-image-2", studio, form...))
 }
 
-// filling is a store whose lanes are idle at the first call and crowded afterwards.
+// filling is idle at the first call and crowded afterwards.
 type filling struct {
 	crowded
 	asked *atomic.Int32
@@ -350,8 +345,8 @@ func (f filling) Backlog(ctx context.Context, lane job.Lane, account string) (jo
 	return f.crowded.Backlog(ctx, lane, account)
 }
 
-// An image is rejected and deleted if the queue grows while its bytes arrive, for example because a client
-// sends many images.
+// The queue may grow while an image's bytes arrive, for example because a client sends many
+// images.
 func TestImageIsRejectedIfQueueGrows(t *testing.T) {
 	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
 		store: func(s job.Store) job.Store { return filling{crowded{s}, new(atomic.Int32)} }})
@@ -383,11 +378,11 @@ func TestLateImageIsCancelled(t *testing.T) {
 	}
 	id := patience.Receive(t, "slow.stopped", slow.stopped)
 	if j := w.record(id); j.Status != job.Failed || j.Failure.Code != job.TimedOut || a.header.Get("X-Job-Id") != id {
-		t.Errorf("the job is %s, %+v; the answer's header is %v", j.Status, j.Failure, a.header)
+		t.Errorf("the job is %s, %+v; the response's header is %v", j.Status, j.Failure, a.header)
 	}
 }
 
-// The deprecated routes are specified in docs/contract/jobs.md#synchronous-calls.
+// docs/contract/jobs.md#synchronous-calls
 func TestDeprecatedRoutesReturnVideo(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {
@@ -409,7 +404,6 @@ func TestDeprecatedRoutesReturnVideo(t *testing.T) {
 	}
 }
 
-// If the job takes longer than the call may take, the response names the job, which continues.
 func TestJobOutlivesDeprecatedCall(t *testing.T) {
 	w := newWorld(t, setup{videoWait: 50 * time.Millisecond})
 	finish := make(chan struct{})
@@ -428,7 +422,6 @@ func TestJobOutlivesDeprecatedCall(t *testing.T) {
 	eventually(t, "the job is completed", func() bool { return w.record(id).Status == job.Completed })
 }
 
-// During shutdown, callers do not wait for jobs that no worker will take.
 func TestShutdownEndsTheWait(t *testing.T) {
 	stopping, stop := context.WithCancel(t.Context())
 	w := newWorld(t, setup{stopping: stopping})
@@ -445,7 +438,7 @@ func TestShutdownEndsTheWait(t *testing.T) {
 	}
 }
 
-// The wait for a job ends at the job's deadline, even if no worker is running to record it.
+// No worker is running to record the deadline.
 func TestDeadlineEndsTheWait(t *testing.T) {
 	w := newWorld(t, setup{}) // without a worker
 	answers := make(chan answer)

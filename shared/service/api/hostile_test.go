@@ -35,7 +35,6 @@ func (w *world) raw(send func(conn *net.TCPConn)) (answer, error) {
 	return answer{response.StatusCode, response.Header, string(body)}, err
 }
 
-// head returns the header of a job request with a multipart body.
 func head(model string, fields ...string) string {
 	return "POST /v1/jobs/" + model + " HTTP/1.1\r\nHost: x\r\nx-api-key: " + studio +
 		"\r\nContent-Type: multipart/form-data; boundary=x\r\n" + strings.Join(append(fields, ""), "\r\n") + "\r\n"
@@ -62,8 +61,9 @@ type hostileForm struct {
 	detail string
 }
 
-// refuses checks that each form gets its response, if any, and leaves neither a blob nor a goroutine.
-func refuses(t *testing.T, w *world, forms []hostileForm) {
+// rejects checks that each form gets its response, if any, and leaves neither a blob nor a
+// goroutine.
+func rejects(t *testing.T, w *world, forms []hostileForm) {
 	t.Helper()
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
@@ -95,8 +95,8 @@ func (w *world) refuse(form hostileForm) error {
 	return nil
 }
 
-// hostileWorld returns a world that gives up on a stalled body after stall (0 means a minute). At the end
-// of the test it checks that the goroutines of all requests have returned.
+// hostileWorld gives up on a stalled body after stall (0 means a minute). At the end of the test
+// it checks that the goroutines of all requests have returned.
 func hostileWorld(t *testing.T, stall time.Duration) *world {
 	w := newWorld(t, setup{maxUpload: 1 << 20, stall: stall})
 	t.Cleanup(func() {
@@ -105,7 +105,7 @@ func hostileWorld(t *testing.T, stall time.Duration) *world {
 	return w
 }
 
-// serving reports whether there is a goroutine for a connection or a request.
+// serving reports whether a goroutine serves a connection or a request.
 func serving() bool {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -114,13 +114,12 @@ func serving() bool {
 	}, func(name string) bool { return bytes.Contains(stacks, []byte(name)) })
 }
 
-// Clients announce a wrong length, stop sending, or send no form.
 func TestHostileFormIsRejected(t *testing.T) {
 	w := hostileWorld(t, 0)
 	video := clip(t)
 	whole := dataHeader + video + "\r\n--x--\r\n"
 	half := whole[:len(whole)/2]
-	refuses(t, w, []hostileForm{
+	rejects(t, w, []hostileForm{
 		{"declares more than it sends, and ends", func(conn *net.TCPConn) {
 			io.WriteString(conn, head("gen-2.5", length(len(whole)))+half)
 			conn.CloseWrite()
@@ -188,7 +187,7 @@ func TestEndlessFormIsRejected(t *testing.T) {
 			}
 		}
 	}
-	refuses(t, w, []hostileForm{
+	rejects(t, w, []hostileForm{
 		{"an endless header line", endless("--x\r\nContent-Disposition: ", strings.Repeat("a", 8192)), 422,
 			longHeader},
 		{"endless header lines", endless("--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
@@ -228,7 +227,6 @@ func TestDisconnectedFormLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// A form that is truncated at any byte is rejected and leaves nothing behind.
 func TestTruncatedFormIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	body := "--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\nhello\r\n" +
@@ -256,7 +254,6 @@ func TestTruncatedFormIsRejected(t *testing.T) {
 	w.accepted(send(len(body)))
 }
 
-// A form may contain other content around its expected parts.
 func TestUnusualFormIsAccepted(t *testing.T) {
 	w := newWorld(t, setup{})
 	image := picture(t)
@@ -310,7 +307,7 @@ func TestLongValueIsTruncated(t *testing.T) {
 	}
 }
 
-// Files are rejected based on their metadata (docs/contract/media.md#input-limits).
+// docs/contract/media.md#input-limits
 func TestMediaBeyondLimitsIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	image := picture(t)

@@ -17,14 +17,12 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// idempotencyHeader makes a request repeatable (an extension by this service). replayedHeader marks
-// an earlier request's response.
+// replayedHeader marks an earlier request's response.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotent-Replayed"
 )
 
-// idempotencyKey returns the request's key, or "".
 func idempotencyKey(r *http.Request) (string, error) {
 	values := r.Header.Values(idempotencyHeader)
 	if len(values) == 0 {
@@ -45,23 +43,22 @@ func idempotencyKey(r *http.Request) (string, error) {
 }
 
 type creation struct {
-	// asked is the content of the request, to be encoded as JSON. It must be equal in every retry.
+	// asked identifies the request's content. It must encode to the same JSON in every retry.
 	asked    any
 	resource string
-	// made reports whether an earlier request created its resource, and returns its response.
-	made idempotency.Made
-	// create creates the resource. It returns the response for retries, or nil if its id is enough.
+	made     idempotency.Made
+	// create returns the response for retries, or nil if its id is enough.
 	create func(ctx context.Context) (answer []byte, err error)
 }
 
 // createTime is the timeout for a creation, including the wait for another request with the same
-// Idempotency-Key.
+// key.
 const createTime = 30 * time.Second
 
 // once runs a creation only for the first of an account's requests with the same Idempotency-Key.
-// It returns nil if this request created the resource. Otherwise it returns the earlier request's
-// record, and marks the response as replayed. The creation continues if the client disconnects,
-// because an abandoned one could not be cleaned up.
+// It returns nil if this request created the resource, otherwise the earlier request's record.
+// The creation continues if the client disconnects, because an abandoned one could not be cleaned
+// up.
 //
 // Errors: as create; problems with the key; fault.Conflict if the key was used for a different
 // request or is in use.
@@ -119,15 +116,14 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 	return nil, err
 }
 
-// onceSecret is like once, for a response with a secret, such as a token. create returns the
-// response's body. A retry gets the first request's secret. The stored response can be read only
-// with the request's API key.
+// onceSecret is like once, for a response with a secret, which create returns. A retry gets the
+// same secret. The stored response can be read only with the request's API key.
 func (s *service) onceSecret(
 	w http.ResponseWriter, r *http.Request, c call, asked any, create func(context.Context) (any, error),
 ) (answer []byte, err error) {
 	earlier, err := s.once(w, r, c, creation{
 		asked: asked, resource: rand.Text(),
-		// If no client has received the secret, it is useless, so the resource counts as not created.
+		// Without a stored response, no client has the secret, so the resource is useless.
 		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
 		create: func(ctx context.Context) ([]byte, error) {
 			body, err := create(ctx)
@@ -149,10 +145,9 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf returns the key for a claim. Client tokens and permanent keys have different holders, so
-// each kind has its own claims: a token can neither use up an Idempotency-Key of the account's
-// servers nor read the resource behind it. Tokens are short-lived, so all tokens of an account
-// share their claims.
+// keyOf returns the key for a claim. Tokens and permanent keys have separate claims: a token can
+// neither use up an Idempotency-Key of the account's servers nor read the resource behind it.
+// Tokens are short-lived, so all tokens of an account share their claims.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key
@@ -160,7 +155,7 @@ func keyOf(c call, key string) string {
 	return "key/" + key
 }
 
-// unlessRepeated returns nil for a capacity error if the request retries an accepted one, because a retry
+// unlessRepeated returns a capacity error, or nil if the request retries an accepted one, which
 // creates nothing. It returns any other error unchanged.
 func (s *service) unlessRepeated(r *http.Request, c call, full error) error {
 	if !s.repeatable(r) || !fault.Is(full, fault.Limited) && !fault.Is(full, fault.Unavailable) {
@@ -176,13 +171,11 @@ func (s *service) unlessRepeated(r *http.Request, c call, full error) error {
 	return full
 }
 
-// repeatable reports whether the caller can repeat the request and get its result.
 func (s *service) repeatable(r *http.Request) bool {
 	return s.Idempotency != nil && r.Header.Get(idempotencyHeader) != ""
 }
 
-// seal encrypts a response that contains a secret with the request's API key, so that the stored
-// record does not reveal the secret.
+// seal encrypts a response with the request's API key, because it contains a secret.
 func seal(r *http.Request, answer []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {
@@ -191,9 +184,7 @@ func seal(r *http.Request, answer []byte) ([]byte, error) {
 	return sealer.Seal(nil, nil, answer, nil), nil
 }
 
-// unseal decrypts a sealed response.
-//
-// Errors: fault.Conflict if another API key sealed it.
+// Errors: fault.Conflict if another API key sealed the response.
 func unseal(r *http.Request, sealed []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {

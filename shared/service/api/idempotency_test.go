@@ -27,7 +27,6 @@ func (w *world) sentWith(idempotencyKey, path, key string, parts ...part) answer
 		"Idempotency-Key: "+idempotencyKey)
 }
 
-// replays asserts that a response equals an earlier request's.
 func (w *world) replays(a, first answer) {
 	w.t.Helper()
 	if a.status != first.status || a.body != first.body || a.header.Get("Idempotent-Replayed") != "true" {
@@ -59,7 +58,7 @@ func (w *world) openJobs(account string) int {
 	return backlog.AccountJobs
 }
 
-// A retry creates no second job, however it is encoded. Its files are deleted.
+// The form's encoding does not matter. The retry's files are deleted.
 func TestRetriedJobRequestGetsTheSameJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, look := clip(t), picture(t)
@@ -152,7 +151,6 @@ func TestReusedIdempotencyKeyIsRejected(t *testing.T) {
 	}
 }
 
-// Concurrent requests with one key create one job, and all of them get it.
 func TestConcurrentRequestsWithOneKeyCreateOneJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio
@@ -174,10 +172,10 @@ func TestConcurrentRequestsWithOneKeyCreateOneJob(t *testing.T) {
 		}
 	}
 	if n := w.openJobs("studio"); n != 1 || replayed != len(answers)-1 {
-		t.Errorf("%d jobs, and %d answers of %d replayed", n, replayed, len(answers))
+		t.Errorf("%d jobs; %d of %d responses are replayed", n, replayed, len(answers))
 	}
 	if files := w.files(); len(files) != 1 {
-		t.Errorf("the folder holds %v, want the input of one job", files)
+		t.Errorf("the folder contains %v, want the input of one job", files)
 	}
 }
 
@@ -197,11 +195,10 @@ func TestRejectedRequestFreesItsKey(t *testing.T) {
 	}
 	second := w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip))
 	w.accepted(second)
-	// A retry succeeds even at the limit.
 	w.replays(w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip)), second)
 }
 
-// An account's client tokens share Idempotency-Keys. Its permanent keys have separate ones. A
+// An account's tokens share Idempotency-Keys, separate from those of its permanent keys. A
 // token's scope is checked before a response is replayed.
 func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	w := newWorld(t, setup{})
@@ -212,7 +209,7 @@ func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	if theirs := w.accepted(first); theirs == ours || first.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("a client token received %s, which a permanent key made: %s", ours, theirs)
 	}
-	// The first request's token may have expired when another token repeats the request.
+	// The first token may have expired.
 	w.replays(send(w.mint(studio, credential.Scope{Models: []string{"gen-latest"}}), "oil"), first)
 	if a := send(w.mint(studio, credential.Scope{}), "ink"); a.status != http.StatusConflict {
 		t.Errorf("another request with the key: %d %s", a.status, a.body)
@@ -223,7 +220,6 @@ func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// At the limit, a request with an unknown key is rejected before the upload.
 func TestNewKeyAtTheLimitIsRejectedEarly(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", studio, upload("data", clip(t))))
@@ -235,8 +231,7 @@ func TestNewKeyAtTheLimitIsRejectedEarly(t *testing.T) {
 	}
 }
 
-// If a request crashed just before it created its job, a retry creates the job. If it crashed just after, a
-// retry gets the job.
+// The crash happened just before or just after the request created its job.
 func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 	for _, c := range []struct {
 		says string
@@ -246,7 +241,7 @@ func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 			w := newWorld(t, setup{})
 			clip, key := clip(t), studio
 			first := w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
-			// Recreate the unsettled claim of the crashed request, with its fingerprint.
+			// This is the claim that the crashed request left.
 			claims := w.claims
 			known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?",
 				Resource: "?"}, "", w.now())
@@ -265,14 +260,13 @@ func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 			w.later.Add(int64(idempotency.Abandoned))
 			a := w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip))
 			if again := w.accepted(a); (again == first) != c.made || (a.header.Get("Idempotent-Replayed") == "true") != c.made {
-				t.Errorf("the job is %s, the first one was %s; replayed %q", again, first, a.header.Get("Idempotent-Replayed"))
+				t.Errorf("got job %s, want %s; replayed %q", again, first, a.header.Get("Idempotent-Replayed"))
 			}
 		})
 	}
 }
 
-// A request with the key of a request in progress waits for it. It is rejected if the wait takes
-// too long.
+// A request waits for a request in progress with the same key, but not for too long.
 func TestConcurrentRetryWaits(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio
@@ -293,7 +287,6 @@ func TestConcurrentRetryWaits(t *testing.T) {
 	}
 }
 
-// If the caller can repeat the request, its image is edited even if the caller disconnects.
 func TestRetriedImageRequestGetsTheImage(t *testing.T) {
 	w := newWorld(t, setup{})
 	key, begun, finish := studio, make(chan struct{}), make(chan struct{})
@@ -320,7 +313,7 @@ func TestRetriedImageRequestGetsTheImage(t *testing.T) {
 		leave()
 	}()
 	if _, err := http.DefaultTransport.RoundTrip(request); err == nil {
-		t.Fatal("the caller did not leave")
+		t.Fatal("the caller is still waiting")
 	}
 	time.AfterFunc(100*time.Millisecond, func() { close(finish) })
 	first := w.sentWith("a", "/v1/generate/gen-image-2", key, parts...)
@@ -334,7 +327,6 @@ func TestRetriedImageRequestGetsTheImage(t *testing.T) {
 	}
 }
 
-// A retried upload or announcement returns the existing file.
 func TestRetriedUploadGetsTheSameFile(t *testing.T) {
 	w := newWorld(t, setup{})
 	key := studio
@@ -343,7 +335,7 @@ func TestRetriedUploadGetsTheSameFile(t *testing.T) {
 	stored := w.stored(first)
 	w.replays(w.sentWith("a", "/v1/files", key, parts...), first)
 	if n := len(w.list(key, "").Files); n != 1 || len(w.files()) != 1 {
-		t.Errorf("%d files are listed, and the folder holds %v", n, w.files())
+		t.Errorf("%d files are listed, and the folder contains %v", n, w.files())
 	}
 	if a := w.request(http.MethodDelete, "/v1/files/"+stored.ID, key, nil); a.status != http.StatusNoContent {
 		t.Fatalf("delete: %d", a.status)
@@ -389,7 +381,6 @@ func TestRetriedUploadGetsTheSameFile(t *testing.T) {
 		again.ID != promised.ID || late.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("announced once its bytes were there: %d %s", late.status, late.body)
 	}
-	// An announcement and an upload are different requests.
 	if a := w.sentWith("b", "/v1/files", key, part{"file", "a.bin", "hello"},
 		text("ttl_seconds", "86400")); a.status != http.StatusConflict {
 		t.Errorf("sent under the key of an announcement: %d %s", a.status, a.body)
@@ -406,7 +397,7 @@ func (w *world) newTokenWith(idempotencyKey, key, body string) answer {
 		"Content-Type: application/json", "Idempotency-Key: "+idempotencyKey)
 }
 
-// Only a caller with the same API key gets the token again.
+// Another API key does not get the token.
 func TestRetriedTokenRequestGetsTheSameToken(t *testing.T) {
 	w := newWorld(t, setup{})
 	key := studio
@@ -429,7 +420,7 @@ func TestRetriedTokenRequestGetsTheSameToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(bytes), token.APIKey) {
-			t.Errorf("%s holds the token's secret", path)
+			t.Errorf("%s contains the token's secret", path)
 		}
 	}
 }

@@ -21,20 +21,18 @@ const emptyFile = "The file is empty."
 
 var errFileTooLarge = errors.New("the file exceeds the upload limit")
 
-// inputs stores the input files of a job that is being submitted.
 type inputs struct {
 	storedBlobs
 	account string
 	jobID   string
-	// clip is the length of the input video; 0 if there is no video or its length is unknown.
+	// clip is the length of the input video, or 0.
 	clip time.Duration
 	// size and rate, in frames per second, belong to the field "data". They are 0 if unknown.
 	size catalog.Size
 	rate float64
 }
 
-// take stores the content of a file part, or copies the stored file that it references
-// (docs/contract/media.md#references). It is a [takeFile].
+// take is a [takeFile]. A part may be a reference (docs/contract/media.md#references).
 func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, error) {
 	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
 	n, err := io.ReadFull(p.content, head)
@@ -87,7 +85,7 @@ func (in *inputs) refer(
 	if err != nil {
 		return nil, nil, fmt.Errorf("find a referenced file: %w", err)
 	}
-	// Detect the type from the content, because the recorded type may be the client's declaration.
+	// The recorded type may be the client's declaration.
 	kind, known, err := typeOfBlob(ctx, in.service.Blobs, stored.Blob)
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -113,8 +111,6 @@ func (in *inputs) refer(
 	return input, wrong, err
 }
 
-// typeOfBlob detects the type of a blob, like sniff.Media.
-//
 // Errors: fault.NotFound.
 func typeOfBlob(ctx context.Context, blobs blob.Store, name string) (media.Type, bool, error) {
 	r, err := blobs.Open(ctx, name, 0, media.SniffLen)

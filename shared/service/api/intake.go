@@ -13,12 +13,11 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// cleanTime is the timeout for deleting a failed request's blobs. Its own context may have ended.
+// A failed request's context may have ended, so the deletion of its blobs has its own timeout.
 const cleanTime = 10 * time.Second
 
-// beginUpload admits an upload from the caller and returns the request's body, limited to maxBody.
-// Reading the body fails once the caller's key is revoked or its token expires. The caller must
-// call endUpload.
+// beginUpload admits an upload and returns the request's body, limited to maxBody. Reading it
+// fails once the caller's credential becomes invalid. The caller must call endUpload.
 //
 // Errors: fault.Limited.
 func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.Upload, *body, error) {
@@ -32,8 +31,6 @@ func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.
 	}, nil
 }
 
-// renew checks the caller's credential again.
-//
 // Errors: fault.Unauthorized.
 func (s *service) renew(r *http.Request, who credential.Principal) error {
 	err := s.Authenticator.Renew(r.Context(), who)
@@ -53,23 +50,21 @@ func (s *service) endUpload(r *http.Request, upload *file.Upload) {
 	}
 }
 
-// storedBlobs lists the blobs that a request has stored. discard deletes them unless kept is set.
+// storedBlobs lists a request's blobs. discard deletes them unless kept is set.
 type storedBlobs struct {
 	service *service
-	// upload counts the bytes. unlessRepeated returns nil for a capacity error if the request retries
-	// an accepted one, because a retry creates nothing.
+	// upload counts the bytes.
 	upload         *file.Upload
 	unlessRepeated func(full error) error
-	// full is a capacity error for which unlessRepeated returned nil. The blob was then read to its
-	// end, but not stored.
+	// full is a capacity error for which unlessRepeated returned nil. The blob was then read to
+	// its end, but not stored.
 	full  error
 	names []string
 	// kept means that a record may own the blobs.
 	kept bool
 }
 
-// store writes a file of at most limit bytes to the named blob, which discard deletes later. It
-// returns the file's size in bytes and its MD5 in hex.
+// store writes at most limit bytes to the named blob. It returns the size and the MD5 in hex.
 //
 // Errors: tooLarge; errors from the content, unchanged.
 func (b *storedBlobs) store(

@@ -8,11 +8,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// askedBody is the content of a submission (docs/contract/media.md#job-record).
+// docs/contract/media.md#job-record
 type askedBody struct {
 	Prompt string `json:"prompt"`
-	// Options holds the other fields with a value. The seed is separate, because a job has a seed
-	// even if the request had none.
+	// The seed is separate, because a job has a seed even if the request had none.
 	Options map[string]any       `json:"options"`
 	Inputs  map[string]inputBody `json:"inputs"`
 }
@@ -32,8 +31,8 @@ func newAskedBody(r job.Request) askedBody {
 	return body
 }
 
-// maxListed is the maximum number of characters of a text in a list, so that a page of long prompts
-// stays small (docs/contract/media.md#list-of-jobs).
+// maxListed keeps a page of long prompts small, in characters
+// (docs/contract/media.md#list-of-jobs).
 const maxListed = 500
 
 // excerpt returns a copy with shortened texts, for a list.
@@ -58,17 +57,14 @@ type resultBody struct {
 	MIME string `json:"mime"`
 	Size int64  `json:"size_bytes"`
 	// Width and Height are in pixels, Duration is in seconds; absent if unknown.
-	Width    int     `json:"width,omitempty"`
-	Height   int     `json:"height,omitempty"`
-	Duration float64 `json:"duration,omitempty"`
-	// ExpiresAt is when the result is deleted.
-	ExpiresAt *string `json:"expires_at"`
-	// Credentials is present if the result has Content Credentials.
+	Width       int              `json:"width,omitempty"`
+	Height      int              `json:"height,omitempty"`
+	Duration    float64          `json:"duration,omitempty"`
+	ExpiresAt   *string          `json:"expires_at"`
 	Credentials *credentialsBody `json:"content_credentials,omitempty"`
 }
 
-// credentialsBody summarizes the Content Credentials in a result
-// (docs/contract/jobs.md#content-credentials).
+// docs/contract/jobs.md#content-credentials
 type credentialsBody struct {
 	SourceType string  `json:"source_type"`
 	SignedBy   string  `json:"signed_by"`

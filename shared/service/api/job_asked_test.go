@@ -20,8 +20,8 @@ type asked struct {
 	}
 }
 
-// A job's record contains the original names of its inputs without folders, and the names of the stored
-// files that it references. Every credential that may read the job may read the names.
+// A record contains its inputs' original names without folders, and the names of referenced
+// files.
 func TestJobShowsNamesOfItsInputs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -60,7 +60,7 @@ func TestJobShowsNamesOfItsInputs(t *testing.T) {
 	}
 }
 
-// Lists truncate long texts. The record contains the full text.
+// The record contains the full text.
 func TestListShortensTexts(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := strings.Repeat("é", 4000)
@@ -87,7 +87,7 @@ func TestListShortensTexts(t *testing.T) {
 	}
 }
 
-// A search finds an account's jobs by their words. It can be combined with other filters and paged.
+// A search can be combined with other filters and paged.
 func TestJobSearchFindsWords(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)

@@ -13,9 +13,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Jobs is the group for creating and reading jobs (docs/contract/media.md#jobs), and for two
-// extensions: listing an account's jobs and cancelling them. In a POST, the path names a model; for
-// other methods, it names a job.
+// Jobs is the group for creating, reading, listing and cancelling jobs. In a POST, the path names
+// a model; for other methods, it names a job.
 func Jobs(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm,
@@ -43,9 +42,9 @@ type createdBody struct {
 	Status job.Status `json:"status"`
 }
 
-// submit reads a request's form, stores its files and submits the job. On failure it deletes the stored
-// files, unless the job may have been accepted: a store's response can be lost. A retry with the same
-// Idempotency-Key gets the first request's original job.
+// submit reads a request's form, stores its files and submits the job. On failure it deletes the
+// files, unless the job may have been accepted: a store's response can be lost. A retry with the
+// same Idempotency-Key gets the original job.
 //
 // Errors: problems; as once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
@@ -100,8 +99,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	return s.submitOnce(w, r, c, asked, accepted, in)
 }
 
-// submitOnce submits the job of a request, or returns the job of an earlier request with the same
-// Idempotency-Key.
+// submitOnce returns the job of the request, or of an earlier one with the same Idempotency-Key.
 //
 // Errors: problems if the edit would take too long; as once and job.Service.
 func (s *service) submitOnce(
@@ -151,7 +149,7 @@ func rejected(err error) bool {
 	return true
 }
 
-// readForm reads a request's form by its content type. A form without files may also be urlencoded.
+// A form without files may also be urlencoded.
 func (s *service) readForm(
 	ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs,
 ) (submission, error) {
@@ -178,7 +176,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	return nil
 }
 
-// followedBody returns a job, with its outlook while pending, for clients that follow the job.
+// followedBody adds the outlook of a pending job, for clients that follow it.
 func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	body := s.jobBody(j)
 	if outlook, known := s.Jobs.Outlook(ctx, j); known {
@@ -226,8 +224,7 @@ func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 	return body
 }
 
-// jobBody is a job as its account sees it (docs/contract/media.md#job-record). Times that were not
-// reached yet are null. error is present if the job failed.
+// docs/contract/media.md#job-record. Times that were not reached yet are null.
 type jobBody struct {
 	ID          string     `json:"job_id"`
 	Status      job.Status `json:"status"`
@@ -236,36 +233,31 @@ type jobBody struct {
 	StartedAt   *string    `json:"started_at"`
 	CompletedAt *string    `json:"completed_at"`
 	Progress    float64    `json:"progress"`
-	// QueuePosition, EstimatedStart and EstimatedCompletion are the outlook of a pending job
-	// (docs/contract/jobs.md#outlook), absent if unknown.
+	// The outlook of a pending job (docs/contract/jobs.md#outlook), absent if unknown.
 	QueuePosition       int       `json:"queue_position,omitempty"`
 	EstimatedStart      *spanBody `json:"estimated_start_at,omitempty"`
 	EstimatedCompletion *spanBody `json:"estimated_completion_at,omitempty"`
-	// EstimatedSeconds is the engine's expected run time at acceptance, if it was known.
+	// EstimatedSeconds is the engine's estimate at acceptance, if it was known.
 	EstimatedSeconds *int64 `json:"estimated_seconds,omitempty"`
 	// SecondsLeft is present if the time to the job's end can be estimated.
 	SecondsLeft *int64 `json:"seconds_left,omitempty"`
 	Seed        uint32 `json:"seed"`
 	askedBody
-	// EnhancedPrompt is present if the job completed and its prompt was expanded.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
-	// Engine, Understood and Notice are the engine's report about a completed job
-	// (docs/contract/jobs.md#engine-report).
+	// docs/contract/jobs.md#engine-report
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
 	// Planned is absent if the input's header did not show its size.
 	Planned *catalog.Plan `json:"planned,omitempty"`
-	// Result is present if the job completed.
-	Result *resultBody `json:"result,omitempty"`
-	// Estimate is present if the model has a price and the length is known.
-	Estimate *costBody `json:"estimated_cost,omitempty"`
-	// Cost is present if the job completed and the model has a price.
-	Cost    *billBody    `json:"cost,omitempty"`
-	Failure *job.Failure `json:"error,omitempty"`
+	Result  *resultBody   `json:"result,omitempty"`
+	// Estimate is absent if the model has no price or the length is unknown.
+	Estimate *costBody    `json:"estimated_cost,omitempty"`
+	Cost     *billBody    `json:"cost,omitempty"`
+	Failure  *job.Failure `json:"error,omitempty"`
 }
 
-// timestamp formats a time as RFC 3339 in UTC, to the millisecond. The zero time gives nil.
+// timestamp formats a time in UTC, to the millisecond. The zero time gives nil.
 func timestamp(t time.Time) *string {
 	if t.IsZero() {
 		return nil

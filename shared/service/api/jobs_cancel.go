@@ -9,9 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// deleteJob serves DELETE /v1/jobs/{id of a job}, an extension by this service. It cancels a job
-// (docs/contract/jobs.md#cancellation) or, with purge=true, deletes an ended job
-// (docs/contract/jobs.md#deletion).
+// deleteJob cancels a job (docs/contract/jobs.md#cancellation) or, with purge=true, deletes an
+// ended job (docs/contract/jobs.md#deletion).
 func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) error {
 	purge, found := purgeQuery(r.URL.RawQuery)
 	if len(found) > 0 {
@@ -34,7 +33,7 @@ func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// purgeQuery reads purge from the query. An empty value counts as absent.
+// An empty value counts as absent.
 func purgeQuery(raw string) (purge bool, found problems) {
 	text := readQuery(raw)["purge"]
 	if text == "" {
@@ -48,7 +47,7 @@ func purgeQuery(raw string) (purge bool, found problems) {
 	return value.(bool), nil
 }
 
-// cancelJob cancels a job. Cancelling again succeeds, so a client may retry after a lost response.
+// Cancelling again succeeds, so a client may retry after a lost response.
 func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (err error) {
 	if !j.Status.Terminal() {
 		if j, err = s.cancel(r.Context(), j, job.CancelledFailure()); err != nil {
@@ -65,8 +64,6 @@ func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (
 	return nil
 }
 
-// namedJob returns the job in the path.
-//
 // Errors: fault.NotFound; fault.Forbidden if the job's model is outside the caller's scope.
 func (s *service) namedJob(r *http.Request, c call) (job.Job, error) {
 	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))

@@ -34,7 +34,7 @@ func (w *world) wantCancelled(a answer) {
 	}
 }
 
-// A cancelled pending job no longer counts toward the account's limit.
+// A cancelled job no longer counts toward the account's limit.
 func TestPendingJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	id := w.submit(studio)
@@ -56,7 +56,7 @@ func TestPendingJobCanBeCancelled(t *testing.T) {
 	w.submit(studio) // the place is free again
 }
 
-// A job that was cancelled after a worker received it does not start.
+// A worker has received it, but not started it.
 func TestReceivedJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -91,8 +91,7 @@ func TestProcessingJobCanBeCancelled(t *testing.T) {
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
 
-// If a job is cancelled after the engine has finished but before the result is recorded, the result is
-// deleted.
+// The engine may finish before the cancellation. Its result is then deleted.
 func TestCancellationBeforeResultIsRecordedWins(t *testing.T) {
 	w := newWorld(t, setup{})
 	answers := make(chan answer, 1)
@@ -106,7 +105,7 @@ func TestCancellationBeforeResultIsRecordedWins(t *testing.T) {
 	}), blind{})
 	id, next := w.submit(studio), w.submit(studio)
 	w.wantCancelled(patience.Receive(t, "answers", answers))
-	eventually(t, "the worker has gone on", func() bool { return w.record(next).Status == job.Completed })
+	eventually(t, "the worker has run the next job", func() bool { return w.record(next).Status == job.Completed })
 	eventually(t, "only the next job has a result", func() bool {
 		files := w.files()
 		return len(files) == 1 && strings.Contains(files[0], next)
@@ -114,8 +113,7 @@ func TestCancellationBeforeResultIsRecordedWins(t *testing.T) {
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
 
-// If a cancellation and a completion race, exactly one of them wins. Only the result of a completed job is
-// kept.
+// They race. Only the result of a completed job is kept.
 func TestCancellationOrCompletionWins(t *testing.T) {
 	w := newWorld(t, setup{})
 	done := make(chan chan struct{})
@@ -143,7 +141,7 @@ func TestCancellationOrCompletionWins(t *testing.T) {
 				t.Errorf("the content of the completed job: %d %s", content.status, content.body)
 			}
 		default:
-			t.Errorf("the cancellation is answered by %d %s, and the job is %s", a.status, a.body, shown.Status)
+			t.Errorf("the cancellation got %d %s, and the job is %s", a.status, a.body, shown.Status)
 		}
 	}
 	eventually(t, fmt.Sprintf("%d results exist", completed), func() bool { return len(w.files()) == completed })
@@ -173,7 +171,7 @@ func TestEndedJobCannotBeCancelled(t *testing.T) {
 	}
 }
 
-// The inputs are deleted before the next sweep.
+// The next sweep would delete them much later.
 func TestInputsOfCancelledJobAreDeletedAtOnce(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))

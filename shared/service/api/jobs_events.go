@@ -17,18 +17,15 @@ import (
 )
 
 const (
-	// eventsReconnect is the delay before clients reconnect after a stream ends, in milliseconds.
+	// eventsReconnect is the delay before clients reconnect, in milliseconds.
 	eventsReconnect = 2000
-	// eventsKeepAlive is the interval of comments on an idle stream. It is shorter than the idle
-	// timeout of common proxies.
+	// eventsKeepAlive is shorter than the idle timeout of common proxies.
 	eventsKeepAlive = 15 * time.Second
-	// maxEventStreams is the maximum number of open streams of all accounts in one process.
-	maxEventStreams = 4096
-	// eventsRetryAfter is the Retry-After when too many streams are open.
+	// maxEventStreams limits the open streams of all accounts in one process.
+	maxEventStreams  = 4096
 	eventsRetryAfter = 5 * time.Second
 )
 
-// Events is the group of job events, an extension by this service.
 func Events(s *service) []route {
 	return within(credential.JobRoutes, []route{{
 		method: http.MethodGet, path: "/v1/jobs/{id}/events", access: keyOrToken, queryToken: true, unlimited: true,
@@ -36,9 +33,8 @@ func Events(s *service) []route {
 	}})
 }
 
-// streamJob serves GET /v1/jobs/{id of a job}/events: server-sent events (HTML Living Standard,
-// "Server-sent events") with the current job. More events follow after each change of its status or
-// progress, and every eventsKeepAlive while the job is pending, until it ends. A client that
+// streamJob sends server-sent events with the job: now, after each change of its status or
+// progress, and every eventsKeepAlive while it is pending, until it ends. A client that
 // reconnects misses nothing, because every stream starts with the current state.
 func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
@@ -72,7 +68,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// enterStream counts an open stream. The caller must call leave when the stream ends.
+// enterStream counts an open stream. The caller must call leave.
 //
 // Errors: fault.Limited with RetryAfter.
 func (s *service) enterStream(who credential.Principal) (leave func(), err error) {
@@ -89,8 +85,8 @@ func (s *service) enterStream(who credential.Principal) (leave func(), err error
 	return leave, nil
 }
 
-// follow writes the events of a job until the job ends, the client disconnects, the client's key is
-// revoked, or the service stops.
+// follow writes events until the job ends, the client disconnects, the client's key is revoked,
+// or the service stops.
 func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
@@ -130,7 +126,7 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 	}
 }
 
-// watch sends a job's states when they change, until the job or the context ends.
+// watch sends changed states until the job or the context ends.
 func (s *service) watch(ctx context.Context, r *http.Request, j job.Job, changes chan<- job.Job) {
 	for changed, err := range s.Jobs.Changes(ctx, j.Account, j.ID) {
 		if err != nil {
@@ -151,8 +147,7 @@ type eventStream struct {
 	controller *http.ResponseController
 	show       func(job.Job) jobBody
 	last       uint64
-	// failed is true once the client has disconnected.
-	failed bool
+	failed     bool
 }
 
 func (e *eventStream) job(j job.Job) {
@@ -165,7 +160,6 @@ func (e *eventStream) job(j job.Job) {
 	e.write(fmt.Sprintf("id: %d\nevent: job\ndata: %s\n\n", e.last, text))
 }
 
-// write sends a text immediately.
 func (e *eventStream) write(text string) {
 	if e.failed {
 		return

@@ -59,7 +59,7 @@ func (w *world) follow(id, key string, header ...string) *events {
 	return e
 }
 
-// next returns the next event; ok is false at the end of the stream.
+// ok is false at the end of the stream.
 func (e *events) next() (next event, ok bool) {
 	e.t.Helper()
 	fields := map[string]string{}
@@ -81,7 +81,7 @@ func (e *events) next() (next event, ok bool) {
 	return next, true
 }
 
-// until returns the first event that satisfies the condition. It fails if the stream ends first.
+// until returns the first event that satisfies the condition.
 func (e *events) until(what string, is func(event) bool) event {
 	e.t.Helper()
 	for {
@@ -105,7 +105,7 @@ func (e *events) end() {
 	}
 }
 
-// Each change of status and progress is sent in order until the job ends.
+// Changes are sent in order.
 func TestEventsShowEveryChange(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -132,7 +132,6 @@ func TestEventsShowEveryChange(t *testing.T) {
 	e.end()
 }
 
-// An event shows the job in the same form as GET.
 func TestEventShowsTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -144,7 +143,7 @@ func TestEventShowsTheJob(t *testing.T) {
 	}
 }
 
-// After reconnecting, a client gets the job's current state, and the event numbers continue.
+// The client gets the job's current state, and the event numbers continue.
 func TestEventsResumeAfterDroppedConnection(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -163,7 +162,7 @@ func TestEventsResumeAfterDroppedConnection(t *testing.T) {
 	e.end()
 }
 
-// Cancelling a job ends its streams. So does reaching its deadline.
+// Jobs end by cancellation and at their deadline.
 func TestEventsEndWithTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	cancelled, overdue := w.submit(studio), w.submit(studio)
@@ -187,7 +186,6 @@ func TestShutdownEndsEvents(t *testing.T) {
 	e.end()
 }
 
-// Draining ends only event streams.
 func TestDrainingEndsEvents(t *testing.T) {
 	draining, drain := context.WithCancel(t.Context())
 	w := newWorld(t, setup{draining: draining})
@@ -199,7 +197,7 @@ func TestDrainingEndsEvents(t *testing.T) {
 	w.start(id)
 }
 
-// A stream ends when its key is revoked, but not when its token expires.
+// A stream survives the expiry of its token.
 func TestRevocationEndsEvents(t *testing.T) {
 	w := newWorld(t, setup{})
 	id, parent := w.submit(studio), w.newKey("studio")
@@ -219,7 +217,7 @@ func TestRevocationEndsEvents(t *testing.T) {
 	}
 }
 
-// If responses cannot be streamed, each response contains the job's current state, and the client reconnects.
+// Each response contains the job's current state, and the client reconnects.
 func TestEventsWithoutStreaming(t *testing.T) {
 	w := newWorld(t, setup{eventsOnce: true})
 	e := w.follow(w.submit(studio), studio, "Last-Event-ID: 7")
@@ -237,8 +235,7 @@ func TestHeadOfEvents(t *testing.T) {
 	}
 }
 
-// A browser's EventSource cannot set a header. Therefore the event stream accepts a client token in the
-// query, but not a permanent key.
+// A browser's EventSource cannot set a header. Permanent keys are not accepted in the query.
 func TestEventsAcceptTokenInQuery(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -265,8 +262,7 @@ func TestEventsAcceptTokenInQuery(t *testing.T) {
 	}
 }
 
-// The open streams of an account and of a key are limited. A stream beyond the limit is rejected with a
-// Retry-After. A stream can be opened again when another one ends.
+// Accounts and keys have limits. Closing a stream makes space for another one.
 func TestEventStreamsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

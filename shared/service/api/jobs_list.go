@@ -8,14 +8,13 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// jobPageBody is a page of jobs. NextCursor is null on the last page.
+// NextCursor is null on the last page.
 type jobPageBody struct {
 	Jobs       []jobBody `json:"jobs"`
 	NextCursor *string   `json:"next_cursor"`
 }
 
-// listJobs serves GET /v1/jobs, an extension by this service. It lists an account's jobs, newest
-// first, in the same kind of pages as files.
+// Jobs are listed newest first, in the same kind of pages as files.
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
 	limit, after, found, err := readPage(r, account, s.Jobs.Cursors())
@@ -46,10 +45,10 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// maxSearch is the maximum length of a search in characters (docs/contract/media.md#list-of-jobs).
+// docs/contract/media.md#list-of-jobs
 const maxSearch = 200
 
-// jobFilter reads the filters of a job list from the query. An empty value counts as absent.
+// An empty value counts as absent.
 func (s *service) jobFilter(query string) (filter job.Filter, found problems) {
 	values := readQuery(query)
 	if text := values["status"]; text != "" {

@@ -26,7 +26,7 @@ func (w *world) jobPage(key, query string) (page jobPage) {
 	return page
 }
 
-// jobIDs returns the ids of all jobs that match a query. It reads page by page.
+// jobIDs reads all pages of a query.
 func (w *world) jobIDs(key, query string) []string {
 	w.t.Helper()
 	ids, cursor := []string{}, ""
@@ -44,7 +44,6 @@ func (w *world) jobIDs(key, query string) []string {
 	return nil
 }
 
-// The list shows an account's jobs as GET does, newest first.
 func TestJobListIsFilteredAndPaged(t *testing.T) {
 	w := newWorld(t, setup{})
 	if got := w.jobIDs(studio, "limit=1"); len(got) != 0 {
@@ -89,8 +88,7 @@ func TestJobListIsFilteredAndPaged(t *testing.T) {
 	}
 }
 
-// Each field of a query is validated (docs/contract/errors.md#order-of-checks). A cursor is valid for one list
-// of one account (docs/contract/media.md#pages).
+// A cursor is valid for one list of one account (docs/contract/media.md#pages).
 func TestJobListQueryIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.submit(studio)

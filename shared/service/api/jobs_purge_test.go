@@ -71,7 +71,7 @@ func TestEndedJobCanBeDeleted(t *testing.T) {
 	w.nothingStays()
 }
 
-// Results count as stored bytes until they are deleted or expire. A full account can submit no job.
+// A full account can submit no job.
 func TestResultsCountAsStoredBytes(t *testing.T) {
 	const free = int64(1) << 40
 	w := newWorld(t, setup{stored: 1 << 20, free: func() (int64, error) { return free, nil }})

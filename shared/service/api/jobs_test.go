@@ -40,7 +40,6 @@ func (w *world) fail(id string, failure job.Failure) {
 	}
 }
 
-// The response is checked in every state of the job.
 func TestJobStatusFormat(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
@@ -86,8 +85,7 @@ func TestJobStatusFormat(t *testing.T) {
 			`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
 }
 
-// A job that has not ended ten minutes after its creation has failed, even if no process is running to
-// record it.
+// No process needs to run to record it.
 func TestJobPastDeadlineHasFailed(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -118,7 +116,7 @@ func TestMissingSeedIsRandom(t *testing.T) {
 	}
 }
 
-// Every model, including image models, accepts jobs under its id and its aliases.
+// Image models, too.
 func TestEveryModelNameAcceptsJobs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -138,7 +136,7 @@ func TestEveryModelNameAcceptsJobs(t *testing.T) {
 	}
 }
 
-// brokenStore fails to accept jobs, before or after they are stored.
+// brokenStore fails before or after it has stored a job.
 type brokenStore struct {
 	job.Store
 	after bool
@@ -154,7 +152,7 @@ func (s brokenStore) Accept(ctx context.Context, j job.Job, limit int, claims ..
 	return s.err
 }
 
-// Inputs are deleted if the job was rejected. They are kept if it may have been accepted.
+// The job may have been accepted although an error was returned.
 func TestInputsOfUncertainJobAreKept(t *testing.T) {
 	video := clip(t)
 	for _, c := range []struct {
@@ -183,7 +181,7 @@ func TestInputsOfUncertainJobAreKept(t *testing.T) {
 	}
 }
 
-// starvedStore fails as on a machine without free file descriptors.
+// starvedStore fails as if no file descriptors were free.
 type starvedStore struct{ blob.Store }
 
 func (starvedStore) Put(context.Context, string, io.Reader) (int64, error) {
@@ -194,7 +192,7 @@ func (starvedStore) Open(context.Context, string, int64, int64) (io.ReadCloser, 
 	return nil, &fs.PathError{Op: "open", Path: "blob", Err: syscall.EMFILE}
 }
 
-// If the machine lacks a resource, the error must not say that the file is at fault.
+// The error must not say that the file is at fault.
 func TestLackOfResourcesIsReported(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return starvedStore{s} }})
 	a := w.post("gen-2.5", studio, upload("data", clip(t)))
@@ -218,7 +216,7 @@ func TestJobReportsFullDisk(t *testing.T) {
 	}
 }
 
-// A catalog may define these fields, beyond the default catalog.
+// The default catalog has no such fields.
 func TestCustomCatalogFields(t *testing.T) {
 	w := newWorld(t, setup{catalog: []byte(`
 limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}

@@ -17,15 +17,15 @@ import (
 
 const maxJSON = 256 << 10
 
-// maxJSONValues is the maximum number of values and member names in a JSON body.
+// maxJSONValues limits the values and member names in a JSON body.
 const maxJSONValues = 10_000
 
-// jsonObject is a JSON object from a request's body, with undecoded values. A null member counts as
-// absent (see member), and unknown members are ignored.
+// jsonObject has undecoded values. A null member counts as absent, and unknown members are
+// ignored.
 type jsonObject map[string]json.RawMessage
 
-// readJSON reads a body that is a JSON object. It accepts any content type. It returns nil if the body is
-// absent, blank or null.
+// readJSON reads a JSON object, whatever its content type. It returns nil if the body is absent,
+// blank or null.
 //
 // Errors: problems for any other body; fault.TooLarge.
 func readJSON(r *http.Request) (jsonObject, error) {
@@ -40,7 +40,7 @@ func readJSON(r *http.Request) (jsonObject, error) {
 	return parseJSON(text)
 }
 
-// parseJSON parses a JSON object. It returns nil if the text is blank or null.
+// parseJSON returns nil if the text is blank or null.
 func parseJSON(text []byte) (jsonObject, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
@@ -73,8 +73,7 @@ func parseJSON(text []byte) (jsonObject, error) {
 	return object, nil
 }
 
-// invalidJSON returns the problem for a body that is not JSON. As in pydantic, its location
-// contains the offset in the text.
+// As in pydantic, the location contains the offset in the text.
 func invalidJSON(reason string, offset int64) problem {
 	return problem{[]string{"body", strconv.FormatInt(offset, 10)}, "Invalid JSON: " + reason, "json_invalid", nil,
 		map[string]any{"error": reason}}
@@ -82,7 +81,7 @@ func invalidJSON(reason string, offset int64) problem {
 
 func isNull(value json.RawMessage) bool { return string(value) == "null" }
 
-// member returns a value, or nil if it is absent or null.
+// member returns nil if the value is absent or null.
 func (o jsonObject) member(name string) json.RawMessage {
 	if value := o[name]; !isNull(value) {
 		return value
@@ -90,7 +89,7 @@ func (o jsonObject) member(name string) json.RawMessage {
 	return nil
 }
 
-// object returns a member that is an object, or nil if it is absent.
+// object returns nil if the member is absent.
 func (o jsonObject) object(name string) (jsonObject, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -103,7 +102,6 @@ func (o jsonObject) object(name string) (jsonObject, problems) {
 	return inner, nil
 }
 
-// text returns a member that is a string, and whether it is present.
 func (o jsonObject) text(name string) (text string, there bool, found problems) {
 	value := o.member(name)
 	if value == nil {
@@ -115,7 +113,6 @@ func (o jsonObject) text(name string) (text string, there bool, found problems) 
 	return text, true, nil
 }
 
-// boolean returns a member that is true or false. It returns false if the member is absent.
 func (o jsonObject) boolean(name string) (is bool, found problems) {
 	value := o.member(name)
 	if value != nil && json.Unmarshal(value, &is) != nil {
@@ -124,7 +121,7 @@ func (o jsonObject) boolean(name string) (is bool, found problems) {
 	return is, nil
 }
 
-// number returns a member that is a number from 0 to most, or 0 if it is absent.
+// number returns a number from 0 to most, or 0 if the member is absent.
 func (o jsonObject) number(name string, most int64) (float64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -151,7 +148,7 @@ func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }
 
-// texts returns a member that is a list of up to most strings, or nil if it is absent. It does not
+// texts returns a list of up to most strings, or nil if the member is absent. It does not
 // validate the items of a longer list, because each item could add a problem to the response.
 func (o jsonObject) texts(name string, most int) (texts []string, found problems) {
 	value := o.member(name)
@@ -174,9 +171,9 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 	return texts, found
 }
 
-// integer returns a member that is an integer, or nil if it is absent. It accepts exponents and a
-// fraction of zeros, because JSON has only one kind of number. The limits must be below 2^53,
-// because float64 is exact only there.
+// integer returns nil if the member is absent. It accepts exponents and a fraction of zeros,
+// because JSON has only one kind of number. The limits must be below 2^53, because float64 is
+// exact only there.
 func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -186,8 +183,7 @@ func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	number, err := strconv.ParseFloat(string(value), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		// The number overflowed to infinity with the correct sign. Report it as a string, because clients
-		// could not parse such a number.
+		// The number overflowed to infinity with the correct sign, which clients could not parse.
 		shown = string(value)
 	case value[0] == '"':
 		return nil, problems{fieldProblem(name, "int_parsing", value,

@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Keys is the group of an account's permanent keys, an extension by this service. Admin keys manage
-// only their account's keys.
+// Keys is the group of an account's permanent keys. Admin keys manage only their account's keys.
 func Keys(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.inTurn(s.listKeys)},
@@ -31,12 +30,10 @@ type keyBody struct {
 	Admin     bool    `json:"admin"`
 	CreatedAt *string `json:"created_at"`
 	// ExpiresAt is null for a key that does not expire.
-	ExpiresAt *string `json:"expires_at"`
-	// RevokedAt is null until the key is revoked.
-	RevokedAt *string `json:"revoked_at"`
-	// Models and Routes are null if they are not limited.
-	Models []string                `json:"models"`
-	Routes []credential.RouteGroup `json:"routes"`
+	ExpiresAt *string                 `json:"expires_at"`
+	RevokedAt *string                 `json:"revoked_at"`
+	Models    []string                `json:"models"`
+	Routes    []credential.RouteGroup `json:"routes"`
 }
 
 func newKeyBody(k credential.Key) keyBody {
@@ -44,13 +41,13 @@ func newKeyBody(k credential.Key) keyBody {
 		timestamp(k.RevokedAt), k.Limits.Models, k.Limits.Routes}
 }
 
-// createdKeyBody is a new key with its secret. The secret is not shown again.
+// The secret is not shown again.
 type createdKeyBody struct {
 	keyBody
 	Key string `json:"key"`
 }
 
-// listKeys serves GET /v1/keys. It has no pages, because the number of keys is limited.
+// It has no pages, because the number of keys is limited.
 func (s *service) listKeys(w http.ResponseWriter, r *http.Request, c call) error {
 	keys, err := s.Keys.List(r.Context(), c.who.Account())
 	if err != nil {
@@ -87,8 +84,7 @@ func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) erro
 // labelPattern excludes control characters, because labels are printed on terminals.
 const labelPattern = `^[^\u0000-\u001f\u007f-\u009f]*$`
 
-// keyRequest reads the description of a key. Its tier must equal the caller's, because an account cannot
-// change its own limits.
+// The tier must equal the caller's, because an account cannot change its own limits.
 func (s *service) keyRequest(sent jsonObject, tier string) (request credential.KeyRequest, found problems) {
 	label, found := sent.label()
 	named, there, wrong := sent.text("tier")
@@ -126,7 +122,7 @@ func (o jsonObject) label() (label string, found problems) {
 	return label, found
 }
 
-// future reads a time in the future. It returns zero if the member is absent.
+// future returns a time in the future, or zero if the member is absent.
 func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	text, there, found := o.text(name)
 	if found != nil || !there {
@@ -144,7 +140,7 @@ func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 
 const lastYear = 9999
 
-// routeGroups parses the groups that a key may use. It returns nil if the key may use all of them.
+// routeGroups returns nil if the key may use all groups.
 func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problems) {
 	all := credential.RouteGroups()
 	names, found := o.list("routes", len(all), func(name string) string {
@@ -159,8 +155,7 @@ func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problem
 	return groups, found
 }
 
-// revokeKey serves DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so a client may retry a
-// call whose response was lost.
+// Revoking a key again succeeds, so a client may retry after a lost response.
 func (s *service) revokeKey(w http.ResponseWriter, r *http.Request, c call) error {
 	if err := s.Keys.Revoke(r.Context(), c.who.Key, httpserver.RequestID(r.Context()), r.PathValue("key_id")); err != nil {
 		return err

@@ -107,8 +107,8 @@ func TestKeyRequestIsValidated(t *testing.T) {
 	golden(t, "keys", outcomes)
 }
 
-// A key created by an admin has the limits of the admin's tier. The list shows everything except
-// the secret, which is not stored.
+// A created key has its tier's limits. The list shows everything except the secret, which is not
+// stored.
 func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
@@ -157,7 +157,7 @@ func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 	}
 }
 
-// A key and its client tokens expire to the millisecond, even if the key was just used.
+// To the millisecond, even if the key was just used and is therefore cached.
 func TestKeyExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
@@ -205,7 +205,7 @@ func TestLimitedKeyAcceptsAnyNameOfItsModels(t *testing.T) {
 	}
 }
 
-// A key limited to models sees only their jobs, and creates tokens only for them.
+// It also creates tokens only for its models.
 func TestLimitedKeySeesOnlyItsModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	job := w.submit(studio)
@@ -232,8 +232,7 @@ func TestLimitedKeySeesOnlyItsModels(t *testing.T) {
 	}
 }
 
-// A limited admin key cannot create a key with a longer lifetime or more permissions. Fields that
-// the request omits are copied from the admin key.
+// Fields that the request omits are copied from the admin key.
 func TestLimitedAdminCannotExtendRights(t *testing.T) {
 	w := newWorld(t, setup{})
 	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)
@@ -266,7 +265,7 @@ func TestLimitedAdminCannotExtendRights(t *testing.T) {
 	}
 }
 
-// A limited admin key can revoke only the keys that it could have created.
+// It can revoke only the keys that it could have created.
 func TestLimitedAdminCannotRevokeStrongerKey(t *testing.T) {
 	w := newWorld(t, setup{})
 	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)
@@ -292,8 +291,7 @@ func TestLimitedAdminCannotRevokeStrongerKey(t *testing.T) {
 	}
 }
 
-// An admin key cannot revoke itself or another account's keys. After its revocation, it has no
-// permissions.
+// Nor can it revoke another account's keys. After its revocation, it has no permissions.
 func TestAdminCannotRevokeItself(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second, foreign := w.newAdmin("studio"), w.newAdmin("studio"), w.newAdmin("rival")
@@ -316,7 +314,7 @@ func TestAdminCannotRevokeItself(t *testing.T) {
 		t.Fatal("a second admin key cannot be revoked")
 	}
 	for what, a := range map[string]answer{
-		"makes a successor": w.askKey(second, `{"label": "x", "admin": true}`), "revokes its revoker": w.revokeBy(second,
+		"creates another key": w.askKey(second, `{"label": "x", "admin": true}`), "revokes its revoker": w.revokeBy(second,
 			idOf(admin)),
 	} {
 		if a.status != http.StatusUnauthorized {
@@ -344,7 +342,7 @@ func TestNumberOfKeysIsLimited(t *testing.T) {
 	}
 }
 
-// Only a caller with the same API key gets the new key again.
+// Another API key does not get the new key.
 func TestRetriedKeyRequestGetsTheSameKey(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second := w.newAdmin("studio"), w.newAdmin("studio")
@@ -360,7 +358,7 @@ func TestRetriedKeyRequestGetsTheSameKey(t *testing.T) {
 		}
 	}
 	if n := len(slices.DeleteFunc(w.listedKeys(admin), func(k aKey) bool { return k.Label != "ci" })); n != 1 {
-		t.Errorf("%d keys were made", n)
+		t.Errorf("%d keys were created", n)
 	}
 	if kept, err := os.ReadFile(w.database + "-wal"); err != nil || strings.Contains(string(kept), made.Key) {
 		t.Errorf("the key is kept, or %v", err)

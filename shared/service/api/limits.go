@@ -16,9 +16,8 @@ type Limiter interface {
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
-// count counts a call towards the rate of the caller's tier, and reports the state in the header.
-// RateLimit-Limit and RateLimit-Remaining are in calls; RateLimit-Reset is the number of seconds
-// until the entire burst is available again.
+// count counts a call towards the rate of the caller's tier, and reports the state in the header,
+// in calls and in seconds until the entire burst is available again.
 //
 // Errors: fault.Limited with RetryAfter.
 func (s *service) count(ctx context.Context, header http.Header, who credential.Principal) error {

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Requests are limited per account (docs/contract/limits.md#tiers).
+// docs/contract/limits.md#tiers
 func TestRequestRateIsLimited(t *testing.T) {
 	w := newWorld(t, setup{rate: ratelimit.Rate{PerSecond: 0.01, Burst: 3}})
 	w.stopClock()
@@ -19,8 +19,7 @@ func TestRequestRateIsLimited(t *testing.T) {
 		return strings.Join([]string{a.header.Get("RateLimit-Limit"), a.header.Get("RateLimit-Remaining"),
 			a.header.Get("Retry-After")}, " ")
 	}
-	// Successes and rejections report the account's rate limit. All keys of the account share the
-	// limit. Unauthenticated calls do not count.
+	// All keys of the account share the limit. Unauthenticated calls do not count.
 	if a := w.newToken(second, ""); a.status != 200 || limits(a) != "3 1 " || a.header.Get("RateLimit-Reset") != "200" {
 		t.Errorf("the second: %d %v", a.status, a.header)
 	}
@@ -44,7 +43,6 @@ func TestRequestRateIsLimited(t *testing.T) {
 	if a := w.newToken(rival, ""); a.status != 200 || limits(a) != "3 2 " {
 		t.Errorf("another account: %d %v", a.status, a.header)
 	}
-	// Polling is not limited.
 	for range 20 {
 		if a := w.get("/v1/jobs/"+id, studio); a.status != 200 || limits(a) != "  " {
 			t.Fatalf("a poll: %d %v", a.status, a.header)

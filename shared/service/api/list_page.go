@@ -8,23 +8,22 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// The limits for a page's length (docs/contract/limits.md#lists).
+// docs/contract/limits.md#lists
 const (
 	minPage     = 1
 	maxPage     = 1000
 	defaultPage = 100
 )
 
-// inTurn wraps a handler that returns a list. A list stays in memory until the caller has read it,
-// so accounts take turns.
+// inTurn wraps a handler that returns a list. A list stays in memory until the caller has read
+// it, so accounts take turns.
 func (s *service) inTurn(handle handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, c call) error {
 		return s.listTurns.Respond(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })
 	}
 }
 
-// readPage reads the requested page of an account's list. found holds problems with the query.
-// readPage fails if the key for cursors cannot be read.
+// found holds problems with the query. readPage fails if the key for cursors cannot be read.
 func readPage(
 	r *http.Request, account string, cursors cursor.Codec,
 ) (limit int, after string, found problems, err error) {
@@ -39,7 +38,7 @@ func readPage(
 	return limit, sealed, found, err
 }
 
-// pageQuery reads the limit and the cursor from a query. An empty value counts as absent.
+// An empty value counts as absent.
 func pageQuery(raw string) (limit int, cursor string, found problems) {
 	values := readQuery(raw)
 	limit = defaultPage

@@ -16,9 +16,9 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// EngineFacts describes the engine to clients (docs/contract/jobs.md#prompt-check).
+// docs/contract/jobs.md#prompt-check
 type EngineFacts struct {
-	// Name is the engine's name; empty means the preview engine.
+	// An empty Name means the preview engine.
 	Name string
 	// Enhances is true if a chat model expands prompts.
 	Enhances bool
@@ -33,18 +33,16 @@ func (e EngineFacts) name() string {
 	return e.Name
 }
 
-// modelBody describes a model and how the engine treats its form.
 type modelBody struct {
 	ID       string       `json:"id"`
 	Aliases  []string     `json:"aliases"`
 	Kind     catalog.Kind `json:"kind"`
 	Realtime bool         `json:"realtime"`
-	// Ignores holds the fields that have no effect, by name.
+	// Ignores holds the fields that have no effect.
 	Ignores map[string]reading.Ignored `json:"ignores"`
 	// SameAs lists the models that the engine treats like this one.
-	SameAs []string `json:"same_as"`
-	// Price is absent if the model has no price.
-	Price *priceBody `json:"price,omitempty"`
+	SameAs []string   `json:"same_as"`
+	Price  *priceBody `json:"price,omitempty"`
 }
 
 type engineBody struct {
@@ -89,15 +87,13 @@ type lookBody struct {
 	Picture string `json:"picture"`
 }
 
-// changeBody is a smaller change, such as "brighter".
 type changeBody struct {
 	Name  string   `json:"name"`
 	Words []string `json:"words"`
 }
 
 type looksBody struct {
-	Engine string `json:"engine"`
-	// Original is the unchanged photograph.
+	Engine   string       `json:"engine"`
 	Original string       `json:"original,omitempty"`
 	Looks    []lookBody   `json:"looks"`
 	Changes  []changeBody `json:"changes"`
@@ -105,10 +101,10 @@ type looksBody struct {
 	Scenes []string `json:"scenes"`
 }
 
-// looksAge is the Cache-Control for the list of looks, which is compiled into the program.
+// The list is compiled into the program.
 const looksAge = "public, max-age=3600"
 
-// listLooks serves GET /v1/looks, an extension by this service. The first request builds the list.
+// The first request builds the list.
 func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) error {
 	encoded := sync.OnceValues(func() ([]byte, error) {
 		body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}
@@ -154,19 +150,16 @@ func lookPicture(name string) (string, error) {
 	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), err
 }
 
-// understoodBody describes how the engine interprets a prompt. Some engines cannot report it and
-// set only Engine.
+// Some engines cannot explain prompts and set only Engine.
 type understoodBody struct {
-	Engine     string   `json:"engine"`
-	Understood []string `json:"understood,omitzero"`
-	Ignored    []string `json:"ignored,omitzero"`
-	Notice     string   `json:"notice,omitempty"`
-	// Cost is present if the model has a price and the length is known.
-	Cost *costBody `json:"estimated_cost,omitempty"`
+	Engine     string    `json:"engine"`
+	Understood []string  `json:"understood,omitzero"`
+	Ignored    []string  `json:"ignored,omitzero"`
+	Notice     string    `json:"notice,omitempty"`
+	Cost       *costBody `json:"estimated_cost,omitempty"`
 }
 
-// understand serves POST /v1/understand, an extension by this service. It reports how the engine
-// interprets a prompt, fast enough to call while a user types.
+// understand is fast enough to call while a user types.
 func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -210,5 +203,5 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 
 const maxSeconds = 86400
 
-// maxUnderstood is the maximum length of a prompt for understand, in code points, as in forms.
+// In code points, as in forms.
 const maxUnderstood = 4000

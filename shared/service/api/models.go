@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Models is the group for resolving model names (docs/contract/media.md#model-resolution) and for checking
-// prompts (docs/contract/jobs.md#prompt-check).
+// Models is the group for resolving model names (docs/contract/media.md#model-resolution) and
+// checking prompts (docs/contract/jobs.md#prompt-check).
 func Models(s *service) []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels},
@@ -17,7 +17,6 @@ func Models(s *service) []route {
 	}
 }
 
-// resolvedBody holds the canonical ids for a name, for a list of names, or for both.
 type resolvedBody struct {
 	ModelID  string             `json:"model_id,omitempty"`
 	ModelIDs *map[string]string `json:"model_ids,omitempty"`
@@ -25,7 +24,6 @@ type resolvedBody struct {
 
 const maxResolved = 1000
 
-// resolveModels serves POST /v1/models/resolve (docs/contract/media.md#model-resolution).
 func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -62,7 +60,7 @@ func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) 
 	return nil
 }
 
-// resolve returns the canonical id for a name.
+// resolve returns a name's canonical id.
 //
 // Errors: fault.NotFound.
 func (s *service) resolve(name string) (string, error) {

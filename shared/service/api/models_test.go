@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// Model names are resolved without a credential (docs/contract/media.md#model-resolution). testdata/golden
-// holds the response for each case.
+// No credential is needed (docs/contract/media.md#model-resolution).
 func TestModelNamesAreResolved(t *testing.T) {
 	w := newWorld(t, setup{})
 	var outcomes []outcome
@@ -45,7 +44,6 @@ func TestModelNamesAreResolved(t *testing.T) {
 		outcomes = append(outcomes, outcome{c.says, a.status, []any{json.RawMessage(a.body)}})
 	}
 	golden(t, "resolve", outcomes)
-	// A list with thousands of problems is reported as only one problem.
 	for items, message := range map[int]string{
 		5_001: "The list has 5001 items; the maximum is 1000.", 100_001: "The body has more than 10000 values.",
 	} {
@@ -63,7 +61,6 @@ func TestModelNamesAreResolved(t *testing.T) {
 	}
 }
 
-// A client can find out in advance which parts of a prompt the engine follows.
 func TestUnderstandExplainsPrompt(t *testing.T) {
 	w := newWorld(t, setup{})
 	type body struct {

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// maxParts is the maximum number of parts in a form, including unknown fields.
+	// Unknown fields count, too.
 	maxParts = 100
-	// maxPartHeader is the maximum size of a boundary and a part's header, in bytes.
+	// maxPartHeader limits a boundary and a part's header, in bytes.
 	maxPartHeader = 16 << 10
-	// bodyBuffer is the size of reads from the connection, because the parser reads small pieces.
+	// The parser reads small pieces; reads from the connection are larger.
 	bodyBuffer = 256 << 10
 )
 
@@ -28,17 +28,15 @@ var (
 	errTruncated = errors.New("the form ends before its last boundary")
 )
 
-// filePart is a file from a form that is still arriving.
 type filePart struct {
 	field *catalog.Field
-	// name is the field's name as the client spelled it.
-	name string
-	// fileName and declared (the MIME type) are sent by the client. Either may be empty.
+	name  string
+	// The client sends fileName and the MIME type. Either may be empty.
 	fileName, declared string
 	content            io.Reader
 }
 
-// isEmpty reports whether the part has no bytes. It does not consume the content.
+// It does not consume the content.
 func (p *filePart) isEmpty() (bool, error) {
 	first := make([]byte, 1)
 	n, err := io.ReadFull(p.content, first)
@@ -49,11 +47,11 @@ func (p *filePart) isEmpty() (bool, error) {
 	return false, err
 }
 
-// takeFile stores the content of a file part. It returns a problem if the client made a mistake; an
-// error ends the request. It need not read all of the content.
+// takeFile stores the content of a file part, of which it need not read everything. It returns a
+// problem if the client made a mistake; an error ends the request.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
-// readMultipart reads a form part by part while it arrives. It streams files to take, and keeps the first
+// readMultipart reads a form while it arrives. It streams files to take, and keeps the first
 // maxValue bytes of other fields.
 //
 // Errors: problems if the body is not a valid form; errors from take.
@@ -92,7 +90,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 	return sub, err
 }
 
-// readPart adds a part to sub, unless the form has no such field. It may leave content unread.
+// readPart adds a part to sub, if the form has such a field. It may leave content unread.
 func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile) error {
 	name := ""
 	if !httpserver.HasManyParameters(p.part.Header.Get("Content-Disposition")) {
@@ -136,7 +134,6 @@ func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile)
 	return err
 }
 
-// readValue reads the first maxValue bytes of a value.
 func readValue(r io.Reader) (string, error) {
 	var text strings.Builder
 	if _, err := io.Copy(&text, io.LimitReader(r, maxValue)); err != nil {
@@ -145,7 +142,7 @@ func readValue(r io.Reader) (string, error) {
 	return shorten(text.String()), nil
 }
 
-// shorten returns the first maxValue bytes of a value, without a partial character at the end.
+// shorten cuts a value at maxValue bytes, without a partial character at the end.
 func shorten(text string) string {
 	if len(text) < maxValue {
 		return text
@@ -162,8 +159,8 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent is the content of a part. It records whether reading failed, to distinguish such a
-// failure from an error in take.
+// partContent records whether reading failed, to distinguish such a failure from an error in
+// take.
 type partContent struct {
 	part   *multipart.Part
 	failed bool
@@ -177,15 +174,14 @@ func (p *partContent) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// partSource is the source of a multipart.Reader. It limits the bytes that the reader may consume
-// between the contents of two parts, because the reader's own limit is 10 MiB. It also detects a
-// body that ends in a header, which the reader would accept. At the end of the body, it adds the
-// line break that the last boundary may lack, and then fails.
+// partSource is the source of a multipart.Reader. It limits the bytes between the contents of two
+// parts, because the reader's own limit is 10 MiB. It also detects a body that ends in a header,
+// which the reader would accept. At the end of the body, it adds the line break that the last
+// boundary may lack, and then fails.
 type partSource struct {
 	source io.Reader
-	// left is the number of bytes that may still be read; negative means no limit.
-	left int
-	// tooLong is true once the limit was exceeded.
+	// left is the remaining limit in bytes; negative means no limit.
+	left    int
 	tooLong bool
 	added   int // how much of lineEnd has been read
 }
@@ -195,8 +191,7 @@ const lineEnd = "\r\n"
 func (s *partSource) bound(bytes int) { s.left = bytes }
 func (s *partSource) unbound()        { s.left = -1 }
 
-// invalid returns the error for a malformed form. The reader's own error can be misleading: it may call a
-// truncated line malformed.
+// The reader's own error can be misleading: it may call a truncated line malformed.
 func (s *partSource) invalid(b *body) error {
 	switch {
 	case b.failure != nil:

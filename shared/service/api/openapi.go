@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/service/api/openapi"
 )
 
-// OpenAPI is the group for the OpenAPI document and its page. The document covers all groups.
+// OpenAPI serves the document of all groups, and its page.
 func OpenAPI(s *service) []route {
-	// The first request builds the document, so that functions for other routes start quickly.
+	// Otherwise, functions for other routes would start more slowly.
 	document := sync.OnceValues(s.openAPI)
 	page := sync.OnceValues(s.newDocsPage)
 	return []route{
@@ -32,7 +32,6 @@ func OpenAPI(s *service) []route {
 	}
 }
 
-// DefaultInferenceURL is the default of InferenceURL.
 const DefaultInferenceURL = "http://127.0.0.1:8081"
 
 func (s *service) inferenceURL() string { return cmp.Or(s.InferenceURL, DefaultInferenceURL) }

@@ -25,7 +25,7 @@ type described struct {
 
 type methods map[string]operation
 
-// UnmarshalJSON skips the servers in the gateway's paths, which are not operations.
+// The servers in the gateway's paths are not operations.
 func (m *methods) UnmarshalJSON(text []byte) error {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -64,7 +64,7 @@ type formSchema struct {
 	Required   []string
 }
 
-// bareService returns a service whose handlers only check the caller.
+// bareService has handlers that only check the caller.
 func bareService(t *testing.T, known *catalog.Catalog) *service {
 	t.Helper()
 	return &service{Config: Config{
@@ -96,7 +96,7 @@ func family(t *testing.T, name string) *catalog.Catalog {
 	return known
 }
 
-// pathOf returns the path of a route in the document, whose parameters may have other names.
+// The document's parameters may have other names.
 func pathOf(paths map[string]methods, pattern string) string {
 	parameter := regexp.MustCompile(`\{[^}]*\}`)
 	pattern = strings.TrimSuffix(pattern, "{$}")
@@ -108,8 +108,8 @@ func pathOf(paths map[string]methods, pattern string) string {
 	return ""
 }
 
-// The document describes all routes and no others. It includes their credentials, the errors that
-// follow from their definition, and the header fields for counted calls.
+// The document describes all routes and no others, with their credentials, errors, and header
+// fields.
 func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	known := family(t, "gen")
 	s := bareService(t, known)
@@ -146,7 +146,6 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	}
 }
 
-// checkOperation checks that an operation matches the definition of its route.
 func checkOperation(t *testing.T, route *route, o operation) {
 	t.Helper()
 	if secured := len(o.Security) == 1 && o.Security[0]["key"] != nil; secured != (route.access != public) ||
@@ -233,7 +232,7 @@ func TestEveryDocumentedOperationExists(t *testing.T) {
 	}
 }
 
-// Every name of every model has a path, in any catalog, with the fields of the model's form.
+// Paths have the fields of their model's form.
 func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	for _, name := range []string{"gen", "acme"} {
 		known := family(t, name)

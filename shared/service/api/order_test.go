@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// The order is route, 401, 429, model, size, content (docs/contract/errors.md#order-of-checks). Each request
-// has one error fewer than the previous one.
+// docs/contract/errors.md#order-of-checks: each request has one error fewer than the previous
+// one.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, workers: 1, pending: 1})
 	tooLarge := strings.Repeat("x", 3<<20)

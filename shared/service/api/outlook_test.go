@@ -19,15 +19,14 @@ type outlook struct {
 func (w *world) outlook(id, key string) outlook {
 	w.t.Helper()
 	w.pass(3 * time.Second) // the service reads the queue again
-	var told outlook
-	if err := json.Unmarshal([]byte(w.get("/v1/jobs/"+id, key).body), &told); err != nil {
+	var shown outlook
+	if err := json.Unmarshal([]byte(w.get("/v1/jobs/"+id, key).body), &shown); err != nil {
 		w.t.Fatal(err)
 	}
-	return told
+	return shown
 }
 
-// A pending job shows its place in the queue. It shows its expected end once a job of its model has run
-// (docs/contract/jobs.md#outlook).
+// The expected end is shown once a job of the model has run (docs/contract/jobs.md#outlook).
 func TestPendingJobShowsItsOutlook(t *testing.T) {
 	w := newWorld(t, setup{workers: 1})
 	w.stopClock()
@@ -37,12 +36,12 @@ func TestPendingJobShowsItsOutlook(t *testing.T) {
 	}
 	first, second, third, other := submit(studio), submit(studio), submit(studio), submit(rival)
 	for id, want := range map[string]int{first: 2, second: 3, third: 4} {
-		if told := w.outlook(id, studio); told.Position != want || told.Start != nil || told.Completion != nil {
-			t.Errorf("before any completed job: %+v, want only the place %d", told, want)
+		if shown := w.outlook(id, studio); shown.Position != want || shown.Start != nil || shown.Completion != nil {
+			t.Errorf("before any completed job: %+v, want only the place %d", shown, want)
 		}
 	}
-	if told := w.outlook(other, rival); told.Position != 2 {
-		t.Errorf("the other account's: %+v", told)
+	if shown := w.outlook(other, rival); shown.Position != 2 {
+		t.Errorf("the other account's: %+v", shown)
 	}
 
 	delivery, err := w.queue.Receive(t.Context(), job.VideoLane, time.Hour)
@@ -56,13 +55,13 @@ func TestPendingJobShowsItsOutlook(t *testing.T) {
 		t.Fatalf("received %v, %v", delivery, err)
 	}
 	w.start(other)
-	told := w.outlook(second, studio)
-	if told.Position != 1 || told.Start == nil || told.Completion == nil ||
-		told.Start.Latest.Sub(told.Start.Earliest) < 8*time.Second || !told.Completion.Latest.After(told.Start.Latest) {
-		t.Errorf("the next: %+v", told)
+	shown := w.outlook(second, studio)
+	if shown.Position != 1 || shown.Start == nil || shown.Completion == nil ||
+		shown.Start.Latest.Sub(shown.Start.Earliest) < 8*time.Second || !shown.Completion.Latest.After(shown.Start.Latest) {
+		t.Errorf("the next: %+v", shown)
 	}
-	if told := w.outlook(other, rival); told.Status != "processing" || told.Position != 0 || told.Start != nil {
-		t.Errorf("in work: %+v", told)
+	if shown := w.outlook(other, rival); shown.Status != "processing" || shown.Position != 0 || shown.Start != nil {
+		t.Errorf("in work: %+v", shown)
 	}
 	if list := w.get("/v1/jobs", studio); strings.Contains(list.body, "queue_position") {
 		t.Errorf("the list contains places: %s", list.body)

@@ -17,18 +17,17 @@ import (
 //go:embed docs realtime
 var pageSources embed.FS
 
-// page is a self-contained HTML page.
+// page is self-contained HTML.
 type page struct{ text, policy string }
 
-// pagePart matches a placeholder in a page's source. It is compiled on first use, because few
-// functions have pages.
+// pagePart matches a placeholder. It is compiled on first use, because few functions have pages.
 var pagePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{[a-z.]+\}\}`) })
 
 // newPage builds a folder's page. In its page.html, {{theme.css}} is the style for all pages,
 // {{name.css}} and {{name.js}} are files of the folder, and {{data}} is data as JSON.
 //
 // Its Content-Security-Policy allows its scripts and styles by their hashes. directives adds more
-// permissions, such as calls to this service and the pages that may frame it.
+// permissions.
 func newPage(folder string, data any, directives ...string) (*page, error) {
 	source, err := pageSources.ReadFile(folder + "/page.html")
 	if err != nil {

@@ -11,13 +11,12 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Errors for a missing preview (docs/contract/jobs.md#previews).
+// docs/contract/jobs.md#previews
 var (
 	errNoPreview   = fault.New(fault.NotFound, "The job has no preview yet.")
 	errPreviewGone = fault.New(fault.NotFound, "The job has ended, so its previews were deleted.")
 )
 
-// showPreview serves GET /v1/jobs/{id of a job}/preview (docs/contract/jobs.md#previews).
 func (s *service) showPreview(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	switch {

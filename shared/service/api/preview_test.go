@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Every credential that may read a job can read its latest preview (docs/contract/jobs.md#previews).
+// docs/contract/jobs.md#previews
 func TestPreviewShowsLatestPicture(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "beach.mp4", clip(t)}, text("prompt", "watercolor")))

@@ -9,22 +9,21 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// problem is one item in a validation error body (docs/contract/errors.md#validation-errors). It
-// uses the types and messages of pydantic 2, so that tools for pydantic understand them.
+// problem is an item of docs/contract/errors.md#validation-errors. Types and messages are those
+// of pydantic 2, so that its tools understand them.
 type problem struct {
 	// Location is the path to the value: "body" and the field's name.
 	Location []string `json:"loc"`
 	Message  string   `json:"msg"`
 	Type     string   `json:"type"`
-	// Input is the value that was sent; nil for bytes and for a missing field.
+	// Input is the sent value; nil for bytes and for a missing field.
 	Input   any            `json:"input"`
 	Context map[string]any `json:"ctx"`
 }
 
-// problems is the error for a request with invalid content.
 type problems []problem
 
-// Error lists the problems by field and type, without values.
+// The error lists fields and types, without values.
 func (p problems) Error() string {
 	var text strings.Builder
 	text.WriteString("invalid request:")
@@ -41,7 +40,6 @@ func fieldProblem(field, kind string, input any, message string, context map[str
 	return problem{[]string{"body", field}, message, kind, input, context}
 }
 
-// within prepends the names of outer fields to a problem's location.
 func (p problem) within(names ...string) problem {
 	p.Location = slices.Concat(p.Location[:1], names, p.Location[1:])
 	return p
@@ -51,7 +49,7 @@ func missing(field string) problem {
 	return fieldProblem(field, "missing", nil, "Field required", nil)
 }
 
-// valueProblem returns a problem for which pydantic has no type.
+// pydantic has no type for these problems.
 func valueProblem(field string, input any, message string) problem {
 	return fieldProblem(field, "value_error", input, "Value error, "+message, nil)
 }

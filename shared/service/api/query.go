@@ -7,8 +7,8 @@ import (
 
 const maxNames = 100
 
-// readQuery parses a query. The last value of a repeated name counts. Unlike url.ParseQuery, it keeps
-// invalid escapes as text. It drops names after the first 100, because even a client without a credential
+// readQuery keeps the last value of a repeated name. Unlike url.ParseQuery, it keeps invalid
+// escapes as text. It drops names after the first 100, because even a client without a credential
 // may send thousands.
 func readQuery(raw string) map[string]string {
 	values := map[string]string{}
@@ -29,7 +29,7 @@ func unescaped(text string) string {
 	return text
 }
 
-// in moves a problem from the body to another part of the request: query, path or header.
+// in moves a problem from the body to the query, the path or a header.
 func (p problem) in(place string) problem {
 	p.Location = append([]string{place}, p.Location[1:]...)
 	return p

@@ -16,17 +16,15 @@ type Sessions interface {
 	Active(ctx context.Context, account string) (int, error)
 }
 
-// Realtime is the group for the session quota (docs/contract/realtime.md#quota).
+// docs/contract/realtime.md#quota
 func Realtime(s *service) []route {
 	return within(credential.RealtimeRoutes, []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}})
 }
 
-// quotaReads limits how often a key may read the quota: once a second, with a burst of nine. The tenth
-// read within a second is rejected (docs/contract/realtime.md#quota).
+// The tenth read of a key within a second is rejected (docs/contract/realtime.md#quota).
 var quotaReads = ratelimit.Rate{PerSecond: 1, Burst: 9}
 
-// noSessionLimit is reported for a tier without a limit, because the contract requires a number
-// (docs/contract/realtime.md#quota).
+// The contract requires a number for a tier without a limit.
 const noSessionLimit = math.MaxInt32
 
 type quotaBody struct {

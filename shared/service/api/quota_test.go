@@ -31,7 +31,6 @@ func (w *world) quota(key, want string) {
 	}
 }
 
-// All keys of an account get the same count.
 func TestQuotaCountsSessions(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.quota(studio, `{"limit":3,"active":0,"remaining":3}`)
@@ -45,7 +44,7 @@ func TestQuotaCountsSessions(t *testing.T) {
 	w.quota(studio, `{"limit":3,"active":1,"remaining":2}`)
 }
 
-// If the tier's limit is lowered below the number of open sessions, 0 remain.
+// The tier's limit may be lowered below the number of open sessions.
 func TestQuotaIsNeverNegative(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.openSessions("studio", 5)
@@ -58,7 +57,7 @@ func TestQuotaWithoutLimit(t *testing.T) {
 	w.quota(studio, `{"limit":2147483647,"active":2,"remaining":2147483645}`)
 }
 
-// The tenth read within a second with one key gets 429 (docs/contract/realtime.md#quota).
+// docs/contract/realtime.md#quota
 func TestQuotaReadsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.stopClock()

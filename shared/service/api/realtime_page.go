@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// RealtimePage is the group for the page where users try realtime sessions with a camera. Its
-// policy allows sessions only on the page's origin, so the session server must serve it. If that
-// server has no media API, MediaURL is the media API's URL.
+// RealtimePage serves the page where users try sessions with a camera. Its policy allows sessions
+// only on the page's origin, so the session server must serve it. If that server has no media
+// API, MediaURL is the media API's URL.
 func RealtimePage(s *service) []route {
 	page := sync.OnceValues(s.newRealtimePage)
 	show := func(w http.ResponseWriter, _ *http.Request, _ call) error {
@@ -32,13 +32,11 @@ type pageModel struct {
 
 type pageSettings struct {
 	Models []pageModel `json:"models"`
-	// WebRTC is true if sessions support video.
-	WebRTC bool `json:"webrtc"`
+	WebRTC bool        `json:"webrtc"`
 	// Service is the base URL of the media API, or empty if it is on the page's server.
 	Service string `json:"service,omitempty"`
 }
 
-// newRealtimePage returns the page with the models that support sessions.
 func (s *service) newRealtimePage() (*page, error) {
 	settings := pageSettings{Models: []pageModel{}, WebRTC: s.LiveVideo, Service: s.MediaURL}
 	calls := "connect-src 'self'"

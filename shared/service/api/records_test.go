@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// recordCalls makes each kind of call that creates records, with an admin key and another key of the same
-// account, which gets a budget. It returns the responses by name.
+// recordCalls makes each kind of call that creates records, with an admin key and another key of
+// its account, which gets a budget. It returns the responses by name.
 func (w *world) recordCalls(key, other, file string) map[string]answer {
 	body := func(method, path, text string) answer {
 		return w.request(method, path, key, strings.NewReader(text), "Content-Type: application/json")
@@ -28,8 +28,7 @@ func (w *world) recordCalls(key, other, file string) map[string]answer {
 	}
 }
 
-// Like uploads, calls that create records are rejected if they would use the disk's reserve. Reading and
-// deleting still work.
+// Reading and deleting still work.
 func TestRecordsLeaveTheDiskItsReserve(t *testing.T) {
 	var full atomic.Bool
 	w := newWorld(t, setup{free: func() (int64, error) {
@@ -60,8 +59,7 @@ func TestRecordsLeaveTheDiskItsReserve(t *testing.T) {
 	w.keep(studio, "x")
 }
 
-// The bytes of records that an account may create per day are limited, even if it deletes them. Other
-// accounts are not affected.
+// The limit is in bytes per day and includes deleted records.
 func TestRecordsPerAccountAreLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	admins := map[string]string{"studio": w.newAdmin("studio"), "rival": w.newAdmin("rival")}

@@ -9,7 +9,7 @@ func Root(s *service) []route {
 	return []route{{method: http.MethodGet, path: "/{$}", handle: s.showRoot}}
 }
 
-// rootBody has links relative to the requested URL.
+// Links are relative to the requested URL.
 type rootBody struct {
 	Service string `json:"service"`
 	Docs    string `json:"docs"`
@@ -18,7 +18,7 @@ type rootBody struct {
 	Console string `json:"console,omitempty"`
 }
 
-// showRoot serves GET /. It redirects browsers to the documentation page.
+// showRoot redirects browsers to the documentation page.
 func (s *service) showRoot(w http.ResponseWriter, r *http.Request, _ call) error {
 	header := w.Header()
 	header.Add("Vary", "Accept")

@@ -30,7 +30,6 @@ func TestRootLinksToDocumentation(t *testing.T) {
 	}
 }
 
-// Methods that Allow does not list get 405.
 func TestAllowListsSupportedMethods(t *testing.T) {
 	w := newWorld(t, setup{})
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
@@ -41,12 +40,12 @@ func TestAllowListsSupportedMethods(t *testing.T) {
 			"{key_id}", "key_x").Replace(endpoint.Path)] = true
 	}
 	for path := range paths {
-		var answered []string
+		var accepted []string
 		allow := ""
 		for _, method := range methods {
 			a := w.request(method, path, "", nil)
 			if a.status != http.StatusMethodNotAllowed {
-				answered = append(answered, method)
+				accepted = append(accepted, method)
 				continue
 			}
 			if allow == "" {
@@ -56,9 +55,9 @@ func TestAllowListsSupportedMethods(t *testing.T) {
 				t.Errorf("%s %s: Allow is %q, and %q elsewhere", method, path, a.header.Get("Allow"), allow)
 			}
 		}
-		slices.Sort(answered)
-		if strings.Join(answered, ", ") != allow {
-			t.Errorf("%s: Allow is %q, and the answered methods are %v", path, allow, answered)
+		slices.Sort(accepted)
+		if strings.Join(accepted, ", ") != allow {
+			t.Errorf("%s: Allow is %q, and the accepted methods are %v", path, allow, accepted)
 		}
 		preflight := w.request("OPTIONS", path, "", nil, "Origin: https://a.example", "Access-Control-Request-Method: GET")
 		if got := preflight.header.Get("Access-Control-Allow-Methods"); preflight.status != 204 || got != allow {
@@ -67,7 +66,7 @@ func TestAllowListsSupportedMethods(t *testing.T) {
 	}
 }
 
-// With a client token in the query, <video> and <img> can show a result or a stored file.
+// <video> and <img> cannot send a header.
 func TestContentAcceptsTokenInQuery(t *testing.T) {
 	w := newWorld(t, setup{})
 	done := w.submit(studio)

@@ -13,39 +13,36 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// access is the kind of credential that a route requires (docs/contract/auth.md#permissions).
+// docs/contract/auth.md#permissions
 type access int
 
 const (
 	// public routes require no credential.
 	public access = iota
-	// keyOnly routes require a permanent key.
 	keyOnly
-	// adminOnly routes require a permanent key with the admin role.
 	adminOnly
 	// keyOrToken routes accept permanent keys, and client tokens within their scope.
 	keyOrToken
 )
 
-// route is one endpoint and the requirements for its requests. Other descriptions of the endpoints,
-// such as the OpenAPI document, are derived from routes.
+// route is an endpoint and the requirements for its requests. Other descriptions, such as the
+// OpenAPI document, are derived from routes.
 type route struct {
-	// method is the HTTP method. GET routes also serve HEAD.
+	// GET routes also serve HEAD.
 	method string
 	// path is a pattern of http.ServeMux.
 	path   string
 	access access
-	// group is the group that a limited key must allow (docs/contract/auth.md#limits-of-a-key). It
-	// is empty on a public route.
+	// group must be allowed by a limited key (docs/contract/auth.md#limits-of-a-key). It is empty
+	// on a public route.
 	group credential.RouteGroup
-	// queryToken routes also accept a client token as api_key in the query, for browser clients
-	// that cannot set a header.
+	// queryToken routes also accept a client token as api_key in the query, for browsers.
 	queryToken bool
-	// unlimited routes are exempt from the rates of tiers (docs/contract/limits.md#tiers). Public
-	// routes are also exempt, because they have no account.
+	// unlimited routes are exempt from the rates of tiers (docs/contract/limits.md#tiers), like
+	// public routes, which have no account.
 	unlimited bool
-	// serves reports whether the route serves a model, for routes whose {id} is a model's id or alias.
-	// The call then submits a job to the model. It is nil if the path does not name a model.
+	// serves reports whether the route submits jobs to a model. It is nil if {id} is not a
+	// model's name.
 	serves func(*catalog.Model) bool
 	// waits is true if the call waits until the job ends.
 	waits bool
@@ -54,7 +51,6 @@ type route struct {
 	handle handler
 }
 
-// within sets the group of routes. Public routes do not need one.
 func within(group credential.RouteGroup, routes []route) []route {
 	for i := range routes {
 		routes[i].group = group
@@ -62,7 +58,6 @@ func within(group credential.RouteGroup, routes []route) []route {
 	return routes
 }
 
-// models returns the models that the path may name, in the order of the catalog.
 func (route *route) models(known *catalog.Catalog) []*catalog.Model {
 	if route.serves == nil {
 		return nil
@@ -78,9 +73,9 @@ func (route *route) formOf(m *catalog.Model) *catalog.Form {
 }
 
 type call struct {
-	// who is the caller; zero on a public route.
+	// who is zero on a public route.
 	who credential.Principal
-	// model is the model in the path, or nil.
+	// model is nil if the path does not name a model.
 	model *catalog.Model
 	// wait is how long the call waits for its job. After that, the job fails. 0 lets it continue.
 	wait time.Duration
@@ -89,8 +84,8 @@ type call struct {
 // handler responds to a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit runs the checks before a route's handler, in the order of
-// docs/contract/errors.md#order-of-checks. The check for queue capacity requires the model.
+// admit runs the checks before a handler, in the order of
+// docs/contract/errors.md#order-of-checks.
 //
 // Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {
@@ -128,8 +123,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 	return c, s.checkScope(r, route, c)
 }
 
-// checkScope rejects a call beyond the scope of a client token, or beyond the role or the limits of a
-// permanent key.
+// checkScope rejects a call beyond the scope of a client token, or the role or limits of a key.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkScope(r *http.Request, route *route, c call) error {
@@ -150,8 +144,8 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	return nil
 }
 
-// checkModel rejects a model outside the caller's scope or the limits of its key. It resolves names now,
-// because the catalog may have changed since the credential was created.
+// checkModel rejects a model outside the caller's scope or the limits of its key. It resolves
+// names now, because the catalog may have changed since the credential was created.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkModel(who credential.Principal, id string) error {
@@ -162,7 +156,6 @@ func (s *service) checkModel(who credential.Principal, id string) error {
 	return who.CheckModel(id, names...)
 }
 
-// methodsOf returns the methods of a path's routes for the Allow header.
 func methodsOf(routes []*route) string {
 	var allowed []string
 	for _, route := range routes {
@@ -175,8 +168,8 @@ func methodsOf(routes []*route) string {
 	return strings.Join(allowed, ", ")
 }
 
-// dispatch serves one path. It chooses the route by method. If the path can name a model or another object,
-// only the routes for models apply to a model's name.
+// dispatch serves one path. If the path can name a model or another object, only the routes for
+// models apply to a model's name.
 func (s *service) dispatch(all []*route) http.HandlerFunc {
 	ofModels := slices.DeleteFunc(slices.Clone(all), func(route *route) bool { return route.serves == nil })
 	allow, allowModel := methodsOf(all), methodsOf(ofModels)

@@ -8,10 +8,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// sharesPath is the prefix of shared results; a job's id follows.
+// A job's id follows.
 const sharesPath = "/v1/shares/"
 
-// maxShare is the maximum lifetime of a share, in seconds. Deleting the result also ends it.
+// In seconds. Deleting the result also ends the share.
 const maxShare = 30 * 24 * 60 * 60
 
 type shareBody struct {
@@ -19,7 +19,7 @@ type shareBody struct {
 	ExpiresAt *string `json:"expires_at"`
 }
 
-// createShare serves POST /v1/jobs/{id of a job}/shares (docs/contract/jobs.md#shares).
+// docs/contract/jobs.md#shares
 func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// showShared serves GET /v1/shares/{id of a job}: the result, for anyone with the link. The file is
-// named after the job's id, because a share must reveal neither the prompt nor the source's name.
+// showShared sends the result to anyone with the link. The file is named after the job's id,
+// because a share must reveal neither the prompt nor the source's name.
 func (s *service) showShared(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id, query := r.Context(), r.PathValue("job_id"), readQuery(r.URL.RawQuery)
 	header := w.Header()

@@ -35,13 +35,13 @@ func (w *world) share(id, body string) (made share, path string) {
 	return made, path
 }
 
-// Anyone with the link can read the result or a range of it, and nothing else.
+// The result may be read in ranges.
 func TestShareGivesAccessToOneResult(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "private name.mp4", clip(t)}, text("prompt", "a secret")))
 	for _, key := range []string{studio} {
 		if a := w.askShare(id, key, ""); a.status != 409 || a.header.Get("Retry-After") != "2" {
-			t.Errorf("of a pending job: %d %s", a.status, a.body)
+			t.Errorf("share of a pending job: %d %s", a.status, a.body)
 		}
 	}
 	w.start(id)
@@ -90,7 +90,7 @@ func TestShareGivesAccessToOneResult(t *testing.T) {
 	}
 	w.later.Store(int64(time.Minute) + int64(w.now().Sub(at)))
 	if a := w.get(path, ""); a.status != 403 || a.body != refused {
-		t.Errorf("after its end: %d %s", a.status, a.body)
+		t.Errorf("expired share: %d %s", a.status, a.body)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestShareExpires(t *testing.T) {
 		`{"expires_in": 3600}`:    w.now().Add(time.Hour).UTC().Truncate(time.Second),
 	} {
 		if made, _ := w.share(id, body); !made.ExpiresAt.Equal(want) {
-			t.Errorf("%s: it ends at %v, want %v", body, made.ExpiresAt, want)
+			t.Errorf("%s: the share expires at %v, want %v", body, made.ExpiresAt, want)
 		}
 	}
 	for _, body := range []string{
@@ -129,14 +129,14 @@ func TestShareExpires(t *testing.T) {
 	_, path := w.share(id, "")
 	w.pass(25 * time.Hour)
 	if a := w.get(path, ""); a.status != 403 {
-		t.Errorf("after the result: %d %s", a.status, a.body)
+		t.Errorf("share of an expired result: %d %s", a.status, a.body)
 	}
 	if a := w.askShare(id, studio, ""); a.status != 404 {
 		t.Errorf("share of a deleted result: %d %s", a.status, a.body)
 	}
 }
 
-// A client token cannot share a result, because the link would outlive it. A failed job has no result.
+// The link would outlive the token. A failed job has no result.
 func TestClientTokenCannotShare(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -153,7 +153,6 @@ func TestClientTokenCannotShare(t *testing.T) {
 	}
 }
 
-// A link uses the address at which the client reaches the service, including a proxy's path.
 func TestShareURLIncludesProxyPrefix(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

@@ -11,12 +11,12 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// tenancy is an account with one resource of each kind, and another account that tries to access them.
+// tenancy is an account with one resource of each kind, and another account that tries to access
+// them.
 type tenancy struct {
 	*world
-	// All of these belong to the account studio: pending and completed are jobs, stored is a file,
-	// picture is a file with a thumbnail, key is the id of a key, announced is the signed URL of a
-	// pending file.
+	// These belong to the account studio: two jobs, two files, of which picture has a thumbnail,
+	// a key's id, and the signed URL of a pending file.
 	pending, completed, stored, picture, md5, key, announced string
 	checks                                                   int
 }
@@ -49,8 +49,9 @@ func newTenancy(t *testing.T) *tenancy {
 	return y
 }
 
-// answered checks a response's status, and that the response reveals nothing about the account studio.
-func (y *tenancy) answered(what string, a answer, status int) {
+// hides checks a response's status, and that the response reveals nothing about the account
+// studio.
+func (y *tenancy) hides(what string, a answer, status int) {
 	y.t.Helper()
 	y.checks++
 	if a.status != status {
@@ -63,8 +64,7 @@ func (y *tenancy) answered(what string, a answer, status int) {
 	}
 }
 
-// No credential of another account can access a resource through any route. The response is identical to
-// that for a missing resource.
+// The response is identical to that for a missing resource.
 func TestAccountsAreIsolatedByID(t *testing.T) {
 	y := newTenancy(t)
 	callers := map[string]string{
@@ -76,7 +76,8 @@ func TestAccountsAreIsolatedByID(t *testing.T) {
 		isToken := name != "key" && name != "admin key"
 		for _, route := range []struct {
 			method, path, id, unknown string
-			// keyOnly routes reject every token before any lookup; adminOnly routes also reject plain keys.
+			// keyOnly routes reject every token before any lookup; adminOnly routes also reject
+			// plain keys.
 			keyOnly, adminOnly bool
 		}{
 			{"GET", "/v1/jobs/%s", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
@@ -119,22 +120,20 @@ func TestAccountsAreIsolatedByID(t *testing.T) {
 			for _, header := range [][]string{nil, {"Range: bytes=0-1"}, {"If-None-Match: *"}} {
 				there := y.request(route.method, fmt.Sprintf(route.path, route.id), secret, nil, header...)
 				what := fmt.Sprintf("%s "+route.path+" with the rival's %s %v", route.method, route.id, name, header)
-				y.answered(what, there, want)
+				y.hides(what, there, want)
 				nowhere := y.request(route.method, fmt.Sprintf(route.path, route.unknown), secret, nil, header...)
 				if there.body != nowhere.body || there.status != nowhere.status {
 					t.Errorf("%s: %d %s, and a missing one %d %s", what, there.status, there.body, nowhere.status, nowhere.body)
 				}
 			}
 		}
-		// A client token in the query gives no further access.
 		if isToken {
 			for _, path := range []string{"/v1/jobs/" + y.completed + "/content", "/v1/jobs/" + y.completed + "/events", "/v1/jobs/" + y.pending + "/preview",
 				"/v1/uploads/" + y.stored, "/v1/uploads/" + y.picture + "/thumbnail"} {
-				y.answered(path+" by the query with "+name, y.get(path+"?api_key="+secret, ""), 404)
+				y.hides(path+" by the query with "+name, y.get(path+"?api_key="+secret, ""), 404)
 			}
 		}
 	}
-	// Everything is unchanged.
 	if a := y.get("/v1/jobs/"+y.pending, studio); a.status != 200 || !strings.Contains(a.body, `"pending"`) {
 		t.Errorf("the pending job: %d %s", a.status, a.body)
 	}
@@ -151,7 +150,7 @@ func TestAccountsAreIsolatedInLists(t *testing.T) {
 	y.keep(studio, "another")
 	for _, path := range []string{"/v1/jobs", "/v1/files"} {
 		a := y.get(path, rival)
-		y.answered(path, a, 200)
+		y.hides(path, a, 200)
 		if strings.Contains(a.body, "job_") || strings.Contains(a.body, "file_") {
 			t.Errorf("%s lists %s", path, a.body)
 		}
@@ -161,11 +160,10 @@ func TestAccountsAreIsolatedInLists(t *testing.T) {
 		if err := json.Unmarshal([]byte(y.get(path+"?limit=1", studio).body), &page); err != nil || page.NextCursor == "" {
 			t.Fatalf("%s has no cursor: %v", path, err)
 		}
-		y.answered("the studio's cursor of "+path, y.get(path+"?cursor="+page.NextCursor, rival), 422)
-		y.answered("the studio's cursor of "+path+", with a limit", y.get(path+"?limit=1000&cursor="+page.NextCursor, rival),
+		y.hides("the studio's cursor of "+path, y.get(path+"?cursor="+page.NextCursor, rival), 422)
+		y.hides("the studio's cursor of "+path+", with a limit", y.get(path+"?limit=1000&cursor="+page.NextCursor, rival),
 			422)
 	}
-	// A form cannot reference another account's file.
 	for _, field := range []string{"data", "reference_image", "reference_image.0"} {
 		a := y.post("gen-2.1", rival, upload("data", clip(t)), text("prompt", "x"), part{field, "", y.stored})
 		y.checks++
@@ -173,8 +171,6 @@ func TestAccountsAreIsolatedInLists(t *testing.T) {
 			t.Errorf("the studio's file as %s: %d %s", field, a.status, a.body)
 		}
 	}
-	// Idempotency keys are separate for each account: the same key creates the
-	// other account's own job.
 	body, kind := multiform(text("prompt", "x"))
 	made := func(key string) string {
 		a := y.request("POST", "/v1/jobs/gen-pro-t2v", key, strings.NewReader(body), "Content-Type: "+kind,
@@ -194,9 +190,8 @@ func TestAccountsAreIsolatedInLists(t *testing.T) {
 	if keys := y.get("/v1/keys", y.newAdmin("rival")); keys.status != 200 || strings.Contains(keys.body, y.key) {
 		t.Errorf("the rival's keys: %d %s", keys.status, keys.body)
 	}
-	// A signature is valid for only one upload.
 	for _, query := range []string{"", "?expires=9999999999&signature=" + strings.Repeat("a", 43)} {
 		a := y.request("PUT", "/v1/uploads/"+y.announced+query, rival, strings.NewReader("hello"))
-		y.answered("bytes for the studio's upload "+query, a, 403)
+		y.hides("bytes for the studio's upload "+query, a, 403)
 	}
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// A job's thumbnails may appear shortly after its end is recorded. Within freshTime of the end, a
-	// reader waits up to thumbnailWait for them and checks every thumbnailPoll.
+	// Thumbnails may appear shortly after a job's end is recorded. Within freshTime of the end, a
+	// reader waits up to thumbnailWait for them.
 	freshTime     = 10 * time.Second
 	thumbnailWait = 3 * time.Second
 	thumbnailPoll = 100 * time.Millisecond
@@ -25,7 +25,7 @@ const (
 
 var errNoThumbnail = fault.New(fault.NotFound, "There is no such thumbnail.")
 
-// showThumbnail serves GET /v1/jobs/{id of a job}/thumbnail (docs/contract/jobs.md#thumbnails).
+// docs/contract/jobs.md#thumbnails
 func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -58,7 +58,6 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 	return nil
 }
 
-// readPicture returns the subject and the size of the picture that a request asks for.
 func readPicture(r *http.Request) (of, size string, err error) {
 	query := readQuery(r.URL.RawQuery)
 	of, size = cmp.Or(query["of"], "result"), cmp.Or(query["size"], "thumbnail")
@@ -77,7 +76,7 @@ func readPicture(r *http.Request) (of, size string, err error) {
 
 const forAnHour = "private, max-age=3600"
 
-// sendPicture sends a small JPEG with an ETag (including its quotes) and a Cache-Control.
+// The tag includes its quotes.
 func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, tag, disposition string) {
 	header := w.Header()
 	header.Set("Content-Type", "image/jpeg")
@@ -97,7 +96,7 @@ func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, 
 	}
 }
 
-// hasTag reports whether the If-None-Match values contain the entity tag.
+// hasTag reports whether the If-None-Match values contain the tag.
 func hasTag(values []string, tag string) bool {
 	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		if part = strings.TrimPrefix(strings.TrimSpace(part), "W/"); part == tag || part == "*" {
@@ -107,7 +106,7 @@ func hasTag(values []string, tag string) bool {
 	return false
 }
 
-// thumbnails reads the pictures of a completed job, and waits for them if the job has just completed.
+// thumbnails waits for the pictures if the job has just completed.
 //
 // Errors: fault.NotFound if the job has no thumbnails.
 func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, error) {

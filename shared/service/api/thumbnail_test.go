@@ -24,15 +24,14 @@ func (w *world) store(id string, pictures job.Thumbnails) {
 	}
 }
 
-// A completed job has a picture of its result and its input, if any. Every credential that may read the job
-// can read them until the result expires.
+// Every credential that may read the job can read its pictures until the result expires.
 func TestThumbnailShowsResultAndInput(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "beach.mp4", clip(t)}, text("prompt", "watercolor")))
 	path := "/v1/jobs/" + id + "/thumbnail"
 	token := w.mint(studio, credential.Scope{})
 	if a := w.get(path, studio); a.status != 409 || a.header.Get("Retry-After") != "2" {
-		t.Errorf("of a pending job: %d %s", a.status, a.body)
+		t.Errorf("thumbnail of a pending job: %d %s", a.status, a.body)
 	}
 	w.start(id)
 	w.complete(id, "the result", "video/mp4")
@@ -80,10 +79,10 @@ func TestThumbnailShowsResultAndInput(t *testing.T) {
 		t.Errorf("three pictures have the entity tags %v", tags)
 	}
 	if a := w.get(path+"?size=huge", studio); a.status != 422 || !strings.Contains(a.body, `"loc":["query","size"]`) {
-		t.Errorf("of another size: %d %s", a.status, a.body)
+		t.Errorf("thumbnail of another size: %d %s", a.status, a.body)
 	}
 	if a := w.get(path+"?of=mask", studio); a.status != 422 || !strings.Contains(a.body, `"loc":["query","of"]`) {
-		t.Errorf("of something else: %d %s", a.status, a.body)
+		t.Errorf("thumbnail of something else: %d %s", a.status, a.body)
 	}
 	// Images have no poster, so the thumbnail is sent instead.
 	w.photograph(id, "small result", "")
@@ -93,11 +92,11 @@ func TestThumbnailShowsResultAndInput(t *testing.T) {
 	}
 	w.pass(25 * time.Hour)
 	if a := w.get(path, studio); a.status != 404 {
-		t.Errorf("after the result: %d %s", a.status, a.body)
+		t.Errorf("thumbnail of an expired result: %d %s", a.status, a.body)
 	}
 }
 
-// The pictures of a completed job may appear shortly after its end. A job may have no pictures.
+// A job may also have no pictures.
 func TestLateThumbnailsAreAwaited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -113,19 +112,19 @@ func TestLateThumbnailsAreAwaited(t *testing.T) {
 	}
 	const none = `{"detail":"There is no such thumbnail."}`
 	if a := w.get(path+"?of=input", studio); a.status != 404 || a.body != none {
-		t.Errorf("of a job without an input: %d %s", a.status, a.body)
+		t.Errorf("thumbnail of a job without an input: %d %s", a.status, a.body)
 	}
 	without := w.submit(studio)
 	w.start(without)
 	w.complete(without, "the result", "video/mp4")
 	w.pass(time.Minute)
 	if a := w.get("/v1/jobs/"+without+"/thumbnail", studio); a.status != 404 || a.body != none {
-		t.Errorf("of a job without any: %d %s", a.status, a.body)
+		t.Errorf("thumbnail of a job without pictures: %d %s", a.status, a.body)
 	}
 	failed := w.submit(studio)
 	w.start(failed)
 	w.fail(failed, job.Failure{Code: job.EngineError, Message: "x"})
 	if a := w.get("/v1/jobs/"+failed+"/thumbnail", studio); a.status != 409 || a.header.Get("Retry-After") != "" {
-		t.Errorf("of a failed job: %d %s", a.status, a.body)
+		t.Errorf("thumbnail of a failed job: %d %s", a.status, a.body)
 	}
 }

@@ -13,16 +13,14 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Tokens is the group of client tokens (docs/contract/auth.md#client-tokens).
+// docs/contract/auth.md#client-tokens
 func Tokens(s *service) []route {
 	return within(credential.TokenRoutes, []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}})
 }
 
-// maxSessionSeconds is the maximum for maxSessionDuration. It is longer than any session and fits
-// into every client's integers.
+// maxSessionSeconds is longer than any session and fits into every client's integers.
 const maxSessionSeconds = 1<<31 - 1
 
-// createToken serves POST /v1/client/tokens (docs/contract/auth.md#client-tokens).
 func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -48,7 +46,7 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// tokenRequest reads the description of a token. It returns all problems, in the order of the fields.
+// All problems are returned in field order.
 func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, problems) {
 	request := credential.TokenRequest{Lifetime: credential.DefaultTokenLifetime}
 	lifetime, found := sent.integer("expiresIn",
@@ -72,7 +70,7 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	return request, append(found, wrong...)
 }
 
-// unknownModel returns the problem if no media or inference model has the name, otherwise "".
+// unknownModel returns "" if a media or inference model has the name.
 func (s *service) unknownModel(name string) string {
 	knows := s.KnowsModel
 	if knows == nil {
@@ -84,8 +82,8 @@ func (s *service) unknownModel(name string) string {
 	return ""
 }
 
-// list reads a member that restricts a token or a key to some values. wrong returns the problem
-// with a value, or "". list rejects an empty list, which is ambiguous.
+// list reads the values to which a token or a key is restricted. wrong returns the problem with a
+// value, or "". An empty list is rejected because it is ambiguous.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
 	values, found := o.texts(name, most)
 	switch {
@@ -102,7 +100,7 @@ func (o jsonObject) list(name string, most int, wrong func(string) string) ([]st
 	return values, found
 }
 
-// maxSession reads constraints.realtime.maxSessionDuration. It returns 0 if the member is absent.
+// maxSession returns 0 if the member is absent.
 func (o jsonObject) maxSession() (time.Duration, problems) {
 	constraints, found := o.object("constraints")
 	if found != nil {
@@ -122,7 +120,7 @@ func (o jsonObject) maxSession() (time.Duration, problems) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// metadata reads the caller's own data for a token, or nil. White space does not count towards its size.
+// White space does not count towards the size.
 func (o jsonObject) metadata() (json.RawMessage, problems) {
 	object, found := o.object("metadata")
 	if found != nil || object == nil {
@@ -136,7 +134,7 @@ func (o jsonObject) metadata() (json.RawMessage, problems) {
 	return compact.Bytes(), nil
 }
 
-// tokenBody is a new token. The secret is shown only once.
+// The secret is shown only once.
 type tokenBody struct {
 	APIKey string `json:"apiKey"`
 	// Token is the same credential as a JWT, for clients that require one.
@@ -146,7 +144,6 @@ type tokenBody struct {
 	Constraints *constraintsBody `json:"constraints"`
 }
 
-// permissionsBody is a token's scope as requested.
 type permissionsBody struct {
 	Models  []string `json:"models,omitempty"`
 	Origins []string `json:"origins,omitempty"`
@@ -157,7 +154,6 @@ type constraintsBody struct {
 }
 
 type realtimeBody struct {
-	// MaxSessionDuration is in seconds.
 	MaxSessionDuration int64 `json:"maxSessionDuration"`
 }
 

@@ -16,8 +16,7 @@ func (w *world) newToken(key, body string) answer {
 	return w.request(http.MethodPost, "/v1/client/tokens", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// docs/contract/auth.md#client-tokens specifies client tokens. testdata/golden holds the response for each
-// case, without random values.
+// docs/contract/auth.md#client-tokens. Random values are removed from testdata/golden.
 func TestClientTokenRequestIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	names := func(n int, name string) string {
@@ -108,7 +107,6 @@ func (w *world) refusal(says string, a answer) outcome {
 	return o
 }
 
-// A token's scope and metadata are stored with it, but not its secret.
 func TestOnlyTheHashOfAClientTokenIsStored(t *testing.T) {
 	w := newWorld(t, setup{})
 	a := w.newToken(studio, `{"expiresIn": 90, "allowedModels": ["gen-latest"], "allowedOrigins": ["https://a.example"],

@@ -26,7 +26,7 @@ func (named) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, er
 	return io.NopCloser(strings.NewReader(name)), nil
 }
 
-// gifs is a store of small pictures without thumbnails. Each picture contains its name.
+// gifs is a store of small pictures. Each picture contains its name.
 type gifs struct{ named }
 
 func (gifs) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, error) {
@@ -40,10 +40,10 @@ func (gifs) Put(context.Context, string, io.Reader) (int64, error) { return 0, n
 
 func (gifs) Head(context.Context, string) (blob.Info, error) { return blob.Info{}, nil }
 
-// slow verifies files and makes posters. Each call blocks until the test releases it.
+// Each call of slow blocks until the test releases it.
 type slow struct{ begun, end chan string }
 
-// Posters makes a poster for a file whose name is its content.
+// A file's name is its content.
 func (v slow) Posters(_ context.Context, _ string, of []engine.Depicted) ([][]byte, error) {
 	content, err := os.ReadFile(of[0].Path)
 	_, name, _ := strings.Cut(string(content), " ")
@@ -59,9 +59,8 @@ func (v slow) Verify(_ context.Context, file *os.File) (origin.Report, error) {
 	return origin.Report{State: origin.None}, err
 }
 
-// An account whose files take long to verify does not delay other accounts. Two such accounts delay
-// a third account by only one file, however many requests they send. A request that waits too long
-// gets a Retry-After.
+// Two accounts whose files take long to verify delay a third account by only one file, however
+// many requests they send. A request that waits too long gets a Retry-After.
 func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := slow{make(chan string), make(chan string)}
@@ -114,7 +113,7 @@ func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
 	got = append(got, <-v.begun)
 	slices.Sort(got[:2])
 	if want := []string{"first", "one", "only"}; !slices.Equal(got, want) {
-		t.Errorf("served were %v, want %v", got, want)
+		t.Errorf("served %v, want %v", got, want)
 	}
 	for range 4 {
 		if err := <-refused; !fault.Is(err, fault.Unavailable) {

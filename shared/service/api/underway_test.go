@@ -29,14 +29,13 @@ type underWay struct {
 	sent int64
 }
 
-// formHead returns the head of a request whose form contains an endless file.
+// The form contains an endless file.
 func formHead(path, key, field string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nx-api-key: " + key + "\r\n" +
 		"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n" +
 		"--x\r\nContent-Disposition: form-data; name=\"" + field + "\"; filename=\"a\"\r\n\r\n" + movie
 }
 
-// putHead returns the head of a request to a signed URL.
 func (w *world) putHead(signed announced) string {
 	path := strings.TrimPrefix(signed.Upload.URL, w.url)
 	return fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", path, signed.Size)
@@ -74,7 +73,7 @@ func (w *world) begin(head string) *underWay {
 	return u
 }
 
-// answer returns the server's response while the upload is still being sent.
+// The upload is still being sent.
 func (u *underWay) answer() answer {
 	u.w.t.Helper()
 	u.conn.SetReadDeadline(time.Now().Add(patience.Max))
@@ -90,7 +89,7 @@ func (u *underWay) answer() answer {
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
-// onDisk returns the bytes of all blobs, including blobs that are still arriving.
+// onDisk includes blobs that are still arriving.
 func (w *world) onDisk() (bytes int64) {
 	w.t.Helper()
 	for _, name := range w.files() {
@@ -165,7 +164,7 @@ func TestConcurrentUploadsStayWithinStorage(t *testing.T) {
 	w.keep(studio, strings.Repeat("x", stored)) // everything is released
 }
 
-// The uploads in progress of an account and of the server are limited. A rejected client gets a Retry-After.
+// A rejected client gets a Retry-After.
 func TestUploadsInProgressAreLimited(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 2, allUploads: 3})
@@ -242,8 +241,7 @@ func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 	}
 }
 
-// The number of an account's announced files is limited for all kinds of credentials, even if no byte of them
-// arrives.
+// The limit covers all kinds of credentials, even if no byte of the files arrives.
 func TestAnnouncedFilesAreLimited(t *testing.T) {
 	w := newWorld(t, setup{uploads: 2, stored: 500_000_000})
 	token := w.mint(studio, credential.Scope{})
@@ -270,7 +268,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	u.conn.Close()
 }
 
-// An upload is rejected with the reason if its credential becomes invalid while the bytes arrive.
+// The response gives the reason.
 func TestUploadEndsWithItsCredential(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		for ends, end := range map[string]func(w *world){
@@ -305,7 +303,6 @@ func TestUploadEndsWithItsCredential(t *testing.T) {
 	}
 }
 
-// All uploads together cannot use the disk space that is reserved.
 func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 	const room = 6 << 20
 	var w *world
@@ -336,7 +333,7 @@ func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 	}
 }
 
-// A retry gets the first request's response and stores nothing, even if the account's storage is full.
+// A retry gets the first request's response and stores nothing.
 func TestRetriedUploadSucceedsInFullAccount(t *testing.T) {
 	video := clip(t)
 	w := newWorld(t, setup{stored: int64(len(video))})

@@ -17,15 +17,14 @@ func frames(n int) []byte {
 	return bytes
 }
 
-// heap returns the number of heap bytes that are in use or wait to be collected.
+// heap includes bytes that wait to be collected.
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
 
-// A file over the limit is reported as a problem with its field. The rest of the form is still
-// validated.
+// The rest of the form is still validated.
 func TestFileSizeIsLimited(t *testing.T) {
 	const limit = 1 << 20
 	w := newWorld(t, setup{maxUpload: limit})

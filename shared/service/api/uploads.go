@@ -13,14 +13,13 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Uploads is the group that receives large files at URLs of this service
-// (docs/contract/media.md#large-uploads). With object storage, clients upload them there instead.
+// Uploads receives large files at URLs of this service (docs/contract/media.md#large-uploads).
+// With object storage, clients upload them there instead.
 func Uploads(s *service) []route {
 	return []route{{method: http.MethodPut, path: uploadsPath + "{file_id}", access: public, handle: s.putUpload}}
 }
 
-// putUpload serves PUT /v1/uploads/{file_id}. It responds like an object store: with an empty body, and the
-// MD5 as the ETag.
+// putUpload responds like an object store: with an empty body, and the MD5 as the ETag.
 func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id := r.Context(), r.PathValue("file_id")
 	if err := s.UploadURLs.check(id, readQuery(r.URL.RawQuery)); err != nil {
@@ -56,8 +55,8 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	defer cancel()
 	if _, err := s.Files.Finalize(ctx, f, detected); err != nil {
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
-			// Either the account's storage is full, or the pending file expired while the bytes arrived, or
-			// another upload completed it and it was deleted.
+			// The account's storage is full, or the pending file expired or was deleted
+			// meanwhile.
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
 		}
 		if fault.Is(err, fault.NotFound) {
@@ -72,8 +71,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	return nil
 }
 
-// storePending stores a pending file's bytes if they match the announcement. It returns the type,
-// or "".
+// storePending stores bytes that match the announcement. It returns the type, or "".
 func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
 	b.left, b.tooLarge = f.Size,
 		problems{bodyProblem(fmt.Sprintf("The body is longer than the announced %d bytes.", f.Size))}
@@ -101,13 +99,13 @@ func wrongSize(f file.File, size int64) problems {
 	return problems{bodyProblem(fmt.Sprintf("The body has %d bytes instead of the announced %d.", size, f.Size))}
 }
 
-// verifyingReader reads the bytes of a file. It fails at the end unless the bytes match the
-// announcement, so the store never keeps wrong bytes as a complete file. It must be closed.
+// verifyingReader fails at the end unless the bytes match the announcement, so the store never
+// keeps wrong bytes as a complete file. It must be closed.
 type verifyingReader struct {
 	digest *digestReader
 	file   file.File
 	read   int64
-	// end is the error of Read at the end, or nil before the end.
+	// end is the error of Read at the end.
 	end error
 }
 
@@ -115,7 +113,6 @@ func newAnnouncedReader(source io.Reader, f file.File) *verifyingReader {
 	return &verifyingReader{digest: newDigestReader(source, f.Size, errFileTooLarge), file: f}
 }
 
-// Read returns problems at the end if the bytes do not match the announcement.
 func (a *verifyingReader) Read(p []byte) (int, error) {
 	if a.end != nil {
 		return 0, a.end

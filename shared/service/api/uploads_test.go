@@ -52,7 +52,6 @@ func (w *world) announceBytes(key, bytes string) announced {
 		`"md5":%q}`, len(bytes), hexMD5(bytes))))
 }
 
-// put sends bytes to a signed URL, without a key.
 func (w *world) put(signed string, body io.Reader) answer {
 	w.t.Helper()
 	return w.request(http.MethodPut, strings.TrimPrefix(signed, w.url), "", body)
@@ -74,12 +73,11 @@ func (w *world) isUnknown(key string, r reference) {
 	}
 	if problems := w.problems(w.post("gen-2.5", key, text("data", r.ID))); len(problems) != 1 ||
 		problems[0].Input != r.ID {
-		w.t.Errorf("a job may refer to it: %v", problems)
+		w.t.Errorf("a job accepts it: %v", problems)
 	}
 }
 
-// A large file is uploaded to a signed URL and exists once all its bytes have arrived
-// (docs/contract/media.md#large-uploads).
+// The file exists once all its bytes have arrived (docs/contract/media.md#large-uploads).
 func TestSignedURLUploadsFile(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1000}) // which does not limit it
 	video := clip(t)
@@ -106,11 +104,11 @@ func TestSignedURLUploadsFile(t *testing.T) {
 	expires, _ := time.Parse(time.RFC3339, *got.ExpiresAt)
 	if remaining := expires.Sub(w.now()); remaining > file.DefaultLifetime ||
 		remaining < file.DefaultLifetime-time.Minute {
-		t.Errorf("its life is not counted from the arrival: %s remain", remaining)
+		t.Errorf("its lifetime does not start with the upload: %s remain", remaining)
 	}
 	got.ExpiresAt, want.ExpiresAt = nil, nil
 	if got != want {
-		t.Errorf("the file is %+v, announced was %+v", got, want)
+		t.Errorf("the file is %+v, announced as %+v", got, want)
 	}
 	if ids := w.list(studio, "").ids(); !slices.Equal(ids, []string{signed.ID}) {
 		t.Errorf("the list is %v", ids)
@@ -163,7 +161,6 @@ func TestSignedURLRejectsWrongBytes(t *testing.T) {
 		w.nothingStays()
 		w.isUnknown(studio, signed.reference)
 	}
-	// part begins to send the bytes.
 	part := func(w *world, signed announced, conn net.Conn) {
 		path, _ := strings.CutPrefix(signed.Upload.URL, w.url)
 		fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(right), right[:200<<10])
@@ -236,8 +233,7 @@ func TestUnsignedURLIsRejected(t *testing.T) {
 	w.isUnknown(studio, signed.reference)
 }
 
-// A client that times out and retries may upload the same bytes twice concurrently. The file is complete
-// either way.
+// A client that times out and retries may upload the same bytes twice concurrently.
 func TestSignedURLSurvivesConcurrentUploads(t *testing.T) {
 	w := newWorld(t, setup{stored: 100 << 20})
 	bytes := string(frames(2 << 20))
@@ -271,7 +267,6 @@ func TestSignedURLSurvivesConcurrentUploads(t *testing.T) {
 	})
 }
 
-// The response reports all problems in an announcement.
 func TestAnnouncementsAreValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	hash := strings.Repeat("0123456789abcdef", 2)
@@ -337,7 +332,6 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 	}
 	w.nothingStays()
 
-	// A proxy that terminates TLS sets X-Forwarded-Proto.
 	body := with("", nil)
 	a := w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: application/json; charset=utf-8",
 		"X-Forwarded-Proto: https")
@@ -346,7 +340,7 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 	}
 }
 
-// Files are streamed to the blob store, so the required memory does not depend on their size.
+// Files are streamed to the blob store.
 func TestLargeFileNeedsLittleMemory(t *testing.T) {
 	const size = 96 << 20
 	w := newWorld(t, setup{})

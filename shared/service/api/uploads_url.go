@@ -13,11 +13,10 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// uploadsPath is the prefix of the group Uploads; a file's id follows.
+// A file's id follows.
 const uploadsPath = "/v1/uploads/"
 
-// UploadURLs signs URLs of this service for uploading pending files. It is the [Signer] for one machine,
-// whose blob store has no URLs.
+// UploadURLs is the [Signer] for one machine, whose blob store has no URLs.
 type UploadURLs struct {
 	secret []byte
 	now    func() time.Time
@@ -32,9 +31,7 @@ func (u UploadURLs) Sign(_ context.Context, f file.File) (file.SignedUpload, err
 	return file.SignedUpload{URL: uploadsPath + f.ID + "?" + query.Encode(), ExpiresAt: expires}, nil
 }
 
-// check rejects a URL that has expired or was not signed by Sign.
-//
-// Errors: fault.Forbidden.
+// Errors: fault.Forbidden if the URL has expired or was not signed by Sign.
 func (u UploadURLs) check(id string, query map[string]string) error {
 	if !hmac.Equal([]byte(query["signature"]), []byte(u.signature(id, query["expires"]))) {
 		return fault.New(fault.Forbidden, "The signature of the URL is invalid.")
@@ -48,7 +45,7 @@ func (u UploadURLs) check(id string, query map[string]string) error {
 
 func (u UploadURLs) signature(id, expires string) string {
 	mac := hmac.New(sha256.New, u.secret)
-	// The prefix ensures that no other signature with the same secret is valid for an upload.
+	// Because of the prefix, no other signature with the same secret is valid for an upload.
 	mac.Write([]byte("PUT\x00" + uploadsPath + "\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

@@ -10,7 +10,7 @@ import (
 
 const maxURLEncoded = 1 << 20
 
-// readURLEncoded reads a form without files. It ignores the values of file fields.
+// File fields are ignored.
 func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	text, err := io.ReadAll(io.LimitReader(b, maxURLEncoded+1))
 	if err != nil {

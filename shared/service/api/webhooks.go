@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is the group for the signing secret and for the log of a job's delivery attempts, an
-// extension by this service. A job's form sets the webhook.
+// Webhooks is the group for the signing secret and the log of a job's delivery attempts. A job's
+// form sets the webhook.
 func Webhooks(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},
@@ -26,7 +26,7 @@ func Webhooks(s *service) []route {
 	})
 }
 
-// jobForm returns the form of a job: the model's fields and the webhook.
+// jobForm adds the webhook to the model's fields.
 func jobForm(m *catalog.Model) *catalog.Form {
 	form, most := *m.Form, int64(webhook.MaxURL)
 	form.Fields = append(slices.Clip(form.Fields), catalog.Field{
@@ -37,7 +37,7 @@ func jobForm(m *catalog.Model) *catalog.Form {
 	return &form
 }
 
-// checkWebhook records problems with a form's webhook URL, except for its length and encoding.
+// The URL's length and encoding are checked with the form.
 func (s *service) checkWebhook(sub submission) {
 	sent := sub[webhookField]
 	if sent == nil || !utf8.ValidString(sent.text) || utf8.RuneCountInString(sent.text) > webhook.MaxURL {
@@ -49,16 +49,14 @@ func (s *service) checkWebhook(sub submission) {
 	}
 }
 
-// webhookBody is the message to a receiver. Its bytes are the same for every attempt.
+// The bytes are the same for every attempt.
 type webhookBody struct {
-	Type webhook.EventType `json:"type"`
-	// Timestamp is when the job ended.
-	Timestamp *string `json:"timestamp"`
+	Type      webhook.EventType `json:"type"`
+	Timestamp *string           `json:"timestamp"`
 	// Data is the job as the status endpoint shows it.
 	Data jobBody `json:"data"`
 }
 
-// WebhookBody returns the message about a job that has ended, for webhook.Events.
 func WebhookBody(j job.Job) ([]byte, error) {
 	shown := newJobBody(j, j.CompletedAt, job.DefaultResultAge)
 	return plainJSON(webhookBody{webhook.EventOf(j), timestamp(j.CompletedAt), shown})
@@ -85,13 +83,11 @@ func (s *service) showWebhookSecret(w http.ResponseWriter, r *http.Request, c ca
 }
 
 type deliveryBody struct {
-	// ID is the id of the message, the same in all attempts.
-	ID      string  `json:"id"`
-	Attempt int     `json:"attempt"`
-	At      *string `json:"at"`
-	// Status is the response's status, or nil.
-	Status *int `json:"status"`
-	// Error is the reason why the attempt failed, or nil.
+	// ID is the same in all attempts.
+	ID           string  `json:"id"`
+	Attempt      int     `json:"attempt"`
+	At           *string `json:"at"`
+	Status       *int    `json:"status"`
 	Error        *string `json:"error"`
 	Milliseconds int64   `json:"duration_ms"`
 	// NextAttemptAt is nil if no attempt follows.

@@ -15,7 +15,7 @@ import (
 
 const hook = "https://example.com/hook"
 
-// Every job's form accepts a webhook, whether multipart or urlencoded. A synchronous call does not.
+// A synchronous call does not.
 func TestJobAcceptsWebhook(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, model := range []string{"gen-restyle-2", "gen-2.5", "gen-vton-latest", "gen-clip"} {
@@ -37,8 +37,7 @@ func TestJobAcceptsWebhook(t *testing.T) {
 	}
 }
 
-// Problems with a webhook URL are reported with the others, in the order of the fields. The request
-// leaves nothing behind.
+// The problems are in the order of the fields.
 func TestInvalidWebhookURLIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := "https://example.com/" + strings.Repeat("a", 2029)
@@ -72,7 +71,6 @@ func TestInvalidWebhookURLIsRejected(t *testing.T) {
 	w.nothingStays()
 }
 
-// The message contains the job as its status endpoint shows it.
 func TestWebhookMessageShowsTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	completed, failed := w.submit(studio), w.submit(studio)

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// apply applies an overlay to a document (OpenAPI Overlay 1.0.0). It supports only JSONPaths that
-// consist of names and list indexes and select a single value. A complete library would add a
-// second YAML parser and megabytes to every function. A missing target is an error.
+// apply applies an overlay (OpenAPI Overlay 1.0.0) whose JSONPaths select a single value by names
+// and list indexes. A complete library would add a second YAML parser and megabytes to every
+// function. A missing target is an error.
 func apply(document, overlay object) (object, error) {
 	actions, _ := overlay.get("actions").([]any)
 	var result any = document
@@ -27,13 +27,13 @@ func apply(document, overlay object) (object, error) {
 	return result.(object), nil
 }
 
-// segment matches a name or an index of a JSONPath (RFC 9535, section 2.5.1), after a dot or in brackets.
-// It is compiled on first use, because few functions serve the document.
+// segment matches a name or an index of a JSONPath (RFC 9535, section 2.5.1). It is compiled on
+// first use, because few functions serve the document.
 var segment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\.([A-Za-z_][0-9A-Za-z_]*)|\['([^'\\]*)'\]|\[(0|[1-9][0-9]*)\])`)
 })
 
-// parsePath returns the names (string) and indexes (int) of a JSONPath.
+// A name is a string, an index is an int.
 func parsePath(text string) (path []any, err error) {
 	if text == "" || text[0] != '$' {
 		return nil, fmt.Errorf("the path does not start with $")
@@ -57,7 +57,7 @@ func parsePath(text string) (path []any, err error) {
 	return path, nil
 }
 
-// change returns a copy of a value with an action's change at the path.
+// change returns a changed copy of a value.
 func change(value any, path []any, action object) (any, error) {
 	if len(path) == 0 {
 		return merge(value, action.get("update")), nil
@@ -90,7 +90,7 @@ func change(value any, path []any, action object) (any, error) {
 	return nil, fmt.Errorf("the segment %v is neither a name nor an index", path[0])
 }
 
-// merge updates a value: objects are merged, lists are joined, and anything else is replaced.
+// Objects are merged, lists are joined, and anything else is replaced.
 func merge(value, update any) any {
 	switch update := update.(type) {
 	case object:

@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// formBody describes a form as a request body. It uses the definition that also validates requests, and
-// lists every name of a field.
+// formBody describes a form from the definition that also validates requests.
 func formBody(form *catalog.Form) object {
 	var properties, encoding object
 	var required, spellings []any
@@ -105,7 +104,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		}
 	}
 	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
-		// Generated clients always send a default. The service would reject the default without the field
+		// Generated clients always send a default. The service would reject it without the field
 		// on which this one depends.
 		add("default", field.Default)
 	}
@@ -133,7 +132,7 @@ func formRules(form *catalog.Form) []any {
 	return rules
 }
 
-// carries describes a form that has the field, under either of its names.
+// A field may have two names.
 func carries(form *catalog.Form, name string) object {
 	field, _ := form.Field(name)
 	if field.Also == "" {

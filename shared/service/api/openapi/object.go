@@ -42,7 +42,6 @@ func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
 
-// get returns a member's value, or nil.
 func (o object) get(name string) any {
 	if i := o.index(name); i >= 0 {
 		return o[i].value
@@ -50,7 +49,6 @@ func (o object) get(name string) any {
 	return nil
 }
 
-// object returns a member that is an object, or an empty object.
 func (o object) object(name string) object {
 	inner, _ := o.get(name).(object)
 	return inner
@@ -61,8 +59,7 @@ func (o object) text(name string) string {
 	return text
 }
 
-// set returns a copy of the object with a member changed or appended. It keeps the original, because
-// documents share objects.
+// set returns a changed copy, because documents share objects.
 func (o object) set(name string, value any) object {
 	o = slices.Clone(o)
 	for i := range o {
@@ -78,7 +75,6 @@ func (o object) without(names ...string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(m member) bool { return slices.Contains(names, m.name) })
 }
 
-// readObject parses YAML text whose top level is a map.
 func readObject(source string) (object, error) {
 	var top yaml.MapSlice
 	if err := yaml.UnmarshalWithOptions([]byte(source), &top, yaml.UseOrderedMap()); err != nil {
@@ -87,7 +83,6 @@ func readObject(source string) (object, error) {
 	return fromYAML(top).(object), nil
 }
 
-// fromYAML converts maps to objects, recursively.
 func fromYAML(value any) any {
 	switch value := value.(type) {
 	case yaml.MapSlice:

@@ -1,6 +1,6 @@
-// Package openapi builds the OpenAPI document of both services. openapi.yaml is a valid document
-// with examples. An OpenAPI Overlay adapts it to a deployment: deploy.overlay.yaml for names and
-// settings, and generated actions for the catalog models' paths.
+// Package openapi builds the OpenAPI document of both services from openapi.yaml. An OpenAPI
+// Overlay adapts it to a deployment: deploy.overlay.yaml for names and settings, and generated
+// actions for the catalog models' paths.
 package openapi
 
 import (
@@ -23,13 +23,12 @@ type Deploy struct {
 	// Routes lists the routes whose paths end in a model's name.
 	Routes       []ModelRoute
 	InferenceURL string
-	// MaxBody is the maximum size of a request's body, in bytes.
+	// MaxBody is in bytes.
 	MaxBody int64
 }
 
-// ModelRoute is a route with a path for every name of its models.
+// ModelRoute has a path for every name of its models.
 type ModelRoute struct {
-	// Prefix is the path before the name, such as /v1/jobs/.
 	Prefix string
 	Models []*catalog.Model
 	Form   func(*catalog.Model) *catalog.Form
@@ -51,7 +50,7 @@ func Document(d Deploy) ([]byte, error) {
 	return json.Marshal(d.ordered(document, base))
 }
 
-// ordered returns the document with the models' paths at the positions of their examples.
+// ordered puts the models' paths at the positions of their examples.
 func (d Deploy) ordered(document, base object) object {
 	paths := slices.Clone(document.object("paths"))
 	rank := func(path string) int {

@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// deployOf returns a deployment with a custom catalog and custom settings.
 func deployOf(t *testing.T, family string) Deploy {
 	t.Helper()
 	known, err := catalog.Default(family)
@@ -30,8 +29,7 @@ func deployOf(t *testing.T, family string) Deploy {
 	}
 }
 
-// A deployment's document contains neither examples nor placeholders, whatever characters a setting
-// contains.
+// Settings may contain any character.
 func TestPlaceholdersAreFilledIn(t *testing.T) {
 	for _, family := range []string{"gen", "acme"} {
 		t.Run(family, func(t *testing.T) {
@@ -63,7 +61,7 @@ func TestPlaceholdersAreFilledIn(t *testing.T) {
 	}
 }
 
-// Applying an overlay does not modify the overlay or the original document.
+// Neither the overlay nor the original document is modified.
 func TestApplyFollowsTheOverlay(t *testing.T) {
 	const document = `{a: {b: [1, {c: x}], d: old}, "e f": {}}`
 	for _, c := range []struct{ name, actions, want string }{

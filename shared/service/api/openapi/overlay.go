@@ -19,7 +19,6 @@ func (d Deploy) overlay(base object) (object, error) {
 	return overlay.set("actions", append(actions, models...)), err
 }
 
-// fill replaces the placeholders for names and settings in all strings of a value.
 func (d Deploy) fill(value any) any { return fill(value, d.replacer(), d.names()) }
 
 func fill(value any, words *strings.Replacer, names []any) any {
@@ -55,7 +54,7 @@ func (d Deploy) names() (names []any) {
 	return names
 }
 
-// replacer returns the values of the placeholders. Examples use the first model with an alias.
+// Examples use the first model with an alias.
 func (d Deploy) replacer() *strings.Replacer {
 	models := d.Catalog.Models()
 	id, alias := models[0].ID, models[0].ID
@@ -70,7 +69,7 @@ func (d Deploy) replacer() *strings.Replacer {
 		"$max_body", strconv.FormatInt(d.MaxBody, 10))
 }
 
-// modelActions returns the actions that replace the examples with a path for every name of every model.
+// modelActions replaces the examples with a path for every name of every model.
 func (d Deploy) modelActions(base object) (actions []any, err error) {
 	var paths object
 	for _, m := range base {
