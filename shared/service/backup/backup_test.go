@@ -122,7 +122,7 @@ func (w *world) want(store backup.Opener, blobs map[string]string, records strin
 	want := maps.Clone(blobs)
 	want["records"], want["secret"] = records, "the secret"
 	if err != nil || !maps.Equal(found, want) {
-		w.Errorf("restored are %v, %v; want %v", found, err, want)
+		w.Errorf("restored %v, %v; want %v", found, err, want)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestPrefixOfStoreIsSeparate(t *testing.T) {
 	}
 }
 
-// A store with other files, which a backup might delete, is rejected.
+// A backup might delete the other files.
 func TestStoreWithOtherDataIsRejected(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")
@@ -202,7 +202,7 @@ type cutOff struct {
 	left int
 }
 
-var errCutOff = errors.New("the disk is missing")
+var errCutOff = errors.New("the disk was disconnected")
 
 func (c *cutOff) write() error {
 	if c.left--; c.left < 0 {
@@ -225,8 +225,7 @@ func (c *cutOff) Delete(ctx context.Context, name string) error {
 	return c.Store.Delete(ctx, name)
 }
 
-// Wherever a backup is interrupted, the store contains the complete previous or new backup, and the next backup
-// continues.
+// The store then contains the complete previous or new backup, and the next backup continues.
 func TestInterruptedBackupKeepsThePrevious(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {
@@ -265,7 +264,7 @@ func TestInterruptedBackupKeepsThePrevious(t *testing.T) {
 	w.want(w.kept, w.contents(w.source), w.records)
 }
 
-// changing is a source whose blobs change while they are saved.
+// changing has blobs that change while they are saved.
 type changing struct {
 	*diskblob.Store
 	change func(opened int, name string)
@@ -278,7 +277,7 @@ func (c *changing) Open(ctx context.Context, name string, offset, length int64) 
 	return c.Store.Open(ctx, name, offset, length)
 }
 
-// Changes during a backup neither damage it nor are partly included.
+// Changes are either complete in the backup or missing from it.
 func TestBackupSurvivesChanges(t *testing.T) {
 	w := newWorld(t)
 	for i := range 4 {
@@ -320,7 +319,7 @@ func TestBackupSurvivesChanges(t *testing.T) {
 	}
 }
 
-// Missing and wrong bytes are detected. So is a manifest with false values.
+// Missing and wrong bytes are detected, and so are false values in the manifest.
 func TestDamageIsDetected(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")
@@ -355,7 +354,6 @@ func TestDamageIsDetected(t *testing.T) {
 			t.Errorf("the check does not detect that %s is missing", name)
 		}
 		if strings.HasPrefix(name, "content/") {
-			// The next backup repairs it.
 			if _, err := w.save(w.kept); err != nil {
 				t.Fatal(err)
 			}
@@ -386,7 +384,6 @@ func TestDamageIsDetected(t *testing.T) {
 			t.Errorf("a manifest with %s is accepted", lie[1])
 		}
 	}
-	// Bytes that a disk has lost are detected when they are read again.
 	if _, err := w.save(w.kept); err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +405,6 @@ func TestDamageIsDetected(t *testing.T) {
 		t.Errorf("read again: %+v, %v", report, err)
 	}
 	w.want(w.kept, w.contents(w.source), "records 1")
-	// A backup that replaces a damaged one is complete.
 	if _, err := w.save(w.kept); err != nil {
 		t.Fatal(err)
 	}

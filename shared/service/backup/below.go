@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// Below returns a store of the blobs below prefix + "/", such as those in one folder of a bucket.
-// Its names are relative to the prefix.
+// Below returns a store of the blobs below prefix + "/". Its names are relative to the prefix.
 func Below(store Store, prefix string) Store {
 	if prefix == "" {
 		return store

@@ -40,8 +40,8 @@ type Opener interface {
 }
 
 type Lister interface {
-	// List returns every blob below a prefix such as "content", at any depth and in any order. The
-	// empty prefix selects the entire store. List may miss blobs that are added or removed while it runs.
+	// List returns every blob below a prefix, at any depth and in any order. The empty prefix
+	// selects the entire store. List may miss blobs that are added or removed while it runs.
 	List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 }
 
@@ -49,26 +49,25 @@ const format = 1
 
 const manifestName = "manifest.json"
 
-// largestManifest and longestLine are the maximum bytes of a manifest and of a line in an index.
+// In bytes.
 const largestManifest, longestLine = 1 << 20, 4 << 10
 
 type Manifest struct {
 	Format int `json:"format"`
-	// ID identifies the backup. MadeAt is when its records were read.
-	ID     string    `json:"id"`
-	MadeAt time.Time `json:"made_at"`
-	// Version is the version of the program that made the backup.
-	Version  string  `json:"version"`
-	Database Content `json:"database"`
-	Index    Content `json:"index"`
+	// MadeAt is when the records were read.
+	ID       string    `json:"id"`
+	MadeAt   time.Time `json:"made_at"`
+	Version  string    `json:"version"`
+	Database Content   `json:"database"`
+	Index    Content   `json:"index"`
 	// Settings holds other files of the data folder by name, such as the secret that signs URLs.
 	Settings map[string]Content `json:"settings"`
-	// Blobs and Bytes are the number and the total size of the blobs in the index.
+	// The number and the total size of the blobs in the index.
 	Blobs int   `json:"blobs"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Content describes bytes in the backup. Size is in bytes; SHA256 is in hex.
+// Size is in bytes; SHA256 is in hex.
 type Content struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
@@ -83,7 +82,6 @@ type indexed struct {
 
 func (c Content) place() string { return "content/" + c.SHA256[:2] + "/" + c.SHA256 }
 
-// check fails if the description is impossible.
 func (c Content) check() error {
 	digest, err := hex.DecodeString(c.SHA256)
 	if err != nil || len(digest) != sha256.Size || c.SHA256 != strings.ToLower(c.SHA256) || c.Size < 0 {
@@ -98,7 +96,7 @@ var (
 	ErrDamaged = errors.New("the backup is damaged")
 )
 
-// Read reads the manifest of the newest backup in a store.
+// Read reads the newest backup's manifest.
 //
 // Errors: ErrNone; ErrDamaged; an error if a newer version of the program made the backup.
 func Read(ctx context.Context, store Opener) (Manifest, error) {
@@ -169,7 +167,8 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 	}
 }
 
-// open opens a part of a backup. Reading it to the end fails with ErrDamaged if its bytes are wrong.
+// open opens a part of a backup. Reading it to the end fails with ErrDamaged if its bytes are
+// wrong.
 func open(ctx context.Context, store Opener, name string, want Content) (io.ReadCloser, error) {
 	r, err := store.Open(ctx, name, 0, -1)
 	if fault.Is(err, fault.NotFound) {
@@ -181,7 +180,6 @@ func open(ctx context.Context, store Opener, name string, want Content) (io.Read
 	return &checked{from: r, name: name, want: want, hash: sha256.New()}, nil
 }
 
-// checked compares the bytes read with the expected size and digest.
 type checked struct {
 	from io.ReadCloser
 	name string

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// overtaken is a store that makes another backup just before a write.
+// overtaken makes another backup just before a write.
 type overtaken struct {
 	backup.Store
 	left  int
@@ -23,8 +23,7 @@ func (o *overtaken) Put(ctx context.Context, name string, r io.Reader) (int64, e
 	return o.Store.Put(ctx, name, r)
 }
 
-// A bucket is not locked. After concurrent backups, the backup in the store is complete, and each reported
-// backup exists.
+// A bucket is not locked. Each reported backup must exist.
 func TestConcurrentBackupsStayComplete(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		refused := 0
@@ -55,7 +54,7 @@ func TestConcurrentBackupsStayComplete(t *testing.T) {
 			w.want(w.kept, w.contents(w.source), w.records)
 		}
 		if refused < 2 {
-			t.Errorf("%d backups met another", refused)
+			t.Errorf("%d backups were rejected because of another", refused)
 		}
 	}
 }

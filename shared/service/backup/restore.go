@@ -13,7 +13,7 @@ import (
 type Target struct {
 	// Blobs may already contain blobs from an interrupted restore.
 	Blobs blob.Store
-	// Setting stores a file of the data folder. Records stores the records and is called last.
+	// Setting stores a file of the data folder. Records is called last.
 	Setting func(ctx context.Context, name string, content io.Reader) error
 	Records func(ctx context.Context, content io.Reader) error
 }
@@ -24,7 +24,7 @@ type Restored struct {
 	Copied int
 }
 
-// Restore restores the backup of a manifest from Read. It continues an interrupted restore.
+// Restore restores the backup of a manifest from Read, or continues an interrupted restore.
 //
 // Errors: ErrDamaged.
 func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored, error) {
@@ -61,7 +61,9 @@ func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored
 	return done, pass(ctx, store, "database/"+m.ID, m.Database, to.Records)
 }
 
-// Verify reads the entire backup. It returns ErrDamaged if any part is missing or damaged.
+// Verify reads the entire backup.
+//
+// Errors: ErrDamaged.
 func Verify(ctx context.Context, store Opener, m Manifest) error {
 	discard := func(_ context.Context, r io.Reader) error {
 		_, err := io.Copy(io.Discard, contextReader{ctx, r})
@@ -88,7 +90,8 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 	return pass(ctx, store, "database/"+m.ID, m.Database, discard)
 }
 
-// pass passes a part of a backup to a function, which must read it to the end before it keeps anything.
+// pass passes part of a backup to a function, which must read it to the end before it keeps
+// anything.
 func pass(ctx context.Context, store Opener, name string, want Content,
 	to func(context.Context, io.Reader) error) error {
 	r, err := open(ctx, store, name, want)

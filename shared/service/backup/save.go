@@ -20,14 +20,14 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Blobs is the store of the blobs to save. They may change while a backup runs.
+// Blobs may change while a backup runs.
 type Blobs interface {
 	Lister
 	Opener
 }
 
 type Source struct {
-	// Snapshot writes a consistent snapshot of the records to a new file at the path.
+	// Snapshot writes a consistent snapshot of the records to a new file.
 	Snapshot func(ctx context.Context, path string) error
 	Blobs    Blobs
 	// Settings maps names to paths of files in the data folder. Missing files are skipped.
@@ -37,24 +37,23 @@ type Source struct {
 type Saver struct {
 	Source Source
 	Store  Store
-	// Work is a folder with space for a copy of the records. It is empty afterwards, unless the process
-	// is killed (see WorkPattern).
+	// Work is a folder with space for a copy of the records, which remains only if the process is
+	// killed (see WorkPattern).
 	Work    string
 	Version string
-	// Reread verifies the bytes of earlier backups, so that bytes lost by a disk are saved again.
-	// Otherwise only sizes are compared.
+	// Reread verifies the bytes of earlier backups, and saves lost bytes again. Otherwise only
+	// sizes are compared.
 	Reread bool
 	Now    func() time.Time
 	// NewID returns a unique id of letters and digits.
 	NewID func() string
 }
 
-// WorkPattern matches the names of a backup's temporary folders.
 const WorkPattern = "backup-*"
 
 var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 
-// spared is the age at which unreferenced bytes are deleted. Another backup to the same store may be about to
+// Unreferenced bytes are deleted at this age. Another backup to the same store may be about to
 // reference newer bytes.
 const spared = 24 * time.Hour
 
@@ -66,7 +65,7 @@ type Report struct {
 	// NewBlobs and NewBytes count the data that the store lacked.
 	NewBlobs int
 	NewBytes int64
-	// Deleted counts deleted contents of earlier backups; Damaged counts contents with wrong bytes.
+	// Deleted counts contents of earlier backups; Damaged counts contents with wrong bytes.
 	Deleted, Damaged int
 }
 
@@ -75,7 +74,8 @@ type saving struct {
 	report Report
 	// last is the id of the replaced backup, or empty.
 	last string
-	// known holds the blobs of the last backup and of this one; seen holds only the blobs of this one.
+	// known holds the blobs of the last backup and of this one; seen holds only the blobs of this
+	// one.
 	known, seen map[string]indexed
 	// kept holds the sizes of the store's contents by name.
 	kept map[string]int64
@@ -83,13 +83,13 @@ type saving struct {
 
 // Save makes a backup. It replaces the store's backup, which stays complete until then.
 //
-// It reads the records after the blobs, and then adds newer blobs. So the backup contains every blob in the
-// records, except for blobs that were added and deleted during the backup: their records then act as
-// expired, or a batch's result is lost. The backup may contain blobs that were deleted during the backup. A
-// server sets aside blobs without a record.
+// It reads the records after the blobs, and then adds newer blobs. So the backup contains every
+// blob in the records, except for blobs that were added and deleted during the backup: their
+// records then act as expired, or a batch's result is lost. A server sets aside blobs without a
+// record.
 //
-// It fails if the store contains other data, or if another backup was made in the meantime. After an error
-// the previous backup still exists.
+// It fails if the store contains other data, or if another backup was made in the meantime. After
+// an error the previous backup still exists.
 func (s Saver) Save(ctx context.Context) (Report, error) {
 	run := &saving{Saver: s, known: map[string]indexed{}, seen: map[string]indexed{}, kept: map[string]int64{}}
 	run.report.Manifest = Manifest{Format: format, ID: s.NewID(), Version: s.Version, Settings: map[string]Content{}}
@@ -131,8 +131,8 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 	return run.report, run.prune(ctx)
 }
 
-// stillWhole reports whether a content of an earlier backup has the correct bytes. Without Reread,
-// it trusts the store.
+// stillWhole reports whether an earlier content has the correct bytes. Without Reread, it trusts
+// the store.
 func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error) {
 	if !s.Reread {
 		return true, nil
@@ -152,8 +152,8 @@ func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error)
 	return err == nil, err
 }
 
-// claim marks the store for backups, because unreferenced contents are deleted there. It fails if the store
-// contains other data.
+// claim marks the store for backups, because unreferenced contents are deleted there. It fails if
+// the store contains other data.
 func (s *saving) claim(ctx context.Context) error {
 	_, err := s.Store.Head(ctx, claimName)
 	if err == nil || !fault.Is(err, fault.NotFound) {
@@ -216,8 +216,7 @@ func (s *saving) save(ctx context.Context) error {
 	return err
 }
 
-// expectLast fails if another backup was made since this one started, because it may have deleted
-// this one's contents.
+// Another backup may have deleted this one's contents.
 func (s *saving) expectLast(ctx context.Context) error {
 	now, err := Read(ctx, s.Store)
 	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) {
@@ -253,7 +252,6 @@ func (s *saving) blobs(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether the store has a content of this size.
 func (s *saving) has(content Content) bool {
 	size, ok := s.kept[content.place()]
 	return ok && size == content.Size
@@ -261,8 +259,7 @@ func (s *saving) has(content Content) bool {
 
 var errChanged = errors.New("the bytes changed while they were read")
 
-// content saves bytes under their digest if the store lacks them. It reads them twice: their name
-// is the digest.
+// content saves bytes if the store lacks them. It reads them twice: their name is the digest.
 func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)) (Content, error) {
 	var content Content
 	for range 3 {
@@ -314,7 +311,6 @@ func (s *saving) file(ctx context.Context, path, name string) (Content, error) {
 	return Content{size, sum(digest)}, err
 }
 
-// index writes the index to the file and saves it.
 func (s *saving) index(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

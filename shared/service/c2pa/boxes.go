@@ -8,15 +8,15 @@ import (
 	"os"
 )
 
-// maxBoxes is the maximum number of boxes in a video or an AVIF image whose credentials are read.
-// The library's run time grows with the square of this number. It takes one to two seconds for
-// 20,000 boxes, the number in a fragmented video of about an hour.
+// maxBoxes limits the boxes in a video or an AVIF image. The library's run time grows with the
+// square of this number. It takes one to two seconds for 20,000 boxes, the number in a fragmented
+// video of about an hour.
 const maxBoxes = 20_000
 
 var errBoxes = errors.New("the file has too many boxes or values")
 
-// checkBoxes fails if a file in the ISO base media file format has too many boxes. It counts boxes
-// as the library does. Other files have no boxes.
+// checkBoxes fails if a file in the ISO base media file format has too many boxes, counted as the
+// library does. Other files have no boxes.
 func checkBoxes(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -47,8 +47,8 @@ func checkBoxes(file *os.File) error {
 	return nil
 }
 
-// boxSize returns the size of the box that starts with these bytes, and the offset of the boxes inside, or 0
-// if it contains none. The size is 0 if no box starts here.
+// boxSize returns the size of the box that starts with these bytes, or 0 if none does, and the
+// offset of the boxes inside, or 0.
 func boxSize(head []byte, left int64) (size, inside int64) {
 	if len(head) < 8 {
 		return 0, 0

@@ -21,14 +21,14 @@ import (
 	_ "crypto/sha512" // for keys of 384 and 521 bits
 )
 
-// SelfMadeAge is the validity of certificates that the service creates. A signature without an
-// authority's time stamp expires with its certificate.
+// SelfMadeAge is the validity of self-made certificates. A signature without an authority's time
+// stamp expires with its certificate.
 const SelfMadeAge = 10 * 365 * 24 * time.Hour
 
-// claimSigning is C2PA's extended key usage (C2PA specification, 14.5.1).
+// C2PA specification, 14.5.1.
 var claimSigning = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 62558, 2, 1}
 
-// Identity is the signer of results: a key and its certificates. It is safe for concurrent use.
+// Identity signs results. It is safe for concurrent use.
 type Identity struct {
 	key       crypto.Signer
 	leaf      *x509.Certificate
@@ -38,9 +38,9 @@ type Identity struct {
 	random    io.Reader
 }
 
-// ParseIdentity reads an identity: certificates in PEM, starting with the signer's, each followed by its
-// issuer; and a private key in PEM (PKCS #8 or SEC 1). Both may be in the same text. It fails if a part is
-// missing, does not match, is not currently valid, or is not supported by C2PA.
+// ParseIdentity reads certificates in PEM, starting with the signer's, each followed by its
+// issuer; and a private key in PEM (PKCS #8 or SEC 1). Both may be in the same text. It fails if
+// a part is missing, does not match, is not currently valid, or is not supported by C2PA.
 func ParseIdentity(certificates, key []byte, now time.Time, random io.Reader) (*Identity, error) {
 	chain, leaf, err := parseChain(certificates)
 	if err != nil {
@@ -90,14 +90,15 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 	return chain.String(), leaf, nil
 }
 
-// Anchors returns only the certificates in a PEM text. It fails if it finds no certificate or an invalid one.
+// Anchors returns the certificates in a PEM text, without other blocks. It fails if it finds no
+// certificate or an invalid one.
 func Anchors(text []byte) (string, error) {
 	chain, _, err := parseChain(text)
 	return chain, err
 }
 
-// Identities returns the certificates of each identity in a PEM text. Each starts with the signer's
-// certificate, followed by authorities. It fails if it finds no certificate or an invalid one.
+// Identities returns each identity's chain in a PEM text: the signer's certificate, followed by
+// authorities. It fails if it finds no certificate or an invalid one.
 func Identities(text []byte) (chains []string, err error) {
 	certificates, _, err := parseChain(text)
 	if err != nil {
@@ -116,7 +117,7 @@ func Identities(text []byte) (chains []string, err error) {
 	return chains, nil
 }
 
-// SelfMade reports whether NewIdentity created the PEM certificates: their authority signed no others.
+// SelfMade reports whether NewIdentity created the PEM certificates.
 func SelfMade(certificates string) bool {
 	_, leaf, err := parseChain([]byte(certificates))
 	return err == nil && leaf.Issuer.CommonName == authorityName
@@ -124,7 +125,7 @@ func SelfMade(certificates string) bool {
 
 const authorityName = "Self-made authority for Content Credentials"
 
-// parseKey reads a private key. Its errors do not reveal the key.
+// Its errors do not reveal the key.
 func parseKey(text []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		switch block.Type {
@@ -207,9 +208,9 @@ func (i *Identity) Sign(data []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// NewIdentity creates an identity for operators who have none: a key, its certificate and its authority's
-// certificate. It discards the authority's key immediately. It returns PEM for [ParseIdentity]. Verifiers see
-// that the same service signed, but not who operates it.
+// NewIdentity creates an identity for operators who have none, in PEM for [ParseIdentity]. It
+// discards the authority's key immediately. Verifiers see that the same service signed, but not
+// who operates it.
 func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -262,7 +263,6 @@ func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// template returns the common fields of the two certificates.
 func template(now time.Time, random io.Reader, name string) (*x509.Certificate, error) {
 	serial := make([]byte, 16)
 	if _, err := io.ReadFull(random, serial); err != nil {

@@ -22,8 +22,7 @@ import (
 	"cutroom/shared/testkit/c2patest"
 )
 
-// made returns a deployer's identity in PEM: a certificate for the key, signed by an authority or
-// by the key itself.
+// made returns a certificate for the key in PEM, signed by an authority or by the key itself.
 func made(t *testing.T, key crypto.Signer, from, to time.Time, bySelf bool) []byte {
 	t.Helper()
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,7 +64,7 @@ func newKey(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 	return key
 }
 
-// Keys of all types that C2PA supports can sign. An unsupported certificate fails at startup.
+// An unsupported certificate fails at startup.
 func TestSupportedIdentitiesSign(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)
@@ -113,14 +112,14 @@ func TestInvalidIdentityIsRejected(t *testing.T) {
 		certificates, key []byte
 		want              string
 	}{
-		"none":            {nil, good, "no certificate"},
-		"no key":          {good, []byte("ck_secret"), "no private key"},
-		"another's key":   {good, other, "does not match the first certificate"},
-		"expired":         {made(t, key, now.Add(-2*time.Hour), now.Add(-time.Hour), false), good, "expired at"},
-		"early":           {made(t, key, now.Add(time.Hour), now.Add(2*time.Hour), false), good, "not valid before"},
-		"a broken key":    {good, []byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), "invalid private key"},
-		"a weak curve":    {made(t, newKey(t, elliptic.P224()), now, now, false), good, "does not match"},
-		"a broken anchor": {[]byte("-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"), good, "invalid certificate"},
+		"none":                   {nil, good, "no certificate"},
+		"no key":                 {good, []byte("ck_secret"), "no private key"},
+		"another identity's key": {good, other, "does not match the first certificate"},
+		"expired":                {made(t, key, now.Add(-2*time.Hour), now.Add(-time.Hour), false), good, "expired at"},
+		"early":                  {made(t, key, now.Add(time.Hour), now.Add(2*time.Hour), false), good, "not valid before"},
+		"a broken key":           {good, []byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), "invalid private key"},
+		"a weak curve":           {made(t, newKey(t, elliptic.P224()), now, now, false), good, "does not match"},
+		"a broken anchor":        {[]byte("-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"), good, "invalid certificate"},
 	} {
 		_, err := c2pa.ParseIdentity(c.certificates, c.key, now, rand.Reader)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
@@ -129,7 +128,7 @@ func TestInvalidIdentityIsRejected(t *testing.T) {
 	}
 }
 
-// Readers report a certificate that has expired since the file was signed.
+// The file was signed before the certificate expired.
 func TestExpiredCertificateIsReported(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -16,11 +16,12 @@ import (
 const (
 	sourceTypes = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 
-	// drawn is the type for results that a program creates; enhanced is for results that it edits.
+	// drawn is the type for results that a program creates; enhanced is for results that it
+	// edits.
 	drawn, enhanced = "algorithmicMedia", "algorithmicallyEnhanced"
 )
 
-// Names that C2PA does not define: the model of an action, and an input's hash.
+// Names that C2PA does not define.
 const (
 	modelName = "cutroom.model"
 	hashName  = "cutroom.sha256"
@@ -69,7 +70,6 @@ func (in input) json() string {
 	return string(text)
 }
 
-// action is a step in C2PA's actions assertion.
 type action struct {
 	Action     string         `json:"action"`
 	When       string         `json:"when"`

@@ -15,8 +15,8 @@ import (
 // Reader verifies files for the service's clients. It is safe for concurrent use.
 type Reader struct {
 	Library *c2pa.Library
-	// Own contains the PEM certificates of identities that this service created. A file signed with
-	// them is recognized as this service's, although no authority confirms the name.
+	// Own contains the PEM certificates of identities that this service created. Files signed
+	// with them are recognized as this service's, although no authority confirms the name.
 	Own string
 	// Trusted contains the PEM certificates of trusted authorities.
 	Trusted string
@@ -25,9 +25,8 @@ type Reader struct {
 	Logger *slog.Logger
 }
 
-// Verify verifies a file's Content Credentials. The state is None for a file without credentials. It is
-// Unreadable for a damaged or hostile file, an unsupported format, or a file that only links to credentials on
-// a server.
+// Verify reports the state None for a file without credentials. It reports Unreadable for a
+// damaged or hostile file, an unsupported format, or a link to credentials on a server.
 func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -76,7 +75,6 @@ func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, erro
 	return report, nil
 }
 
-// without returns the report for a file without readable credentials.
 func without(state string, problems ...string) origin.Report {
 	return origin.Report{State: state, Problems: problems, Record: origin.Record{Actions: []origin.Action{}}}
 }

@@ -18,8 +18,7 @@ import (
 
 var errNoMedia = errors.New("the file is neither an image nor a video")
 
-// Inspect verifies the Content Credentials of a file. A signer is trusted if its chain ends at one of the
-// anchors, which are PEM certificates.
+// Inspect verifies a file. A signer is trusted if its chain ends at one of the anchors, in PEM.
 //
 // Errors: c2pa.ErrNone; c2pa.ErrElsewhere; c2pa.ErrLost; errNoMedia.
 func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors string) (origin.Report, error) {
@@ -39,11 +38,9 @@ func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors 
 	return parseReport(text)
 }
 
-// maxValues is the maximum number of values in the library's report. The report on a file with 100
-// ingredients has about 20,000.
+// The library's report on a file with 100 ingredients has about 20,000 values.
 const maxValues = 200_000
 
-// libraryReport is the report of c2pa-rs.
 type libraryReport struct {
 	Active    string              `json:"active_manifest"`
 	Manifests map[string]manifest `json:"manifests"`
@@ -65,7 +62,7 @@ type failure struct {
 	Explanation string `json:"explanation"`
 }
 
-// problems returns a reader's problems, except an untrusted signer, which is not the file's fault.
+// An untrusted signer is omitted, because it is not the file's fault.
 func (f findings) problems(most int) (problems []string) {
 	for _, failure := range f.Failure {
 		if len(problems) == most {
@@ -86,11 +83,11 @@ type manifest struct {
 		Relationship string `json:"relationship"`
 		Active       string `json:"active_manifest"`
 		Metadata     struct {
-			// SHA256's JSON name is hashName.
+			// The name is hashName.
 			SHA256 json.RawMessage `json:"cutroom.sha256"`
 		} `json:"metadata"`
-		// Results holds the signer's findings about the ingredient. In earlier C2PA versions, they are in
-		// Status.
+		// Results holds the signer's findings about the ingredient. In earlier C2PA versions,
+		// they are in Status.
 		Results struct {
 			Active findings `json:"activeManifest"`
 		} `json:"validation_results"`
@@ -108,10 +105,10 @@ type manifest struct {
 	actions []origin.Action
 }
 
-// The limits for a report: maxDepth generations of inputs; maxParts items per record; maxItems
-// records, actions, inputs and problems in total; maxFound problems per input; maxText bytes per
-// text. If a few manifests name each other many times, a file can have an endless number of inputs,
-// and each manifest may have megabytes of actions.
+// Limits per report: maxDepth generations of inputs, and maxItems records, actions, inputs and
+// problems. Limits per record or input: maxParts items, maxFound problems, maxText bytes per
+// text. If manifests name each other, a file can have an endless number of inputs, and each
+// manifest may have megabytes of actions.
 const maxDepth, maxParts, maxItems, maxFound, maxText = 8, 64, 2048, 4, 512
 
 func parseReport(text []byte) (origin.Report, error) {
@@ -150,8 +147,8 @@ func parseReport(text []byte) (origin.Report, error) {
 	return r, nil
 }
 
-// record converts a manifest. It returns nil if the manifest is missing or beyond the limits. left is the
-// number of records, actions, inputs and problems that may still be reported.
+// record returns nil if the manifest is missing or beyond the limits. left is the number of
+// records, actions, inputs and problems that may still be reported.
 func (t libraryReport) record(label string, depth int, left *int) *origin.Record {
 	m, found := t.Manifests[label]
 	if !found || depth == 0 || *left <= 0 {
@@ -181,8 +178,7 @@ func (t libraryReport) record(label string, depth int, left *int) *origin.Record
 	return r
 }
 
-// readActions returns the actions of a manifest's assertions. It ignores malformed actions, because anyone may
-// have signed the manifest.
+// Malformed actions are ignored, because anyone may have signed the manifest.
 func (m manifest) readActions() (actions []origin.Action) {
 	for _, assertion := range m.Assertions {
 		var list struct {
@@ -203,7 +199,7 @@ func (m manifest) readActions() (actions []origin.Action) {
 	return actions
 }
 
-// actionOf reads an action. ok is false if it is malformed.
+// ok is false if the action is malformed.
 func actionOf(text json.RawMessage) (action origin.Action, ok bool) {
 	var a struct {
 		Action     string          `json:"action"`
@@ -211,7 +207,7 @@ func actionOf(text json.RawMessage) (action origin.Action, ok bool) {
 		SourceType string          `json:"digitalSourceType"`
 		Agent      json.RawMessage `json:"softwareAgent"`
 		Parameters struct {
-			// Model's JSON name is modelName.
+			// The name is modelName.
 			Model json.RawMessage `json:"cutroom.model"`
 		} `json:"parameters"`
 	}
@@ -224,7 +220,7 @@ func actionOf(text json.RawMessage) (action origin.Action, ok bool) {
 	}, true
 }
 
-// agentName returns the name of a software agent, which is a string or an object.
+// A software agent is a string or an object.
 func agentName(data json.RawMessage) string {
 	var agent struct {
 		Name json.RawMessage `json:"name"`
@@ -235,7 +231,7 @@ func agentName(data json.RawMessage) string {
 	return textOf(data)
 }
 
-// textOf returns a JSON string, or "" for any other value.
+// textOf returns "" for a value other than a string.
 func textOf(data json.RawMessage) string {
 	var text string
 	_ = json.Unmarshal(data, &text) // other values become ""

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The report for a file whose manifests name each other repeatedly is limited, and so is each record.
+// The manifests name each other repeatedly.
 func TestReportIsLimited(t *testing.T) {
 	again := func(text string) string { return strings.TrimSuffix(strings.Repeat(text+",", 2*maxParts), ",") }
 	text := `{"active_manifest": "one", "validation_state": "Invalid", "manifests": {"one": {
@@ -36,7 +36,6 @@ func TestReportIsLimited(t *testing.T) {
 	}
 }
 
-// A generator's members other than its name and version are ignored.
 func TestReportIgnoresUnknownGeneratorMembers(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {
 		"claim_generator_info": [{"name": "a program", "Name": 1, "version": "2", "VERSION": {}}]}}}`))
@@ -45,7 +44,7 @@ func TestReportIgnoresUnknownGeneratorMembers(t *testing.T) {
 	}
 }
 
-// Other validators' findings about an input are reported, in the format of each C2PA version.
+// Each C2PA version has its own format.
 func TestReportShowsProblemsOfInputs(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {"ingredients": [
 		{"validation_status": [{"code": "signingCredential.untrusted"}, {"code": "assertion.dataHash.mismatch", "explanation": null}]},
@@ -62,7 +61,7 @@ func TestReportShowsProblemsOfInputs(t *testing.T) {
 	}
 }
 
-// A report with millions of values is rejected before it is decoded.
+// The report is not decoded.
 func TestReportWithTooManyValuesIsRejected(t *testing.T) {
 	text := `{"manifests": {"one": {"assertions": [` + strings.Repeat("{},", maxValues) + `{}]}}}`
 	if _, err := parseReport([]byte(text)); !errors.Is(err, errBoxes) {

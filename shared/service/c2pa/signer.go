@@ -1,5 +1,5 @@
-// Package c2pa writes Content Credentials (C2PA) into results, signed with the operator's identity,
-// and reads the credentials of any file. Package platform/c2pa calls the library.
+// Package c2pa signs results with the operator's identity, and reads the Content Credentials of
+// any file. Package platform/c2pa calls the library.
 package c2pa
 
 import (
@@ -28,14 +28,14 @@ type Config struct {
 	Version    string
 	Now        func() time.Time
 	Logger     *slog.Logger
-	// InputTime is the time limit for an attempt with the inputs' credentials, in addition to an
+	// InputTime is the time limit for including the inputs' credentials, in addition to an
 	// allowance for their sizes. 0 means half a minute.
 	InputTime time.Duration
 }
 
 type Signer struct{ config Config }
 
-// New returns a signer. Call Check before using it.
+// Call Check before using the signer.
 func New(c Config) *Signer {
 	if c.InputTime == 0 {
 		c.InputTime = 30 * time.Second
@@ -43,8 +43,8 @@ func New(c Config) *Signer {
 	return &Signer{config: c}
 }
 
-// Check signs a small picture in the folder, so that an unsupported certificate or machine is reported at
-// startup instead of by every job.
+// Check signs a small picture in the folder, so that an unsupported certificate or machine is
+// reported at startup instead of by every job.
 func (s *Signer) Check(ctx context.Context, folder string) error {
 	folder, err := os.MkdirTemp(folder, "credentials-")
 	if err != nil {
@@ -61,9 +61,9 @@ func (s *Signer) Check(ctx context.Context, folder string) error {
 }
 
 // Sign copies the engine's output to the path and adds Content Credentials: when and how it was
-// made, by which model, engine and service, and the hashes and credentials of its inputs. The
-// credentials contain no prompt, file name or account. If an input's credentials cannot be read in
-// time, only its hash is included. Sign may use the path's folder.
+// made, by which model, engine and service, and the hashes and credentials of its inputs. They
+// contain no prompt, file name or account. If an input's credentials cannot be read in time, only
+// its hash is included. Sign may use the path's folder.
 func (s *Signer) Sign(
 	ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string,
 ) (job.Credentials, error) {
@@ -130,7 +130,7 @@ func hash(ctx context.Context, path string) (string, error) {
 // slowest is the lowest expected speed of reading, hashing and copying, in bytes per second.
 const slowest = 10_000_000
 
-// writeWithin is write with a time limit for results with inputs, because a file of a few megabytes can keep
+// writeWithin limits the time for results with inputs, because a file of a few megabytes can keep
 // the library busy for minutes.
 func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	if len(w.inputs) == 0 {
@@ -152,7 +152,7 @@ func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	return s.write(ctx, w, path)
 }
 
-// write writes the signed file. If it fails, it leaves no file.
+// If write fails, it leaves no file.
 func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 	manifest, err := w.manifest(s.config.Version)
 	if err != nil {

@@ -36,7 +36,7 @@ import (
 
 var at = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// identity is created only once, because it needs two keys.
+// Shared by the tests, because creating the keys takes time.
 var identity = sync.OnceValues(func() ([]byte, error) { return c2pa.NewIdentity(at, rand.Reader) })
 
 type signing struct {
@@ -69,7 +69,7 @@ func newSigning(t *testing.T, generative bool) signing {
 	}), path}
 }
 
-// sign signs and returns the path of the signed file.
+// sign returns the path of the signed file.
 func (s signing) sign(spec engine.Spec, mime string) (string, job.Credentials) {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "signed")
@@ -112,8 +112,8 @@ func input(path, mime string) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: media.Info{}}
 }
 
-// The credentials of an edited clip name its signer, engine and input. The library's own package verifies them.
-// They contain nothing private.
+// They name the signer, engine and input, and nothing private. The library's own package verifies
+// them.
 func TestEditedClipHasCredentials(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
@@ -172,13 +172,13 @@ func TestEditedClipHasCredentials(t *testing.T) {
 	tampered := s.file("tampered.mp4", signed)
 	report, err = s.inspect(tampered, true)
 	if err != nil || report.State != origin.Invalid || !strings.Contains(strings.Join(report.Problems, " "), "assertion.bmffHash.mismatch") {
-		t.Errorf("of a changed file: %+v, %v", report, err)
+		t.Errorf("report for a changed file: %+v, %v", report, err)
 	}
 	spec.Data = input(tampered, "video/mp4")
 	again, _ = s.sign(spec, "video/mp4")
 	if report, err = s.inspect(again, true); err != nil || report.State != origin.Trusted || len(report.Inputs) != 1 ||
 		len(report.Inputs[0].Problems) != 1 || !strings.HasPrefix(report.Inputs[0].Problems[0], "assertion.bmffHash.mismatch: ") {
-		t.Errorf("with a changed input: %+v, %v", report, err)
+		t.Errorf("report for a changed input: %+v, %v", report, err)
 	}
 }
 
@@ -207,8 +207,7 @@ func TestEveryFormatIsSigned(t *testing.T) {
 	}
 }
 
-// Unknown or malicious inputs lose only their own history. They do not make the result fail, and
-// they neither hang nor end this process.
+// A malicious input neither makes the result fail nor ends this process.
 func TestHostileInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
@@ -241,8 +240,7 @@ func TestHostileInputLosesOnlyItsHistory(t *testing.T) {
 	s.sign(spec, "image/png")
 }
 
-// An input that keeps the library busy for too long loses its own history, but does not delay other
-// results.
+// Such an input keeps the library busy for too long, but must not delay other results.
 func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	text, err := identity()
@@ -280,7 +278,6 @@ func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 	}
 }
 
-// A file that only links to credentials on a server is reported. The server is not contacted.
 func TestRemoteCredentialsAreNotFetched(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool
@@ -315,11 +312,11 @@ func TestRemoteCredentialsAreNotFetched(t *testing.T) {
 		Model: "gen", Kind: catalog.Image, Output: mediatest.Image{}.Make(t), Data: input(path, "image/png"),
 	}, "image/png")
 	if asked.Load() {
-		t.Error("the server was asked")
+		t.Error("the server was contacted")
 	}
 }
 
-// A cancelled context ends the helper process and leaves no file.
+// The helper process ends, too.
 func TestCancelledSigningLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
@@ -336,7 +333,6 @@ func TestCancelledSigningLeavesNoFile(t *testing.T) {
 	}
 }
 
-// The command line's report is stable.
 func TestReportJSONIsStable(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// runNode runs a JavaScript module with an input and arguments, and returns its output.
+// runNode runs a JavaScript module with an input, and returns its output.
 func runNode(t *testing.T, script string, input []byte, arguments ...string) []byte {
 	t.Helper()
 	node := filepath.Join("..", "..", "..", ".tools", "node", "node_modules", ".bin", "node")
@@ -26,8 +26,8 @@ func runNode(t *testing.T, script string, input []byte, arguments ...string) []b
 	return answer
 }
 
-// Each text is quoted as one word. File names and model output are untrusted, so a pasted command must contain
-// nothing that a terminal would execute.
+// File names and model output are untrusted, so a pasted command must contain nothing that a
+// terminal would execute.
 func TestCommandsAreQuoted(t *testing.T) {
 	texts := []string{
 		"plain.mp4", "", "two words", "it's $HOME `id` \"$(id)\" \\ !", "two\nlines", "-o", "née – 映画",

@@ -1,6 +1,6 @@
-// Package console contains the web console at /console, where people edit, browse files, chat, and see their
-// usage. It consists of static files and a settings file, so any file server can serve it: the server itself on
-// one machine, or a bucket behind CloudFront in AWS.
+// Package console contains the web console at /console. It consists of static files and a
+// settings file, so any file server can serve it: the server itself on one machine, or a bucket
+// behind CloudFront in AWS.
 package console
 
 import (
@@ -23,11 +23,11 @@ const (
 	Index = "index.html"
 	// SettingsFile is the name of the page's Settings, in the folder of Index.
 	SettingsFile = "config.json"
-	// boot is the script in Index, which must run even if no other file can be loaded.
+	// boot must run even if no other file can be loaded.
 	boot = "boot.js"
 )
 
-// bootScript returns the script in Index. The policy allows it by its hash.
+// The script in Index. The policy allows it by its hash.
 func bootScript() []byte {
 	content, _ := static.ReadFile("static/" + boot) // embedded, so it exists
 	return content
@@ -75,15 +75,14 @@ func newFile(name string, content []byte) (File, error) {
 		".jpg": "image/jpeg", ".mp4": "video/mp4",
 	}[path.Ext(name)]
 	if !known {
-		return File{}, fmt.Errorf("the console's file %s has an unknown type", name)
+		return File{}, fmt.Errorf("the console's file %s has an unknown extension", name)
 	}
 	return File{name, kind, content}, nil
 }
 
-// Policy returns the console's Content-Security-Policy. It allows the console's files, the script
-// in Index, and calls to its own and the named origins (such as those in Settings), but no other
-// inline scripts or styles. The console may frame only the page for realtime sessions, if that page
-// has the same origin.
+// Policy returns the console's Content-Security-Policy. It allows calls to its own and the named
+// origins (such as those in Settings), and no other inline script than the one in Index. The
+// console may frame only the realtime page, if that has the same origin.
 func Policy(origins ...string) string {
 	hash := sha256.Sum256(bootScript())
 	return strings.Join([]string{

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// largest is the maximum compressed size of a first visit, in bytes: the page, its files, and the
-	// picture next to the login form.
+	// largest is in compressed bytes: the page, its files, and the picture next to the login
+	// form.
 	largest = 113_000
-	// largestLater is the maximum for the pages that are loaded when opened. The samples and the video
-	// library are fetched only on demand and do not count.
+	// largestLater is for pages that are loaded when opened, without the samples and the video
+	// library.
 	largestLater = 24_000
 )
 
@@ -106,16 +106,15 @@ func TestFilesAreCompressedAndCached(t *testing.T) {
 		plain := get(handler, "/console/"+file.Name)
 		if plain.Header.Get("ETag") == answer.Header.Get("ETag") || plain.Header.Get("Vary") != "Accept-Encoding" ||
 			plain.Header.Get("Cache-Control") != "no-cache" {
-			t.Errorf("%s: caches would mix up its forms: %v", file.Name, plain.Header)
+			t.Errorf("%s: caches would confuse its encodings: %v", file.Name, plain.Header)
 		}
 		again := get(handler, "/console/"+file.Name, "Accept-Encoding", "gzip", "If-None-Match", answer.Header.Get("ETag"))
 		if body, _ := io.ReadAll(again.Body); again.StatusCode != http.StatusNotModified || len(body) > 0 {
-			t.Errorf("%s, asked for again: status %d with %d bytes", file.Name, again.StatusCode, len(body))
+			t.Errorf("%s, requested again: status %d with %d bytes", file.Name, again.StatusCode, len(body))
 		}
 	}
 }
 
-// The first visit and later pages load few bytes.
 func TestFirstVisitLoadsFewBytes(t *testing.T) {
 	handler, sources := newConsole(t), sources(t)
 	sizeOf := func(name string) int {
@@ -176,9 +175,8 @@ func TestPolicyAllowsNamedOrigins(t *testing.T) {
 	}
 }
 
-// All modules that the first page needs are preloaded, because a module that is found only by
-// parsing another one arrives a round trip later. Modules for pages that are opened later are not
-// preloaded.
+// A module that is found only by parsing another one arrives a round trip later. Modules for
+// pages that are opened later are not preloaded.
 func TestModulesArePreloaded(t *testing.T) {
 	sources := sources(t)
 	static := regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from "\./([\w-]+\.js)";`)
@@ -201,7 +199,6 @@ func TestModulesArePreloaded(t *testing.T) {
 	}
 }
 
-// No file contains anything that the policy blocks.
 func TestFilesComplyWithPolicy(t *testing.T) {
 	files, err := console.Files()
 	if err != nil {
@@ -232,7 +229,6 @@ func TestFilesComplyWithPolicy(t *testing.T) {
 	}
 }
 
-// The settings contain everything that the page needs for a catalog's forms.
 func TestSettingsDescribeForms(t *testing.T) {
 	answer := get(newConsole(t), "/console/config.json")
 	var settings console.Settings
@@ -256,8 +252,8 @@ func TestSettingsDescribeForms(t *testing.T) {
 	}
 }
 
-// A request without a credential needs at most 128 KiB of memory, plus 20 bytes for each received
-// byte, because files are not copied.
+// A request without a credential needs at most 128 KiB, plus 20 bytes for each received byte,
+// because files are not copied.
 func TestMemoryOfAnonymousCalls(t *testing.T) {
 	address := alloctest.Serve(t, newConsole(t))
 	calls := alloctest.CheckAnonymous(t, address, "x-api-key: ", false, "GET /", "GET /console", "GET /console/", "HEAD /console/",

@@ -17,8 +17,7 @@ const Path = "/console"
 
 type Config struct {
 	Settings Settings
-	// InferencePort is the gateway's port on the host that the browser uses for the console. 0 means
-	// that Settings.InferenceURL is used unchanged.
+	// InferencePort is the gateway's port on the console's host; 0 keeps Settings.InferenceURL.
 	InferencePort int
 }
 
@@ -29,7 +28,7 @@ type Console struct {
 
 type served struct {
 	File
-	// zipped is the compressed content; it may be nil.
+	// zipped may be nil.
 	zipped []byte
 	// tag is the ETag without its quotes.
 	tag string
@@ -50,13 +49,12 @@ func New(c Config) (*Console, error) {
 	return console, nil
 }
 
-// newServed returns an uncompressed file.
 func newServed(file File) *served {
 	sum := sha256.Sum256(file.Content)
 	return &served{File: file, tag: hex.EncodeToString(sum[:16])}
 }
 
-// compress compresses a file. It needs about 800 KB of memory.
+// It needs about 800 KB of memory.
 func (s *served) compress() {
 	// Neither call can fail: the level is valid and a buffer accepts everything.
 	var zipped bytes.Buffer
@@ -66,8 +64,8 @@ func (s *served) compress() {
 	s.zipped = zipped.Bytes()
 }
 
-// Beside returns a handler that serves the console on its path and everything else with the given handler. It
-// redirects browsers from the service's root to the console.
+// Beside serves the console on its path, and everything else with the given handler. It redirects
+// browsers from the service's root to the console.
 func (c *Console) Beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -86,7 +84,7 @@ func (c *Console) Beside(handler http.Handler) http.Handler {
 	})
 }
 
-// redirect redirects to a path relative to the current one, because a proxy may serve the service below a path.
+// A proxy may serve the service below a path, so the redirect is relative.
 func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	r.Pattern = r.URL.Path // for the access log
 	w.Header().Set("Location", to)
@@ -94,7 +92,7 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-// serve responds with a file, or returns false if it does not exist.
+// serve returns false if the file does not exist.
 func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	if name == "" {
 		name = Index
@@ -141,7 +139,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	return true
 }
 
-// settings returns the settings for the host in the browser's request.
+// settings contains URLs for the host in the browser's request.
 func (c *Console) settings(r *http.Request) Settings {
 	settings := c.config.Settings
 	if c.config.InferencePort != 0 {
@@ -154,7 +152,6 @@ func (c *Console) settings(r *http.Request) Settings {
 	return settings
 }
 
-// originsOf returns the origins of the absolute URLs that the page calls.
 func originsOf(settings Settings) []string {
 	var origins []string
 	for _, text := range []string{settings.BaseURL, settings.InferenceURL} {
@@ -165,8 +162,8 @@ func originsOf(settings Settings) []string {
 	return origins
 }
 
-// Origin returns the origin of an absolute http or https URL. ok is false if the host is invalid, because it
-// could end a directive of the policy.
+// Origin returns the origin of an absolute http or https URL. ok is false if the host is invalid,
+// because it could end a directive of the policy.
 func Origin(text string) (origin string, ok bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {

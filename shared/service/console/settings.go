@@ -2,18 +2,17 @@ package console
 
 import "cutroom/shared/domain/catalog"
 
-// Settings describes the service for the page, in SettingsFile. URLs may be relative to the console's URL.
+// Settings describes the service for the page. URLs may be relative to the console's URL.
 type Settings struct {
-	// BaseURL is the media service's URL; InferenceURL is the gateway's.
+	// The URLs of the media service and of the gateway.
 	BaseURL      string `json:"base_url"`
 	InferenceURL string `json:"inference_url"`
-	// RealtimeURL is the realtime page; DocsURL is the API documentation. Either may be empty.
+	// The URLs of the realtime page and of the API documentation. Either may be empty.
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
-	// MaxUpload is the maximum size of a file in a form, in bytes. Larger files are uploaded to a
-	// signed URL (docs/contract/media.md#large-uploads).
+	// MaxUpload is the maximum size of a file in a form, in bytes. Larger files use a signed URL.
 	MaxUpload int64 `json:"max_upload"`
-	// Currency is the currency of all prices as an ISO 4217 code, or empty.
+	// Currency is an ISO 4217 code, or empty without prices.
 	Currency string  `json:"currency,omitempty"`
 	Models   []Model `json:"models"`
 }
@@ -22,22 +21,20 @@ type Model struct {
 	ID          string       `json:"id"`
 	Kind        catalog.Kind `json:"kind"`
 	Description string       `json:"description"`
-	// Title and Examples are as in catalog.Model.
-	Title string `json:"title,omitempty"`
-	// Sizes maps a resolution to the width and height of the result's box in landscape. FPS is 0 for images.
-	Sizes    map[string][2]int `json:"sizes"`
-	FPS      int               `json:"fps,omitempty"`
-	Examples []string          `json:"examples,omitempty"`
-	// Price is absent if the model has no price (docs/contract/jobs.md#prices).
-	Price  *Price  `json:"price,omitempty"`
-	Fields []Field `json:"fields"`
-	// URLEncoded, ExactlyOne and OnlyWith are as in catalog.Form.
+	Title       string       `json:"title,omitempty"`
+	// Sizes maps a resolution to the width and height of the result's box in landscape. FPS is 0
+	// for images.
+	Sizes      map[string][2]int `json:"sizes"`
+	FPS        int               `json:"fps,omitempty"`
+	Examples   []string          `json:"examples,omitempty"`
+	Price      *Price            `json:"price,omitempty"`
+	Fields     []Field           `json:"fields"`
 	URLEncoded bool              `json:"urlencoded,omitempty"`
 	ExactlyOne []string          `json:"exactly_one,omitempty"`
 	OnlyWith   map[string]string `json:"only_with,omitempty"`
 }
 
-// Price is a model's price per "second" of the result or per "edit".
+// Price is per "second" of the result or per "edit".
 type Price struct {
 	Amount   float64           `json:"amount"`
 	Per      catalog.PriceUnit `json:"per"`

@@ -1,5 +1,5 @@
-// Package health checks whether a service can do its work. Probes run rarely, regardless of how
-// many callers ask, because their result is shared and cached.
+// Package health checks whether a service can do its work. Concurrent callers share the probes,
+// and their result is cached.
 package health
 
 import (
@@ -16,10 +16,9 @@ import (
 type Probe struct {
 	// What names the dependency in the log.
 	What string
-	// Reason is the message for clients if the probe fails. It must not contain paths.
+	// Reason is the message for clients. It must not contain paths.
 	Reason string
-	// Check returns an error if the dependency does not work. It should honour its context. A probe
-	// that hangs counts as failed.
+	// Check should honour its context. A probe that hangs counts as failed.
 	Check func(context.Context) error
 }
 
@@ -27,7 +26,7 @@ const (
 	// every is how long a result is valid.
 	every  = 5 * time.Second
 	within = 5 * time.Second
-	// maxWait is the time for which a caller waits for a running probe.
+	// maxWait limits a caller's wait for a running probe.
 	maxWait = 3 * time.Second
 )
 
@@ -35,11 +34,11 @@ const (
 type Checker struct {
 	probes []Probe
 	logger *slog.Logger
-	// every, within and maxWait are the constants, except in tests.
+	// The constants, except in tests.
 	every, within, maxWait time.Duration
 
 	mu sync.Mutex
-	// round is closed when the running probes have ended, or nil.
+	// round is closed when the running probes have ended.
 	round        chan struct{}
 	begun, ended time.Time
 	answer       error
@@ -83,7 +82,7 @@ func (c *Checker) Check(ctx context.Context) error {
 	return fault.New(fault.Unavailable, "The storage does not respond.")
 }
 
-// probe runs the probes. It returns within c.within, unless the system blocks a probe for longer.
+// probe returns within c.within, unless the system blocks a probe for longer.
 func (c *Checker) probe(round chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.within)
 	defer cancel()
@@ -105,7 +104,7 @@ func (c *Checker) probe(round chan struct{}) {
 	close(round)
 }
 
-// first returns the first failure of a probe: the reason for clients, and the cause.
+// first returns the first failure: the reason for clients, and the cause.
 func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	for _, probe := range c.probes {
 		err := probe.run(ctx)
@@ -120,7 +119,7 @@ func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	return "", nil
 }
 
-// run calls Check and treats a panic as a failure.
+// A panic counts as a failure.
 func (p Probe) run(ctx context.Context) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {

@@ -57,9 +57,9 @@ func TestProbesAreCachedAndTimeOut(t *testing.T) {
 
 		hangs = make(chan struct{})
 		time.Sleep(every)
-		check("it has just started to hang", "")
-		check("it hangs", "does not respond")
-		check("it still hangs", "does not respond")
+		check("the probe has just started to hang", "")
+		check("the probe hangs", "does not respond")
+		check("the probe still hangs", "does not respond")
 		close(hangs)
 		synctest.Wait()
 		hangs = nil

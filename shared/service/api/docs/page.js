@@ -4,7 +4,7 @@
 const methods = ["get", "post", "put", "delete"];
 let api, base, key = "";
 
-// make returns an element. Properties are attributes, except for on… and text.
+// Properties are attributes, except for on… and text.
 function make(tag, properties, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties || {})) {
@@ -22,14 +22,13 @@ function follow(value) {
   return value;
 }
 
-// prose returns a text in which `…` is shown as code.
+// In the text, `…` is code.
 function prose(text) {
   return (text || "").split("`").map((piece, i) => i % 2 ? make("code", {}, piece) : piece);
 }
 
 const paragraphs = text => (text || "").trim().split(/\n\s*\n/).filter(Boolean).map(one => make("p", {}, prose(one)));
 
-// typeOf describes the type of a schema's values.
 function typeOf(schema) {
   schema = follow(schema) || {};
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -44,7 +43,6 @@ function typeOf(schema) {
   return types.join(" or ");
 }
 
-// limitsOf describes the limits of a schema's values.
 function limitsOf(schema) {
   const { minimum: least, maximum: most, maxLength, minLength, maxItems, pattern } = follow(schema);
   const said = [];
@@ -67,8 +65,8 @@ function field(name, schema, required, description, inside) {
     make("dd", {}, prose(text), inside));
 }
 
-// fields lists the properties of an object, including nested objects. around contains the enclosing
-// schemas, so that a recursive schema is listed once.
+// fields includes nested objects. around contains the enclosing schemas, so that a recursive
+// schema is listed once.
 function fields(schema, around = []) {
   schema = follow(schema) || {};
   if (around.includes(schema)) return make("p", {}, "The same fields as the enclosing object.");
@@ -89,16 +87,14 @@ function exampleOf(schema) {
   return schema.examples && schema.examples[0];
 }
 
-// suggested returns the initial value of a form field: its example, except for a
-// URL, which the service would really call.
+// A form field starts with its example, except for a URL, which the service would really call.
 function suggested(schema) {
   return (follow(schema) || {}).format === "uri" ? undefined : exampleOf(schema);
 }
 
-// serverOf returns the base URL of a path's service.
 const serverOf = path => ((api.paths[path] || {}).servers || [{ url: base }])[0].url.replace(/\/$/, "");
 
-// credentialOf returns the header field for an operation's key, if any.
+// An operation may need no key.
 function credentialOf(operation, key) {
   const [asked] = operation.security || [];
   if (!asked) return [];
@@ -117,8 +113,7 @@ function figure(caption, text) {
 
 let language = "curl"; // of all samples
 
-// samples returns a figure with the same sample in several languages, as pairs of the language
-// and the text.
+// texts holds pairs of the language and the text.
 function samples(texts) {
   const shown = figure("", "");
   const tabs = make("div", { class: "tabs", role: "group", "aria-label": "Language" });
@@ -138,7 +133,6 @@ function samples(texts) {
   return shown;
 }
 
-// samplesOf returns the samples that call an operation.
 function samplesOf(path, method, operation) {
   const request = requestOf(path, method, operation);
   return samples(languages.map(([name, write]) => [name, write(request)]));
@@ -159,8 +153,7 @@ function response(status, answer) {
   return make("details", { class: "response" }, make("summary", {}, head), make("div", { class: "inside" }, inside));
 }
 
-// responses lists the responses of an operation. Errors that operations share are
-// folded into one line.
+// Errors that operations share are folded into one line.
 function responses(operation) {
   const all = Object.entries(operation.responses);
   const shared = all.filter(([, answer]) => answer.$ref), own = all.filter(([, answer]) => !answer.$ref);
@@ -169,7 +162,6 @@ function responses(operation) {
     make("div", { class: "inside" }, shared.map(([status, answer]) => response(status, answer)))) : ""];
 }
 
-// bodyFields lists the fields of a request's body, by content type.
 function bodyFields(operation) {
   const bodies = Object.entries((operation.requestBody || {}).content || {});
   const same = new Set(bodies.map(([, body]) => JSON.stringify(body.schema))).size === 1;
@@ -177,7 +169,6 @@ function bodyFields(operation) {
   return bodies.flatMap(([type, body]) => [make("h4", {}, "Body ", make("small", {}, type)), fields(body.schema)]);
 }
 
-// input returns a form control for a schema.
 function input(name, schema, example, file) {
   schema = follow(schema) || {};
   if (file) return make("input", { name, type: "file" });
@@ -189,7 +180,6 @@ function input(name, schema, example, file) {
 // takesReferences matches the paths that accept the id of a stored file instead of a file.
 const takesReferences = /^\/v1\/(jobs|generate)\//;
 
-// tryIt returns a form that sends the operation's request from this page.
 function tryIt(currentPath, method, operation) {
   const parameters = (operation.parameters || []).map(follow).filter(one => one.in !== "header");
   const [type, body] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
@@ -226,7 +216,7 @@ function tryIt(currentPath, method, operation) {
   return make("details", { class: "try" }, make("summary", {}, "Try it"), form);
 }
 
-// answerOf sends a form's request and returns the elements that show the response.
+// The response is shown in the returned elements.
 async function answerOf(form, path, method, operation, parameters, type) {
   const query = new URLSearchParams(), server = serverOf(path);
   for (const one of parameters) {
@@ -262,7 +252,7 @@ async function answerOf(form, path, method, operation, parameters, type) {
   return shown;
 }
 
-// section shows an operation. others are the same operation under other names.
+// others are the same operation under other names.
 function section(one, others) {
   const { path, method, operation } = one;
   let chosen = one;
@@ -302,8 +292,7 @@ function section(one, others) {
         tryIt(() => chosen.path, method, operation))));
 }
 
-// operations returns every operation of a tag, each with its variants under other
-// names.
+// Each operation is returned with its variants under other names.
 function operations(tag) {
   const all = Object.entries(api.paths).flatMap(([path, item]) => methods.filter(method => item[method])
     .map(method => ({ path, method, operation: item[method] }))).filter(one => one.operation.tags.includes(tag));
@@ -314,7 +303,7 @@ function operations(tag) {
 
 const plain = text => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
 
-// namesOf returns the names of all fields of a schema inside the schemas around.
+// around contains the enclosing schemas.
 function namesOf(schema, around = []) {
   schema = follow(schema) || {};
   if (around.includes(schema)) return [];
@@ -322,7 +311,7 @@ function namesOf(schema, around = []) {
   return [...(schema.anyOf || []).flatMap(within), ...(schema.items ? within(schema.items) : []), ...Object.entries(schema.properties || {}).flatMap(([name, one]) => [name, ...within(one)])];
 }
 
-// wordsOf returns the searchable words of an operation: its name, its fields, and its description.
+// The words are the operation's name, its fields, and its description.
 function wordsOf(tag, path, operation) {
   const bodies = Object.values((operation.requestBody || {}).content || {});
   return [tag.name, operation.summary, path, operation.description || "", ...(operation.parameters || []).map(one => follow(one).name), ...new Set(bodies.flatMap(body => namesOf(body.schema)))];

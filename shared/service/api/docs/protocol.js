@@ -51,7 +51,6 @@ with connect("${address}?model=MODEL",
 < (binary: the frame, edited)
 < {"type": "generation_tick", "seconds": 1}`]];
 
-// protocol returns the section that describes the messages of a session.
 function protocol() {
   const table = (title, rows) => [make("h4", {}, title), make("dl", {}, rows.map(([name, members, text]) => make("div", { class: "field" },
     make("dt", {}, make("span", { class: "name" }, name), make("span", { class: "type" }, members)), make("dd", {}, text))))];

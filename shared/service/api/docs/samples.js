@@ -1,6 +1,6 @@
 "use strict";
-// Samples that call an operation: with curl, in Python and in JavaScript. They are made from one
-// description of the request.
+// Samples that call an operation with curl, in Python and in JavaScript, all from one description
+// of the request.
 
 // requestOf describes a sample call: {method, url, headers, form, json, bytes, save}. form is a
 // list of [name, value], and a file's value is {file}.
@@ -34,7 +34,6 @@ function fileFor(body, name) {
 
 const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 
-// curl returns the command line.
 function curl(request) {
   const words = [`curl ${request.url}`];
   // Without -f, curl would save an error as if it were the result.
@@ -59,7 +58,7 @@ function literal(value, indent = "") {
   return parts.length ? `${list ? "[" : "{"}\n${parts.join(",\n")},\n${indent}${list ? "]" : "}"}` : list ? "[]" : "{}";
 }
 
-// python returns a program that uses the requests library.
+// The program uses the requests library.
 function python(request) {
   const lines = [`requests.${request.method.toLowerCase()}(`, `    ${JSON.stringify(request.url)},`];
   const headers = request.headers.map(([name, text]) => `"${name}": ${text ? `"${text}" + ` : ""}os.environ["CUTROOM_API_KEY"]`);
@@ -78,7 +77,7 @@ function python(request) {
   return [...(headers.length ? ["import os", ""] : []), "import requests", "", `answer = ${lines.join("\n")}`, ...rest].join("\n");
 }
 
-// javascript returns a module for Node.js. It also runs in a browser if the files are replaced.
+// The module is for Node.js. It also runs in a browser if the files are replaced.
 function javascript(request) {
   const files = (request.form || []).some(([, value]) => value.file) || request.bytes;
   const lines = [];

@@ -39,7 +39,7 @@ function note(id, text, mood) {
   element(id).className = "note" + (mood ? " " + mood : "");
 }
 
-// isApplied reports whether the change of a note was accepted, followed or not.
+// isApplied reports whether a change was accepted, whether or not it was followed.
 const isApplied = id => element(id).classList.contains("good") || element(id).classList.contains("warn");
 
 function show(state, text) {
@@ -109,7 +109,7 @@ async function showEdited(blob, latency) {
     shown = order;
     draw(picture, picture.width, picture.height);
     const took = stopwatch.took(picture, picture.width, picture.height, performance.now());
-    // If the stamp is unreadable, the time since sending is a good estimate.
+    // If the marker is unreadable, the time since sending is a good estimate.
     count(isNaN(took) ? latency : took);
   }
   picture.close();
@@ -144,7 +144,7 @@ function count(latency) {
 
 // The transport
 
-const measured = "Latency is the time from drawing a picture to showing it edited, read from the stamp in its lower right corner.";
+const measured = "Latency is the time from drawing a picture to showing it edited, read from the marker in its lower right corner.";
 let way; // the video's protocol, "udp" or "tcp"
 
 function showTransport() {

@@ -1,6 +1,6 @@
 "use strict";
-// The test pattern: a moving landscape with features that edits change: smooth and
-// detailed areas, edges, saturated and skin-like colours, light and dark.
+// The test pattern: a moving landscape with smooth and detailed areas, edges, saturated and
+// skin-like colours, light and dark.
 
 const ridges = [
   { height: 205, depth: 34, length: 150, speed: 6, color: "#7d93b8" },
@@ -14,7 +14,7 @@ const balloons = [
   { x: 566, y: 66, size: 22, sway: 12, pace: .9, stripes: ["#7b3fa0", "#f4a259"] },
 ];
 
-// drawPattern draws the pattern at a time in seconds, at 640x360.
+// The picture has 640x360 pixels.
 function drawPattern(at, seconds) {
   drawSky(at, seconds);
   for (const ridge of ridges) drawRidge(at, ridge, seconds);
@@ -111,7 +111,6 @@ function drawBalloon(at, { x, y, size, sway, pace, stripes }, seconds) {
   at.restore();
 }
 
-// drawBars draws a strip of reference colours and a clock.
 function drawBars(at, seconds) {
   ["#ffffff", "#f2d21b", "#22b8cf", "#2f9e44", "#c2255c", "#e03131", "#1c4fd8", "#101010", "#e5b48f", "#8d5a3b"].forEach((color, i) => {
     at.fillStyle = color;

@@ -1,8 +1,8 @@
 "use strict";
-// The room of a session: its pictures as video over WebRTC (docs/contract/realtime.md#webrtc). Its
-// signalling is a WebSocket with a few messages of Protocol Buffers.
+// A session's pictures as video over WebRTC (docs/contract/realtime.md#webrtc). The signalling is
+// a WebSocket with a few messages of Protocol Buffers.
 
-// field returns a field of a message: an integer, a text, or a message.
+// A value is an integer, a text, or a message.
 function field(number, value) {
   if (typeof value === "number") return [number << 3, ...varint(value)];
   const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
@@ -15,7 +15,7 @@ function varint(number) {
   return [...bytes, number];
 }
 
-// fields returns the fields of a message: a list for each number.
+// fields returns a list of values for each number.
 function fields(bytes) {
   const found = {};
   let at = 0;
@@ -40,19 +40,18 @@ const description = { type: 1, sdp: 2 }, join = { iceServers: 5 }, iceServer = {
 
 const texts = list => (list || []).map(bytes => new TextDecoder().decode(bytes));
 
-// serversIn returns the relay servers in a join response, for RTCPeerConnection.
+// The result is for RTCPeerConnection.
 const serversIn = message => (fields(message)[join.iceServers] || []).map(fields).map(server => ({
   urls: texts(server[iceServer.urls]), username: texts(server[iceServer.username])[0], credential: texts(server[iceServer.credential])[0],
 }));
 
 const pingTime = 5000, maxBitrate = 2_500_000;
 
-// hasRoom reports whether this browser supports editing over WebRTC.
 const hasRoom = () => typeof RTCPeerConnection === "function" && "captureStream" in HTMLCanvasElement.prototype &&
   "requestVideoFrameCallback" in HTMLVideoElement.prototype && "setCodecPreferences" in RTCRtpTransceiver.prototype;
 
-// Room sends a video track to the room at a URL. It calls on.video(stream) with the edited
-// video, and on.lost() once if that ends.
+// Room sends a video track to the room at a URL. It calls on.video(stream) with the edited video,
+// and on.lost() once if that ends.
 class Room {
   constructor(url, token, track, on) {
     this.on = on;
@@ -83,7 +82,8 @@ class Room {
     this.send(outgoing.offer, [...field(description.type, type), ...field(description.sdp, sdp)]);
   }
 
-  // follow finds another path to the server when the current path fails, such as TCP if UDP is blocked.
+  // follow finds another path to the server when the current one fails, such as TCP if UDP is
+  // blocked.
   follow(state) {
     if (state === "connected") this.sought = false;
     if (state === "failed" && this.sought) return this.end();
@@ -123,7 +123,6 @@ class Room {
     this.on.lost();
   }
 
-  // close leaves the room.
   close() {
     this.ended = true;
     clearInterval(this.pinging);

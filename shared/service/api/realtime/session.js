@@ -1,7 +1,6 @@
 "use strict";
 // A session of /v1/stream.
 
-// Refusal is an error response of the service.
 class Refusal extends Error {
   constructor(status, detail) {
     super(detail);
@@ -12,7 +11,6 @@ class Refusal extends Error {
 // service is the base URL of the media API.
 const { service = "." } = JSON.parse(document.getElementById("settings").textContent);
 
-// call returns the JSON of the service's response.
 async function call(method, path, key, body) {
   const headers = { "x-api-key": key };
   if (typeof body === "string") headers["content-type"] = "application/json";
@@ -29,16 +27,14 @@ async function call(method, path, key, body) {
   throw new Refusal(answer.status, detail || `The service returned status ${answer.status}.`);
 }
 
-// mint returns a client token that can only open a session of the model, from this
-// page, within a minute.
+// The client token can only open a session of the model, from this page, within a minute.
 async function mint(key, model) {
   if (key.startsWith("ek_")) throw new Refusal(403, "This is a client token. Paste a permanent key (ck_…).");
   const token = await call("POST", "v1/client/tokens", key, JSON.stringify({ expiresIn: 60, allowedModels: [model], allowedOrigins: [location.origin] }));
   return token.apiKey;
 }
 
-// endings explain why a session ended, by the code and then the reason of its
-// close.
+// endings explain the close codes and reasons.
 const endings = {
   1000: {
     "Maximum session duration reached.": "The session has reached the maximum duration of its token.",
@@ -65,12 +61,11 @@ function explain(code, reason) {
   return known[reason] || known[""] || (reason ? `The session ended: ${reason}` : `The session ended (code ${code}).`);
 }
 
-// inFlight limits the JPEGs that were sent but not returned: one in the engine and the next one, so that
-// results are never old.
+// inFlight limits the JPEGs that were sent but not returned: one in the engine and the next one,
+// so that results are never old.
 const inFlight = 2;
 
-// stalled is the time in milliseconds without a video picture after which JPEGs are sent
-// instead.
+// After this time without a video picture, in milliseconds, JPEGs are sent instead.
 const stalled = 3000;
 
 // Session is a connection. Pictures are video over WebRTC. Before the video starts, when it stalls,
@@ -125,7 +120,6 @@ class Session {
     this.track = this.room = undefined;
   }
 
-  // seen records that a video picture is shown.
   seen() {
     this.lastVideo = performance.now();
     this.sent = [];
@@ -154,7 +148,6 @@ class Session {
     return this.sent.length < inFlight && now - this.settled < 3000;
   }
 
-  // drawn sends the picture just drawn as video.
   drawn() {
     if (this.track) this.track.requestFrame();
   }
@@ -165,7 +158,7 @@ class Session {
     this.socket.send(blob);
   }
 
-  // say sends a message, and returns false if no session is open to receive it.
+  // say returns false if no session is open.
   say(message) {
     if (!this.started || this.socket.readyState !== WebSocket.OPEN) return false;
     this.socket.send(JSON.stringify(message));

@@ -1,5 +1,4 @@
-// Shared functions of the account's pages: amounts and keys in words, and links between related
-// pages.
+// Functions that the account's pages share.
 
 import { button, make, number } from "./dom.js";
 import { media } from "./service.js";
@@ -9,25 +8,22 @@ const families = {
   keys: [["keys", "Keys"], ["audit", "Audit"]],
 };
 
-// links returns the links between related pages. here is the current page.
+// here is the current page.
 export const links = (family, here) => make("nav", { class: "choices", "aria-label": families[family].map(([, title]) => title).join(" and ") },
   families[family].map(([id, title]) => make("a", { href: `#${id}`, "aria-current": id === here && "page" }, make("span", {}, title))));
 
-// cash returns an amount of a currency in words. Amounts below a tenth keep two digits, so that
-// small amounts are not shown as zero.
+// Amounts below a tenth keep two digits, so that small amounts are not shown as zero.
 export function cash(amount, currency) {
   const style = currency ? { style: "currency", currency } : {};
   const digits = amount > 0 && amount < 0.1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 2 };
   return new Intl.NumberFormat("en", { ...style, ...digits }).format(amount);
 }
 
-// short returns a number in short notation.
 export const short = (value, style = {}) => new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3, ...style }).format(value);
 
 // plural returns a count of things, such as "1 edit" or "2 edits".
 export const plural = (count, one) => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
 
-// units are the units of budgets.
 export const units = {
   cost: { title: "Cost", words: (value, currency) => cash(value, currency) },
   tokens: { title: "Tokens", words: value => plural(value, "token") },
@@ -35,11 +31,10 @@ export const units = {
   session_seconds: { title: "Realtime seconds", words: value => plural(value, "realtime second") },
 };
 
-// periods holds the texts for the periods of budgets.
 export const periods = { day: "a day", month: "a month" };
 
-// idOf returns the id of a key, undefined if the browser cannot compute it:
-// browsers hash only on pages from HTTPS or from this machine.
+// idOf returns the id of a key, undefined if the browser cannot compute it: browsers hash only on
+// pages from HTTPS or from this machine.
 export async function idOf(key) {
   const sum = await crypto.subtle?.digest("SHA-256", new TextEncoder().encode(key));
   return sum && `key_${[...new Uint8Array(sum).slice(0, 6)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;
@@ -51,22 +46,21 @@ export async function keysOf() {
   return new Map(keys.map(key => [key.id, key]));
 }
 
-// nameOf returns the display name of a key by its id, from keysOf.
+// keys comes from keysOf.
 export const nameOf = (id, keys) => keys?.get(id)?.label || id;
 
-// dayOf returns the day of a time, in UTC.
+// The day is in UTC.
 export const dayOf = time => new Date(time).toISOString().slice(0, 10);
 
-// dayWords returns a day in words.
 export const dayWords = (day, parts = { day: "numeric", month: "short" }) => new Date(day).toLocaleDateString("en-GB", { ...parts, timeZone: "UTC" });
 
-// field returns a control with a label above it and optional text below it.
+// The label is above the control, the hint below.
 export function field(label, control, hint) {
   if (hint) control.setAttribute("aria-describedby", `${control.id}-hint`);
   return make("div", { class: "field" }, make("label", { for: control.id }, label), control, hint && make("p", { class: "note", id: `${control.id}-hint` }, hint));
 }
 
-// menu returns a menu of [value, words].
+// options is a list of [value, words].
 export const menu = (id, options, properties = {}) => make("select", { id, ...properties }, options.map(([value, words]) => make("option", { value }, words)));
 
 // ask opens a dialog with a form. Submitting it calls send(dialog). If send throws, the dialog

@@ -37,7 +37,7 @@ class Audit {
     return this.read();
   }
 
-  // read reads the shown changes again. It keeps unchanged rows.
+  // Unchanged rows stay.
   read() {
     this.reading = this.readAnew(this.turn = {});
     return this.reading;
@@ -52,7 +52,6 @@ class Audit {
     this.settle(page);
   }
 
-  // next adds the next page.
   async next() {
     const cursor = this.cursor, page = await this.page(pageSize, cursor);
     if (!page) return;
@@ -65,9 +64,9 @@ class Audit {
   }
 
   async page(limit, cursor) {
-    const told = Object.entries({ limit, cursor, ...this.asked() }).filter(([, value]) => value);
+    const params = Object.entries({ limit, cursor, ...this.asked() }).filter(([, value]) => value);
     try {
-      const page = await (await media("GET", `/v1/audit?${new URLSearchParams(told)}`)).json();
+      const page = await (await media("GET", `/v1/audit?${new URLSearchParams(params)}`)).json();
       this.problem.hidden = true;
       return page;
     } catch (refusal) {
@@ -88,7 +87,7 @@ class Audit {
     const { before, after } = entry, who = entry.by === "operator" ? "the operator" : nameOf(entry.by, this.keys);
     const names = Object.keys({ ...before, ...after }).filter(name => (before?.[name] ?? after?.[name]) !== null);
     const changed = names.filter(name => text(before?.[name]) !== text(after?.[name]));
-    // Changes and the limits of new or deleted budgets are described inline.
+    // Only changes and the limits of new or deleted budgets are described inline.
     const limit = (after || before)?.limit;
     const news = before && after ? changed.map(name => `${words(name)} ${text(before[name])} → ${text(after[name])}`).join(", ") : limit !== undefined && `limit ${text(limit)}`;
     return make("li", { "data-id": entry.id },
@@ -102,7 +101,6 @@ class Audit {
           make("p", { class: "note" }, make("code", {}, entry.id), entry.request_id && [" · request ", make("code", {}, entry.request_id)]))));
   }
 
-  // subject returns the changed object in words.
   subject({ action, subject, before, after }) {
     const of = after || before || {};
     if (action.startsWith("key.")) return of.label || subject;
@@ -113,7 +111,6 @@ class Audit {
 
 const words = name => name.replaceAll("_", " ");
 
-// text returns a value of an entry in words.
 function text(value) {
   if (value === null || value === undefined) return "–";
   if (typeof value === "boolean") return value ? "yes" : "no";

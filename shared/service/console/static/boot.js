@@ -1,8 +1,7 @@
 "use strict";
-// Code that must run before the console is loaded: the chosen colour scheme, and a retry when
-// a file of the page fails to load. A missing file would leave the page blank, because a module
-// runs only with all of its imports. Browsers abort all fetches when the network changes, even
-// on loopback, so this code is inline in the document.
+// Code that must run before the console is loaded: the chosen colour scheme, and a retry if a
+// file of the page fails to load. A module runs only with all of its imports, and browsers abort
+// all fetches when the network changes, even on loopback, so this code is inline in the document.
 {
   const tries = "cutroom-loads", quiet = 3, slow = 10_000, stuck = 45_000, longest = 15_000;
   let started = false, bare = false, waits;
@@ -19,7 +18,6 @@
   const chosen = keep(() => localStorage.getItem("cutroom-scheme"));
   if (chosen) document.documentElement.dataset.theme = chosen;
 
-  // showMessage replaces the unfinished page with a message.
   const showMessage = text => {
     const place = document.getElementById("app");
     if (!place || started) return;

@@ -1,5 +1,4 @@
-// The page Budgets: daily and monthly limits of the account and its keys. Admin keys see it, and
-// set the budgets of other keys.
+// The page Budgets. Admin keys see it, and set the budgets of other keys.
 
 import { ask, dayWords, field, idOf, keysOf, links, menu, nameOf, periods, units } from "./account.js";
 import { ago, button, confirm, icon, make, number, signButton, toast } from "./dom.js";
@@ -28,12 +27,12 @@ class Budgets {
     try {
       this.own ??= await idOf(own());
       const [answer, keys] = await Promise.all([media("GET", "/v1/budgets"), keysOf()]);
-      const told = await answer.text();
+      const text = await answer.text();
       if (this.reading !== reading) return; // a later response is newer
       this.problem.hidden = true;
-      if (this.told === told) return; // unchanged
-      this.told = told;
-      this.budgets = JSON.parse(told).budgets;
+      if (this.text === text) return; // unchanged
+      this.text = text;
+      this.budgets = JSON.parse(text).budgets;
       this.keys = keys;
       this.show();
     } catch (refusal) {
@@ -78,7 +77,6 @@ class Budgets {
         signButton("bin", `Remove the budget of ${name}, ${what}`, () => this.remove(budget, name, what), { class: "sign bad", "data-act": "remove" })));
   }
 
-  // ask sets a budget in a dialog, or changes one.
   ask(budget) {
     const others = [...this.keys?.values() || []].filter(key => !key.revoked_at && key.id !== this.own && !(key.expires_at && Date.parse(key.expires_at) < Date.now()));
     const key = menu("budget-key", others.map(({ id }) => [id, nameOf(id, this.keys)]), { required: true });
@@ -102,8 +100,8 @@ class Budgets {
     const send = async dialog => {
       const { key, period, unit } = asked();
       // An empty field of a new budget keeps the warning URL of the budget that it replaces.
-      const told = budget || warn.value ? { warn_url: warn.value || null } : {};
-      await media("PUT", "/v1/budgets", { body: { key, period, unit, limit: +limit.value, ...told } });
+      const webhook = budget || warn.value ? { warn_url: warn.value || null } : {};
+      await media("PUT", "/v1/budgets", { body: { key, period, unit, limit: +limit.value, ...webhook } });
       dialog.close();
       publish("budgets");
       await this.shown();

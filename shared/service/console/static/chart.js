@@ -1,13 +1,12 @@
-// A chart of stacked bars over time. A tip describes each moment. The pointer or the arrow keys
-// move it, and a screen reader reads it as the value of a slider.
+// A chart of stacked bars over time. The pointer or the arrow keys move a tip, and a screen
+// reader reads it as the value of a slider.
 
 import { draw, make } from "./dom.js";
 
 const height = 220, head = 8, foot = 22, letter = 6.6; // pixels
 
-// drawChart fills a place with a chart: bars are {label, title, values}, one value for
-// each of the series, {name, color, rest}, where rest marks all others; words(value) returns a value in words, and
-// axis(value) in few letters.
+// bars are {label, title, values}, one value for each of the series, {name, color, rest}, where
+// rest marks all others; words(value) returns a value in words, and axis(value) in few letters.
 export function drawChart(place, { title, bars, series, words, axis }) {
   const width = Math.max(260, place.clientWidth - parseFloat(getComputedStyle(place).paddingLeft) * 2);
   const top = ceiling(Math.max(...bars.map(bar => sum(bar.values))));
@@ -88,7 +87,7 @@ function listen(slider, { bars, series, words, tip, here, side, step, width }) {
   note();
 }
 
-// partsOf returns the parts of a bar, largest first, with the rest at the end.
+// The largest part is first, the rest last.
 const partsOf = (bar, series) => series.map((one, i) => ({ ...one, value: bar.values[i] })).filter(one => one.value > 0).sort((a, b) => Boolean(a.rest) - Boolean(b.rest) || b.value - a.value);
 
 function tipOf(bar, series, words) {

@@ -9,8 +9,8 @@ import { events, inference, Refusal, unreachable } from "./service.js";
 
 export const chatPage = { id: "chat", title: "Chat", sign: "chat", quiet: true, open: section => new Chat(section) };
 
-// A stream may be silent for a long time while a model thinks. If the gateway does not respond, the models
-// are requested again after askAgain. Both in milliseconds.
+// A stream may be silent for a long time while a model thinks. If the gateway does not respond,
+// the models are requested again after askAgain. Both in milliseconds.
 const thinking = 600_000, askAgain = 3000;
 
 const newID = () => crypto.getRandomValues(new Uint32Array(2)).join("-");
@@ -67,7 +67,6 @@ class Chat {
     if (!found && id) settle("chat");
   }
 
-  // readModels requests the models until the gateway responds.
   async readModels() {
     clearTimeout(this.asking);
     try {
@@ -91,7 +90,7 @@ class Chat {
     this.longest.max = this.limits?.get(this.model.value) || "";
   }
 
-  // showPast shows the conversations that contain all words of the search.
+  // Conversations are shown if they contain all words of the search.
   showPast(chats) {
     const words = this.find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const said = chat => [chat.title, ...chat.messages.map(message => message.content)].join(" ").toLowerCase();
@@ -102,7 +101,6 @@ class Chat {
     this.past.parentElement.hidden = !chats.length;
   }
 
-  // save saves the conversation as text.
   save() {
     const parts = this.messages.map(({ role, content }) => `## ${role === "user" ? "You" : "The model"}\n\n${content}\n`);
     if (!parts.length) return toast("The chat is empty.");
@@ -127,7 +125,6 @@ class Chat {
     this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Responses appear as they are written. Press Enter to send, Shift+Enter for a new line.")));
   }
 
-  // open continues a conversation.
   open(chat) {
     this.clear();
     this.log.replaceChildren();
@@ -150,7 +147,7 @@ class Chat {
     this.showPast(await all());
   }
 
-  // body returns the body of the next or the last request.
+  // body returns the next request, or the last one.
   body() {
     const system = this.system.value.trim();
     return {
@@ -162,7 +159,6 @@ class Chat {
     };
   }
 
-  // add shows a message at its place in the conversation.
   add(role, text) {
     if (!this.log.querySelector(".message")) this.log.replaceChildren();
     const at = this.log.querySelectorAll(".message").length;
@@ -177,7 +173,6 @@ class Chat {
     return { message, words };
   }
 
-  // cut removes a message and all later ones.
   cut(at) {
     this.messages = this.messages.slice(0, at);
     const children = [...this.log.children];
@@ -204,7 +199,6 @@ class Chat {
     field.focus();
   }
 
-  // regenerate replaces a response with a new one.
   async regenerate(at) {
     if (this.controller) return;
     this.cut(at);
@@ -227,7 +221,6 @@ class Chat {
     this.stop.hidden = !is;
   }
 
-  // answer asks the model to continue the conversation.
   async answer() {
     this.log.querySelectorAll(".notice").forEach(one => one.remove());
     const { message, words } = this.add("assistant", "");
@@ -267,7 +260,6 @@ class Chat {
     this.close({ message, written, usage, broken, stopped: controller.signal.aborted, took: (performance.now() - began) / 1000 });
   }
 
-  // close shows how a response ended.
   close({ message, written, usage, broken, stopped, took }) {
     if (written) {
       this.messages.push({ role: "assistant", content: written });
@@ -294,7 +286,7 @@ class Chat {
   }
 }
 
-// write shows a text: a model's as Markdown, a person's as plain text.
+// A model's text is shown as Markdown, a person's as plain text.
 function write(place, role, text) {
   place.replaceChildren(...role === "assistant" ? render(text) : [text]);
 }

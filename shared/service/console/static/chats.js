@@ -4,15 +4,15 @@ import { key } from "./service.js";
 
 const most = 40, longest = 2_000_000; // conversations, and characters of all of them
 
-// name is the storage key of a key's conversations. It does not reveal the key.
+// The storage key does not reveal the API key.
 async function name() {
   const bytes = new TextEncoder().encode(`cutroom chats ${key()}`);
   const sum = await crypto.subtle?.digest("SHA-256", bytes);
   return sum && `cutroom-chats-${[...new Uint8Array(sum).slice(0, 8)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// all returns the conversations, {id, at, title, model, system, messages}, latest
-// first. Browsers that compute no digest, on pages without HTTPS, keep them in the tab.
+// all returns {id, at, title, model, system, messages} of each conversation, latest first.
+// Without HTTPS, browsers compute no digest, so conversations stay in the tab.
 export async function all() {
   try {
     const place = await name();
@@ -37,7 +37,7 @@ async function write(chats) {
   }
 }
 
-// keep stores a conversation as the latest one.
+// The conversation becomes the latest one.
 export async function keep(chat) {
   await write([{ ...chat, at: Date.now() }, ...(await all()).filter(one => one.id !== chat.id)]);
 }

@@ -2,16 +2,15 @@
 
 import { settings } from "./service.js";
 
-// obeyed matches the characters that a terminal interprets when text is pasted. File
-// names and model output could use them to change the command unnoticed.
+// obeyed matches the characters that a terminal interprets when text is pasted. File names and
+// model output could use them to change the command unnoticed.
 const obeyed = /[\0-\t\v-\x1f\x7f-\x9f]/;
 
 // octal returns a character's bytes as octal escapes.
 const octal = character => Array.from(new TextEncoder().encode(character), byte => "\\" + byte.toString(8).padStart(3, "0")).join("");
 
-// quote quotes a text as one word for a POSIX shell. A text that a terminal would
-// interpret is written in dollar-single-quotes (POSIX.1-2024), which bash, zsh and ksh
-// support.
+// quote quotes a text as one word for a POSIX shell. A text that a terminal would interpret is
+// written in dollar-single-quotes (POSIX.1-2024), which bash, zsh and ksh support.
 export const quote = text => {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
   if (!obeyed.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
@@ -28,20 +27,19 @@ function part(name, value) {
   return `-F ${quote(`${name}=@${path}`)}`;
 }
 
-// submitCommand submits the form, with the seed, so that the result is the same.
+// With the seed, the result is the same.
 export function submitCommand(model, fields) {
   const parts = fields.map(([name, value]) => model.urlencoded ? `--data-urlencode ${quote(`${name}=${value}`)}` : part(name, value));
   return [`curl ${settings.base_url}/v1/jobs/${model.id} ${keyHeader}`, ...parts].join(" \\\n  ");
 }
 
-// fetchCommand fetches the result of a job.
 export const fetchCommand = (id, name) => `curl -f ${settings.base_url}/v1/jobs/${id}/content ${keyHeader} -L -o ${quote(name)}`;
 
-// literal writes a text as a literal of Python and of JavaScript, without characters that
-// a terminal interprets.
+// literal writes a text as a literal of Python and of JavaScript, without characters that a
+// terminal interprets.
 const literal = text => JSON.stringify(String(text)).replace(/[\x7f-\x9f]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`);
 
-// pythonProgram submits the form, waits and saves the result, with the library requests.
+// The program submits the form, waits and saves the result, with the library requests.
 export function pythonProgram(model, fields, name) {
   const parts = fields.map(([field, value]) => `        ${literal(field)}: ${typeof value === "object" ? `open(${literal(value.name)}, "rb")` : model.urlencoded ? literal(value) : `(None, ${literal(value)})`},`);
   return `import os, time, requests
@@ -67,7 +65,6 @@ with open(${literal(name)}, "wb") as file:
 `;
 }
 
-// javascriptProgram does the same in Node.
 export function javascriptProgram(model, fields, name) {
   const parts = fields.map(([field, value]) => `form.append(${literal(field)}, ${typeof value === "object" ? `await openAsBlob(${literal(value.name)}), ${literal(value.name)}` : literal(value)});`);
   const opens = fields.some(([, value]) => typeof value === "object");
@@ -91,7 +88,6 @@ await writeFile(${literal(name)}, Buffer.from(await result.arrayBuffer()));
 `;
 }
 
-// chatCommand sends the chat's last request.
 export const chatCommand = body => [
   `curl ${settings.inference_url}/v1/chat/completions`,
   `-H "authorization: Bearer $CUTROOM_API_KEY" -H 'content-type: application/json'`,

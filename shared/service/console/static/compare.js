@@ -5,7 +5,6 @@ import { icon, make, signButton } from "./dom.js";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// view returns the element that shows a picture or a video.
 export function view(kind, url, words) {
   if (kind === "image") return make("img", { src: url, alt: words });
   const video = make("video", { src: url, playsinline: true, preload: "auto", loop: true, "aria-label": words });
@@ -13,8 +12,7 @@ export function view(kind, url, words) {
   return video;
 }
 
-// fitTo gives a stage the proportions of a picture or a video once they are known, so that it
-// has no borders.
+// A stage with the proportions of its content has no borders.
 export function fitTo(stage, shown) {
   const fit = () => {
     const width = shown.videoWidth || shown.naturalWidth, height = shown.videoHeight || shown.naturalHeight;
@@ -24,9 +22,8 @@ export function fitTo(stage, shown) {
   fit();
 }
 
-// compare returns the element that compares, and the bar that plays, if any. before
-// is undefined if there is nothing to compare with. The stage takes on the result's
-// proportions.
+// compare returns the element that compares, and the bar that plays, if any. before is undefined
+// if there is nothing to compare with. The stage takes on the result's proportions.
 export function compare(kind, before, after, stage) {
   const box = make("div", { class: "compare" });
   const edited = view(kind, after, "The edited " + kind);
@@ -51,7 +48,6 @@ export function compare(kind, before, after, stage) {
 
 const clock = seconds => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
-// together returns the bar that plays several videos in sync.
 export const together = ([lead, ...followers]) => player(lead, ...followers);
 
 // player returns the bar that plays a video, and others in sync with it.

@@ -4,13 +4,11 @@ import { media } from "./service.js";
 
 const asked = new Map(); // promises of estimates, by model and length
 
-// money returns an amount of a currency as text. Small amounts have more digits.
+// Small amounts have more digits.
 export const money = ({ amount, currency }) => new Intl.NumberFormat("en", { style: "currency", currency, maximumFractionDigits: amount < 1 ? 4 : 2 }).format(amount);
 
-// about returns an estimate as text, or "".
 export const about = cost => cost ? `about ${money(cost)}` : "";
 
-// priceOf returns a model's price as text, or "".
 export const priceOf = model => model.price ? `${money(model.price)} per ${model.price.per}` : "";
 
 // shapeOf resolves to the width and height of a video or an image, and to the seconds of a video;
@@ -26,8 +24,8 @@ export function shapeOf(url, image) {
   });
 }
 
-// planOf returns the size and frame rate of a model's result in words, or "" if unknown. The rules are
-// specified in docs/contract/media.md#models. resolution "source" keeps the input's.
+// planOf returns a result's size and frame rate in words, or "" if unknown
+// (docs/contract/media.md#models). resolution "source" keeps the input's.
 export function planOf(model, resolution, { width, height } = {}) {
   const box = model.sizes[resolution];
   if (!box || !width || !height) return "";
@@ -38,8 +36,8 @@ export function planOf(model, resolution, { width, height } = {}) {
   return `Result: ${Math.min(size[0], across)}x${Math.min(size[1], down)}${model.fps && resolution !== "source" ? `, ${model.fps} frames per second` : ""}.`;
 }
 
-// estimate resolves to the service's estimate for an edit by a model, {amount, currency}. seconds
-// is the input's length. If it is undefined, the estimate may be undefined too.
+// estimate resolves to {amount, currency}, or undefined if the cost is unknown. seconds is the
+// input's length, if known.
 function estimate(model, seconds) {
   const name = `${model.id} ${seconds}`;
   if (!asked.has(name)) {
@@ -51,8 +49,8 @@ function estimate(model, seconds) {
   return asked.get(name);
 }
 
-// costOf resolves to the cost, as text, of editing sources with models, times times each. lengths holds
-// the seconds of the sources.
+// costOf resolves to the cost, as text, of editing sources with models, times times each. lengths
+// holds the seconds of the sources.
 export async function costOf(models, lengths, times) {
   const priced = models.filter(model => model.price);
   if (!priced.length) return "";

@@ -1,5 +1,4 @@
-// The dialog that verifies the Content Credentials of a result, of a stored file, or of any file
-// dropped onto it.
+// The dialog that verifies the Content Credentials of a result, a stored file, or a dropped file.
 
 import { button, icon, make, say } from "./dom.js";
 import { kindOf } from "./result.js";
@@ -19,7 +18,7 @@ const verdicts = {
 
 const opened = "c2pa.opened";
 
-// timeOf shows a signer's time, which may be any text.
+// A signer's time may be any text.
 function timeOf(when) {
   const time = new Date(when || NaN);
   return isNaN(time) ? when : time.toLocaleString();
@@ -27,7 +26,6 @@ function timeOf(when) {
 
 const isChanged = problems => /Hash\.mismatch/.test(problems?.[0]);
 
-// rowsOf describes the claims of one signer.
 function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }) {
   const rows = actions.filter(({ action }) => action !== opened || actions.length === 1).map(({ action, source_type: type, model, agent, when }) => [
     "How", [kindOf(type) || action.replace("c2pa.", ""), model && `model ${model}`, agent && `engine ${agent}`, timeOf(when)].filter(Boolean).join(" · "),
@@ -44,22 +42,21 @@ function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }
 
 const list = rows => make("dl", { class: "facts-list" }, rows.map(([name, what]) => [make("dt", {}, name), make("dd", {}, [what].flat().filter(Boolean).map(part => part instanceof Node ? part : make("span", {}, part)))]));
 
-// reportOf shows a file's claims and whether they are valid.
 function reportOf(name, report) {
   const changed = report.state === "invalid" && isChanged(report.problems);
   const state = changed ? "changed" : report.own ? "own" : report.state, [sign, words, meaning] = verdicts[state];
   say(`${name}: ${words}`);
-  const told = report.problems?.length > 0 && make("ul", { class: "note problems" }, report.problems.slice(0, 5).map(problem => make("li", {}, problem)));
+  const listed = report.problems?.length > 0 && make("ul", { class: "note problems" }, report.problems.slice(0, 5).map(problem => make("li", {}, problem)));
   const rows = rowsOf(report);
   return [
-    make("div", { class: `verdict ${state}` }, icon(sign), make("div", {}, make("strong", {}, words), meaning && make("p", {}, meaning), told)),
+    make("div", { class: `verdict ${state}` }, icon(sign), make("div", {}, make("strong", {}, words), meaning && make("p", {}, meaning), listed)),
     rows.length > 0 && make("p", { class: "note" }, report.state === "invalid" ? "It claims:" : "It says:"),
     rows.length > 0 && list(rows),
   ].filter(Boolean);
 }
 
-// verify opens the dialog and verifies the file at a path of the service. A file that the user
-// chooses there replaces it. name is the file's display name.
+// verify verifies the file at a path of the service, which the user may replace by another file.
+// name is the file's display name.
 export function verify(name, path) {
   const place = make("div", { class: "report" }), title = make("h2", { id: "dialog-title" });
   let working = new AbortController();

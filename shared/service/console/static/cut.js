@@ -27,7 +27,7 @@ function picture(shown, width, height, part, type) {
   return new Promise((resolve, reject) => canvas.toBlob(blob => blob ? resolve(blob) : reject(new Error("The browser cannot save this picture.")), type, 0.93));
 }
 
-// cutVideo resolves to a section of a video, encoded again with the browser's codecs.
+// The section is encoded again with the browser's codecs.
 async function cutVideo(file, { start, end, part, progress, signal }) {
   if (typeof VideoEncoder !== "function") throw new Error("This browser cannot cut videos, or only on HTTPS pages and on this machine. You can still send the entire file.");
   const { Input, BlobSource, BufferTarget, Output, Conversion, Mp4OutputFormat, MP4, QTFF, WEBM, MATROSKA } = await import("./mediabunny.js");
@@ -45,8 +45,8 @@ async function cutVideo(file, { start, end, part, progress, signal }) {
   return { blob: new Blob([target.buffer], { type: "video/mp4" }), silent: conversion.discardedTracks.length > 0 };
 }
 
-// cut shows the dialog for a source {value, url, name} of a kind, and calls done with
-// the new File. took is called with a frame as a File.
+// cut shows the dialog for a source {value, url, name} of a kind, and calls done with the new
+// File. took is called with a frame as a File.
 export function cut(kind, source, done, took) {
   const video = kind === "video", file = source.value;
   const shown = video ? make("video", { src: source.url, playsinline: true, preload: "auto", "aria-label": "The video to cut" }) : make("img", { src: source.url, alt: "The image to crop" });

@@ -16,7 +16,6 @@ export function make(tag, properties = {}, ...children) {
 
 const drawing = "http://www.w3.org/2000/svg";
 
-// draw builds an SVG element.
 export function draw(tag, properties = {}, ...children) {
   const element = document.createElementNS(drawing, tag);
   for (const [name, value] of Object.entries(properties)) element.setAttribute(name, value);
@@ -66,22 +65,20 @@ const outlines = {
   pen: "M5 19l1-4L16 5l3 3L9 18z",
 };
 
-// icon draws an icon. Text next to it, or a label, must give its meaning.
+// Text next to the icon, or a label, must give its meaning.
 export function icon(name) {
   return draw("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, draw("path", { d: outlines[name] }));
 }
 
-// button returns a button with an icon and a text.
 export function button(sign, words, press, properties = {}) {
   return make("button", { type: "button", on: { click: press }, ...properties }, sign && icon(sign), make("span", {}, words));
 }
 
-// signButton returns a button with only an icon.
 export function signButton(sign, words, press, properties = {}) {
   return make("button", { type: "button", class: "sign", "aria-label": words, title: words, on: { click: press }, ...properties }, icon(sign));
 }
 
-// save saves bytes under a name, as a download.
+// The bytes are saved as a download.
 export function save(blob, name) {
   const url = URL.createObjectURL(blob);
   make("a", { href: url, download: name }).click();
@@ -93,14 +90,12 @@ export function say(text) {
   document.getElementById("said").textContent = text;
 }
 
-// toast shows a text for a moment.
 export function toast(text) {
   const shown = make("p", {}, text);
   document.getElementById("toasts").replaceChildren(shown);
   setTimeout(() => shown.remove(), 4000);
 }
 
-// copy copies a text to the clipboard.
 export async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
@@ -129,7 +124,7 @@ export function confirm(title, text, yes) {
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const narrow = new Intl.RelativeTimeFormat("en", { style: "narrow" });
 
-// ago returns a time relative to now as text, or in short form for narrow places.
+// The short form is for narrow places.
 export function ago(time, format = relative) {
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, length, next] of [["second", 1, 60], ["minute", 60, 60], ["hour", 3600, 24], ["day", 86400, Infinity]]) {
@@ -140,20 +135,19 @@ export function ago(time, format = relative) {
 
 export const shortAgo = time => ago(time, narrow);
 
-// since returns an element with a relative time; age updates all of them.
+// age updates all relative times.
 export const since = time => make("time", { datetime: time, title: new Date(time).toLocaleString() }, ago(time));
 
 export const age = () => document.querySelectorAll("time").forEach(one => { one.textContent = ago(one.dateTime); });
 
-// arrange makes items the children of a list. It does not touch unchanged ones, so that they keep the
-// focus and continue to play.
+// arrange makes items the children of a list. It does not touch unchanged ones, so that they keep
+// the focus and continue to play.
 export function arrange(list, items) {
   const wanted = new Set(items);
   for (const item of [...list.children]) if (!wanted.has(item)) item.remove();
   items.forEach((item, i) => list.children[i] === item || list.insertBefore(item, list.children[i] || null));
 }
 
-// bytes returns a size as text.
 export function bytes(count) {
   if (count < 1000) return `${count} bytes`;
   const unit = count < 1e6 ? ["kB", 1e3] : count < 1e9 ? ["MB", 1e6] : ["GB", 1e9];

@@ -12,7 +12,6 @@ const greatestSeed = 4294967295;
 const countFrom = 0.8; // the fraction of the maximum length from which the length is shown
 const mostRuns = 8; // at once, from one form
 
-// Missing describes a missing field of a form and its control.
 export class Missing extends Error {
   constructor(message, control) {
     super(message);
@@ -20,18 +19,15 @@ export class Missing extends Error {
   }
 }
 
-// labels holds the labels of fields. Other fields are shown by name.
 const labels = { enhance_prompt: "Enhance the prompt", self_anchor: "Anchor to the first edited frame", resolution: "Resolution", orientation: "Orientation" };
 
-// isHEIC reports whether a file is a picture in the format of Apple's phones. Most
-// systems report no type for such files.
+// isHEIC recognizes pictures of Apple's phones, for which most systems report no type.
 export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i.test(file.name);
 
 const titled = name => labels[name] || name.replaceAll("_", " ").replace(/^./, letter => letter.toUpperCase());
 const codePoints = text => [...text].length;
 
-// Form shows a model's fields, except data. A value is kept if the next model has
-// the same field.
+// Form shows a model's fields, except data. A value is kept if the next model has the same field.
 export class Form {
   constructor(submit) {
     this.reference = undefined; // a File, or a stored file's reference
@@ -119,7 +115,8 @@ export class Form {
     this.learn(model);
   }
 
-  // learn disables fields that the engine ignores and shows the reason. It offers the engine's options.
+  // learn disables fields that the engine ignores and shows the reason. It offers the engine's
+  // options.
   async learn(model) {
     const { ignores, same_as: same, engine } = await factsOf(model);
     if (model !== this.chosen) return;
@@ -174,17 +171,15 @@ export class Form {
     }
   }
 
-  // more returns the additional models to run.
   besides() {
     return [...this.others.querySelectorAll("input:checked")].map(input => this.models.find(model => model.id === input.value)).filter(Boolean);
   }
 
-  // longest returns the maximum length of a prompt for the chosen models, in characters.
+  // longest is in characters and holds for all chosen models.
   longest() {
     return this.chosen.fields.find(field => field.name === "prompt")?.max ?? 4000;
   }
 
-  // count shows the length of the prompt when it approaches the limit.
   count() {
     const length = codePoints(this.prompt.value), longest = this.longest();
     this.counter.textContent = length > longest * countFrom ? `${number(length)} of ${number(longest)} characters` : "";
@@ -193,14 +188,12 @@ export class Form {
     this.grey();
   }
 
-  // name sets the label of the button.
   name() {
     const runs = (1 + this.besides().length) * +this.results.value, kind = kindOf(this.chosen);
     this.words.textContent = runs === 1 ? kind.run : `Run ${runs} ${kind.one}s`;
     this.estimate();
   }
 
-  // estimate shows the size of the result, and the cost of the runs if prices are set.
   async estimate() {
     const estimating = this.estimating = {};
     const shapes = await this.shapes();
@@ -210,7 +203,7 @@ export class Form {
     if (this.estimating === estimating) this.cost.textContent = words;
   }
 
-  // refer sets the reference image: a File, or a stored file's reference.
+  // A reference image is a File, or a stored file's reference.
   refer(image) {
     this.picker.value = "";
     this.problem.textContent = "";
@@ -248,8 +241,8 @@ export class Form {
         })));
   }
 
-  // plans returns the runs for a source: {model, fields} for each of the models and seeds. It
-  // throws Missing if the service would reject them.
+  // plans returns {model, fields} for each of the models and seeds. It throws Missing if the
+  // service would reject them.
   plans(source) {
     this.problem.textContent = "";
     const seed = this.seed.value.trim(), count = +this.results.value, models = [this.chosen, ...this.besides()];
@@ -260,7 +253,6 @@ export class Form {
     return seeds.flatMap(seed => models.map(model => ({ model, fields: this.fields(model, source, seed) })));
   }
 
-  // fields returns a model's fields in its order.
   fields(model, source, seed) {
     const prompt = this.prompt.value.trim();
     const takesReference = model.fields.some(field => field.type === "image" && field.name !== "data");
@@ -289,7 +281,7 @@ export class Form {
     return sent;
   }
 
-  // state returns the form's values, except files, and fill restores them.
+  // fill restores the state. Files are not included.
   state() {
     return {
       model: this.chosen?.id, prompt: this.prompt.value, seed: this.seed.value, results: this.results.value,

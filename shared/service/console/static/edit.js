@@ -23,38 +23,34 @@ const mostRuns = 8; // that are started at once
 const mostFiles = 8;
 const draftName = "cutroom-draft", runsName = "cutroom-runs";
 
-// preferred returns the model to select first: an editing one, if any.
 const preferred = models => models.find(model => model.kind === "edit") || models[0];
 
 // waiting is data passed from another page: {file, as}, {run} or {prompt}.
 let waiting;
 
-// useStored makes the page edit a stored file, or use it as a reference image.
+// A stored file is edited, or used as a reference image.
 export function useStored(file, as) {
   waiting = { file, as };
   visit("edit", as === "source" ? [allModes.find(mode => file.mime_type.startsWith(`${mode.id}/`))?.id || "video"] : []);
 }
 
-// useSettings fills the form with a run's request.
 export function useSettings(run) {
   waiting = { run };
   visit("edit", run.mode ? [run.mode.id] : []);
 }
 
-// usePrompt fills in a prompt, in a mode if one is named.
+// The mode is optional.
 export function usePrompt(prompt, mode) {
   waiting = { prompt };
   visit("edit", mode ? [mode] : []);
 }
 
-// editResult makes the result of a run the file to edit.
 export async function editResult(run) {
   const file = new File([run.blob], `edited-${run.id}.${run.kind === "image" ? "png" : "mp4"}`, { type: run.blob.type });
   waiting = { file, as: "source" };
   visit("edit", [run.kind]);
 }
 
-// underway reports whether leaving the page would lose work.
 export const underway = uploading;
 
 export const editPage = { id: "edit", title: "Edit", sign: "edit", quiet: true, open: section => new Edit(section) };
@@ -96,19 +92,18 @@ class Edit {
     } } });
     this.stage = make("div", { class: "stage" });
     this.actions = make("div", { class: "actions" });
-    this.told = make("div", {});
+    this.notes = make("div", {});
     this.terminal = make("div", { class: "terminal" });
     this.strip = new Strip(run => this.look(run), () => this.shownRun(), () => this.back());
     section.append(
       make("div", { class: "work" },
         make("div", { class: "choices modes", role: "radiogroup", "aria-label": "What to edit" }, this.tabs),
-        this.stage, this.actions, this.told, this.terminal, this.picker),
+        this.stage, this.actions, this.notes, this.terminal, this.picker),
       this.form.element, this.strip.element);
     this.listen(section);
     this.restored = this.restore();
   }
 
-  // shown shows the address's mode and run.
   async shown({ parts: [id, job] }) {
     await this.restored;
     const mode = this.modes.find(mode => mode.id === id) || this.mode || this.modes[0];
@@ -124,7 +119,7 @@ class Edit {
     this.strip.read();
   }
 
-  // begin fills in a prompt that another page has chosen.
+  // Another page has chosen the prompt.
   begin(mode, prompt) {
     this.enter(mode);
     this.form.fill({ ...this.form.state(), prompt });
@@ -133,7 +128,6 @@ class Edit {
     this.keepDraft();
   }
 
-  // open shows an address's job.
   async open(mode, id) {
     let run = this.strip.find(id);
     if (!run) {
@@ -148,7 +142,6 @@ class Edit {
     this.enter(this.modes.find(one => one.id === run.mode?.id) || mode, run);
   }
 
-  // turn handles a click on the tab of a mode.
   turn(mode) {
     pass("edit", this.place(mode, this.picked[mode.id]));
     this.enter(mode, this.picked[mode.id]);
@@ -161,7 +154,7 @@ class Edit {
 
   shownRun() { return this.picked[this.mode?.id]; }
 
-  // listen accepts files that are dropped anywhere on the page, or pasted.
+  // Files may be dropped anywhere on the page, or pasted.
   listen(section) {
     const carries = event => [...event.dataTransfer?.types || []].includes("Files");
     let depth = 0;
@@ -214,8 +207,8 @@ class Edit {
     const chosen = new Map();
     let trouble;
     for (const file of files) {
-      // Systems that do not know an extension report no type; the service detects it
-      // from the content.
+      // Systems that do not know an extension report no type; the service detects it from the
+      // content.
       const mode = isHEIC(file) ? this.modes.find(mode => mode.id === "image") : file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : this.mode.id !== "words" && this.mode;
       if (mode) chosen.set(mode, [...chosen.get(mode) || [], file]);
       else trouble ??= new Missing(`“${file.name}” is neither a video nor an image.`);
@@ -259,7 +252,6 @@ class Edit {
     if (matchMedia("(pointer: fine)").matches) this.form.prompt.focus();
   }
 
-  // draw shows the current run, or the form.
   draw() {
     this.shownPhase = undefined;
     const run = this.shownRun();
@@ -270,14 +262,14 @@ class Edit {
     this.drawSource();
   }
 
-  // shapes resolves to the size and the seconds of each file to edit, the shown one first.
+  // The shown file comes first.
   shapes() {
     const list = this.sources[this.mode?.id] || [], at = this.at[this.mode?.id] || 0;
     return Promise.all([...list.slice(at), ...list.slice(0, at)].map(source => source.url && (source.shape ??= shapeOf(source.url, this.mode.id === "image"))));
   }
 
   clear() {
-    for (const place of [this.terminal, this.actions, this.told]) place.replaceChildren();
+    for (const place of [this.terminal, this.actions, this.notes]) place.replaceChildren();
   }
 
   drawSource() {
@@ -300,13 +292,12 @@ class Edit {
     ].filter(Boolean));
   }
 
-  // cut replaces a source with a part of it.
   cut(source) {
     const mode = this.mode;
-    cut(mode.id, source, (file, told) => {
+    cut(mode.id, source, (file, message) => {
       const list = this.sources[mode.id].map(one => one === source ? this.sourceOf(file) : one);
       this.setSources(mode, list);
-      if (told) toast(told);
+      if (message) toast(message);
     }, frame => this.take([frame]));
   }
 
@@ -359,7 +350,7 @@ class Edit {
     return shown;
   }
 
-  // run submits the page's edit: each file by each model and seed.
+  // Each file is edited by each model with each seed.
   run() {
     const list = this.sources[this.mode.id] || [];
     let plans;
@@ -377,7 +368,6 @@ class Edit {
     this.launch(plans.map(plan => new Run(plan)));
   }
 
-  // launch starts runs, and shows the first.
   launch(runs) {
     for (const run of [...runs].reverse()) {
       this.follow(run);
@@ -392,7 +382,6 @@ class Edit {
     if (runs.length > 1) say(`${runs.length} runs have started.`);
   }
 
-  // follow updates all views of a run.
   follow(run) {
     if (run.followed) return;
     run.followed = true;
@@ -405,7 +394,7 @@ class Edit {
     });
   }
 
-  // drawRun shows a run. Only its progress changes often.
+  // Only the run's progress changes often.
   async drawRun(run) {
     this.follow(run);
     if (!this.section.hidden) settle("edit", this.place());
@@ -426,7 +415,7 @@ class Edit {
       await showResult(this.stage, run);
       if (run !== this.shownRun()) return this.draw();
       this.actions.replaceChildren(...actions(run, { stage: this.stage, again: () => this.again(run), edit: editResult, settings: useSettings, gone: () => this.gone(run) }));
-      this.told.replaceChildren(notes(run));
+      this.notes.replaceChildren(notes(run));
       this.terminal.replaceChildren(...[terminal(run)].filter(Boolean));
       return say("The edit has finished.");
     }
@@ -442,21 +431,18 @@ class Edit {
     this.drawRun(run);
   }
 
-  // gone forgets a run that was deleted.
   gone(run) {
     this.strip.remove(run);
     this.keepRuns();
     this.back();
   }
 
-  // back leaves the run and shows the form.
   back() {
     pass("edit", this.place(this.mode, null));
     this.enter(this.mode);
     this.form.prompt.focus();
   }
 
-  // look shows a run selected in the strip.
   look(run) {
     const mode = this.modes.find(mode => mode.id === run.mode?.id) || this.mode;
     pass("edit", this.place(mode, run));
@@ -464,7 +450,7 @@ class Edit {
     this.stage.scrollIntoView({ block: "nearest" });
   }
 
-  // again repeats a run with another seed, whatever the form shows now.
+  // The form may show other values now.
   async again(run) {
     const fields = run.fields.filter(([name]) => name !== "seed");
     const original = fields.find(([name, value]) => name === "data" && typeof value === "object" && !(value instanceof File));
@@ -478,7 +464,7 @@ class Edit {
     this.launch([new Run({ model: run.model, fields, source: run.source })]);
   }
 
-  // fill fills the form with a run's request, with its file if this browser has it.
+  // The file is included if this browser has it.
   async fill(run) {
     const job = run.job?.prompt?.endsWith("…") ? await record(run.id).catch(() => run.job) : run.job;
     const fields = new Map(run.job && !run.source?.value ? Run.ofJob(job).fields : run.fields), mode = this.modes.find(mode => mode.id === modeOf(run.model)?.id);
@@ -511,7 +497,6 @@ class Edit {
     keep(runsName, { runs: this.strip.own().map(run => run.kept()) });
   }
 
-  // restore restores the state before a reload.
   async restore() {
     const draft = kept(draftName);
     for (const one of kept(runsName).runs || []) {

@@ -1,5 +1,5 @@
-// The engine's abilities as reported by the service: which fields it follows, its understanding of
-// a prompt, and its looks. For older services, which do not report them, nothing is shown.
+// The engine's abilities: the fields it follows, its understanding of a prompt, and its looks.
+// Older services do not report them.
 
 import { media } from "./service.js";
 
@@ -13,20 +13,17 @@ const once = path => {
 
 const facts = once("/v1/engine");
 
-// looks resolves to {engine, original, looks, changes, scenes}, or undefined.
 export const looks = once("/v1/looks");
 
-// factsOf resolves to {engine, ignores, same_as} of a model.
 export async function factsOf(model) {
-  const told = await facts();
-  const found = told?.models.find(one => one.id === model.id);
-  return { engine: told?.engine, ignores: found?.ignores || {}, same_as: found?.same_as || [] };
+  const reported = await facts();
+  const found = reported?.models.find(one => one.id === model.id);
+  return { engine: reported?.engine, ignores: found?.ignores || {}, same_as: found?.same_as || [] };
 }
 
 let silent; // the service has no such call
 
-// understand resolves to the engine's understanding of a prompt, {engine, understood, ignored,
-// notice}, or undefined.
+// understand resolves to {engine, understood, ignored, notice}, or undefined.
 export async function understand(model, prompt, reference, signal) {
   if (silent) return undefined;
   try {
@@ -37,7 +34,7 @@ export async function understand(model, prompt, reference, signal) {
   }
 }
 
-// pictureURL returns an object URL of a data URL, which the page's policy does not load.
+// The page's policy does not load data URLs.
 export function pictureURL(data) {
   const [head, body] = data.split(",");
   return URL.createObjectURL(new Blob([Uint8Array.from(atob(body), letter => letter.charCodeAt(0))], { type: head.slice(5).split(";")[0] }));

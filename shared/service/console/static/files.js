@@ -54,7 +54,6 @@ class Files {
     });
   }
 
-  // read reads the shown files again.
   read() {
     this.reading = this.readAnew(this.turn = {});
     return this.reading;
@@ -68,7 +67,6 @@ class Files {
     this.settle(page);
   }
 
-  // next adds the next page.
   async next() {
     const cursor = this.cursor, page = await this.page(pageSize, cursor);
     if (!page) return;
@@ -99,7 +97,7 @@ class Files {
     this.selection.show();
   }
 
-  // gone forgets files that were deleted.
+  // The files were deleted.
   gone(ids) {
     ids.forEach(id => forgetURL({ id }));
     this.none.hidden = this.grid.children.length > 0;
@@ -131,7 +129,7 @@ class Files {
     return card;
   }
 
-  // preview shows a preview of a file once it is near the screen.
+  // A preview is shown once the file is near the screen.
   preview(file, kind, picture) {
     if (kind !== "image" && kind !== "video") return;
     const watcher = new IntersectionObserver(async ([seen]) => {
@@ -149,7 +147,6 @@ class Files {
     watcher.observe(picture);
   }
 
-  // play fetches a video and plays it in its card.
   async play(file, picture) {
     const url = await urlOf(file);
     if (!url) return toast(`${file.filename} is too large to play here. Download it instead.`);
@@ -160,8 +157,8 @@ class Files {
     return undefined;
   }
 
-  // download saves a file under its name. The entire file passes through memory,
-  // because the key travels in a header, which a link cannot set.
+  // The entire file passes through memory, because the key travels in a header, which a link
+  // cannot set.
   async download(file) {
     toast(`Downloading ${file.filename} …`);
     try {
@@ -184,7 +181,7 @@ class Files {
     toast(`${file.filename} is deleted.`);
   }
 
-  // upload stores files, one after the other.
+  // Files are stored one after the other.
   async upload(files) {
     const waiting = files.map(file => {
       const controller = new AbortController();

@@ -1,4 +1,4 @@
-// The page Gallery: all edits of the account, to search, view, compare and continue.
+// The page Gallery: all edits of the account.
 
 import { arrange, button, icon, make, number, say, since } from "./dom.js";
 import { editResult, useSettings } from "./edit.js";
@@ -14,8 +14,8 @@ import { settings } from "./service.js";
 
 const pageSize = 24, mostOfPage = 1000, mostCompared = 4, typingPause = 250;
 const margin = 600; // pixels below the screen within which the list loads more
-// A page of a search may be empty although others follow. firstPages limits the pages of the first
-// search; each further search doubles it, up to mostPages.
+// A page of a search may be empty although others follow. firstPages limits the pages of the
+// first search; each further search doubles it, up to mostPages.
 const firstPages = 4, mostPages = 16;
 
 export const jobsPage = { id: "jobs", title: "Gallery", sign: "gallery", open: section => new Gallery(section) };
@@ -84,7 +84,6 @@ class Gallery {
     return narrowed ? 0 : 30;
   }
 
-  // narrow reads the list again with the current filters.
   narrow() {
     settle("jobs", [], { q: this.search.value.trim(), state: this.state.value, model: this.model.value });
     return this.read();
@@ -118,7 +117,7 @@ class Gallery {
     }
   }
 
-  // read starts the list. If the list is shown, it reads only the beginning again.
+  // If the list is shown, only its beginning is read again.
   async read() {
     const asked = { q: this.search.value.trim(), status: this.state.value, model: this.model.value };
     const same = JSON.stringify(asked) === JSON.stringify(this.asked);
@@ -131,7 +130,8 @@ class Gallery {
     this.show([...found.jobs, ...rest]);
   }
 
-  // after returns the shown jobs that follow the ones just read, or none if others may lie between.
+  // after returns the shown jobs that follow the ones just read, or none if others may lie
+  // between.
   after(read, searched) {
     const known = new Set(read.map(job => job.job_id)), last = new Date(read.at(-1)?.created_at ?? Date.now());
     if (!searched && !this.jobs.some(job => known.has(job.job_id))) return [];
@@ -174,7 +174,6 @@ class Gallery {
     if (narrowed) say(`${number(length)}${further ? " or more" : ""} edits match.`);
   }
 
-  // next adds results of at most this many pages.
   async next(pages) {
     if (!this.cursor || this.walking) return;
     const before = this.grid.children.length, pressed = document.activeElement === this.more;
@@ -193,7 +192,7 @@ class Gallery {
     if (this.cursor && !this.sparse && !this.list.hidden && !this.section.hidden && this.more.getBoundingClientRect().top < innerHeight + margin) this.next(1);
   }
 
-  // gone forgets edits that were deleted.
+  // The edits were deleted.
   gone(ids) {
     this.jobs = this.jobs.filter(job => !ids.includes(job.job_id));
     this.settle();
@@ -220,7 +219,7 @@ class Gallery {
     return card;
   }
 
-  // picture shows a job's picture once it is near the screen.
+  // The picture is shown once it is near the screen.
   picture(job, place) {
     const watcher = new IntersectionObserver(async ([seen]) => {
       if (!seen.isIntersecting) return;
@@ -237,7 +236,6 @@ class Gallery {
     watcher.observe(place);
   }
 
-  // offer links to the comparison of the chosen jobs.
   offer() {
     const { chosen } = this.selection, count = chosen.size;
     const done = count <= mostCompared && [...chosen.values()].every(one => one.done), can = done && count > 1;
@@ -247,12 +245,11 @@ class Gallery {
     else this.compared.removeAttribute("href");
   }
 
-  // open shows an edit.
   async open(id) {
     const back = make("a", { class: "button", href: address("jobs", [], this.asked && { q: this.asked.q, state: this.asked.status, model: this.asked.model }) }, icon("back"), make("span", {}, "All edits"));
-    const stage = make("div", { class: "stage", "data-state": "working" }), does = make("div", { class: "actions" }), told = make("div", {});
+    const stage = make("div", { class: "stage", "data-state": "working" }), does = make("div", { class: "actions" }), about = make("div", {});
     const title = make("h2", { class: "prompt-title" });
-    this.detail.replaceChildren(make("div", { class: "row" }, back), title, stage, does, told);
+    this.detail.replaceChildren(make("div", { class: "row" }, back), title, stage, does, about);
     let run;
     try {
       run = this.run?.id === id ? this.run : Run.ofJob(await record(id));
@@ -274,7 +271,7 @@ class Gallery {
       if (run.phase !== "done") return showFailure(stage, run, run.model && button("settings", "Use these settings", () => useSettings(run)));
       await showResult(stage, run);
       does.replaceChildren(...actions(run, { stage, edit: editResult, settings: run.model && useSettings, gone: () => visit("jobs") }));
-      told.replaceChildren(...[notes(run), this.asks(run), terminal(run)].filter(Boolean));
+      about.replaceChildren(...[notes(run), this.asks(run), terminal(run)].filter(Boolean));
     };
     if (!run.followed) {
       run.followed = true;
@@ -285,12 +282,11 @@ class Gallery {
     if (run.id && run.working && !run.watched) run.watch();
   }
 
-  // asks returns the job's request.
   asks(run) {
     const rows = run.fields.filter(([name]) => name !== "prompt").map(([name, value]) => [make("dt", {}, name.replaceAll("_", " ")), make("dd", {}, typeof value === "object" ? value.name : value)]);
     return rows.length ? make("details", { class: "asked" }, make("summary", {}, "Request"), make("dl", { class: "facts-list" }, rows)) : undefined;
   }
 }
 
-// stateKey changes whenever a job's card must change.
+// The key changes whenever a job's card must change.
 const stateKey = job => [stateOf(job), job.progress].join();

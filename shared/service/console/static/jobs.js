@@ -6,13 +6,13 @@ import { send, store } from "./upload.js";
 // for polling, where the event stream is not available
 const pollEvery = 700, retryAfter = 1500;
 
-// quiet limits the silence of a stream or a result, in milliseconds. The service sends a sign
-// of life every 15 seconds.
+// quiet limits the silence of a stream or a result, in milliseconds. The service sends a sign of
+// life every 15 seconds.
 const quiet = 45_000;
 
 export const ended = job => job.status === "completed" || job.status === "failed";
 
-// stateOf returns a job's state as text. A cancelled job is not shown as failed.
+// A cancelled job is not shown as failed.
 export const stateOf = job => job.error?.code === "cancelled" ? "cancelled" : job.status;
 
 export const stateWords = { pending: "Waiting", processing: "Editing", completed: "Done", failed: "Failed", cancelled: "Cancelled" };
@@ -22,8 +22,8 @@ export const mendable = job => job.error?.code !== "invalid_input";
 
 export const modelOf = job => settings.models.find(model => model.id === job.model);
 
-// submit sends a form, given as its fields in order, and returns the new job's id.
-// A file that is too large for a form is stored first and sent by its reference.
+// submit returns the new job's id. A file that is too large for a form is stored first and sent
+// by its reference.
 export async function submit(model, fields, watch) {
   const url = `${settings.base_url}/v1/jobs/${model.id}`, headers = { "x-api-key": key() };
   if (model.urlencoded) {
@@ -47,8 +47,8 @@ const pause = (time, signal) => new Promise((resolve, reject) => {
   }, { once: true });
 });
 
-// follow calls seen with each state of a job, and resolves to the last one. It
-// survives a lost connection, which it reports with lost(true) and lost(false).
+// follow calls seen with each state of a job, and resolves to the last one. It survives a lost
+// connection, which it reports with lost(true) and lost(false).
 export async function follow(id, { seen, lost, signal }) {
   const read = () => record(id, signal);
   let streams = true, gone = false;
@@ -85,12 +85,11 @@ export async function follow(id, { seen, lost, signal }) {
   }
 }
 
-// record returns the current record of a job.
 export async function record(id, signal) {
   return (await media("GET", `/v1/jobs/${encodeURIComponent(id)}`, { signal })).json();
 }
 
-// cancel cancels a job and returns its state. It may have ended before.
+// cancel returns the job's state, because the job may have ended before.
 export async function cancel(id) {
   try {
     return await (await media("DELETE", `/v1/jobs/${id}`)).json();
@@ -100,16 +99,15 @@ export async function cancel(id) {
   }
 }
 
-// purge deletes a job that has ended, with its result and its record.
+// The job must have ended.
 export const purge = id => media("DELETE", `/v1/jobs/${id}?purge=true`);
 
-// share returns a link to a job's result that needs no key, {url, expires_at}. It expires
-// after some seconds or with the result.
+// share returns a link that needs no key, {url, expires_at}. It expires after some seconds or
+// with the result.
 export async function share(id, seconds) {
   return (await media("POST", `/v1/jobs/${id}/shares`, { body: seconds ? { expires_in: seconds } : {} })).json();
 }
 
-// result fetches a job's result.
 export async function result(id, signal) {
   const answer = await media("GET", `/v1/jobs/${id}/content`, { signal });
   const parts = [];
@@ -117,8 +115,7 @@ export async function result(id, signal) {
   return new Blob(parts, { type: answer.headers.get("content-type") || "" });
 }
 
-// list returns a page of the account's jobs, {jobs, next_cursor}, undefined if the
-// service keeps no list.
+// list returns a page, {jobs, next_cursor}, or undefined if the service keeps no list.
 export async function list(query, signal) {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
   try {

@@ -11,7 +11,7 @@ const day = 86400e3;
 const near = 14 * day; // the time before a key expires from which it is highlighted
 const lives = [["", "Never"], [7, "In 7 days"], [30, "In 30 days"], [90, "In 90 days"], [365, "In a year"], ["date", "On a date"]];
 
-// routes are the groups of calls that a key may be limited to.
+// A key may be limited to these groups of calls.
 const routes = [
   ["jobs", "Video jobs and their results"], ["images", "Image edits"], ["files", "Stored files"], ["realtime", "Realtime sessions"],
   ["inference", "Chats and other calls of language models"], ["usage", "Usage"], ["tokens", "Making client tokens"], ["keys", "Keys, budgets and the audit log, for admin keys"],
@@ -53,7 +53,6 @@ class Keys {
     this.problem.hidden = false;
   }
 
-  // show keeps the focus in place.
   show() {
     const held = document.activeElement?.closest(".keys .rows li")?.dataset.id;
     const gone = key => key.revoked_at || expired(key), past = this.keys.filter(gone);
@@ -130,7 +129,7 @@ class Keys {
   }
 }
 
-// Limits is a multi-select. Selecting nothing means no restriction.
+// Selecting nothing means no restriction.
 class Limits {
   constructor(title, all) {
     this.title = title;
@@ -154,7 +153,6 @@ class Limits {
 
 const timed = (what, time) => make("span", { title: new Date(time).toLocaleString() }, `${what} ${ago(time)}`);
 
-// secretOf returns the content of the dialog for a new key.
 function secretOf(made, close) {
   const shown = make("input", { id: "new-key", readonly: true, value: made.key, "aria-label": "The new key", on: { focus: event => event.target.select() } });
   return [

@@ -1,11 +1,10 @@
-// Pages whose code and style are loaded when they are first opened, because most visits need
-// none of them.
+// Pages that are loaded when they are first opened, because most visits need none of them.
 
 import { button, make } from "./dom.js";
 
 let styled;
 
-// style adds the style sheet that these pages share.
+// These pages share a style sheet.
 const style = () => styled ??= new Promise((resolve, reject) => {
   document.head.append(make("link", { rel: "stylesheet", href: "account.css", on: { load: resolve, error: reject } }));
 });

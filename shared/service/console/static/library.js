@@ -6,8 +6,7 @@ import { smallOf, urlOf } from "./stored.js";
 
 const pageSize = 100, firstPages = 5; // files of a page, and pages that are looked through at once
 
-// chooseStored resolves to a stored file of a kind, "video" or "image", undefined if
-// none is chosen.
+// chooseStored resolves to a stored file of a kind, "video" or "image", or undefined.
 export function chooseStored(kind) {
   return new Promise(resolve => {
     const grid = make("ul", { class: "library-grid", "aria-label": `Stored ${kind}s` });

@@ -24,17 +24,17 @@ class Looks {
 
   async shown({ query }) {
     this.search.value = query.get("q") || "";
-    this.told ??= await looks();
-    if (!this.told?.looks.length) {
+    this.facts ??= await looks();
+    if (!this.facts?.looks.length) {
       this.none.hidden = false;
-      this.none.textContent = this.told ? `The ${this.told.engine} engine has no list of looks: describe what you want.` : "The looks could not be loaded. Try again later.";
+      this.none.textContent = this.facts ? `The ${this.facts.engine} engine has no list of looks: describe what you want.` : "The looks could not be loaded. Try again later.";
       return;
     }
     this.none.hidden = true;
-    this.pictures ??= new Map(this.told.looks.map(look => [look.name, pictureURL(look.picture)]));
+    this.pictures ??= new Map(this.facts.looks.map(look => [look.name, pictureURL(look.picture)]));
     const choose = words => make("button", { type: "button", on: { click: () => usePrompt(words) } }, words);
-    this.changes.replaceChildren(...this.told.changes.map(change => choose(change.name)));
-    this.scenes.replaceChildren(...this.told.scenes.map(name => make("button", { type: "button", on: { click: () => usePrompt(name, "words") } }, name)));
+    this.changes.replaceChildren(...this.facts.changes.map(change => choose(change.name)));
+    this.scenes.replaceChildren(...this.facts.scenes.map(name => make("button", { type: "button", on: { click: () => usePrompt(name, "words") } }, name)));
     this.more.hidden = false;
     this.show();
   }
@@ -43,8 +43,8 @@ class Looks {
     if (!this.pictures) return;
     const wanted = this.search.value.trim().toLowerCase();
     settle("looks", [], { q: wanted });
-    const found = this.told.looks.filter(look => [look.name, ...look.words, ...look.names].some(word => word.toLowerCase().includes(wanted)));
-    this.about.textContent = `${number(found.length)} of ${number(this.told.looks.length)} looks of the ${this.told.engine} engine. Choose one, or write its name in the prompt.`;
+    const found = this.facts.looks.filter(look => [look.name, ...look.words, ...look.names].some(word => word.toLowerCase().includes(wanted)));
+    this.about.textContent = `${number(found.length)} of ${number(this.facts.looks.length)} looks of the ${this.facts.engine} engine. Choose one, or write its name in the prompt.`;
     this.grid.replaceChildren(...found.map(look => make("li", { class: "file look" },
       make("button", { type: "button", on: { click: () => usePrompt(look.name) }, title: look.words.join(", ") },
         make("span", { class: "thumb" }, make("img", { src: this.pictures.get(look.name), alt: "", loading: "lazy" })), make("strong", {}, look.name)))));

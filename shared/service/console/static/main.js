@@ -15,10 +15,10 @@ import { entered as tellEntered, join, left as tellLeft } from "./tabs.js";
 import { release } from "./upload.js";
 import { clear } from "./vault.js";
 
-// A page has an id, which its address starts with, a title, an icon, and open(view), which fills it
-// once. open may return an object with shown(place), called with each visited address of the page,
-// and left(). Pages marked admin require an admin key. Pages with within are reached from the page
-// with that id. look names its style if that differs from the id.
+// A page has an id, which its address starts with, a title, an icon, and open(view), which fills
+// it once. open may return an object with shown(place), called with each visited address of the
+// page, and left(). Pages marked admin require an admin key. Pages with within are reached from
+// the page with that id. look names its style if that differs from the id.
 const allPages = [
   editPage, looksPage, jobsPage, comparePage, filesPage, chatPage, realtimePage,
   later({ id: "usage", title: "Usage", sign: "usage" }, () => import("./usage.js")),
@@ -32,8 +32,7 @@ const app = document.getElementById("app");
 const brand = () => make("a", { class: "brand", href: "#edit" },
   draw("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, draw("rect", { width: 16, height: 16, rx: 4 }), draw("path", { d: "M5 4.5v7l6.5-3.5z" })), "Cutroom");
 
-// check makes a cheap call that shows whether a key can sign in. A key that is limited to
-// other calls is still accepted.
+// A key that is limited to other calls is still accepted.
 async function check(candidate) {
   if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token for apps. Sign in with a permanent key (ck_…).");
   if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is not a key of this service, because keys start with ck_.");
@@ -84,7 +83,6 @@ function showSignIn(why = "") {
   field.focus();
 }
 
-// showTrouble shows why the console cannot start, and starts it once it can.
 function showTrouble(text) {
   app.replaceChildren(make("main", { id: "view", class: "trouble" }, brand(),
     make("p", { class: "notice", role: "alert" }, make("span", {}, text), button("again", "Try again", begin),
@@ -97,7 +95,7 @@ async function signOut() {
   await forgetAll();
 }
 
-// forgetAll forgets the key and all shown data, and restarts.
+// All shown data is forgotten, too.
 async function forgetAll() {
   go = undefined;
   forget(); // immediately, because other tabs ask for the key
@@ -111,8 +109,8 @@ async function forgetAll() {
 
 const confirmLeaving = () => window.confirm("An upload is in progress and would be lost. Sign out?");
 
-// askForKey offers to log in again if the service no longer accepts the key. The page below remains
-// unchanged.
+// askForKey offers to log in again if the service no longer accepts the key. The page below
+// remains unchanged.
 function askForKey() {
   if (document.querySelector(".refused-key")) return;
   const again = button("keys", "Sign in again", () => {
@@ -126,7 +124,7 @@ const tellOfKey = (words, ...buttons) => document.body.append(make("div", { clas
 
 let offeredEarly; // a key from another tab, before this one is ready
 
-// takeOffered logs in with the key of another tab, unless the user is logging in here.
+// The key of another tab is ignored while the user is logging in here.
 async function takeOffered(offered) {
   if (!settings) offeredEarly = offered;
   if (!settings || key() || !askedFor?.isConnected || askedFor.value) return;

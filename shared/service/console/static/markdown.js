@@ -1,18 +1,17 @@
-// Markdown as elements. The library parses the text; this module builds the elements, so that a
-// model's HTML is never interpreted.
+// Markdown as elements. The library only parses the text, so that a model's HTML is never
+// interpreted.
 
 import { Lexer } from "./marked.js";
 import { button, copy, make } from "./dom.js";
 
-// safe are the schemes that a link may have.
+// The schemes that a link may have.
 const safe = /^(https?|mailto):/i;
 
-// deepest is the limit for the nesting of lists and quotes. endless matches a word, and nested a line of
-// marks, that no model means to write. Text over these limits is shown as plain text: the
+// deepest is the limit for the nesting of lists and quotes. endless matches a word, and nested a
+// line of marks, that no model means to write. Text over these limits is shown as plain text: the
 // library and the browser would take too long.
 const deepest = 20, endless = /[!-~]{3000}/, nested = /^(?:[ \t]*(?:>|(?:[*+-]|\d+[.)])[ \t])){100}/m;
 
-// render returns the elements for a text.
 export function render(text) {
   if (endless.test(text) || nested.test(text)) return [text];
   try {
@@ -75,7 +74,7 @@ function one(token) {
 
 const entities = { amp: "&", lt: "<", gt: ">", quot: "\"", nbsp: "\u00a0", "#39": "'" };
 
-// plain returns a token's text, with the entities that models write as their letters.
+// Models write entities for some letters.
 const plain = token => token.text.replace(/&(amp|lt|gt|quot|nbsp|#39);/g, (_, name) => entities[name]);
 
 function link(address, words) {

@@ -21,7 +21,7 @@ export const titleOf = model => model.title || model.id;
 
 export const examplesOf = model => model.examples?.length ? model.examples : kindOf(model).examples;
 
-// options returns the options for a menu of models, grouped by kind.
+// The options are grouped by kind.
 export function options(models) {
   const groups = Map.groupBy ? Map.groupBy(models, model => model.kind) : group(models);
   return [...groups].map(([, group]) => make("optgroup", { label: kindOf(group[0]).title },
@@ -36,7 +36,6 @@ function group(models) {
 
 export const dataOf = model => model.fields.find(field => field.name === "data");
 
-// modes lists the ways to work by kind of input.
 export const modes = [
   { id: "video", title: "Video", sign: "film", takes: model => dataOf(model)?.type === "video" },
   { id: "image", title: "Image", sign: "image", takes: model => dataOf(model)?.type === "image" },

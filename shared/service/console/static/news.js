@@ -1,16 +1,14 @@
-// News between the tabs of a browser, so that each stays up to date: which list changed, such as
-// "jobs", without its contents.
+// Tabs of a browser report which list has changed, such as "jobs", without its contents.
 
 const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("cutroom") : undefined;
 const all = []; // {what, listener, pace, at}
 const tick = 2000; // milliseconds between checks of the timed listeners
 
-// publish sends the other tabs the name of a changed list.
 export const publish = what => channel?.postMessage(what);
 
-// subscribe calls a function when another tab has changed something, and when this tab becomes visible
-// again, because programs also make changes. While the tab is visible, it is also called every
-// pace() seconds, unless that is 0.
+// subscribe calls a function when another tab has changed something, and when this tab becomes
+// visible again, because programs also make changes. While the tab is visible, it is also called
+// every pace() seconds, unless that is 0.
 export function subscribe(what, listener, pace = () => 0) {
   all.push({ what, listener, pace, at: Date.now() });
 }

@@ -1,5 +1,5 @@
-// Notifies users who look elsewhere that an edit has ended: always in the tab's title, and with
-// a system notification if requested.
+// Notifies users that an edit has ended: always in the tab's title, and with a system
+// notification if requested.
 
 import { toast } from "./dom.js";
 
@@ -11,7 +11,7 @@ export const canNotify = known;
 
 export const notifies = () => known && Notification.permission === "granted" && localStorage.getItem(wantedName) === "yes";
 
-// choose turns notifications on or off. The browser asks the first time.
+// The browser asks the first time.
 export async function choose(on) {
   if (on && Notification.permission !== "granted" && await Notification.requestPermission() !== "granted") {
     toast("The browser does not allow notifications from this page. Check its settings for this site.");

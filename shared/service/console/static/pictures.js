@@ -5,7 +5,6 @@ import { media } from "./service.js";
 
 const pictures = new Map(); // promises of object URLs, by path
 
-// fetched resolves to an object URL of a picture of the service, or undefined.
 function fetched(path) {
   if (!pictures.has(path)) {
     pictures.set(path, media("GET", path).then(async answer => URL.createObjectURL(await answer.blob())).catch(failure => {
@@ -24,17 +23,15 @@ function still(kind, url) {
   return video;
 }
 
-// pictureOf resolves to the element that shows a run, or undefined.
 export async function pictureOf(run) {
   const url = run.url || run.source?.url;
   if (url) return still(run.kind, url);
   return run.job && jobPicture(run.job);
 }
 
-// posterOf resolves to the URL of a poster of a video result, or undefined.
 export const posterOf = run => run.kind === "video" && run.id ? fetched(`/v1/jobs/${run.id}/thumbnail?size=poster`) : Promise.resolve();
 
-// jobPicture resolves to the element that shows a completed job's result, or its input.
+// The picture shows the completed job's result, or its input.
 export async function jobPicture(job, of = "result") {
   if (job.status !== "completed") return undefined;
   const url = await fetched(`/v1/jobs/${job.job_id}/thumbnail${of === "input" ? "?of=input" : ""}`);

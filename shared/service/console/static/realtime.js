@@ -1,5 +1,5 @@
-// The page Realtime: the service's own page for realtime sessions, in a frame if it
-// has the console's origin, because it then finds the key of this tab.
+// The page Realtime: the service's own page, in a frame if it has the console's origin, because
+// it then finds the key of this tab.
 
 import { icon, make } from "./dom.js";
 import { settings } from "./service.js";

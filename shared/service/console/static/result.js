@@ -1,5 +1,4 @@
-// The view of a run: its progress, its error, or its result next to its input, with the next
-// actions.
+// The view of a run: its progress, its error, or its result next to its input.
 
 import { ago, button, copy, icon, make, say, signButton, toast } from "./dom.js";
 import { compare, fitTo, view } from "./compare.js";
@@ -10,32 +9,30 @@ import { media, settings } from "./service.js";
 import { posterOf } from "./pictures.js";
 import { deleteResult, shareResult } from "./sharing.js";
 
-// duration returns a length of time as text.
 export function duration(seconds) {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   return seconds < 60 ? `${Math.round(seconds)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
-// took returns the time from a job's creation to its end, as text.
 const took = job => duration((new Date(job.completed_at) - new Date(job.created_at)) / 1000);
 
-// fileName returns the file name for saving a result, made of its source and the prompt.
+// The name consists of the source and the prompt.
 export function fileName(run) {
   const ending = run.blob?.type.startsWith("image/") ?? run.kind === "image" ? "png" : "mp4";
   const source = run.fields.find(([name]) => name === "data")?.[1]?.name?.replace(/\.[^.]*$/, "");
-  const told = [source, run.prompt].filter(Boolean).join(" ").normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 80).replace(/-+$/, "");
-  return `${told || run.id}.${ending}`;
+  const name = [source, run.prompt].filter(Boolean).join(" ").normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 80).replace(/-+$/, "");
+  return `${name || run.id}.${ending}`;
 }
 
-// lookEvery is the interval between requests for previews, in milliseconds, and missed the interval
-// after a missing one: some engines make no previews.
-const lookEvery = 2000, missed = 6000;
+// previewEvery is the interval between requests for previews, in milliseconds, and missed the
+// interval after a missing one: some engines make no previews.
+const previewEvery = 2000, missed = 6000;
 
-// previewOf returns a picture that shows a run's preview after its start, if the engine makes
-// previews, and then its poster while the result is fetched.
+// The picture is the preview, if the engine makes one, and then the poster while the result is
+// fetched.
 function previewOf(run) {
   const picture = make("img", { class: "preview", alt: "", hidden: true });
-  let next = Date.now() + lookEvery;
+  let next = Date.now() + previewEvery;
   return { picture, look: async () => {
     if (run.phase === "fetching" && run.fetches) {
       const poster = await posterOf(run);
@@ -46,7 +43,7 @@ function previewOf(run) {
     next = Infinity;
     const blob = await media("GET", `/v1/jobs/${run.id}/preview`).then(answer => answer.blob()).catch(() => undefined);
     const url = blob && URL.createObjectURL(blob);
-    next = Date.now() + (url ? lookEvery : missed);
+    next = Date.now() + (url ? previewEvery : missed);
     if (!url) return;
     URL.revokeObjectURL(picture.src);
     picture.src = url;
@@ -54,7 +51,6 @@ function previewOf(run) {
   } };
 }
 
-// queueOf returns a waiting run's place in the queue and its expected start, as text.
 function queueOf({ phase, job }) {
   if (phase !== "waiting" || !job?.queue_position) return "";
   const at = job.queue_position === 1 ? "next in the queue" : `${job.queue_position - 1} before it`;
@@ -62,8 +58,8 @@ function queueOf({ phase, job }) {
   return latest > 1.5 ? `${at} · starts within ${duration(Math.ceil(latest)).replace(".0", "")}` : at;
 }
 
-// showProgress fills a stage with the progress of a run, over a picture of its source
-// if there is one, and returns the function that updates it.
+// showProgress returns the function that updates the progress. The picture of the source is
+// optional.
 export function showProgress(stage, run, url) {
   const words = make("span", { class: "phase" }), share = make("span", { class: "share" }), bar = make("progress", { max: 1, "aria-label": "Progress" });
   const stop = button("close", "Cancel", async () => {
@@ -94,7 +90,6 @@ export function showProgress(stage, run, url) {
   };
 }
 
-// showFailure fills a stage with the reason for a failure. buttons holds the possible actions.
 export function showFailure(stage, run, ...buttons) {
   const cancelled = run.phase === "cancelled", { title, why, again } = run.problem || {};
   stage.dataset.state = cancelled ? "cancelled" : "failed";
@@ -107,7 +102,7 @@ export function showFailure(stage, run, ...buttons) {
       buttons)));
 }
 
-// showResult fills a stage with a result, next to its original if this browser has it.
+// The original is shown if this browser has it.
 export async function showResult(stage, run) {
   const before = await run.original();
   const { box, bar } = compare(run.kind, before, run.url, stage);
@@ -117,14 +112,12 @@ export async function showResult(stage, run) {
   stage.replaceChildren(box, ...(bar ? [bar] : []));
 }
 
-// made describes how a signed result was made, in IPTC's terms.
+// IPTC's terms for how a result was made.
 const made = { trainedAlgorithmicMedia: "made by AI", compositeWithTrainedAlgorithmicMedia: "edited by AI", algorithmicMedia: "made by software", algorithmicallyEnhanced: "edited by software" };
 
-// kindOf returns the text for a digital source type. An unknown type, which a signer may have
-// invented, is shown unchanged.
+// A signer may have invented the type, which is then shown unchanged.
 export const kindOf = type => Object.hasOwn(made, type) ? made[type] : type;
 
-// credentialsOf returns a view of a result's Content Credentials.
 function credentialsOf({ job_id: id, result }) {
   const signed = result?.content_credentials;
   if (!signed) return undefined;
@@ -133,11 +126,9 @@ function credentialsOf({ job_id: id, result }) {
   return make("p", { class: "note credentials" }, `Content Credentials: ${kindOf(signed.source_type)}, signed by ${signed.signed_by}. `, check, " ", how);
 }
 
-// verify opens the dialog that verifies the Content Credentials of a file at a path of the service,
-// or of a file chosen there.
+// path is the file's path on the service.
 export const verify = (name, path) => import("./credentials.js").then(module => module.verify(name, path), () => toast("The verifier could not be loaded. Reload the page."));
 
-// notes returns the service's remarks on a result.
 export function notes(run) {
   const { job } = run;
   const engine = job.engine && make("span", { class: "badge", title: "The engine that made it" }, `${job.engine} engine`);
@@ -145,14 +136,13 @@ export function notes(run) {
   return make("div", { class: "made" },
     make("p", {}, make("strong", {}, run.model ? titleOf(run.model) : job.model), ` · ${["seed " + job.seed, took(job), ago(job.completed_at), about(job.estimated_cost)].filter(Boolean).join(" · ")} `, engine),
     followed?.length > 0 && make("ul", { class: "followed", "aria-label": "Followed parts of the prompt" }, followed),
-    job.notice && make("p", { class: "told", role: "note" }, icon("info"), make("span", {}, job.notice)),
+    job.notice && make("p", { class: "remark", role: "note" }, icon("info"), make("span", {}, job.notice)),
     credentialsOf(job),
     job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));
 }
 
-// actions returns the actions for a result. doing holds the functions of the page: again(run),
-// settings(run), edit(run), and gone(run) after a deletion; stage is the element for the full
-// screen.
+// doing holds the functions of the page: again(run), settings(run), edit(run), and gone(run)
+// after a deletion; stage is the element for the full screen.
 export function actions(run, doing) {
   const name = fileName(run);
   return [
@@ -168,7 +158,6 @@ export function actions(run, doing) {
 
 const languageName = "cutroom-language", languages = ["curl", "Python", "JavaScript"];
 
-// code returns a text with a title and a button that copies it.
 const code = (title, text) => make("figure", { class: "command" },
   make("figcaption", {}, title, button("copy", "Copy", () => copy(text, "The text was"), { "aria-label": `Copy: ${title}` })),
   make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, text)));

@@ -1,7 +1,6 @@
-// Addresses within the console: #page/part/part?name=value. Every view has one, so
-// that it can be bookmarked, shared and revisited.
+// Addresses within the console: #page/part/part?name=value. Every view has one, so that it can be
+// bookmarked, shared and revisited.
 
-// where returns the parsed address: {page, parts, query}.
 export function where() {
   const [path, query = ""] = location.hash.slice(1).split("?");
   const [page, ...parts] = path.split("/").map(part => {
@@ -14,37 +13,35 @@ export function where() {
   return { page, parts, query: new URLSearchParams(query) };
 }
 
-// address returns the hash of a view. It omits empty values of the query.
+// Empty values of the query are omitted.
 export function address(page, parts = [], query = {}) {
-  const told = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
-  return `#${[page, ...parts].map(encodeURIComponent).join("/").replaceAll("%2C", ",")}${told.size ? `?${told}` : ""}`;
+  const values = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+  return `#${[page, ...parts].map(encodeURIComponent).join("/").replaceAll("%2C", ",")}${values.size ? `?${values}` : ""}`;
 }
 
-// visit opens another view, which the back button leaves again.
+// The back button leaves the view again.
 export function visit(page, parts, query) {
   location.hash = address(page, parts, query);
 }
 
 let known; // the address whose view is shown
 
-// arrived reports whether the address belongs to another view than the shown one, and records it as
-// shown.
+// arrived reports whether the address belongs to another view than the shown one, and records it
+// as shown.
 export function arrived() {
   const news = location.hash !== known;
   known = location.hash;
   return news;
 }
 
-// settle changes the address of the shown view without adding a step to the
-// browser's history.
+// settle changes the address of the shown view without adding a step to the browser's history.
 export function settle(page, parts, query) {
   const wanted = address(page, parts, query);
   if (wanted !== location.hash) history.replaceState(history.state, "", wanted);
   known = location.hash;
 }
 
-// pass makes a view known as a step in the browser's history without opening it
-// again, because it is already shown.
+// pass adds a step to the browser's history for the view that is already shown.
 export function pass(page, parts, query) {
   const wanted = address(page, parts, query);
   if (wanted !== location.hash) history.pushState(history.state, "", wanted);

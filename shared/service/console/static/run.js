@@ -6,14 +6,12 @@ import { publish } from "./news.js";
 import { store } from "./upload.js";
 import { get, remember, sourceOf } from "./vault.js";
 
-// leastWatched is the time an edit is watched before its end is estimated, in
-// milliseconds. sharedLife is the lifetime of a file that several runs share, in
-// seconds.
+// An edit is watched for leastWatched milliseconds before its end is estimated. sharedLife is the
+// lifetime of a file that several runs share, in seconds.
 const leastWatched = 1500, sharedLife = 3600;
 
 const working = new Set(["reading", "uploading", "waiting", "editing", "lost", "fetching"]);
 
-// Shared is a file that several runs edit. It is uploaded once.
 export class Shared {
   constructor(file) {
     this.file = file;
@@ -35,8 +33,8 @@ export class Shared {
   }
 }
 
-// Run is one edit. Its phase is reading, uploading, waiting, editing, lost, fetching,
-// done, failed or cancelled. share is the progress within the phase.
+// Run is one edit. Its phase is reading, uploading, waiting, editing, lost, fetching, done,
+// failed or cancelled. share is the progress within the phase.
 export class Run {
   constructor({ id, model, fields = [], source, job, shared }) {
     Object.assign(this, { id, model, fields, source, job, shared });
@@ -48,12 +46,12 @@ export class Run {
     this.began = Date.now();
   }
 
-  // ofJob returns the run of a job that this tab knows only from the service.
+  // This tab knows the job only from the service.
   static ofJob(job) {
     return new Run({ id: job.job_id, model: modelOf(job), job, fields: fieldsOf(job) });
   }
 
-  // learn copies the service's record of a job that is not followed.
+  // The job is not followed.
   learn(job) {
     this.job = job;
     this.phase = { pending: "waiting", processing: "editing", completed: "fetching" }[job.status] || stateOf(job);
@@ -89,7 +87,6 @@ export class Run {
     }[this.phase];
   }
 
-  // start submits the edit, and follows it to its end.
   async start() {
     this.controller = new AbortController();
     const { signal } = this.controller;
@@ -115,7 +112,6 @@ export class Run {
     await this.watch();
   }
 
-  // watch follows the job, then fetches its result.
   async watch() {
     const { signal } = this.controller;
     this.watched = true;
@@ -138,13 +134,12 @@ export class Run {
     }
   }
 
-  // settle shows why a job failed.
   settle() {
     if (stateOf(this.job) === "cancelled") return this.show("cancelled", 0);
     this.fail("The edit failed.", this.job.error?.message || "No reason was given.", mendable(this.job));
   }
 
-  // fetch fetches the result of a job that is done, once.
+  // The result is fetched once.
   async fetch() {
     // Delay this, because listeners must see the phase in which the result is being fetched.
     this.fetches ??= Promise.resolve().then(() => this.bring());
@@ -185,7 +180,7 @@ export class Run {
     this.show("failed", 0);
   }
 
-  // cancel stops the edit. The page keeps its input.
+  // The page keeps its input.
   async cancel() {
     if (!this.id) return this.controller.abort();
     const job = await cancel(this.id);
@@ -194,14 +189,14 @@ export class Run {
     if (job.status === "failed") this.controller.abort();
   }
 
-  // again repeats the failed part: the whole edit, or only fetching the result.
+  // again repeats the failed part: the entire edit, or only fetching the result.
   again() {
     if (this.job?.status !== "completed" && (!this.id || this.job?.status === "failed")) return this.start();
     this.show("waiting", 0);
     return this.watch();
   }
 
-  // original resolves to the URL of the input, undefined if this browser does not have it.
+  // original resolves to undefined if this browser does not have the input.
   async original() {
     if (this.source?.url) return this.source.url;
     if (this.mode?.id === "words") return undefined;
@@ -218,7 +213,7 @@ export class Run {
   }
 }
 
-// fieldsOf returns the fields of a job that its record contains.
+// The record contains some of the fields.
 export function fieldsOf(job) {
   const fields = [];
   for (const [name, input] of Object.entries(job.inputs || {})) fields.push([name, { name: input.name || `${name}.${(input.mime || "").split("/")[1] || "bin"}` }]);

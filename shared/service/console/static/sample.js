@@ -2,7 +2,6 @@
 
 const samples = { video: ["sample.mp4", "video/mp4"], image: ["sample.jpg", "image/jpeg"] };
 
-// sample resolves to the File for a mode.
 export async function sample(mode) {
   const [name, type] = samples[mode];
   const answer = await fetch(name, { signal: AbortSignal.timeout(30_000) });

@@ -2,8 +2,8 @@
 
 import { button, confirm, icon, make, number, say, signButton, toast } from "./dom.js";
 
-// atOnce limits concurrent deletions. A deletion that is rejected because of the rate is tried
-// again, after some milliseconds.
+// atOnce limits concurrent deletions. A deletion that is rejected because of the rate is repeated
+// after some milliseconds.
 const atOnce = 3, tries = 30, pause = 1000;
 
 export class Selection {
@@ -29,18 +29,18 @@ export class Selection {
     });
   }
 
-  // box returns the control that selects a card. told is {name} and data for changed.
-  box(id, told) {
-    const input = make("input", { type: "checkbox", "aria-label": `Select ${told.name}`, on: {
-      change: () => this.choose(id, told, input.checked),
+  // card is {name} and data for changed.
+  box(id, card) {
+    const input = make("input", { type: "checkbox", "aria-label": `Select ${card.name}`, on: {
+      change: () => this.choose(id, card, input.checked),
       click: event => event.shiftKey && this.chooseTo(id, input.checked),
     } });
     input.checked = this.chosen.has(id);
     return make("label", { class: "choose" }, input, make("span", {}, "Select"));
   }
 
-  choose(id, told, is) {
-    if (is) this.chosen.set(id, told);
+  choose(id, card, is) {
+    if (is) this.chosen.set(id, card);
     else this.chosen.delete(id);
     this.last = id;
     this.show();
@@ -80,7 +80,6 @@ export class Selection {
     this.changed(this.chosen);
   }
 
-  // ask deletes the selection after a confirmation.
   async ask() {
     const { one, many, warning } = this.words, chosen = [...this.chosen];
     if (this.busy || !chosen.length) return;
@@ -126,7 +125,7 @@ export class Selection {
     }
   }
 
-  // leave removes cards and moves the focus to a remaining card.
+  // The focus moves to a remaining card.
   leave(ids) {
     const cards = [...this.grid.children], lost = new Set(ids);
     const first = cards.findIndex(card => lost.has(card.dataset.id));

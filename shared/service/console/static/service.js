@@ -1,16 +1,16 @@
 // Calls both APIs of the service with the key of this tab.
 
-// The page of realtime sessions stores its key under the same name. The names of all data
-// kept for the tab start with it.
+// The page of realtime sessions stores its key under the same name. The names of all data kept
+// for the tab start with it.
 const keyName = "cutroom-key", ownPrefix = "cutroom-";
 
-// timeout limits the wait for the head of an answer, in milliseconds; startTimeout limits the
-// first answer's, whose call is repeated.
+// timeout limits the wait for the head of a response, in milliseconds; startTimeout limits the
+// first response's, whose call is repeated.
 const timeout = 60_000, startTimeout = 8_000, startTries = 4, readAgain = 2;
 
 export const key = () => sessionStorage.getItem(keyName) || "";
 
-// keep keeps the key for this tab. Another key's data in the tab is deleted.
+// Another key's data in the tab is deleted.
 export function keep(value) {
   const last = sessionStorage.getItem("cutroom-last-key");
   if (last !== null && last !== print(value)) forget();
@@ -21,18 +21,17 @@ export function keep(value) {
 // print distinguishes keys but reveals little about them.
 const print = text => Array.from(text).reduce((sum, letter) => (Math.imul(sum, 31) + letter.codePointAt(0)) | 0, 7).toString(36);
 
-// forget deletes the key and all other data of this tab.
 export function forget() {
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(ownPrefix)) sessionStorage.removeItem(name);
 }
 
-// dropKey deletes only the key. After a login with the same key all other data is still there.
+// After a login with the same key all other data is still there.
 export const dropKey = () => sessionStorage.removeItem(keyName);
 
 // settings holds the content of config.json, with absolute URLs.
 export let settings;
 
-// configure reads the settings. It retries, because the page needs them.
+// The page needs the settings, so this retries.
 export async function configure() {
   for (let tried = 1; ; tried++) {
     try {
@@ -50,8 +49,8 @@ export async function configure() {
   }
 }
 
-// headOf sends a call and resolves once the head of its answer arrives, within a time in
-// milliseconds. The time for the body is not limited.
+// headOf resolves once the head of the response arrives, within a time in milliseconds. The time
+// for the body is not limited.
 async function headOf(url, { signal, ...options }, within) {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Refusal(0, "The service does not respond. Try again in a moment.")), within);
@@ -65,8 +64,8 @@ async function headOf(url, { signal, ...options }, within) {
   }
 }
 
-// Refusal is an unexpected response. Its message is for people.
-// Status 0 means no response. code is the service's error code, if any.
+// Refusal is an unexpected response. Its message is for people. Status 0 means no response. code
+// is the service's error code, if any.
 export class Refusal extends Error {
   constructor(status, message, code) {
     super(message);
@@ -77,10 +76,9 @@ export class Refusal extends Error {
 
 export const unreachable = "The service is unreachable. Check that it is running and that you are connected.";
 
-// names are the page's names of fields. A message about the file itself needs no name before it.
+// A message about the file itself needs no name before it.
 const names = { data: "", file: "", prompt: "Prompt: ", reference_image: "Reference image: ", seed: "Seed: ", label: "Label: ", max_tokens: "Max tokens: " };
 
-// explain returns a message for an error based on its status and body.
 export function explain(status, body) {
   if (status === 401) return "The key is unknown or was revoked.";
   const { detail, error } = body || {};
@@ -93,17 +91,14 @@ export function explain(status, body) {
   return detail || error?.message || { 413: "It is larger than the service allows.", 429: "Too many requests. Wait a moment." }[status] || `The service returned status ${status}.`;
 }
 
-// onRefusedKey is called when the service no longer accepts the key of this tab.
 let onRefusedKey = () => {};
 export const whenKeyIsRefused = listener => { onRefusedKey = listener; };
 
-// noteStatus records the status of a response to a call with the key of this tab.
 export function noteStatus(status, used = key()) {
   if (status === 401 && used && used === key()) onRefusedKey();
 }
 
-// request sends a call and returns the response if it succeeds. Browsers abort requests when a
-// network changes, so reads are repeated.
+// Browsers abort requests when a network changes, so reads are repeated.
 async function request(url, options, used) {
   let answer;
   for (let tried = 0; !answer; tried++) {
@@ -126,19 +121,18 @@ export function media(method, path, { body, signal, key: used = key(), timeout }
   return request(settings.base_url + path, { method, signal, timeout, ...encoded(body, { "x-api-key": used }) }, used);
 }
 
-// admin is true if the key of this tab is an admin key. learnRole sets it.
+// learnRole sets admin.
 export let admin = false;
 
 export async function learnRole() {
   admin = await media("GET", "/v1/keys").then(() => true, () => false); // false also for a service without admin keys
 }
 
-// inference calls the gateway.
 export function inference(method, path, { body, signal, timeout } = {}) {
   return request(settings.inference_url + path, { method, signal, timeout, ...encoded(body, { authorization: `Bearer ${key()}` }) }, key());
 }
 
-// encoded returns a request body: forms and bytes unchanged, anything else as JSON.
+// Forms and bytes are unchanged, anything else becomes JSON.
 function encoded(body, headers) {
   if (body === undefined || body instanceof Blob || body instanceof FormData || body instanceof URLSearchParams) return { body, headers };
   return { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
@@ -151,9 +145,9 @@ function within(promise, time) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// chunks yields the body of a response as it arrives. If nothing arrives for quiet milliseconds, it ends
-// with a TypeError, as for any other lost connection: a connection may be lost without notice, for
-// example during sleep.
+// chunks yields the body of a response as it arrives. If nothing arrives for quiet milliseconds,
+// it ends with a TypeError, as for any other lost connection: a connection may be lost without
+// notice, for example during sleep.
 export async function* chunks(body, quiet) {
   const reader = body.getReader();
   try {
@@ -168,8 +162,8 @@ export async function* chunks(body, quiet) {
   }
 }
 
-// events reads the server-sent events of a response (the HTML standard, "Server-sent
-// events"): it yields {event, data} until the stream ends. quiet is as for chunks.
+// events reads server-sent events (the HTML standard, "Server-sent events"): it yields {event,
+// data} until the stream ends. quiet is as for chunks.
 export async function* events(answer, quiet) {
   let rest = "", event = "", data = [];
   for await (const value of chunks(answer.body.pipeThrough(new TextDecoderStream()), quiet)) {

@@ -6,7 +6,6 @@ import { publish } from "./news.js";
 
 const ends = [[3600, "in an hour"], [86400, "in a day"], ["", "with the result"]];
 
-// shareResult creates and shows a link to a run's result.
 export function shareResult(run) {
   const end = make("select", { id: "share-end" }, ends.map(([seconds, words]) => make("option", { value: seconds }, words)));
   const refused = make("p", { class: "problem", role: "alert" });
@@ -37,7 +36,7 @@ export function shareResult(run) {
   dialog.showModal();
 }
 
-// deleteResult deletes a run's job after a confirmation, and then calls gone.
+// gone is called after the deletion.
 export async function deleteResult(run, gone) {
   if (!await confirm("Delete this edit?", "Its result and record are deleted for everyone in the account, and links to it stop working. This cannot be undone.", "Delete")) return;
   try {

@@ -2,13 +2,13 @@
 
 import { media } from "./service.js";
 
-// largest limits a file fetched for a preview, in bytes.
+// In bytes.
 const largest = 50e6;
 
 const urls = new Map(); // promises of object URLs, by the file's id
 
-// urlOf returns an object URL for a picture or a video, undefined if it is neither,
-// is too large, or cannot be fetched.
+// urlOf returns an object URL for a picture or a video, undefined if it is neither, is too large,
+// or cannot be fetched.
 export function urlOf(file) {
   if (!/^(image|video)\//.test(file.mime_type) || file.size_bytes > largest) return Promise.resolve(undefined);
   if (!urls.has(file.id)) {
@@ -22,7 +22,6 @@ export function urlOf(file) {
 
 const small = new Map(); // promises of object URLs of small pictures, by the file's id
 
-// smallOf returns an object URL of a small picture of a file, or undefined.
 export function smallOf(file) {
   if (!/^(image|video)\//.test(file.mime_type)) return Promise.resolve(undefined);
   if (!small.has(file.id)) {
@@ -34,7 +33,6 @@ export function smallOf(file) {
   return small.get(file.id);
 }
 
-// forgetURL releases the URLs of a deleted file.
 export async function forgetURL(file) {
   for (const kept of [urls, small]) {
     const url = await kept.get(file.id);

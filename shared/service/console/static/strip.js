@@ -30,7 +30,6 @@ export class Strip {
 
   away() { return Boolean(this.element.closest("[hidden]")); }
 
-  // bell turns notifications on and off.
   bell() {
     const show = () => {
       press.setAttribute("aria-pressed", String(notifies()));
@@ -67,7 +66,7 @@ export class Strip {
     this.runs.length = Math.min(this.runs.length, most);
   }
 
-  // read fetches the account's latest jobs. If that fails, this tab's runs stay.
+  // If reading the latest jobs fails, this tab's runs stay.
   async read() {
     let page;
     const before = [...this.runs];
@@ -87,14 +86,12 @@ export class Strip {
     this.show();
   }
 
-  // gone reports whether another program has deleted a run: it is missing from the list of the latest
-  // jobs.
+  // A run was deleted by another program if it is missing from the list of the latest jobs.
   gone(run, { jobs, next_cursor: more }) {
     if (!run.job || run.working || run === this.shown() || jobs.some(job => job.job_id === run.id)) return false;
     return !more || new Date(run.job.created_at) > new Date(jobs.at(-1)?.created_at ?? NaN);
   }
 
-  // update shows the current state of a run.
   update(run) {
     if (!this.runs.includes(run)) return;
     const tile = this.tiles.get(run);
@@ -144,7 +141,7 @@ export class Strip {
     return { item: make("li", {}, press), fill };
   }
 
-  // offerTogether links to the results that were started together.
+  // The results were started together.
   offerTogether() {
     const done = this.runs.filter(run => run.ours && run.phase === "done" && run.id).slice(0, 4);
     this.together.hidden = done.length < 2;

@@ -17,6 +17,5 @@ export function join({ key, offered, entered, left }) {
   channel?.postMessage({ asks: own });
 }
 
-// entered sends the other tabs the key of a login, and left a logout.
 export const entered = key => channel?.postMessage({ has: key });
 export const left = () => channel?.postMessage({ leaves: true });

@@ -5,7 +5,6 @@ import { explain, key, media, noteStatus, Refusal, settings } from "./service.js
 
 let sending = 0; // the running uploads
 
-// uploading reports whether an upload is running.
 export const uploading = () => sending > 0;
 
 let released = false; // the upload is no longer needed
@@ -19,8 +18,8 @@ addEventListener("beforeunload", event => uploading() && !released && event.prev
 // quiet limits the stall of an upload and the wait for its response, in milliseconds.
 const quiet = 120_000;
 
-// send sends a request and reports its upload: it calls progress(share) with 0 to
-// 1, and resolves to the JSON of the response. fetch cannot report progress.
+// send calls progress(share) with 0 to 1, and resolves to the JSON of the response. fetch cannot
+// report progress.
 export function send(method, url, headers, body, { progress, signal }) {
   sending++;
   let timer;
@@ -59,9 +58,8 @@ export function send(method, url, headers, body, { progress, signal }) {
   });
 }
 
-// store uploads a file to the service and returns its reference. lifetime, if any, is
-// in seconds, or "persistent". While the file is only read, reading(share) is called instead of
-// progress.
+// store uploads a file and returns its reference. lifetime, if any, is in seconds, or
+// "persistent". While the file is only read, reading(share) is called instead of progress.
 export async function store(file, { reading = () => {}, ...watch }, lifetime) {
   if (file.size <= settings.max_upload) {
     const form = new FormData();

@@ -19,7 +19,7 @@ const measures = [
   { id: "seconds", title: "Realtime seconds", of: row => row.session_seconds || 0 },
 ];
 
-// columns are the tables' columns; the first appears only if prices are set.
+// The first column appears only if prices are set.
 const columns = [
   measures[0], measures[3],
   { title: "Completed", of: row => row.jobs_completed || 0 },
@@ -75,7 +75,6 @@ class Usage {
     new ResizeObserver(() => this.chart.clientWidth !== this.drawn && !section.hidden && this.draw()).observe(this.chart);
   }
 
-  // choice returns buttons for a single choice.
   choice(name, label, options, pick) {
     return make("div", { class: "choices", role: "radiogroup", "aria-label": label }, options.map(([value, title]) => {
       const input = make("input", { type: "radio", name, value, on: { change: () => {
@@ -105,7 +104,7 @@ class Usage {
   shown({ query }) {
     this.measure = measures.find(one => one.id === query.get("measure")) || this.measure;
     this.asked ||= query.has("measure");
-    this.told = undefined; // the address may contain another measure
+    this.state = undefined; // the address may contain another measure
     this.by = admin && query.get("by") === "key" ? "key" : query.has("by") ? "model" : this.by;
     if (query.has("from")) {
       this.span = "dates";
@@ -115,14 +114,12 @@ class Usage {
     return this.read();
   }
 
-  // check marks the chosen inputs.
   check() {
     const chosen = { span: this.span, measure: this.measure.id, by: this.by };
     for (const input of this.inputs) input.checked = input.value === chosen[input.name];
     this.dates.hidden = this.span !== "dates";
   }
 
-  // range returns the first and the last day that are shown.
   range() {
     const today = dayOf(Date.now());
     if (this.span === "dates" && this.from.value && this.to.value) return [this.from.value, this.to.value];
@@ -137,11 +134,11 @@ class Usage {
     this.check();
     try {
       const [answer, keys] = await Promise.all([inference("GET", `/v1/usage?from=${from}&to=${to}&group_by=day,${by}`), by === "key" && keysOf().catch(() => undefined)]);
-      const text = await answer.text(), told = [from, to, by, text].join();
+      const text = await answer.text(), state = [from, to, by, text].join();
       if (this.reading !== reading) return;
       this.problem.hidden = true;
-      if (this.told === told) return; // unchanged
-      this.told = told;
+      if (this.state === state) return; // unchanged
+      this.state = state;
       const { data } = JSON.parse(text);
       this.keys = keys;
       this.rows = data.map(row => ({ ...row, cost: +row.cost || 0, of: row[by] || "" }));
@@ -171,7 +168,6 @@ class Usage {
     this.showTables(columns.filter(one => priced || one !== measures[0]));
   }
 
-  // tile returns a figure that fits into its place.
   tile(measure, value) {
     const words = this.words(measure, value);
     return make("dd", { title: words }, words.length > 11 ? short(value, measure.id === "cost" ? this.money() : {}) : words);
@@ -183,7 +179,7 @@ class Usage {
 
   name(of) { return this.by === "key" ? of ? nameOf(of, this.keys) : "Before keys were recorded" : of; }
 
-  // draw draws the chart: the largest series have separate colors.
+  // The largest series have separate colors.
   draw() {
     this.drawn = this.chart.clientWidth;
     if (!this.rows || !this.drawn) return;
@@ -208,7 +204,7 @@ class Usage {
     });
   }
 
-  // showTables shows the sums, and below them the figures of each day.
+  // The figures of each day are below the sums.
   showTables(shown) {
     if (!this.rows.length) return this.table.replaceChildren();
     const what = this.by === "key" ? "Key" : "Model", cells = (measures, rows) => measures.map(one => make("td", {}, this.words(one, total(rows, one.of))));
@@ -224,7 +220,6 @@ class Usage {
     return undefined;
   }
 
-  // download saves the shown table for other programs.
   async download() {
     const [from, to] = this.range();
     try {
@@ -238,7 +233,7 @@ class Usage {
 
 const total = (rows, of) => rows.reduce((sum, row) => sum + of(row), 0);
 
-// sumsOf returns the subjects of the rows, largest sum first.
+// The largest sum is first.
 function sumsOf(rows, measure) {
   const sums = new Map();
   for (const row of rows) sums.set(row.of, (sums.get(row.of) || 0) + measure(row));

@@ -1,6 +1,6 @@
-// This browser's copies of chosen files, so that a reload loses no file and a result can be compared with
-// its original. The service deletes inputs soon after a job has ended. If the browser's storage is
-// off, these functions do nothing.
+// This browser's copies of chosen files, so that a reload loses no file and a result can be
+// compared with its original. The service deletes inputs soon after a job has ended. If the
+// browser's storage is off, these functions do nothing.
 
 const largest = 200e6; // of one file, in bytes
 const most = 24; // files
@@ -18,8 +18,7 @@ function database() {
   return opened;
 }
 
-// within runs one request in a transaction and resolves to its result, undefined if
-// it fails.
+// within runs one request in a transaction. It resolves to undefined if the request fails.
 async function within(mode, ask) {
   try {
     const store = (await database()).transaction("files", mode).objectStore("files");
@@ -33,7 +32,7 @@ async function within(mode, ask) {
   }
 }
 
-// put stores a File under an id, and deletes old files.
+// Old files are deleted.
 export async function put(id, file) {
   if (file.size > largest) return;
   await within("readwrite", store => store.put({ id, file, at: Date.now() }));
@@ -44,21 +43,18 @@ export async function put(id, file) {
   for (const { id } of old) await within("readwrite", store => store.delete(id));
 }
 
-// get resolves to the File with an id, or undefined.
 export async function get(id) {
   return (await within("readonly", store => store.get(id)))?.file;
 }
 
-// remember records from which stored file a job was made.
+// A job may be made from a stored file.
 export async function remember(job, id) {
   await within("readwrite", store => store.put({ id: `job ${job}`, of: id, at: Date.now() }));
 }
 
-// sourceOf resolves to the File that a job was made from, or undefined.
 export async function sourceOf(job) {
   const found = await within("readonly", store => store.get(`job ${job}`));
   return found && get(found.of);
 }
 
-// clear deletes all files.
 export const clear = () => within("readwrite", store => store.clear());
