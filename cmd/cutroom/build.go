@@ -48,7 +48,7 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	if err != nil {
 		return err
 	}
-	p.tools.Sandbox().Tell(s.logger)
+	p.tools.Sandbox().LogLacks(s.logger)
 	if err := s.openData(ctx, c, machine, p); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func newEditing(ctx context.Context, s settings, logger *slog.Logger) (e editing
 	if e.tools, err = ffmpeg.Find(ctx, s.catalog.Limits); err != nil {
 		return e, err
 	}
-	e.tools.Sandbox().Tell(logger)
+	e.tools.Sandbox().LogLacks(logger)
 	e.engine, err = engines.New(engines.Config{
 		Setting: s.engine, Key: s.Optional("CUTROOM_ENGINE_KEY"), Tools: e.tools,
 		Catalog: s.catalog, CatalogFile: s.Optional("CUTROOM_CATALOG"),

@@ -1,5 +1,5 @@
-// Package awsclient contains the retry policy and timeouts for AWS clients that make short calls.
-// calls.tsv in the testdata of awstest lists these calls.
+// Package awsclient contains the retry policy and timeouts for AWS clients that make short calls,
+// which calls.tsv in the testdata of awstest lists.
 package awsclient
 
 import (
@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// Attempts is the maximum number of attempts for a call that is throttled, fails inside AWS or
-	// gets no response.
+	// Attempts is the maximum for a call that is throttled, fails inside AWS or gets no response.
 	Attempts = 4
-	// AttemptTime is the timeout for a response in one attempt.
+	// AttemptTime limits the wait for a response in one attempt.
 	AttemptTime = 3 * time.Second
-	// CallTime is the timeout for an operation with all its calls and attempts.
+	// CallTime limits an operation with all its calls and attempts.
 	CallTime = 15 * time.Second
 
-	// firstBackoff is the longest wait before the second attempt. The wait doubles with
-	// each attempt, up to longestBackoff.
+	// firstBackoff is the longest wait before the second attempt. It doubles with each attempt,
+	// up to longestBackoff.
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer returns the retryer for one client. It limits the attempts of each call. A token budget
-// also limits the retries of the client, so that a fault in AWS does not meet four times the load.
+// Retryer returns the retryer for one client. A token budget limits the client's retries, so that
+// a fault in AWS does not meet four times the load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -37,14 +36,14 @@ func Retryer() aws.Retryer {
 
 func backoff(attempt int, _ error) (time.Duration, error) { return rand.N(LongestWait(attempt)), nil }
 
-// LongestWait returns the longest wait after an attempt, counted from 1.
+// Attempts count from 1.
 func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
-// HTTPClient returns one client's transport: the transport in the configuration, for example with
-// the certificates from AWS_CA_BUNDLE, or else one that limits each attempt to wait plus
-// AttemptTime. wait is the expected duration of a call, such as a long poll.
+// HTTPClient returns the transport in the configuration, for example with the certificates from
+// AWS_CA_BUNDLE, or else one that limits each attempt to wait plus AttemptTime. wait is the
+// expected duration of a call, such as a long poll.
 func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	if config.HTTPClient != nil {
 		return config.HTTPClient
@@ -52,7 +51,7 @@ func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	return buildable(wait)
 }
 
-// Transport returns the same transport for AWS calls without an SDK client.
+// Transport is for AWS calls without an SDK client.
 func Transport(wait time.Duration) *http.Transport { return buildable(wait).GetTransport() }
 
 func buildable(wait time.Duration) *awshttp.BuildableClient {
@@ -61,7 +60,6 @@ func buildable(wait time.Duration) *awshttp.BuildableClient {
 	})
 }
 
-// IsThrottle reports whether AWS rejected a call because of a rate limit.
 func IsThrottle(err error) bool {
 	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
 }

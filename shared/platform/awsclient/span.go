@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Trace returns a configuration whose clients make one span for each call, with all its attempts.
-// With a nil tracer it returns the configuration unchanged. Calls outside a trace make no span.
+// Trace returns a configuration whose clients make one span for each call in a trace, with all
+// its attempts. With a nil tracer it returns the configuration unchanged.
 func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	if tracer == nil {
 		return config
@@ -27,8 +27,7 @@ func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	return config
 }
 
-// spans creates the span of a call (OpenTelemetry, "Semantic conventions for AWS SDK"). It uses
-// only names that the SDK defines, because a call's parameters contain users' data.
+// spans uses only names that the SDK defines, because a call's parameters contain users' data.
 type spans struct{ tracer api.Tracer }
 
 func (spans) ID() string { return "CutroomSpan" }

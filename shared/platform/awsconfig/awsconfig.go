@@ -1,7 +1,7 @@
 // Package awsconfig configures the AWS clients of functions. It reads only the region and the
 // role's credentials, which Lambda puts into the environment. The SDK's loader also looks for
-// profiles, metadata services and single sign-on, which functions do not have. It would double a
-// function's start time and add a quarter to its program size.
+// profiles, metadata services and single sign-on. It would double a function's start time and add
+// a quarter to its program size.
 package awsconfig
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// FromEnvironment reads AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN,
-// and the endpoints of a local AWS, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It returns an
-// error if the region or the credentials are missing.
+// FromEnvironment reads AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+// AWS_SESSION_TOKEN, and the endpoints AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It
+// returns an error if the region or the credentials are missing.
 func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	credentials := aws.Credentials{
 		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),
@@ -43,11 +43,9 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	return config, nil
 }
 
-// endpoints looks up the endpoints of single services for the SDK's clients.
 type endpoints struct{ getenv func(string) string }
 
-// GetServiceBaseEndpoint returns the endpoint of a service, such as "DynamoDB" or
-// "Secrets Manager". The SDK calls it.
+// The SDK calls GetServiceBaseEndpoint with a name such as "DynamoDB" or "Secrets Manager".
 func (e endpoints) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
 	url := e.getenv("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))
 	return url, url != "", nil

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/platform/awsconfig"
 )
 
-// A client signs with the credentials in the environment and uses the endpoints in the environment.
 func TestClientsFollowTheEnvironment(t *testing.T) {
 	var asked []*http.Request
 	serve := func(name string) string {

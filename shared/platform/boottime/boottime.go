@@ -1,8 +1,7 @@
-// Package boottime is a clock that cannot be set: the time since this machine started. All
-// processes of the machine read the same value. The clock keeps running while a process is stopped
-// or the machine sleeps, and it never jumps. It restarts at zero when the machine boots;
-// [Clock.Boot] identifies the boot. A virtual machine's clock stops while the host pauses the
-// machine.
+// Package boottime is a clock that cannot be set: the time since this machine started, which is
+// the same for all of its processes. The clock keeps running while the machine sleeps, and it
+// never jumps. It restarts at zero when the machine boots; [Clock.Boot] identifies the boot. A
+// virtual machine's clock stops while the host pauses the machine.
 package boottime
 
 import (
@@ -14,7 +13,7 @@ import (
 
 type Clock struct{ boot string }
 
-// Open returns an error if the system does not have the clock.
+// Open fails if the system does not have the clock.
 func Open() (*Clock, error) {
 	boot, err := bootID()
 	if err != nil {

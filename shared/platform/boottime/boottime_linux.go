@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockID includes the time that the machine sleeps, unlike CLOCK_MONOTONIC, which Go's
-// monotonic times use (clock_gettime(2)).
+// Unlike CLOCK_MONOTONIC, which Go uses, this clock runs while the machine sleeps
+// (clock_gettime(2)).
 const clockID = unix.CLOCK_BOOTTIME
 
 func bootID() (string, error) {

@@ -31,6 +31,6 @@ func TestClocksAdvanceTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now := first.Now(); now <= last {
-		t.Errorf("the clock stands at %s", now)
+		t.Errorf("the clock stopped at %s", now)
 	}
 }

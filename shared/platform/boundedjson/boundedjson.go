@@ -1,6 +1,5 @@
-// Package boundedjson decodes JSON from untrusted programs and callers. Decoded text with many
-// small values takes 40 times its length or more, so the package limits the number of values as
-// well as the bytes.
+// Package boundedjson decodes untrusted JSON. Decoded text with many small values takes 40 times
+// its length or more, so the package limits the number of values as well as the bytes.
 package boundedjson
 
 import (
@@ -21,8 +20,8 @@ func (e *LimitError) Error() string {
 
 // Read reads to the end and decodes the first JSON text, like json.Decoder.
 //
-// Errors: LimitError for more than maxBytes or maxValues; errors of the reader and of json.Decoder,
-// such as io.ErrUnexpectedEOF for a truncated text.
+// Errors: LimitError for more than maxBytes or maxValues; errors of the reader and of
+// json.Decoder, such as io.ErrUnexpectedEOF.
 func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	text, err := io.ReadAll(io.LimitReader(from, int64(maxBytes)+1))
 	if err != nil {
@@ -47,8 +46,8 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore reports whether a text, which may not be JSON, has more than most values. The first value
-// of an array or object follows a bracket, others follow a comma, and field values follow a colon.
+// hasMore accepts text that is not JSON. The first value of an array or object follows a bracket,
+// others follow a comma, and field values follow a colon.
 func hasMore(text []byte, most int) bool {
 	count := 1
 	for _, sign := range []string{",", ":", "[", "{"} {

@@ -45,7 +45,7 @@ func TestBytesAreLimited(t *testing.T) {
 	}
 }
 
-// The cheapest values of a rejected text, and of the longest accepted one, use little memory.
+// The texts contain the smallest possible values.
 func TestDecodingUsesLittleMemory(t *testing.T) {
 	for name, text := range map[string]string{
 		"refused":  "[" + strings.Repeat("{},", 1<<20) + "{}]",

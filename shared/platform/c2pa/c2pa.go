@@ -1,10 +1,10 @@
-// Package c2pa writes and verifies Content Credentials, the signed record of a picture's or a
-// video's origin (C2PA, c2pa.org), with the Content Authenticity Initiative's library libc2pa_c.
+// Package c2pa writes and verifies Content Credentials (c2pa.org), the signed record of a file's
+// origin, with the library libc2pa_c.
 //
 // That library parses untrusted files. So every call starts a helper: this program in a
-// [sandbox.Sandbox], which loads the library, receives open files, and exits. The signing key stays
-// in the server: a helper requests a signature through a pipe, and gets only one. This package
-// never uses a network.
+// [sandbox.Sandbox], which loads the library, receives open files, and exits. The signing key
+// stays in the server: a helper requests a signature through a pipe, and gets only one. This
+// package never uses a network.
 package c2pa
 
 import (
@@ -23,13 +23,11 @@ import (
 )
 
 var (
-	// ErrNone means that a file has no Content Credentials.
 	ErrNone = errors.New("c2pa: the file has no Content Credentials")
-	// ErrElsewhere means that a file only links to remote Content Credentials. They are not
-	// fetched, because the file's creator chose the address.
+	// ErrElsewhere means that the credentials are remote. They are not fetched, because the
+	// file's creator chose the address.
 	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, which is not called")
-	// ErrLost means that the helper exited while it worked: the file made it crash or use too much
-	// memory or time.
+	// ErrLost means that the file made the helper crash or use too much memory or time.
 	ErrLost = errors.New("c2pa: the helper exited")
 )
 
@@ -98,21 +96,19 @@ func beside(executable func() (string, error)) string {
 
 func (l *Library) String() string { return l.found.Version }
 
-// Within returns the library with another limit on a helper's address space in bytes, for machines
-// with less memory.
+// Within changes the limit on a helper's address space in bytes, for machines with less memory.
 func (l *Library) Within(spare int64) *Library {
 	bounded := *l
 	bounded.spare = spare
 	return &bounded
 }
 
-// environment returns the environment of helpers, with a folder for temporary files.
 func environment(folder string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=2", "MALLOC_ARENA_MAX=2", "TMPDIR=" + folder}
 }
 
-// settings returns the library's settings. It verifies inputs and outputs and uses no network.
-// anchors contains certificates in PEM, or "".
+// settings makes the library verify inputs and outputs and use no network. anchors contains
+// certificates in PEM, or "".
 func settings(anchors string) string {
 	all := map[string]any{
 		"version": 1,
@@ -130,16 +126,16 @@ func settings(anchors string) string {
 	return string(text)
 }
 
-// Read verifies a file's Content Credentials and returns the library's report, a JSON object as in
-// reports.md of c2pa-rs. A signer whose chain ends at one of the anchors, certificates in PEM, is
-// trusted. Changed bytes are not an error; the report shows them.
+// Read verifies a file and returns the library's report, a JSON object as in reports.md of
+// c2pa-rs. anchors contains the trusted certificates in PEM. Changed bytes are not an error; the
+// report shows them.
 //
 // Errors: ErrNone; ErrElsewhere; ErrLost; *Refusal.
 func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string) ([]byte, error) {
-	told, err := l.run(ctx, call{
+	answer, err := l.run(ctx, call{
 		order: helper.Order{Settings: settings(anchors), MIME: mime}, files: []*os.File{file},
 	})
-	return []byte(told.Report), err
+	return []byte(answer.Report), err
 }
 
 // Ingredient is an input from which a file was made.
@@ -164,7 +160,7 @@ type Signing struct {
 	Signer Signer
 }
 
-// Signer signs. Its key never leaves the process.
+// A Signer's key never leaves the process.
 type Signer interface {
 	// Algorithm returns C2PA's name for the algorithm, such as "es256".
 	Algorithm() string
@@ -174,7 +170,7 @@ type Signer interface {
 	Sign(data []byte) ([]byte, error)
 }
 
-// algorithms maps names to the library's numbers.
+// The numbers are the library's.
 var algorithms = map[string]int32{"es256": 0, "es384": 1, "es512": 2, "ps256": 3, "ps384": 4, "ps512": 5, "ed25519": 6}
 
 // Sign copies a file with Content Credentials and verifies them.

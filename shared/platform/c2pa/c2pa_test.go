@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/testkit/c2patest"
 )
 
-// The error for a missing or unusable library names its path.
 func TestInvalidLibraryIsNamed(t *testing.T) {
 	t.Parallel()
 	box, err := sandbox.New(t.Context())
@@ -28,7 +27,7 @@ func TestInvalidLibraryIsNamed(t *testing.T) {
 	}
 }
 
-// A file without Content Credentials and a file that is not media give different errors.
+// A file that is not media causes another error.
 func TestReadDistinguishesMissingCredentials(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// spareSpace is the default for [Library.Within], in bytes.
+	// The default for [Library.Within], in bytes.
 	spareSpace = 2 << 30
-	// processorTime is a helper's maximum CPU time. Hashing 2 GB three times takes about 15 s.
+	// Hashing 2 GB three times takes about 15 s of CPU time.
 	processorTime = 2 * time.Minute
-	// workTime is a helper's maximum total time. A busy disk may take a minute for 2 GB.
+	// A busy disk may take a minute for 2 GB.
 	workTime = 5 * time.Minute
-	// MaxGrowth is the maximum difference in size between the signed and the original file, in
-	// bytes. The Content Credentials of inputs are copied.
+	// MaxGrowth limits how much larger the signed file may be, in bytes. The Content Credentials
+	// of inputs are copied.
 	MaxGrowth = 32 << 20
-	// maxTold is the maximum size of a helper's output in bytes.
-	maxTold = 16 << 20
-	// maxSigned is the maximum number of bytes that a helper asks to sign, which are only the claim.
+	// maxOutput limits a helper's output in bytes.
+	maxOutput = 16 << 20
+	// maxSigned limits the bytes to sign, which are only the claim.
 	maxSigned = 1 << 20
-	// drainTime is the time for which the pipes of an exited helper may stay open.
+	// The pipes of an exited helper may stay open for drainTime.
 	drainTime = 5 * time.Second
 )
 
@@ -38,7 +38,7 @@ type call struct {
 	order  helper.Order
 	files  []*os.File
 	folder string
-	// most is the maximum number of bytes that it may write to a file.
+	// most limits the bytes written to a file.
 	most int64
 	sign func([]byte) ([]byte, error)
 }
@@ -82,14 +82,14 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	}
 	theirIn.Close()
 	theirOut.Close()
-	told, talked := c.converse(in, out)
+	answer, talked := c.converse(in, out)
 	if talked != nil {
 		_ = cmd.Process.Kill() // fails if it has exited
 	}
-	return told, c.outcome(ctx, told, talked, ended(cmd, start, &said))
+	return answer, c.outcome(ctx, answer, talked, ended(cmd, start, &said))
 }
 
-// ended waits until a helper exits. It returns nil if the helper succeeded, otherwise the reason.
+// ended waits until a helper exits. It returns nil if the helper succeeded.
 func ended(cmd *exec.Cmd, start *sandbox.Start, said *head) error {
 	err := cmd.Wait()
 	if ran, why := start.Ended(); !ran {
@@ -101,7 +101,7 @@ func ended(cmd *exec.Cmd, start *sandbox.Start, said *head) error {
 	return nil
 }
 
-func (c call) outcome(ctx context.Context, told helper.Answer, talked, ended error) error {
+func (c call) outcome(ctx context.Context, answer helper.Answer, talked, ended error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -109,35 +109,35 @@ func (c call) outcome(ctx context.Context, told helper.Answer, talked, ended err
 		return errors.Join(ended, talked)
 	case talked != nil:
 		return fmt.Errorf("%w: %w", ErrLost, talked)
-	case told.None:
+	case answer.None:
 		return ErrNone
-	case told.Elsewhere:
+	case answer.Elsewhere:
 		return ErrElsewhere
-	case told.Problem != "":
-		return &Refusal{told.Problem}
+	case answer.Problem != "":
+		return &Refusal{answer.Problem}
 	}
 	return nil
 }
 
-// converse sends the order, responds to one request for a signature, and returns the helper's last
-// line.
+// converse sends the order, responds to one request for a signature, and returns the helper's
+// last line.
 func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
-	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxTold))
+	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxOutput))
 	if err := to.Encode(c.order); err != nil {
 		return helper.Answer{}, err
 	}
 	for signed := false; ; signed = true {
-		var told helper.Answer
-		if err := from.Decode(&told); err != nil {
+		var answer helper.Answer
+		if err := from.Decode(&answer); err != nil {
 			return helper.Answer{}, err
 		}
-		if told.ToSign == nil {
-			return told, nil
+		if answer.ToSign == nil {
+			return answer, nil
 		}
-		if signed || c.sign == nil || len(told.ToSign) > maxSigned {
+		if signed || c.sign == nil || len(answer.ToSign) > maxSigned {
 			return helper.Answer{}, errors.New("the helper requested a second signature or one for too many bytes")
 		}
-		signature, err := c.sign(told.ToSign)
+		signature, err := c.sign(answer.ToSign)
 		if err != nil {
 			return helper.Answer{}, fmt.Errorf("sign: %w", err)
 		}
@@ -149,7 +149,7 @@ func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 
 type head struct{ kept []byte }
 
-// keptLog is the maximum number of bytes kept from a helper's messages.
+// In bytes of the helper's messages.
 const keptLog = 2 << 10
 
 func (h *head) Write(p []byte) (int, error) {

@@ -3,8 +3,8 @@
 // records stays wrong.
 //
 // A clock continues from its last time. It logs a step of the machine's clock immediately, but
-// follows it only after Hold. It never follows a step of more than Absurd. For Quiet after a step,
-// the clock is not settled: nothing should be deleted because of its age.
+// follows it only after Hold. It never follows a step of more than Absurd. For Quiet after a
+// step, the clock is not settled: nothing should be deleted because of its age.
 package clock
 
 import (
@@ -17,25 +17,23 @@ import (
 )
 
 const (
-	// Hold is the time that a step of the machine's clock must last before it is followed.
-	Hold = 10 * time.Minute
-	// Quiet is the time after a step during which nothing should be deleted.
+	// Hold is how long a step must last before it is followed.
+	Hold  = 10 * time.Minute
 	Quiet = 10 * time.Minute
 	// Absurd is the largest step that is followed.
 	Absurd = 366 * 24 * time.Hour
-	// drift is the largest difference that does not count as a step. It is followed immediately.
+	// A smaller difference than drift is followed immediately and does not count as a step.
 	drift = time.Second
-	// longAway is the longest time off after which a machine's clock is trusted immediately.
+	// After a longer time off, the machine's clock is trusted immediately.
 	longAway = 24 * time.Hour
-	// lookEvery is the interval between checks for steps. keepEvery is the interval between writes
-	// of the time for the next start.
-	lookEvery, keepEvery = time.Second, time.Minute
+	// The intervals of checks for steps, and of writing the time for the next start.
+	checkEvery, keepEvery = time.Second, time.Minute
 )
 
 type Config struct {
 	Wall func() time.Time
-	// Elapsed returns the time since the machine booted; Boot identifies the boot. It cannot be
-	// set, and it continues while the machine sleeps.
+	// Elapsed returns the time since the machine booted, including sleep; Boot identifies the
+	// boot.
 	Elapsed func() time.Duration
 	Boot    string
 	// Path is the file that stores the time for the next start.
@@ -43,8 +41,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Clock tells the time. Its times have no monotonic reading, so their differences follow this
-// clock.
+// Clock's times have no monotonic reading, so their differences follow this clock.
 type Clock struct {
 	Config
 	file *os.File
@@ -61,8 +58,8 @@ type Clock struct {
 	complained time.Duration
 }
 
-// Open returns a clock that continues from the previous one. It returns an error if the machine's
-// clock is far from the stored time or impossibly early, or if the file cannot be read.
+// Open returns a clock that continues from the previous one. It fails if the machine's clock is
+// far from the stored time or impossibly early, or if the file cannot be read.
 func Open(c Config) (*Clock, error) {
 	k := &Clock{Config: c}
 	k.start, k.base = k.read()
@@ -88,7 +85,7 @@ func Open(c Config) (*Clock, error) {
 	return k, nil
 }
 
-// earliest is a time before this program was written.
+// This program was written later.
 var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (k *Clock) resume(last last, wall time.Time) error {
@@ -136,8 +133,7 @@ func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 
 func (k *Clock) at(elapsed time.Duration) time.Time { return k.base.Add(elapsed - k.start) }
 
-// Settled reports whether the clock can be trusted for expiry, because the machine's clock was not
-// set recently.
+// Settled reports whether the clock can be trusted for expiry.
 func (k *Clock) Settled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -148,11 +144,12 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run checks for steps until the context ends, and then stores the time. To follow a step, it calls
-// follow before the clock moves forward, or after it moved back, so that records that follow
-// adjusts never look older than they are. The clock follows a step only after follow returns nil.
+// Run checks for steps until the context ends, and then stores the time. To follow a step, it
+// calls follow before the clock moves forward, or after it moved back, so that records that
+// follow adjusts never look older than they are. The clock follows a step only after follow
+// returns nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
-	look, keep := time.NewTicker(lookEvery), time.NewTicker(keepEvery)
+	look, keep := time.NewTicker(checkEvery), time.NewTicker(keepEvery)
 	defer look.Stop()
 	defer keep.Stop()
 	for {
@@ -163,15 +160,15 @@ func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by tim
 		case <-keep.C:
 			k.keep()
 		case <-look.C:
-			if err := k.Look(ctx, follow); err != nil && ctx.Err() == nil {
+			if err := k.Check(ctx, follow); err != nil && ctx.Err() == nil {
 				k.Logger.Error("cannot follow the machine's clock", "error", err)
 			}
 		}
 	}
 }
 
-// Look compares the clocks once. Run calls it every second.
-func (k *Clock) Look(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) error {
+// Check compares the clocks once. Run calls it every second.
+func (k *Clock) Check(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) error {
 	by := k.compare()
 	if by == 0 {
 		return nil

@@ -14,15 +14,13 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// machine is a machine whose clock is set and which is restarted.
 type machine struct {
 	*testing.T
-	wall    time.Time
-	elapsed time.Duration
-	boot    string
-	path    string
-	log     bytes.Buffer
-	// followed holds the steps that the clock must follow.
+	wall     time.Time
+	elapsed  time.Duration
+	boot     string
+	path     string
+	log      bytes.Buffer
 	followed time.Duration
 }
 
@@ -56,7 +54,7 @@ func (m *machine) pass(k *clock.Clock, d time.Duration) {
 	for end := m.elapsed + d; m.elapsed < end; {
 		step := min(time.Second, end-m.elapsed)
 		m.elapsed, m.wall = m.elapsed+step, m.wall.Add(step)
-		if err := k.Look(m.Context(),
+		if err := k.Check(m.Context(),
 			func(_ context.Context, by time.Duration) error { m.followed += by; return nil }); err != nil {
 			m.Fatal(err)
 		}
@@ -66,7 +64,7 @@ func (m *machine) pass(k *clock.Clock, d time.Duration) {
 func (m *machine) want(k *clock.Clock, when string, now time.Time, settled bool) {
 	m.Helper()
 	if got := k.Now(); !got.Equal(now) {
-		m.Errorf("%s: it is %v, want %v", when, got, now)
+		m.Errorf("%s: the time is %v, want %v", when, got, now)
 	}
 	if got := k.Settled(); got != settled {
 		m.Errorf("%s: settled %t, want %t", when, got, settled)
@@ -87,7 +85,7 @@ func TestBriefStepsAreIgnored(t *testing.T) {
 			m.pass(k, time.Minute)
 			m.want(k, "a minute later", right.Add(time.Minute), false)
 			if !strings.Contains(m.log.String(), "was set") {
-				t.Errorf("the log lacks it: %s", m.log.String())
+				t.Errorf("the log lacks the step: %s", m.log.String())
 			}
 			m.wall = m.wall.Add(-step)
 			m.pass(k, time.Second)
@@ -95,7 +93,7 @@ func TestBriefStepsAreIgnored(t *testing.T) {
 			m.pass(k, clock.Quiet)
 			m.want(k, "some time after that", right.Add(61*time.Second+clock.Quiet), true)
 			if m.followed != 0 {
-				t.Errorf("it was followed by %v", m.followed)
+				t.Errorf("the clock followed by %v", m.followed)
 			}
 		})
 	}
@@ -134,12 +132,12 @@ func TestFollowIsCalledInOrder(t *testing.T) {
 		m.wall = m.wall.Add(step)
 		m.pass(k, clock.Hold)
 		m.elapsed, m.wall = m.elapsed+time.Second, m.wall.Add(time.Second)
-		refuse := errors.New("the disk is full")
-		if err := k.Look(t.Context(), func(context.Context, time.Duration) error { return refuse }); !errors.Is(err, refuse) {
+		failure := errors.New("the disk is full")
+		if err := k.Check(t.Context(), func(context.Context, time.Duration) error { return failure }); !errors.Is(err, failure) {
 			t.Errorf("%v", err)
 		}
 		m.want(k, "not followed", before.Add(clock.Hold+time.Second), false)
-		if err := k.Look(t.Context(), func(_ context.Context, by time.Duration) error {
+		if err := k.Check(t.Context(), func(_ context.Context, by time.Duration) error {
 			late := k.Now()
 			if want := before.Add(clock.Hold + time.Second + min(step, 0)); by != step || !late.Equal(want) {
 				t.Errorf("follow %v at %v, want it at %v", by, late, want)
@@ -153,12 +151,11 @@ func TestFollowIsCalledInOrder(t *testing.T) {
 
 func TestStartsAfterClockChanges(t *testing.T) {
 	for name, c := range map[string]struct {
-		// away is the time that the machine, or only the server, is off.
+		// away is how long the machine, or only the server, is off.
 		away time.Duration
 		step time.Duration
 		boot string
-		// want is the clock's resulting offset from the correct time. refused means that
-		// opening the clock fails.
+		// want is the clock's resulting offset. refused means that opening the clock fails.
 		want    time.Duration
 		settled bool
 		refused bool

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// last is the stored state of a clock.
 type last struct {
 	time time.Time
 	// elapsed is the time since the machine booted; boot identifies the boot.
@@ -20,7 +19,6 @@ type last struct {
 // space.
 const lastForm = "cutroom-clock %020d %020d %s\n"
 
-// readLast returns the stored state. kept is false if there is none.
 func readLast(path string) (l last, kept bool, err error) {
 	// Opening a pipe would block until there is a writer.
 	info, err := os.Stat(path)
@@ -42,7 +40,7 @@ func readLast(path string) (l last, kept bool, err error) {
 	return l, true, nil
 }
 
-// keep overwrites the stored time. If this fails, the next start knows less, which is harmless.
+// If this fails, the next start knows less, which is harmless.
 func (k *Clock) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

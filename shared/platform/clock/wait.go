@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Wait waits for the given time. It returns false if the context ends first.
+// Wait returns false if the context ends first.
 func Wait(ctx context.Context, length time.Duration) bool {
 	timer := time.NewTimer(length)
 	defer timer.Stop()

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// Write replaces the file at the path with the content, readable only by its owner. Before the
-// rename it calls check, unless nil, with the path of the complete file. When Write returns nil,
-// content and name are stored durably. After an error, the old file still exists. Errors of the
-// content and of check are returned unchanged.
+// Write replaces the file, readable only by its owner. Before the rename it calls check, unless
+// nil, with the path of the complete file. When Write returns nil, content and name are stored
+// durably. After an error, the old file still exists. Errors of the content and of check are
+// returned unchanged.
 func Write(path string, content io.Reader, check func(path string) error) error {
 	// A symbolic link with that name could lead to another user's file.
 	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)

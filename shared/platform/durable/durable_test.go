@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/platform/durable"
 )
 
-// A file is replaced completely or stays unchanged.
 func TestWriteReplacesFileAtomically(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept")
 	wrong := errors.New("wrong")
@@ -50,7 +49,7 @@ func TestWriteReplacesFileAtomically(t *testing.T) {
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("its mode is %v, %v", info.Mode(), err)
+		t.Errorf("the file's mode is %v, %v", info.Mode(), err)
 	}
 	if left, err := filepath.Glob(path + "?*"); err != nil || len(left) > 0 {
 		t.Errorf("%v and %v remain", left, err)

@@ -1,12 +1,12 @@
 //go:build !static
 
-// Package dynamic calls shared libraries without cgo. A program that is built with the tag static has
-// no dynamic linker, so that it starts on systems without glibc, such as Alpine, and loads no library.
+// Package dynamic calls shared libraries without cgo. A program that is built with the tag static
+// has no dynamic linker, so that it starts on systems without glibc, such as Alpine, and loads no
+// library.
 package dynamic
 
 import "github.com/ebitengine/purego"
 
-// Open loads a library by its name or path.
 func Open(name string) (handle uintptr, err error) {
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
@@ -18,5 +18,5 @@ func Symbol(handle uintptr, name string) (address uintptr, err error) {
 // Bind makes the function to which the pointer points call the address.
 func Bind(function any, address uintptr) { purego.RegisterFunc(function, address) }
 
-// Callback returns the address at which a library can call the function. It is never freed.
+// A callback is never freed.
 func Callback(function any) uintptr { return purego.NewCallback(function) }

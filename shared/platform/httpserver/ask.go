@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// askTime is the timeout for the request in [AskHealth].
 const askTime = 4 * time.Second
 
-// AskHealth returns an error unless the server at an address returns 200 for /healthz. It is the
-// health check of a container without other programs, so it replaces an empty or wildcard host with
-// localhost. It uses no proxy.
+// AskHealth fails unless the server returns 200 for /healthz. It is the health check of a
+// container without other programs. It replaces an empty or wildcard host with localhost, and
+// uses no proxy.
 func AskHealth(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

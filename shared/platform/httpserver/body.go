@@ -8,29 +8,27 @@ import (
 	"time"
 )
 
-// continueGrace is the time in which a client that waits for "100 Continue" but got a response may
-// still start to send.
+// A client that waits for "100 Continue" but got a response may still start to send.
 const continueGrace = time.Second
 
-// unknownGrace is the maximum grace for a request whose account is not known yet.
+// unknownGrace limits the grace for a request whose account is not known yet.
 const unknownGrace = 5 * time.Second
 
-// smallRestTime is the time for which the server waits for the small rest of a request before it
-// responds.
+// The server waits this long for the small rest of a request before it responds.
 const smallRestTime = 100 * time.Millisecond
 
-// steadyRate is the average speed at which a large body must arrive, in bytes per second: 1 Mbit/s.
-// Config.Longest applies to bodies that need less time at this rate.
+// A large body must arrive at this average speed, in bytes per second: 1 Mbit/s. Config.Longest
+// applies to bodies that need less time at this rate.
 const steadyRate = 128 << 10
 
-// BodyStalledMessage is the message of a 408 response after reading a body has failed with
+// BodyStalledMessage is for a 408 response after reading a body has failed with
 // os.ErrDeadlineExceeded.
 const BodyStalledMessage = "The request's body stopped arriving."
 
-// body is a request body whose sender must keep a minimum speed and a maximum time. The sender
-// starts with spare time, pace.Grace. Waiting for bytes reduces the spare time. Every byte adds the
-// time that it takes at the minimum speed, up to the initial value. So a sender may pause or be
-// slow at times, but a sender of a byte now and then is soon cut off.
+// body is a request body with a minimum speed and a maximum time. The sender starts with spare
+// time, pace.Grace. Waiting for bytes reduces the spare time. Every byte adds the time that it
+// takes at the minimum speed, up to the initial value. So a sender may pause or be slow at times,
+// but a sender of a byte now and then is soon cut off.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
@@ -39,8 +37,7 @@ type body struct {
 	grace time.Duration
 	// due is when the spare time ends; end is when the maximum time ends.
 	due, end time.Time
-	// returned is when the last read returned. Time that the handler takes between reads does not
-	// count.
+	// returned is when the last read returned. The handler's own time does not count.
 	returned time.Time
 	// until is the deadline for all reads, unless it is zero.
 	until time.Time
@@ -49,12 +46,12 @@ type body struct {
 	read   int64
 	// expecting means that the client waits for "100 Continue", which the first read sends.
 	expecting bool
-	// ended means that nothing more can be read, because the entire body was read (complete) or
-	// reading it failed.
+	// ended means that nothing more can be read, because the body is complete or reading it
+	// failed.
 	ended, complete bool
 }
 
-// pace contains the speed limits of bodies; see Config.
+// See Config.
 type pace struct {
 	slowest int64
 	grace   time.Duration
@@ -63,12 +60,12 @@ type pace struct {
 
 func (c Config) pace() pace { return pace{c.Slowest, min(c.Grace, c.Stall), c.Longest} }
 
-// allowed returns the maximum time for a body of the given length. -1 means unknown.
+// length is -1 if unknown.
 func (p pace) allowed(length int64) time.Duration {
 	return max(p.longest, time.Duration(length/steadyRate)*time.Second)
 }
 
-// newBody wraps the body of a request. It returns nil if there is none.
+// newBody returns nil if the request has no body.
 func newBody(r *http.Request, controller *http.ResponseController, pace pace) *body {
 	if r.Body == nil || r.Body == http.NoBody {
 		// The server watches for the end of the connection, and a deadline would look like that.
@@ -82,12 +79,13 @@ func newBody(r *http.Request, controller *http.ResponseController, pace pace) *b
 		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
-	// The server itself reads the rest that a handler leaves, so the deadline applies from the start.
+	// The server itself reads the rest that a handler leaves, so the deadline applies from the
+	// start.
 	b.limit()
 	return b
 }
 
-// limit sets the deadline for the next bytes. It does nothing if the transport has no deadlines.
+// limit sets the deadline for the next bytes, if the transport has deadlines.
 func (b *body) limit() {
 	limit := b.due
 	if b.end.Before(limit) {
@@ -113,8 +111,8 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) {
 		b.complete = true
-		// From here on the server watches for the end of the connection. The deadline would end the
-		// request while it is being served.
+		// From here on the server watches for the end of the connection. The deadline would end
+		// the request while it is being served.
 		b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
@@ -153,6 +151,6 @@ func (b *body) drain(bytes int64, within time.Duration) {
 		}
 	}
 	b.until = time.Now().Add(within)
-	// Errors do not matter here: the response was sent, and the connection is closed next.
+	// Errors do not matter: the response was sent, and the connection is closed next.
 	_, _ = io.CopyN(io.Discard, b, bytes)
 }

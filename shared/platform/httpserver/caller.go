@@ -8,9 +8,9 @@ import (
 )
 
 // Caller returns the address of a request's sender, or the /64 network of an IPv6 address, which
-// belongs to one customer. It returns "" if the address is unknown. X-Forwarded-For counts only
-// from a trusted proxy. Then the caller is its last address that is not a trusted proxy, because
-// the caller may have invented earlier ones.
+// belongs to one customer, or "" if unknown. X-Forwarded-For counts only from a trusted proxy.
+// Then the caller is its last address that is not a trusted proxy, because the caller may have
+// invented earlier ones.
 func Caller(r *http.Request, trusted []netip.Prefix) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -30,7 +30,6 @@ func Caller(r *http.Request, trusted []netip.Prefix) string {
 	return network.String()
 }
 
-// beyond returns the address behind the trusted proxies.
 func beyond(caller netip.Addr, header http.Header, trusted []netip.Prefix) netip.Addr {
 	isTrusted := func() bool {
 		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(caller) })

@@ -11,28 +11,26 @@ import (
 )
 
 const (
-	// maxConnections is the maximum number of a server's open connections.
 	maxConnections = 2048
-	// fullLogEvery is the minimum time between log lines about connections that were closed at a
-	// limit.
+	// fullLogEvery is the minimum time between log lines about closed connections.
 	fullLogEvery = time.Minute
 )
 
-// connections limits a server's open connections. At a limit, a new connection replaces one without
-// a known account. If there is none, the new connection is closed. The replaced connection is from
-// the site and the address with the most connections: the longest idle connection, or if none is
+// connections limits a server's open connections. At a limit, a new connection replaces one
+// without a known account, or is closed if there is none. The replaced connection is from the
+// site and the address with the most connections: the longest idle connection, or if none is
 // idle, the oldest.
 type connections struct {
 	mu   sync.Mutex
 	most int
-	// open counts the connections of each address, or /64 network of IPv6, at most perHost. sites does so
-	// for /48 networks, at most perSite, because one customer may have all of one.
+	// open counts the connections of each address, or /64 network of IPv6, at most perHost. sites
+	// does so for /48 networks, at most perSite, because one customer may have all of one.
 	open, sites      map[netip.Prefix]int
 	perHost, perSite int
 	total            int
 	// known counts the protected connections of each account, at most perAccount. The rest can be
-	// replaced, so that an account leaves connections to others, even behind a proxy, where all clients
-	// have the same address.
+	// replaced, so that an account leaves connections to others, even behind a proxy, where all
+	// clients have the same address.
 	known      map[string]int
 	perAccount int
 	// unknown lists each *watchedConn that waits for a request, or whose request has no account
@@ -44,7 +42,8 @@ type connections struct {
 	logged            time.Time
 }
 
-// ConnectionLimit returns most, or less to leave three quarters of the process's file descriptors for other uses.
+// ConnectionLimit returns most, or less to leave three quarters of the process's file descriptors
+// for other uses.
 func ConnectionLimit(most int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
@@ -91,7 +90,8 @@ func (c *connections) admit(conn *watchedConn) bool {
 	return true
 }
 
-// evict closes an unknown connection for which fits returns true, and reports whether it found one.
+// evict closes an unknown connection for which fits returns true, and reports whether it found
+// one.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
 	for at := c.unknown.Front(); at != nil; at = at.Next() {

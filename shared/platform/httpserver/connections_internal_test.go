@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A caller with a /48 network of IPv6 addresses and one connection per address takes neither all
-// places nor other callers' connections.
+// The caller has a /48 network of IPv6 addresses and one connection per address.
 func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(text string) *watchedConn {
@@ -38,7 +37,7 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	}
 }
 
-// An account behind a proxy, where all clients have one address, leaves connections to others.
+// All clients behind the proxy have one address.
 func TestAccountBehindProxyLeavesConnections(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	address := NetworkOf(netip.MustParseAddr("203.0.113.1"), 64)

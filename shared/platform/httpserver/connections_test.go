@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// perAddress is the maximum number of connections from one address.
 const perAddress = 1024
 
 // dialFrom connects to a server from a loopback address.
@@ -47,7 +46,7 @@ func asks(t *testing.T, conn net.Conn) bool {
 	return err == nil && answer.StatusCode == http.StatusOK
 }
 
-// A new connection replaces the longest idle one of its address, and other addresses keep theirs.
+// The replaced connection has the same address as the new one.
 func TestNewConnectionReplacesIdleOne(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	other := dialFrom(t, "127.0.0.2", address)
@@ -71,8 +70,7 @@ func TestNewConnectionReplacesIdleOne(t *testing.T) {
 	}
 }
 
-// Unfinished requests from one address do not keep others out, and use at most a small multiple of
-// their size in memory.
+// Unfinished requests use at most a small multiple of their size in memory.
 func TestUnfinishedHeadersDoNotBlockOthers(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	head := "GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 60_000)
@@ -90,7 +88,6 @@ func TestUnfinishedHeadersDoNotBlockOthers(t *testing.T) {
 	}
 }
 
-// One account with uploads from two addresses leaves connections to others.
 func TestAccountWithManyAddressesDoesNotBlockOthers(t *testing.T) {
 	var known atomic.Int64
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -112,8 +109,8 @@ func TestAccountWithManyAddressesDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// Slow senders without a credential, on all connections of a server, do not keep others out. Slow
-// uploads with a credential continue, even at the slow senders' address.
+// Slow senders use all connections of a server. Slow uploads with a credential continue, even at
+// their address.
 func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	known := make(chan struct{}, 1)
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -151,7 +148,7 @@ func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	}
 }
 
-// The kernel takes only a limited part of a response that its client does not read.
+// The client does not read the response.
 func TestUnreadResponsesStayOutOfKernel(t *testing.T) {
 	taken := make(chan int, 1)
 	address, _ := start(t, httpserver.Config{Stall: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,17 +9,15 @@ import (
 // empty list or "*" allows any.
 type Origins []string
 
-// preflightAge is the number of seconds for which a browser may cache a preflight response: the
-// largest maximum of any browser.
+// preflightAge is the largest maximum of any browser, in seconds.
 const preflightAge = "7200"
 
-// Allows reports whether pages of the origin may call.
 func (o Origins) Allows(origin string) bool {
 	return len(o) == 0 || slices.Contains(o, "*") || slices.Contains(o, origin)
 }
 
-// Allow lets the page read any response, and the exposed header fields in addition to the standard
-// ones. Keys are sent in a header and never in cookies, so no response needs
+// Allow lets the page read any response, and the exposed header fields in addition to the
+// standard ones. Keys are sent in a header and never in cookies, so no response needs
 // Access-Control-Allow-Credentials.
 func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	if len(o) == 0 || slices.Contains(o, "*") {
@@ -35,7 +33,7 @@ func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	header.Set("Access-Control-Expose-Headers", exposed)
 }
 
-// IsPreflight reports whether a request is a CORS preflight (the Fetch standard, "CORS-preflight request").
+// See the Fetch standard, "CORS-preflight request".
 func IsPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
 		r.Header.Get("Access-Control-Request-Method") != ""

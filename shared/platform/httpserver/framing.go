@@ -12,12 +12,11 @@ import (
 // connection.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// maxFields is the maximum number of header fields. For very short fields, net/http uses 25 times
-// the header's length in memory.
+// For very short fields, net/http uses 25 times the header's length in memory.
 const maxFields = 500
 
-// maxKeptLine is the maximum number of bytes kept from a line that arrives in several reads. The
-// rest matters only for a start line, whose end is kept.
+// maxKeptLine limits the bytes kept from a line that arrives in several reads. The rest matters
+// only for a start line, whose end is kept.
 const maxKeptLine = 1 << 10
 
 // part is the current part of a stream of requests.
@@ -31,28 +30,28 @@ const (
 	chunkData
 	chunkEnd
 	trailerLine
-	// lost is a stream that net/http itself rejects. It is not followed further.
+	// lost is a stream that net/http itself rejects.
 	lost
 )
 
-// framing follows the requests on a connection, just far enough to know where each ends. It rejects
-// requests that net/http accepts although a proxy may see a different end: Transfer-Encoding
-// together with Content-Length or in HTTP/1.0, and folded fields. It accepts only lengths made of
-// digits.
+// framing follows the requests on a connection, just far enough to know where each ends. It
+// rejects requests that net/http accepts although a proxy may see a different end:
+// Transfer-Encoding together with Content-Length or in HTTP/1.0, and folded fields. It accepts
+// only lengths made of digits.
 type framing struct {
 	part part
 	// line is the part of a line from earlier reads.
 	line []byte
 	// left is the number of missing bytes in a body or a chunk.
 	left uint64
-	// Properties of the header read so far.
+	// The header read so far.
 	isOld, hasLength, isChunked bool
 	fields                      int
 	length                      uint64
 }
 
-// follow reads the stream's next bytes and returns how many of them may be forwarded: all, or those
-// before a faulty line.
+// follow returns how many of the stream's next bytes may be forwarded: all, or those before a
+// faulty line.
 func (f *framing) follow(read []byte) (int, error) {
 	for at := 0; at < len(read); {
 		if f.part == lost {
@@ -199,7 +198,7 @@ func (f *framing) endHeader() {
 	}
 }
 
-// beginChunk processes the line before a chunk's bytes (RFC 9112, section 7.1).
+// RFC 9112, section 7.1.
 func (f *framing) beginChunk(line []byte) {
 	size, _, _ := strings.Cut(string(line), ";")
 	length, ok := number(strings.TrimRight(size, " \t"), 16)
@@ -213,7 +212,7 @@ func (f *framing) beginChunk(line []byte) {
 	}
 }
 
-// number parses only digits; strconv accepts more.
+// strconv accepts more than digits.
 func number(text string, base uint64) (n uint64, ok bool) {
 	if text == "" || len(text) > 64 {
 		return 0, false

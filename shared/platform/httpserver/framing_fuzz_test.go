@@ -2,7 +2,7 @@ package httpserver
 
 import "testing"
 
-// FuzzFraming checks that the position of a fault does not depend on how the bytes arrive.
+// The position of a fault must not depend on how the bytes arrive.
 func FuzzFraming(f *testing.F) {
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n\r\n"), 7)
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 1)

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keyed is a service with one route that needs a key and one that does not. If reads is set, it
-// reads bodies first.
+// keyed has one route that needs a key and one that does not. If reads is set, it reads bodies
+// first.
 func keyed(reads bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reads {
@@ -35,8 +35,7 @@ func keyed(reads bool) http.Handler {
 	})
 }
 
-// A request that hides another is rejected, or is one request for every reader, however its bytes
-// arrive.
+// A request that hides another is rejected, or is one request for every reader.
 func TestRequestSmugglingIsPrevented(t *testing.T) {
 	attacks := servertest.FramingAttacks("/v1/things")
 	if len(attacks) < 100 {
@@ -59,8 +58,7 @@ func TestRequestSmugglingIsPrevented(t *testing.T) {
 	}
 }
 
-// The connection of a request with both fields is closed, so that no later bytes count as a request
-// that a proxy did not see.
+// No later bytes may count as a request that a proxy did not see.
 func TestAmbiguousLengthClosesConnection(t *testing.T) {
 	served := make(chan string, 10)
 	address, _ := start(t,
@@ -91,7 +89,7 @@ func TestAmbiguousLengthClosesConnection(t *testing.T) {
 	}
 }
 
-// After an upgrade the bytes are no longer HTTP and are not inspected.
+// After an upgrade the bytes are no longer HTTP.
 func TestUpgradedConnectionsAreNotInspected(t *testing.T) {
 	const odd = "GET / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n folded\r\n\r\n"
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +123,6 @@ func TestUpgradedConnectionsAreNotInspected(t *testing.T) {
 	}
 }
 
-// A connection without faults stays open, request after request.
 func TestValidConnectionsStayOpen(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: keyed(true)})
 	conn, err := net.Dial("tcp", address)
@@ -150,8 +147,7 @@ func TestValidConnectionsStayOpen(t *testing.T) {
 	}
 }
 
-// A body that looks like net/http's own response is sent unchanged, wherever the writes to the
-// connection split it.
+// The body looks like net/http's own response, and the writes split it in different places.
 func TestBodyLikeARefusalIsUnchanged(t *testing.T) {
 	for _, look := range []string{
 		"HTTP/1.1 417 X\r\n\r\n",
@@ -169,7 +165,6 @@ func TestBodyLikeARefusalIsUnchanged(t *testing.T) {
 		}
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(patience.Max))
-		// The second request gets its response on the same connection.
 		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		text, err := io.ReadAll(conn)
 		if err != nil || strings.Count(string(text), "\r\n\r\n"+look) != 2 || !strings.HasSuffix(string(text), look) {
@@ -217,7 +212,6 @@ func TestUpgradeWithBodyIsServed(t *testing.T) {
 	}
 }
 
-// observed is an Observer that sends its observations to a channel.
 type observed chan httpserver.Answer
 
 func (o observed) Answered(a httpserver.Answer) { o <- a }

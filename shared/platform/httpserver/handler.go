@@ -17,7 +17,6 @@ func Handler(c Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c, w, r) })
 }
 
-// exchange contains the properties of a request and its response, without their bytes.
 type exchange struct {
 	id      string
 	body    *body
@@ -27,7 +26,7 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// RequestID returns the id of the context's request, or "".
+// RequestID returns "" without a request.
 func RequestID(ctx context.Context) string {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return e.id
@@ -48,7 +47,6 @@ func SetAccount(ctx context.Context, account string) {
 	}
 }
 
-// RefusalKey is the access log's key for SetRefusal.
 const RefusalKey = "refusal"
 
 // SetRefusal records that a 5xx response is a rejection and not an error, with the reason in one
@@ -86,7 +84,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 			Duration: took, Received: body.received(), Sent: answer.sent,
 		})
 	}
-	// Log the route's pattern, never the path or the query, which may contain ids and keys.
+	// Never log the path or the query, which may contain ids and keys.
 	attributes := []slog.Attr{
 		slog.String("request_id", e.id),
 		slog.String("account", e.account),
@@ -109,8 +107,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// run calls the handler, and responds for it if it panics. It reports whether the response must be
-// aborted.
+// run responds for a handler that panics. It reports whether the response must be aborted.
 func run(c Config, w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		switch p := recover(); {
@@ -133,8 +130,8 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 	return false
 }
 
-// levelOf returns the log level of a request: debug for a successful health probe, because probes
-// arrive every few seconds, and with QuietReads for every successful read.
+// levelOf returns debug for a successful health probe, because probes arrive every few seconds,
+// and with QuietReads for every successful read.
 func (c Config) levelOf(r *http.Request, status int) slog.Level {
 	_, path, _ := strings.Cut(r.Pattern, "/")
 	if (path == "healthz" || path == "health") && status == http.StatusOK {

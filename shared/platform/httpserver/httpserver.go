@@ -1,6 +1,6 @@
 // Package httpserver is the base of the service's HTTP servers. It adds request ids, the access
-// log, recovery from panics, time limits for stalled peers, responses that reach clients which are
-// still sending, and a shutdown that lets requests finish. It serves any http.Handler.
+// log, recovery from panics, time limits for stalled peers, responses that reach clients which
+// are still sending, and a shutdown that lets requests finish.
 package httpserver
 
 import (
@@ -18,48 +18,45 @@ import (
 
 const (
 	headerTime = 10 * time.Second
-	// idleTime is the time for which an idle connection is kept open for its next request.
+	// An idle connection is kept open this long for its next request.
 	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// partingTime is the time in which cut-off handlers may still respond. cutTime is how long
-	// they may then take to return.
+	// Cut-off handlers may respond within partingTime, and must return within cutTime after that.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )
 
-// ErrStopping is the cause if Shutdown ended a request's context. The client is still connected and
-// can receive a response.
+// ErrStopping is the cause if Shutdown ended a request's context. The client is still connected
+// and can receive a response.
 var ErrStopping = errors.New("httpserver: the server is stopping")
 
-// Config configures a server. Handler and Logger are required. Zero values of other fields select
-// the defaults.
+// Handler and Logger are required. Zero values of other fields select the defaults.
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
 	// QuietReads logs successful reads at the debug level, for people who watch the log.
 	QuietReads bool
 	Tracer     api.Tracer
-	// Observer, unless nil, receives the responses.
-	Observer Observer
-	// OnPanic responds to a request whose handler has panicked, with status 500 in the service's
-	// error format. By default the body is empty.
+	Observer   Observer
+	// OnPanic responds with status 500 in the service's error format to a request whose handler
+	// has panicked. By default the body is empty.
 	OnPanic http.HandlerFunc
-	// NewRequestID returns an id for a request without one. By default it has 26 random letters and
-	// digits.
+	// NewRequestID returns an id for a request without one. By default it has 26 random letters
+	// and digits.
 	NewRequestID func() string
-	// Stall is the maximum time that a peer may take for the next bytes of a response before the
-	// connection is closed: 60 s by default. An entire response has no limit.
+	// Stall limits the time that a peer may take for the next bytes of a response: 60 s by
+	// default. An entire response has no limit.
 	Stall time.Duration
 	// Slowest is the minimum speed of a request's body, in bytes per second: 10 KiB by default.
 	// Grace is how far a sender may fall behind that speed, for example by pausing: 30 s by
 	// default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
-	// Longest is the maximum time in which a request's body must arrive: 1 hour by default, or
-	// longer if the body needs longer at 1 Mbit/s.
+	// Longest limits the time of a request's body: 1 hour by default, or longer if the body needs
+	// longer at 1 Mbit/s.
 	Longest time.Duration
-	// DrainBytes and DrainTime limit how much of a request is read after an early response, and for
-	// how long: 1 GiB and 30 s by default.
+	// DrainBytes and DrainTime limit how much of a request is read after an early response, and
+	// for how long: 1 GiB and 30 s by default.
 	DrainBytes int64
 	DrainTime  time.Duration
 }
@@ -95,7 +92,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	http http.Server
 	cut  context.CancelCauseFunc
-	// newRequestID returns ids for responses that no handler writes.
+	// newRequestID is for responses that no handler writes.
 	newRequestID func() string
 	active       active
 	logger       *slog.Logger
@@ -116,9 +113,10 @@ func New(c Config) *Server {
 			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime,
-		// This limits only requests that net/http rejects before Handler, such as an unknown expectation,
-		// and then reads to their end. Handler removes it and sets a deadline for every step instead,
-		// because this timeout and a write timeout would limit entire transfers.
+		// This limits only requests that net/http rejects before Handler, such as an unknown
+		// expectation, and then reads to their end. Handler removes it and sets a deadline for
+		// every step instead, because this timeout and a write timeout would limit entire
+		// transfers.
 		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -131,8 +129,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// Serve accepts connections until Shutdown, and then returns nil. It closes the listener. It
-// responds with 400 to a request with an ambiguous end, and closes its connection.
+// Serve accepts connections until Shutdown, and then returns nil. It closes the listener. A
+// request with an ambiguous end gets 400, and its connection is closed.
 func (s *Server) Serve(l net.Listener) error {
 	watched := watchedListener{l, s.newRequestID, newConnections(s.logger)}
 	if err := s.http.Serve(watched); !errors.Is(err, http.ErrServerClosed) {
@@ -141,10 +139,10 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting connections and waits for the requests in progress. If the context ends
-// first, the requests are cut off: their contexts end with ErrStopping as the cause, handlers have
-// a second to respond, and then their connections are closed. Shutdown returns the context's error
-// when the handlers have returned, or after at most 6 s.
+// Shutdown stops accepting connections and waits for the requests in progress. If the context
+// ends first, the requests are cut off: their contexts end with ErrStopping as the cause,
+// handlers have a second to respond, and then their connections are closed. Shutdown returns the
+// context's error when the handlers have returned, or after at most 6 s.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(ErrStopping)
 	err := s.http.Shutdown(ctx)

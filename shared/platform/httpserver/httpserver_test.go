@@ -22,7 +22,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// start serves the configuration on a port of this machine until the test ends.
+// start serves on a port of this machine until the test ends.
 func start(t *testing.T, c httpserver.Config) (address string, server *httpserver.Server) {
 	t.Helper()
 	if c.Logger == nil {
@@ -46,8 +46,7 @@ func start(t *testing.T, c httpserver.Config) (address string, server *httpserve
 	return listener.Addr().String(), server
 }
 
-// log is an access log that a test can read. A request's line is written after it was handled,
-// which is slightly later than when the client sees the response.
+// A request's line is written slightly later than when the client sees the response.
 type log struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -172,7 +171,7 @@ func TestAccessLogHasNoSecrets(t *testing.T) {
 	}
 }
 
-// Health probes arrive every few seconds: only one that finds the server unhealthy is logged.
+// Only a probe that finds the server unhealthy is logged.
 func TestAccessLogOmitsProbes(t *testing.T) {
 	mux := http.NewServeMux()
 	status := http.StatusOK
@@ -191,7 +190,7 @@ func TestAccessLogOmitsProbes(t *testing.T) {
 	}
 }
 
-// With QuietReads the log shows changes and errors, but not successful reads.
+// The log shows changes and errors.
 func TestQuietAccessLogOmitsReads(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{
@@ -281,7 +280,6 @@ func TestPanicAbortsStartedResponse(t *testing.T) {
 	}
 }
 
-// A peer that stops sending or receiving is disconnected after the time for a step.
 func TestStalledPeerIsDisconnected(t *testing.T) {
 	result := make(chan error, 1)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -349,11 +347,10 @@ func TestStallTimeDoesNotLimitHandler(t *testing.T) {
 	})
 }
 
-// A program without its own connection, such as a function invoked with a request, gets everything
-// except deadlines.
+// A function is invoked with a request, so it has no deadlines.
 func TestHandlerWorksWithoutConnection(t *testing.T) {
 	log := newLog()
-	handler := httpserver.Handler(httpserver.Config{Handler: refuse, Logger: log.logger()})
+	handler := httpserver.Handler(httpserver.Config{Handler: reject, Logger: log.logger()})
 	recorder := httptest.NewRecorder()
 	request := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 1<<20)))
 	request.Header.Set("x-request-id", "r1")
@@ -400,12 +397,11 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 		t.Errorf("shutdown: %v", err)
 	}
 	if body := patience.Receive(t, "got", got); body != "done" {
-		t.Errorf("the request under way got %q", body)
+		t.Errorf("the request in progress got %q", body)
 	}
 }
 
-// A request that does not finish is cut off. A handler that notices this can still send its client
-// a complete response.
+// A handler that notices this can still send its client a complete response.
 func TestShutdownCutsOffSlowRequests(t *testing.T) {
 	entered, returned := make(chan struct{}), make(chan struct{})
 	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

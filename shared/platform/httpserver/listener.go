@@ -20,11 +20,11 @@ const (
 	// so that the client gets the response before the connection closes.
 	lingerBytes = 256 << 10
 	lingerTime  = 250 * time.Millisecond
-	// maxRefusal is the maximum size of net/http's own responses, in bytes.
+	// maxRefusal limits net/http's own responses, in bytes.
 	maxRefusal = 1 << 10
 )
 
-// watchedListener accepts connections and watches their requests. It watches only TCP connections.
+// It watches only TCP connections.
 type watchedListener struct {
 	net.Listener
 	newRequestID func() string
@@ -51,8 +51,8 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// limitUnsent lets the kernel hold at most 256 KiB that it has not sent. Unlike a small send buffer,
-// the limit does not slow downloads.
+// limitUnsent lets the kernel hold at most 256 KiB that it has not sent. Unlike a small send
+// buffer, the limit does not slow downloads.
 func limitUnsent(conn *net.TCPConn) {
 	raw, _ := conn.SyscallConn() // fails only for a nil connection
 	_ = raw.Control(func(fd uintptr) {
@@ -60,8 +60,7 @@ func limitUnsent(conn *net.TCPConn) {
 	})
 }
 
-// watchedConn is a connection whose faulty requests are rejected. Only one goroutine at a time may
-// read from it.
+// watchedConn rejects faulty requests. Only one goroutine at a time may read from it.
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
@@ -75,11 +74,11 @@ type watchedConn struct {
 	forgotten   bool
 	framing     framing
 	fault       error
-	// refused is set after net/http has responded without calling a handler, just before it closes
-	// the connection.
+	// refused is set after net/http has responded without calling a handler, just before it
+	// closes the connection.
 	refused atomic.Bool
-	// answering is set while a handler responds, so that its writes are not mistaken for net/http's
-	// own responses.
+	// answering is set while a handler responds, so that its writes are not mistaken for
+	// net/http's own responses.
 	answering atomic.Bool
 	upgraded  atomic.Bool
 }
@@ -104,10 +103,10 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return 0, fault
 }
 
-// refusalHeader is the header of net/http's own response to an unreadable request.
+// net/http sends this in response to an unreadable request.
 var refusalHeader = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
-// expectationFailed starts net/http's own response to an unknown expectation.
+// net/http sends this in response to an unknown expectation.
 var expectationFailed = []byte("HTTP/1.1 417 ")
 
 // Write adds a request id to net/http's own responses, because all responses have one.
@@ -135,9 +134,9 @@ func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }
 
-// Close closes the connection. If bytes are unread, the system resets the connection, and the
-// client loses the part of the response that it has not read. So Close first sends the end of the
-// response and discards arriving bytes.
+// If bytes are unread, the system resets a closed connection, and the client loses the part of
+// the response that it has not read. So Close first sends the end of the response and discards
+// arriving bytes.
 func (c *watchedConn) Close() error {
 	c.connections.closed(c)
 	if c.refused.Load() {
@@ -154,15 +153,14 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// beginAnswer records that a handler responds to the request, until the response is sent.
 func beginAnswer(r *http.Request) {
 	if watched, ok := r.Context().Value(connKey{}).(*watchedConn); ok {
 		watched.answering.Store(true)
 	}
 }
 
-// followState records a connection's state: after a response it waits for its next request, and
-// after a hijack it is no longer HTTP.
+// After a response the connection waits for its next request, and after a hijack it is no longer
+// HTTP.
 func followState(conn net.Conn, state http.ConnState) {
 	watched, ok := conn.(*watchedConn)
 	switch {

@@ -40,8 +40,7 @@ func drip(conn net.Conn, every time.Duration) {
 	}
 }
 
-// A client is cut off with an error if it sends a byte now and then, each within the time for a
-// step, or if its body never ends.
+// A body may stay within the time for every step, or never end.
 func TestSlowBodyIsCutOff(t *testing.T) {
 	for says, c := range map[string]struct {
 		config httpserver.Config
@@ -77,8 +76,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 	}
 }
 
-// A sender that is fast enough on average may pause, and a handler's own time does not count
-// against the client.
+// The sender is fast enough on average. The handler's own time does not count.
 func TestBodyMayPause(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, time.Second, func(grace time.Duration) error {
@@ -88,8 +86,8 @@ func TestBodyMayPause(t *testing.T) {
 			time.Sleep(2 * grace)
 			handler.ServeHTTP(w, r)
 		})
-		// 8 pieces arrive with pauses of a fifth of grace. A piece has as many bytes as the minimum
-		// speed sends in grace.
+		// 8 pieces arrive with pauses of a fifth of grace. A piece has as many bytes as the
+		// minimum speed sends in grace.
 		const slowest = 100
 		piece := strings.Repeat(".", int(slowest*grace/time.Second))
 		address, _ := start(t, httpserver.Config{Handler: slow, Slowest: slowest, Grace: grace})

@@ -9,8 +9,8 @@ import (
 // bareName matches a name without quotes.
 var bareName = regexp.MustCompile(`(?i)(;\s*(?:file)?name=)([^";\s][^";]*)`)
 
-// PartName returns the name of a form's part. Unlike FormName it accepts unquoted non-ASCII names,
-// as scripts write them.
+// PartName returns the name of a form's part. Unlike FormName it accepts unquoted non-ASCII
+// names, as scripts write them.
 func PartName(part *multipart.Part) string {
 	const key = "Content-Disposition"
 	header := part.Header.Get(key)
@@ -23,5 +23,5 @@ func PartName(part *multipart.Part) string {
 // unescapes decodes the escapes of browsers in file names (HTML, multipart/form-data).
 var unescapes = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
 
-// PartFile returns the file name of a part whose PartName was read.
+// PartName must have been called before.
 func PartFile(part *multipart.Part) string { return unescapes.Replace(part.FileName()) }

@@ -7,13 +7,13 @@ import (
 
 const version = "/v1/"
 
-// PrefixHeader contains the path below which a proxy or a stage of API Gateway serves the service.
-// The request's path does not include it.
+// PrefixHeader contains the path below which a proxy or a stage of API Gateway serves the
+// service. The request's path does not include it.
 const PrefixHeader = "X-Forwarded-Prefix"
 
-// collapseSlashes removes empty segments at the start of a path, because a base URL that ends with
-// a slash leads to //v1/files or /v1//files. It does not redirect, because many clients do not
-// follow redirects of a POST. Other empty segments stay.
+// collapseSlashes removes empty segments at the start of a path, because a base URL that ends
+// with a slash leads to //v1/files or /v1//files. It does not redirect, because many clients do
+// not follow redirects of a POST.
 func collapseSlashes(r *http.Request) *http.Request {
 	path := r.URL.Path
 	if !strings.HasPrefix(path, "//") && !strings.HasPrefix(path, version+"/") {

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// A base URL that ends with a slash works without a redirect. No other path is changed.
+// No other path is changed.
 func TestBaseURLMayEndWithSlash(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, r.Method+" "+r.URL.Path+" "+r.URL.EscapedPath()+" "+r.URL.RawQuery)

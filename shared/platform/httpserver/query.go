@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Parameter returns the value of a query parameter, or "" if it is missing or has an invalid
-// escape. It uses the first value of a repeated name. Unlike URL.Query it does not store the other
-// parameters, up to 20,000 in a request line.
+// Parameter returns the first value of a query parameter, or "" if it is missing or has an
+// invalid escape. Unlike URL.Query it does not store the other parameters, up to 20,000 in a
+// request line.
 func Parameter(r *http.Request, name string) string {
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		key, value, _ := strings.Cut(pair, "=")
@@ -24,8 +24,8 @@ func Parameter(r *http.Request, name string) string {
 	return ""
 }
 
-// TrimUpgrade removes header fields that a WebSocket library would split into elements and that no
-// client of this server needs: extensions, protocols, and long lists in Connection and Upgrade.
+// TrimUpgrade removes header fields that a WebSocket library would split into elements and that
+// no client of this server needs.
 func TrimUpgrade(header http.Header) {
 	header.Del("Sec-WebSocket-Extensions")
 	header.Del("Sec-WebSocket-Protocol")

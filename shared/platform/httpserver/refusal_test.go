@@ -19,22 +19,22 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// upload is the size of the request bodies that are rejected here.
+// upload is in bytes.
 const upload = 500 << 20
 
-// refuse returns 401 and reads nothing.
-var refuse = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// reject returns 401 and reads nothing.
+var reject = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	const body = `{"detail":"no"}`
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(http.StatusUnauthorized)
 	io.WriteString(w, body)
 })
 
-// If net/http itself rejects a request because of an unknown expectation, the connection is held no
-// longer than others whose body does not arrive.
+// net/http itself rejects an unknown expectation. The connection is held no longer than others
+// whose body does not arrive.
 func TestRejectedExpectationClosesConnection(t *testing.T) {
 	busytest.Try(t, 500*time.Millisecond, func(stall time.Duration) error {
-		address, _ := start(t, httpserver.Config{Handler: refuse, Stall: stall})
+		address, _ := start(t, httpserver.Config{Handler: reject, Stall: stall})
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			return err
@@ -55,9 +55,9 @@ func TestRejectedExpectationClosesConnection(t *testing.T) {
 	})
 }
 
-// A rejection reaches a client that sends its entire request before it reads.
+// The client sends its entire request before it reads.
 func TestRejectionReachesSendingClient(t *testing.T) {
-	address, _ := start(t, httpserver.Config{Handler: refuse})
+	address, _ := start(t, httpserver.Config{Handler: reject})
 	for name, c := range map[string]struct {
 		header string
 		chunk  func([]byte) []byte
@@ -107,16 +107,16 @@ func TestRejectionReachesSendingClient(t *testing.T) {
 	}
 }
 
-// allocated returns the total number of allocated bytes, freed or not.
+// allocated counts all allocated bytes, freed or not.
 func allocated() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.TotalAlloc
 }
 
-// A client that waits for "100 Continue" gets a response immediately and sends nothing.
+// The client sends nothing.
 func TestRejectionReplacesContinue(t *testing.T) {
-	address, _ := start(t, httpserver.Config{Handler: refuse})
+	address, _ := start(t, httpserver.Config{Handler: reject})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -150,9 +150,9 @@ func TestContinueIsSentWhenBodyIsRead(t *testing.T) {
 	}
 }
 
-// A small body is read before the response, so the connection stays open.
+// The body is read before the response.
 func TestSmallRejectedRequestKeepsConnection(t *testing.T) {
-	address, _ := start(t, httpserver.Config{Handler: refuse})
+	address, _ := start(t, httpserver.Config{Handler: reject})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -172,10 +172,9 @@ func TestSmallRejectedRequestKeepsConnection(t *testing.T) {
 	}
 }
 
-// A small request that its client does not finish is still rejected, long before the time for a
-// step has passed.
+// The response arrives long before the time for a step has passed.
 func TestSmallUnfinishedRequestIsRejected(t *testing.T) {
-	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: time.Hour, DrainTime: time.Second})
+	address, _ := start(t, httpserver.Config{Handler: reject, Stall: time.Hour, DrainTime: time.Second})
 	for name, drip := range map[string]bool{"silent": false, "dripping": true} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", address)
@@ -206,11 +205,10 @@ func TestSmallUnfinishedRequestIsRejected(t *testing.T) {
 	}
 }
 
-// Draining a rejected request is limited in bytes and in time.
 func TestDrainingIsLimited(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{
-		Handler: refuse, Logger: log.logger(), DrainBytes: 1 << 20, DrainTime: 100 * time.Millisecond,
+		Handler: reject, Logger: log.logger(), DrainBytes: 1 << 20, DrainTime: 100 * time.Millisecond,
 	})
 	for name, send := range map[string]func(net.Conn){
 		"a client that never stops sending": func(conn net.Conn) {
@@ -237,7 +235,7 @@ func TestDrainingIsLimited(t *testing.T) {
 
 // The clients use their own defaults.
 func TestRejectionReachesCurlAndPython(t *testing.T) {
-	address, _ := start(t, httpserver.Config{Handler: refuse})
+	address, _ := start(t, httpserver.Config{Handler: reject})
 	file := filepath.Join(t.TempDir(), "upload")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -3,12 +3,13 @@ package httpserver
 import "net/http"
 
 const (
-	// requestIDHeader is in every response (docs/contract/README.md#conventions).
+	// docs/contract/README.md#conventions
 	requestIDHeader = "X-Request-Id"
 	maxRequestID    = 128
 )
 
-// requestID returns the client's id if it has 1 to 128 printable ASCII characters, and a new one otherwise.
+// requestID returns the client's id if it has 1 to 128 printable ASCII characters, and a new one
+// otherwise.
 func requestID(header http.Header, newID func() string) string {
 	id := header.Get(requestIDHeader)
 	if id == "" || len(id) > maxRequestID {

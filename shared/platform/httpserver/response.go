@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// smallRest is the maximum rest of a request that is read before the response, not after it, so
-// that the connection can be kept.
+// A smaller rest of a request is read before the response, not after it, so that the connection
+// can be kept.
 const smallRest = 64 << 10
 
-// response is a response with a time limit for every write.
+// response has a time limit for every write.
 //
 // A response must reach the client even if the request was not sent completely
 // (docs/contract/errors.md#order-of-checks). If a connection is closed with unread bytes, the
-// system resets it, and a reset discards bytes that the client has not read yet. So the response is
-// sent completely, with "Connection: close", and then the rest of the request is read and discarded
-// before the connection closes. A client that waits for "100 Continue" gets the response instead.
+// system resets it, and a reset discards bytes that the client has not read yet. So the response
+// is sent completely, with "Connection: close", and then the rest of the request is read and
+// discarded before the connection closes. A client that waits for "100 Continue" gets the
+// response instead.
 //
 // Such a response needs a Content-Length. Otherwise it is complete only when the rest of the
 // request has been discarded.
@@ -31,7 +32,7 @@ type response struct {
 	early bool
 }
 
-// Unwrap is used by http.ResponseController.
+// http.ResponseController uses it.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // extend restarts the peer's time to read the next bytes.
@@ -62,7 +63,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError sends the written bytes. http.ResponseController calls it.
+// http.ResponseController calls it.
 func (w *response) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -77,8 +78,8 @@ func (w *response) beforeAnswer() {
 		return
 	}
 	if rest := b.length - b.read; !b.expecting && rest >= 0 && rest <= smallRest {
-		// Usually it has already arrived, and the connection can be kept. The server does not wait
-		// for a slow client.
+		// Usually it has already arrived, and the connection can be kept. The server does not
+		// wait for a slow client.
 		b.until = time.Now().Add(smallRestTime)
 		_, _ = io.CopyN(io.Discard, b, rest+1) // one more byte to detect the end
 		if b.complete {

@@ -13,9 +13,9 @@ type Surface struct {
 	Listener net.Listener
 }
 
-// Run serves surfaces until the context ends or one of them fails, and returns that error. It then
-// calls stopping, which must end long waits of requests, and lets requests in progress finish for
-// at most shutdownTime. After that it cuts off requests and logs that.
+// Run serves surfaces until the context ends or one of them fails, and returns that error. It
+// then calls stopping, which must end long waits of requests, and lets requests in progress
+// finish for at most shutdownTime.
 func Run(ctx context.Context, shutdownTime time.Duration, stopping func(), surfaces ...Surface) error {
 	served := make(chan error, len(surfaces))
 	for _, surface := range surfaces {

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// surface returns a surface on the loopback interface, which logs to the buffer.
 func surface(t *testing.T, log *bytes.Buffer, handler http.HandlerFunc) httpserver.Surface {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,7 +31,7 @@ func TestRunStopsAllWhenOneFails(t *testing.T) {
 	stopped := false
 	err := httpserver.Run(t.Context(), time.Minute, func() { stopped = true }, other, broken)
 	if err == nil || !strings.HasPrefix(err.Error(), "serve: ") || !stopped {
-		t.Errorf("it ended with %v; stopping was called: %t", err, stopped)
+		t.Errorf("got %v; stopping was called: %t", err, stopped)
 	}
 	if response, err := http.Get("http://" + other.Listener.Addr().String()); err == nil {
 		response.Body.Close()

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Observer receives responses, for example for metrics. The goroutine that has handled the request
-// calls it.
+// Observer receives responses, for example for metrics. The goroutine that has handled the
+// request calls it.
 type Observer interface {
 	Answered(Answer)
 }
@@ -29,13 +29,12 @@ type Answer struct {
 	Received, Sent int64
 }
 
-// watched lists the paths that monitoring requests every few seconds. Their spans would fill the
-// traces.
+// Monitoring requests these paths every few seconds. Their spans would fill the traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
-// begin starts a request's span. Its parent is the context's span or the client's span in the
-// header (W3C Trace Context). If tracer is nil, begin forwards the client's trace. The span is nil
-// if nothing is recorded.
+// begin starts a request's span below the context's span or the client's span in the header (W3C
+// Trace Context). If tracer is nil, begin forwards the client's trace. The span is nil if nothing
+// is recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()
 	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
@@ -47,7 +46,6 @@ func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	return tracer.Start(ctx, knownMethod(r.Method), api.WithSpanKind(api.SpanKindServer))
 }
 
-// end names and describes the span once the route and the status are known.
 func end(span api.Span, r *http.Request, e *exchange, status int) {
 	if span == nil {
 		return

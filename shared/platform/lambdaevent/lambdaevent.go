@@ -9,9 +9,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Main is the main function of such a Lambda function. It creates the event handler and serves
-// events until Lambda ends the process. If creating the handler fails, it writes one line to
-// stderr, which Lambda logs, and the start fails.
+// Main creates the event handler and serves events until Lambda ends the process. If creating the
+// handler fails, it writes one line to stderr, which Lambda logs, and the start fails.
 func Main[Event, Answer any](make func() (func(context.Context, Event) (Answer, error), error)) {
 	handle, err := make()
 	if err != nil {

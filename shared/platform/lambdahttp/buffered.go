@@ -9,8 +9,7 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 )
 
-// errAborted is the error for an invocation whose handler aborted its response. API Gateway turns
-// it into 502.
+// API Gateway turns this error into 502.
 var errAborted = errors.New("the handler aborted its response")
 
 func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse,
@@ -37,8 +36,8 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// bufferedWriter collects a response by the rules of a server: the first status fixes the header,
-// and HEAD has no body.
+// bufferedWriter follows the rules of a server: the first status fixes the header, and HEAD has
+// no body.
 type bufferedWriter struct {
 	answer   *core.ProxyResponseWriter
 	header   http.Header
@@ -68,5 +67,5 @@ func (w *bufferedWriter) Write(p []byte) (int, error) {
 	return w.answer.Write(p)
 }
 
-// Flush fixes the header. Bytes are sent only at the end.
+// Bytes are sent only at the end.
 func (w *bufferedWriter) Flush() { w.WriteHeader(http.StatusOK) }

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// sentHeader returns the header fields to send, without trailers and without connection fields,
-// which API Gateway handles.
+// sentHeader omits trailers, and connection fields, which API Gateway handles.
 func sentHeader(header http.Header) http.Header {
 	sent := header.Clone()
 	for _, declared := range header["Trailer"] {
@@ -25,7 +24,7 @@ func sentHeader(header http.Header) http.Header {
 	return sent
 }
 
-// hasNoBody reports whether responses with the status have no body (RFC 9110, section 15).
+// RFC 9110, section 15.
 func hasNoBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }

@@ -1,14 +1,13 @@
-// Package lambdahttp serves an http.Handler from a Lambda function behind an API Gateway REST API,
-// with the same requests as on a port.
+// Package lambdahttp serves an http.Handler from a Lambda function behind an API Gateway REST
+// API, with the same requests as on a port.
 //
 // The integration of a function's methods determines the mode. Buffered, the default of API
 // Gateway: the response is one JSON object of at most 6 MB. Streaming (response transfer mode
 // STREAM): the response is sent while the handler writes it, and has any size.
 //
-// Lambda functions have these restrictions. They do not notice that a client has disconnected, so a
-// stream is written to its end. The entire request body arrives before the handler runs: at most 6
-// MB of JSON, and so 4.4 MB of binary data. Connections have no deadlines, and trailers are
-// dropped.
+// Lambda functions do not notice that a client has disconnected, so a stream is written to its
+// end. The entire request body arrives before the handler runs: at most 6 MB of JSON, and so 4.4
+// MB of binary data. Connections have no deadlines, and trailers are dropped.
 package lambdahttp
 
 import (
@@ -27,8 +26,8 @@ const (
 )
 
 // MostSent returns the size of the largest blob that a function should send itself, in bytes.
-// Lambda streams at most 200 MB, at 2 MB/s after the first 6 MB, and buffers responses of at most 6
-// MB in base64.
+// Lambda streams at most 200 MB, at 2 MB/s after the first 6 MB, and buffers responses of at most
+// 6 MB in base64.
 func (m Mode) MostSent() int64 {
 	if m == Buffered {
 		return 4 << 20
@@ -36,9 +35,9 @@ func (m Mode) MostSent() int64 {
 	return 100 << 20
 }
 
-// ResponseMode returns the mode of a function whose methods use the transfer mode STREAM. It is
-// Buffered if CUTROOM_RESPONSE is "buffered", for methods that do not, and under `sam local`, which
-// reads every response as JSON (docs/local-aws.md). Other values of CUTROOM_RESPONSE are an error.
+// ResponseMode returns Streaming unless CUTROOM_RESPONSE is "buffered", for methods without the
+// transfer mode STREAM, and for `sam local`, which reads every response as JSON
+// (docs/local-aws.md). Other values are an error.
 func ResponseMode(getenv func(string) string) (Mode, error) {
 	switch value := getenv("CUTROOM_RESPONSE"); {
 	case value != "" && value != "buffered":
@@ -57,8 +56,8 @@ func Start(handler http.Handler, mode Mode) {
 	lambda.Start(buffer(handler))
 }
 
-// Main is a function's main. It creates the handler and starts. If creating it fails, Main writes
-// one line to stderr, which Lambda logs, and the start fails.
+// Main creates the handler and starts. If creating it fails, Main writes one line to stderr,
+// which Lambda logs, and the start fails.
 func Main(make func() (http.Handler, Mode, error)) {
 	handler, mode, err := make()
 	if err != nil {

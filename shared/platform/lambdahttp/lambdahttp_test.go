@@ -49,8 +49,7 @@ type seen struct {
 	Header                        http.Header
 	Length                        int64
 	Body                          []byte
-	// Left is the remaining time of the request.
-	Left time.Duration
+	Left                          time.Duration
 }
 
 func handler() http.Handler {
@@ -110,7 +109,6 @@ func handler() http.Handler {
 	return mux
 }
 
-// start runs the function in a mode until the test ends.
 func start(t *testing.T, settings ...string) *lambdatest.Function {
 	t.Helper()
 	program, err := os.Executable()
@@ -143,7 +141,6 @@ func event(method, resource, path string, change func(*events.APIGatewayProxyReq
 	return text
 }
 
-// request sends an event to the function and reads the complete response.
 func request(t *testing.T, f *lambdatest.Function, event []byte) (*lambdatest.Answer, []byte) {
 	t.Helper()
 	answer, err := f.Request(t.Context(), event)
@@ -158,7 +155,6 @@ func request(t *testing.T, f *lambdatest.Function, event []byte) (*lambdatest.An
 	return answer, body
 }
 
-// inBothModes runs a test with a function of each mode.
 func inBothModes(t *testing.T, test func(t *testing.T, f *lambdatest.Function)) {
 	t.Run("buffered", func(t *testing.T) { test(t, start(t, "CUTROOM_RESPONSE=buffered")) })
 	t.Run("streaming", func(t *testing.T) { test(t, start(t)) })
@@ -298,7 +294,7 @@ func TestStreamExceedsBufferedLimit(t *testing.T) {
 	}
 }
 
-// An aborted response must not look complete, and does not affect the function's next request.
+// The next request of the function succeeds.
 func TestAbortedResponseLooksIncomplete(t *testing.T) {
 	var failure *lambdatest.FunctionError
 	f := start(t)
@@ -349,7 +345,6 @@ func TestLogHasIDsButNoSecrets(t *testing.T) {
 	}
 }
 
-// A handler does not outlive its invocation.
 func TestInvocationEndsItsHandler(t *testing.T) {
 	ended := make(chan error, 1)
 	invoke := lambdahttp.Stream(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -413,8 +408,7 @@ func TestInvalidSettingPreventsStart(t *testing.T) {
 	}
 }
 
-// Lambda decides whether an invocation is traced. If it is not, the function forwards the client's
-// own trace.
+// If Lambda does not trace an invocation, the function forwards the client's own trace.
 func TestRequestContinuesTrace(t *testing.T) {
 	const (
 		segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled="

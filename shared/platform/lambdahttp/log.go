@@ -10,9 +10,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// NewLogger returns a logger that writes one JSON object per line, which CloudWatch Logs can
-// search. A request's lines have the ids of API Gateway and Lambda, because a client may have sent
-// another id, and the trace's id.
+// NewLogger writes one JSON object per line, which CloudWatch Logs can search. A request's lines
+// have the ids of API Gateway and Lambda, because a client may have sent another id, and the
+// trace's id.
 func NewLogger(out io.Writer) *slog.Logger {
 	return slog.New(trace.Logger(invocationHandler{slog.NewJSONHandler(out, nil)}))
 }
@@ -23,7 +23,6 @@ func withInvocation(ctx context.Context, gatewayID string) context.Context {
 	return context.WithValue(ctx, invocationKey{}, gatewayID)
 }
 
-// invocationHandler adds the invocation's ids to log lines.
 type invocationHandler struct{ slog.Handler }
 
 func (h invocationHandler) Handle(ctx context.Context, record slog.Record) error {

@@ -16,14 +16,14 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// requestIDHeader contains the id of a request; see httpserver.
+// See httpserver.
 const requestIDHeader = "X-Request-Id"
 
-// prefixHeader contains the part of the client's path before the request's path; see httpserver.
+// See httpserver.
 const prefixHeader = "X-Forwarded-Prefix"
 
-// newRequest converts an event to a request. Its path is relative to the stage, or to the base path
-// of a custom domain. Its body is decoded when it is read, so that the bytes are not held twice.
+// newRequest converts an event. The path is relative to the stage, or to the base path of a
+// custom domain. The body is decoded when it is read, so that the bytes are not held twice.
 func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http.Request, error) {
 	body, length := bodyOf(event)
 	event.Body, event.IsBase64Encoded = "", false
@@ -45,14 +45,14 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 		r.Header.Set(prefixHeader, prefix)
 	}
 	if r.Header.Get(requestIDHeader) == "" {
-		// API Gateway logs the request under this id, so that all logs have the same id.
+		// API Gateway logs the request under this id.
 		r.Header.Set(requestIDHeader, event.RequestContext.RequestID)
 	}
 	return r.WithContext(withInvocation(withTrace(ctx, r.Header), event.RequestContext.RequestID)), nil
 }
 
-// withTrace makes Lambda's segment of the invocation the request's parent. If Lambda does not trace
-// it, withTrace forwards the client's trace from the header.
+// withTrace makes Lambda's segment of the invocation the request's parent. If Lambda does not
+// trace it, withTrace forwards the client's trace from the header.
 func withTrace(ctx context.Context, header http.Header) context.Context {
 	segment, _ := ctx.Value("x-amzn-trace-id").(string) // the key that aws-lambda-go uses
 	traced := xray.WithParent(ctx, segment)
@@ -87,5 +87,5 @@ func pathBelow(path, resource string) string {
 	return path
 }
 
-// segments counts the segments of a path, ignoring a trailing slash.
+// A trailing slash is ignored.
 func segments(path string) int { return strings.Count(strings.TrimSuffix(path, "/"), "/") }

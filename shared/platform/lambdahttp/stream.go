@@ -11,14 +11,13 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamBuffer is the number of bytes of a response that are collected before they are sent: as
-// many as the runtime's client sends at a time.
+// The runtime's client sends as many bytes at a time.
 const streamBuffer = 32 << 10
 
 // errClosed is returned by a handler's writes after the invocation has ended.
 var errClosed = errors.New("the invocation has ended")
 
-// stream returns a function that sends its response while the handler writes it.
+// stream sends the response while the handler writes it.
 func stream(handler http.Handler) func(context.Context,
 	events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse,
@@ -52,8 +51,8 @@ func stream(handler http.Handler) func(context.Context,
 	}
 }
 
-// streamBody is the body of a response that is being written. The runtime's client calls Close when
-// the response is sent or has failed. Close cancels the handler and waits for it, so that no
+// streamBody is the body of a response that is being written. The runtime's client calls Close
+// when the response is sent or has failed. Close cancels the handler and waits for it, so that no
 // handler outlives its invocation.
 type streamBody struct {
 	*io.PipeReader
@@ -69,8 +68,8 @@ func (b *streamBody) Close() error {
 	return nil
 }
 
-// streamWriter is the http.ResponseWriter of a stream. All fields except started belong to the
-// handler's goroutine. Fields that are set before started is closed may be read after that.
+// The fields of streamWriter belong to the handler's goroutine, except for started. Fields that
+// are set before started is closed may be read after that.
 type streamWriter struct {
 	header http.Header
 	// started is closed after the first status has set status and sent.
@@ -80,12 +79,11 @@ type streamWriter struct {
 	bodiless bool
 	pipe     *io.PipeWriter
 	buffer   *bufio.Writer
-	// failure is why the response was aborted, or nil.
+	// failure is why the response was aborted.
 	failure error
 }
 
-// run calls the handler and ends the stream. If the handler panics, the client sees an incomplete
-// response.
+// If the handler panics, the client sees an incomplete response.
 func (w *streamWriter) run(handler http.Handler, r *http.Request) {
 	defer func() {
 		switch p := recover(); p {
@@ -123,11 +121,11 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	return w.buffer.Write(p)
 }
 
-// FlushError sends the written bytes. http.ResponseController calls it.
+// http.ResponseController calls it.
 func (w *streamWriter) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	return w.buffer.Flush()
 }
 
-// Flush is FlushError for handlers that use http.Flusher.
+// Some handlers use http.Flusher.
 func (w *streamWriter) Flush() { _ = w.FlushError() } // the next write reports the error

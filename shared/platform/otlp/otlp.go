@@ -20,34 +20,32 @@ import (
 )
 
 const (
-	// queueSize is the maximum number of ended spans that wait to be sent, about 4 MB. More are
-	// dropped, for example when the collector is down.
+	// queueSize limits the spans that wait to be sent, about 4 MB. More are dropped, for example
+	// when the collector is down.
 	queueSize = 2048
-	// batchSize is the number of spans sent together. batchEvery is the time that a span waits for
+	// batchSize is the number of spans sent together. batchEvery is how long a span waits for
 	// others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// sendTime is the timeout for sending a batch with all its attempts, and stopTime for sending
-	// the rest when the program exits.
+	// The time limits for sending a batch with all its attempts, and for the rest when the
+	// program exits.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
-	// maxAnswer is the maximum number of bytes read from a collector's response: the text of an
-	// error is logged.
+	// maxAnswer limits the bytes of a collector's response: the text of an error is logged.
 	maxAnswer = 8 << 10
-	// maxAttributes is the maximum number of attributes per span, and maxText the maximum length of
-	// each text.
+	// Limits per span and per text.
 	maxAttributes, maxText = 32, 256
 )
 
-// The variables that configure the receiver of traces (OpenTelemetry, "OTLP Exporter
-// Configuration"), and one that turns everything off.
+// These variables configure the receiver of traces (OpenTelemetry, "OTLP Exporter
+// Configuration"), or turn everything off.
 const (
 	endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	tracesVariable   = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	disabledVariable = "OTEL_SDK_DISABLED"
 )
 
-// Traces creates spans and sends them. The zero value creates none.
+// The zero value of Traces creates no spans.
 type Traces struct {
 	provider *sdk.TracerProvider
 	logger   *slog.Logger
@@ -55,13 +53,13 @@ type Traces struct {
 	abandon context.CancelFunc
 }
 
-// FromEnvironment returns the configured Traces: the zero value if neither
-// OTEL_EXPORTER_OTLP_ENDPOINT nor OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. OpenTelemetry's SDK
-// reads the other variables of the exporter, the sampler and the resource from the process's
-// environment. service is the name of the program unless OTEL_SERVICE_NAME sets another.
+// FromEnvironment returns the zero value if neither OTEL_EXPORTER_OTLP_ENDPOINT nor
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. OpenTelemetry's SDK reads the other variables of the
+// exporter, the sampler and the resource from the process's environment. service is the name of
+// the program unless OTEL_SERVICE_NAME sets another.
 //
-// The caller must close it after the last span has ended. An unreachable collector causes no error
-// and no delay. An invalid endpoint is an error.
+// The caller must close it after the last span has ended. An unreachable collector causes no
+// error and no delay. An invalid endpoint is an error.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (Traces, error) {
 	endpoint := ""
@@ -85,17 +83,16 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	return New(exporter, service, logger), nil
 }
 
-// NewExporter returns an exporter with the limits of this package. Without options, OpenTelemetry's
-// environment variables configure it.
+// NewExporter returns an exporter with the limits of this package. Without options,
+// OpenTelemetry's environment variables configure it.
 func NewExporter(ctx context.Context, options ...otlptracehttp.Option) (sdk.SpanExporter, error) {
 	return otlptracehttp.New(ctx, append([]otlptracehttp.Option{
 		otlptracehttp.WithTimeout(sendTime), otlptracehttp.WithMaxResponseSize(maxAnswer),
 	}, options...)...)
 }
 
-// New returns Traces that send spans with the exporter, in the background. The caller must close
-// them after the last span has ended. Spans that cannot be sent are lost; creating spans never
-// waits.
+// New returns Traces that send spans in the background. The caller must close them after the last
+// span has ended. Spans that cannot be sent are lost; creating spans never waits.
 func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces {
 	name := attribute.String("service.name", service)
 	// The environment takes precedence over the program's name.
@@ -115,7 +112,7 @@ func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces 
 	)}
 }
 
-// Tracer returns the tracer, or nil if tracing is off.
+// Tracer returns nil if tracing is off.
 func (t Traces) Tracer() api.Tracer {
 	if t.provider == nil {
 		return nil
@@ -136,21 +133,19 @@ func (t Traces) Close() {
 	}
 }
 
-// reportEvery is the shortest time between two log lines about failed sends.
 const reportEvery = time.Minute
 
-// reporter logs the errors of an exporter. OpenTelemetry would pass them to a global handler, which
-// writes to stderr. The batch processor calls one method at a time.
+// reporter logs the errors of an exporter. OpenTelemetry would pass them to a global handler,
+// which writes to stderr. The batch processor calls one method at a time.
 type reporter struct {
 	sdk.SpanExporter
-	logger *slog.Logger
-	// abandoned ends when sending must stop.
+	logger    *slog.Logger
 	abandoned context.Context
 	next      time.Time
 	lost      int
 }
 
-// ExportSpans sends a batch. It logs a failure and does not return it.
+// ExportSpans logs a failure and does not return it.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if r.abandoned.Err() != nil {
 		return nil

@@ -1,8 +1,8 @@
 // Package panics confines a panic to the work that caused it.
 //
 // A panic in a goroutine ends the process and all its other work. Therefore every goroutine that
-// works on untrusted data uses a function of this package. The process's own loops, which handle no
-// such data, do not: after a fault there, a restart is better than hiding it.
+// works on untrusted data uses a function of this package. The process's own loops do not: after
+// a fault there, a restart is better than hiding it.
 package panics
 
 import (
@@ -15,14 +15,12 @@ import (
 
 type Panic struct {
 	Value any
-	// Stack is the stack of the goroutine that panicked, for the log.
 	Stack string
 }
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
-// newPanic returns the error for a recovered value. A panic that a [Group] repeats keeps the stack
-// of its origin.
+// A panic that a [Group] repeats keeps the stack of its origin.
 func newPanic(value any) *Panic {
 	if p, passed := value.(*Panic); passed {
 		return p
@@ -70,7 +68,6 @@ func (g *Group) Go(do func()) {
 	})
 }
 
-// Wait waits until all goroutines have ended, and panics with the first panic among them.
 func (g *Group) Wait() {
 	g.running.Wait()
 	if p := g.panicked.Load(); p != nil {

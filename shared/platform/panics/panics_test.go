@@ -51,7 +51,7 @@ func TestRunLogsPanic(t *testing.T) {
 	}
 }
 
-// A panic in one goroutine is repeated after all others have ended.
+// All other goroutines end first.
 func TestGroupPassesOnPanic(t *testing.T) {
 	var ended atomic.Int32
 	work := func() (err error) {

@@ -18,8 +18,8 @@ type Reserve struct {
 	held bool
 }
 
-// Open uses the reserve in a file, and fills it if the disk has space. If the disk is too full, the
-// reserve is not held, which is not an error.
+// Open uses the reserve in a file, and fills it if the disk has space. If the disk is too full,
+// the reserve is not held, which is not an error.
 func Open(path string, size int64) *Reserve {
 	r := &Reserve{path: path, size: size}
 	if info, err := os.Stat(path); err == nil && info.Size() == size {
@@ -48,7 +48,7 @@ func (r *Reserve) Release() bool {
 
 // ReleaseIfFull calls Release if the disk has almost no space left.
 func (r *Reserve) ReleaseIfFull() bool {
-	room, err := r.room()
+	room, err := r.free()
 	return err == nil && room < r.size/2 && r.Release()
 }
 
@@ -60,7 +60,7 @@ func (r *Reserve) Restore() bool {
 		return true
 	}
 	// Do not use all remaining space: the next write would have to release it again.
-	if room, err := r.room(); err == nil && room < r.size+r.size/2 {
+	if free, err := r.free(); err == nil && free < r.size+r.size/2 {
 		return false
 	}
 	r.held = r.fill() == nil
@@ -71,8 +71,8 @@ func (r *Reserve) Restore() bool {
 	return r.held
 }
 
-// room returns the free space of the disk in bytes.
-func (r *Reserve) room() (int64, error) {
+// free returns the free space of the disk in bytes.
+func (r *Reserve) free() (int64, error) {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
@@ -85,7 +85,7 @@ func (r *Reserve) room() (int64, error) {
 	return int64(disk.Bavail) * int64(disk.Bsize), nil
 }
 
-// fill writes the file up to the size of the reserve, with bytes that the disk actually stores.
+// The disk must actually store the bytes.
 func (r *Reserve) fill() error {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

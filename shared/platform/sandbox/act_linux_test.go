@@ -150,7 +150,6 @@ func failed(errno syscall.Errno) error {
 	return errno
 }
 
-// number parses a process id.
 func number(process string) int {
 	pid, err := strconv.Atoi(process)
 	if err != nil {
@@ -169,9 +168,8 @@ func unsupported(call uintptr) error {
 	return failed(errno)
 }
 
-// actName and actArgument are the environment variables that make this program act like a
-// compromised program.
-const actName, actArgument = "FENCED_ACT", "FENCED_ARGUMENT"
+// These environment variables make this program act like a compromised program.
+const actName, actArgument = "SANDBOX_ACT", "SANDBOX_ARGUMENT"
 
 // act runs the named act and prints why it failed.
 func act(name string) {

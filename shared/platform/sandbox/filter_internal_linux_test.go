@@ -43,8 +43,7 @@ func TestFiltersMatchPolicy(t *testing.T) {
 	}
 }
 
-// The launcher replaces launcher.OwnProcess in a filter with its process id, so a filter must
-// contain it exactly once.
+// The launcher replaces launcher.OwnProcess in a filter with its process id.
 func TestFiltersContainOwnProcessOnce(t *testing.T) {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		found := 0
@@ -59,7 +58,6 @@ func TestFiltersContainOwnProcessOnce(t *testing.T) {
 	}
 }
 
-// filterOf assembles the filter of an architecture from the policy.
 func filterOf(t *testing.T, architecture string) []bpf.RawInstruction {
 	t.Helper()
 	filter, err := policytest.Filter(architecture)

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// shown lists system files that decoders and their libraries read, such as the number of processors
-// and the locations of libraries.
+// shown lists system files that decoders and their libraries read, such as the number of
+// processors.
 var shown = []string{
 	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
 	"/sys/devices/system/cpu", "/sys/devices/system/node",
 }
 
-// wide lists the folders of programs and libraries, for a program with unknown requirements.
+// wide is for a program with unknown requirements.
 var wide = []string{
 	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store",
 	"/snap",
@@ -35,9 +35,9 @@ var wide = []string{
 //	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f...)
 var libraryForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(/\S+) \(0x[0-9a-f]+\)$`) })
 
-// NewProgram determines a program's requirements: its libraries, one by one. A script's
-// requirements are unknown, so it may read all folders of the system's programs and libraries.
-// NewProgram returns an error if the program does not exist.
+// NewProgram determines a program's libraries. A script may read all folders of the system's
+// programs and libraries, because its requirements are unknown. NewProgram fails if the program
+// does not exist.
 func NewProgram(ctx context.Context, path string) (Program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func NewProgram(ctx context.Context, path string) (Program, error) {
 	return program, nil
 }
 
-// WithPlugins returns a program that may read all of the system's libraries, because it loads some by name.
+// WithPlugins lets the program read all of the system's libraries, because it loads some by name.
 func (p Program) WithPlugins() Program {
 	p.reads = append(append([]string{}, p.reads...), wide...)
 	return p
@@ -95,8 +95,8 @@ func interpreter(path string) (linker string, dynamic bool) {
 	return "", false
 }
 
-// dependencies returns a program's libraries, as listed by the dynamic linker. It returns nil if
-// the linker cannot list them, such as musl's.
+// dependencies returns nil if the dynamic linker cannot list a program's libraries, such as
+// musl's.
 func dependencies(ctx context.Context, path string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -114,8 +114,8 @@ func dependencies(ctx context.Context, path string) []string {
 	return libraries
 }
 
-// Self returns this program, to run in the sandbox under another name or with other arguments, even
-// after its file was replaced.
+// Self returns this program, to run in the sandbox under another name or with other arguments,
+// even after its file was replaced.
 func Self(ctx context.Context) (Program, error) {
 	path, err := ownProgram()
 	if err != nil {

@@ -40,8 +40,7 @@ type Layers struct {
 	Seccomp, Landlock, Namespaces, User bool
 }
 
-// Sandbox starts programs in a sandbox with the layers of this machine. Its methods are safe for
-// concurrent use.
+// Sandbox has the layers of this machine. Its methods are safe for concurrent use.
 type Sandbox struct {
 	// self is this program, which becomes the launcher.
 	self   string
@@ -55,7 +54,7 @@ type Sandbox struct {
 
 type Program struct {
 	Path string
-	// executes and reads list the system's files and folders that the program needs to run.
+	// The system's files and folders that the program needs.
 	executes, reads []string
 }
 
@@ -68,19 +67,17 @@ type Plan struct {
 	Inputs []string
 	// Extra lists open files that the program inherits, as descriptors 3 and up.
 	Extra []*os.File
-	// Memory is the maximum address space, and MaxFile the maximum size of each written file, in
-	// bytes.
+	// Memory limits the address space, and MaxFile the size of each written file, in bytes.
 	Memory, MaxFile int64
-	// ProcessorTime is the maximum CPU time of all threads together, in whole seconds.
+	// ProcessorTime limits the CPU time of all threads together, in whole seconds.
 	ProcessorTime time.Duration
-	// Background lowers the priority below interactive programs, such as the server, if processors
-	// are scarce.
+	// Background lowers the priority below the server's if processors are scarce.
 	Background bool
 	// Reserve makes the start fail if the system could not provide all of Memory.
 	Reserve bool
 }
 
-// New determines the layers of this machine. It returns an error if this program cannot run itself.
+// New determines the layers of this machine. It fails if this program cannot run itself.
 func New(ctx context.Context) (*Sandbox, error) {
 	self, err := ownProgram()
 	if err != nil {
@@ -142,8 +139,8 @@ func (f *Sandbox) Lacks() []string {
 	return lacks
 }
 
-// Tell logs the missing layers, if any, when a server starts.
-func (f *Sandbox) Tell(logger *slog.Logger) {
+// LogLacks logs the missing layers, if any.
+func (f *Sandbox) LogLacks(logger *slog.Logger) {
 	if lacks := f.Lacks(); len(lacks) > 0 {
 		logger.Warn("this machine lacks sandbox layers", "sandboxed_by", f.String(), "lacks", strings.Join(lacks, "; "))
 	}
@@ -178,9 +175,9 @@ func (f *Sandbox) Without(out Layers) *Sandbox {
 }
 
 // Command prepares the plan's run. The caller sets standard input, output and error, Cancel and
-// WaitDelay; the environment is empty. The thread that starts the program must live as long as the
-// program: on Linux the program dies with that thread. The caller must close the start when the
-// program has ended.
+// WaitDelay; the environment is empty. The thread that starts the program must live as long as
+// the program: on Linux the program dies with that thread. The caller must close the start when
+// the program has ended.
 func (f *Sandbox) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
 		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {
@@ -220,14 +217,14 @@ func (f *Sandbox) launcher(ctx context.Context, o launcher.Order, files []*os.Fi
 // Start reports whether a program was started.
 type Start struct{ read, write *os.File }
 
-// Ended is called after the launcher has exited or failed to start. It reports whether the launcher
-// had become the program, and otherwise the reason, if known.
+// Ended is called after the launcher has exited or failed to start. It reports whether the
+// launcher had become the program, and otherwise the reason, if known.
 func (s *Start) Ended() (ran bool, reason string) {
 	s.write.Close()
 	defer s.read.Close()
-	told, _ := io.ReadAll(io.LimitReader(s.read, 4<<10))
-	if len(told) == 0 {
-		return false, "it exited before its start"
+	report, _ := io.ReadAll(io.LimitReader(s.read, 4<<10))
+	if len(report) == 0 {
+		return false, "the launcher exited before it started the program"
 	}
-	return len(told) == 1, string(told[1:])
+	return len(report) == 1, string(report[1:])
 }

@@ -37,7 +37,6 @@ func newSandbox(t *testing.T) *sandbox.Sandbox {
 	return f
 }
 
-// world is the environment of a run.
 type world struct {
 	folder, input, secret string
 	program               sandbox.Program
@@ -96,7 +95,6 @@ func (w world) do(t *testing.T, f *sandbox.Sandbox, name, argument string, chang
 	return o
 }
 
-// unsandboxed runs an act of this program without any sandbox.
 func unsandboxed(t *testing.T, name, argument string) error {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
@@ -108,7 +106,6 @@ func unsandboxed(t *testing.T, name, argument string) error {
 	return err
 }
 
-// A sandboxed program can do its permitted work.
 func TestPermittedActionsWork(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	for _, test := range []struct{ name, act, argument string }{
@@ -130,9 +127,8 @@ func TestPermittedActionsWork(t *testing.T) {
 	}
 }
 
-// Everything that a compromised program might do is refused. It succeeds without the layers that
-// refuse it, which proves that they are responsible.
-func TestForbiddenActionsAreRefused(t *testing.T) {
+// The actions succeed without the layers that deny them, which proves that they are responsible.
+func TestForbiddenActionsAreDenied(t *testing.T) {
 	f := newSandbox(t)
 	if len(f.Lacks()) > 0 && os.Getuid() != 0 {
 		t.Fatalf("this machine lacks %v; the test needs all layers", f.Lacks())
@@ -207,7 +203,6 @@ func TestForbiddenActionsAreRefused(t *testing.T) {
 	}
 }
 
-// Without seccomp, the namespaces keep a program off the network.
 func TestNamespacesBlockNetworkWithoutSeccomp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -222,7 +217,6 @@ func TestNamespacesBlockNetworkWithoutSeccomp(t *testing.T) {
 	}
 }
 
-// A program's resources are limited.
 func TestResourcesAreLimited(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	for _, test := range []struct {
@@ -252,7 +246,7 @@ func TestResourcesAreLimited(t *testing.T) {
 	}
 }
 
-// A descriptor that the server's parent left open does not reach the program.
+// The server's parent left the descriptor open.
 func TestInheritedDescriptorIsClosed(t *testing.T) {
 	w := newWorld(t)
 	fd, err := unix.Open(w.secret, unix.O_RDONLY, 0)
@@ -274,7 +268,7 @@ func TestInheritedDescriptorIsClosed(t *testing.T) {
 	}
 }
 
-// If the server runs as root, the program does not.
+// The server runs as root.
 func TestProgramRunsAsOwnUser(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	o := w.do(t, f, "whoami", "", nil)
@@ -283,7 +277,7 @@ func TestProgramRunsAsOwnUser(t *testing.T) {
 		want = fmt.Sprintf("%d %d\n", os.Getuid(), os.Getgid())
 	}
 	if o.err != nil || o.output != want {
-		t.Errorf("it is %q, %v; want %q", o.output, o.err, want)
+		t.Errorf("the user is %q, %v; want %q", o.output, o.err, want)
 	}
 }
 
@@ -328,7 +322,7 @@ func TestOrdinaryUserSandboxIsComplete(t *testing.T) {
 	}
 	cmd := exec.CommandContext(
 		t.Context(), filepath.Join(folder, "program"),
-		"-test.run=^(TestPermittedActionsWork|TestForbiddenActionsAreRefused|TestNamespacesBlockNetworkWithoutSeccomp|TestResourcesAreLimited|TestProgramRunsAsOwnUser)$",
+		"-test.run=^(TestPermittedActionsWork|TestForbiddenActionsAreDenied|TestNamespacesBlockNetworkWithoutSeccomp|TestResourcesAreLimited|TestProgramRunsAsOwnUser)$",
 	)
 	cmd.Env = append(os.Environ(), "TMPDIR="+folder)
 	cmd.Dir = folder
@@ -338,7 +332,6 @@ func TestOrdinaryUserSandboxIsComplete(t *testing.T) {
 	}
 }
 
-// A background program has a lower priority than this program.
 func TestBackgroundLowersPriority(t *testing.T) {
 	f, w := newSandbox(t).Without(sandbox.Layers{Seccomp: true}), newWorld(t)
 	nice := func(background bool) (value int) {

@@ -10,12 +10,11 @@ import (
 // ownProgram returns the file of this program, even after it was replaced.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
-// attributes puts the child into a separate process group, and makes the kernel kill it when this
-// program dies, even by SIGKILL.
+// attributes makes the kernel kill the child when this program dies, even by SIGKILL.
 //
-// In separate namespaces, the child has no network, sees no other IPC, and is the first process of
-// its namespace, so all others end with it. Only root may create the namespaces directly; other
-// users first create a user namespace and keep their ids there.
+// In separate namespaces, the child has no network, sees no other IPC, and is the first process
+// of its namespace, so all others end with it. Only root may create the namespaces directly;
+// other users first create a user namespace and keep their ids there.
 func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if !namespaces {

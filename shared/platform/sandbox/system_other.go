@@ -9,11 +9,11 @@ import (
 
 func ownProgram() (string, error) { return os.Executable() }
 
-// attributes puts the child into a separate process group. These systems cannot kill it when this
-// program dies; the limit on CPU time ends a child that is left behind.
+// These systems cannot kill the child when this program dies. The limit on CPU time ends a child
+// that is left behind.
 func attributes(bool, bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func hideProcess() {}
 
-// callFilter returns nil because this system has no seccomp.
+// This system has no seccomp.
 func callFilter() []uint64 { return nil }

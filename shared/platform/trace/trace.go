@@ -1,6 +1,6 @@
-// Package trace carries traces through the service: from a request to the submitted job, and on to
-// its worker and engine. It uses OpenTelemetry's API; shared/platform/otlp sends the traces.
-// Without a receiver it still forwards a client's trace and logs the trace's id.
+// Package trace carries traces from a request to the submitted job, and on to its worker and
+// engine. It uses OpenTelemetry's API; shared/platform/otlp sends the traces. Without a receiver
+// it still forwards a client's trace and logs the trace's id.
 //
 // Names and attributes of spans contain no prompt, key, file name, or address with a query.
 package trace
@@ -19,7 +19,7 @@ import (
 // Scope is OpenTelemetry's instrumentation scope for the service's spans.
 const Scope = "cutroom"
 
-// The names under which a trace passes from one program to another (W3C Trace Context, "Traceparent
+// A trace passes from one program to another under these names (W3C Trace Context, "Traceparent
 // Header"). tracestate is not forwarded, because it belongs to other systems and would have to be
 // stored with every job.
 const (
@@ -27,7 +27,7 @@ const (
 	Header      = "Traceparent"
 )
 
-// OrNoop returns the tracer, or for nil a tracer that records nothing.
+// OrNoop replaces nil by a tracer that records nothing.
 func OrNoop(tracer api.Tracer) api.Tracer {
 	if tracer == nil {
 		return noop.Tracer{}
@@ -73,7 +73,7 @@ func Fail(span api.Span, reason string, err error) {
 	span.SetAttributes(attribute.String("error.type", reason))
 }
 
-// Logger returns a log handler that adds the id of the context's trace to each line, as trace_id.
+// Logger adds the id of the context's trace to each line, as trace_id.
 func Logger(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }

@@ -36,8 +36,8 @@ type Codec struct {
 // Frames must be in order and without gaps. After a gap, a decoder shows wrong frames until the
 // next key frame. After an error, only key frames are accepted, and others return ErrKeyFrame.
 //
-// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed, ErrClosed;
-// the context's, after which the next frame must be a key frame.
+// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed,
+// ErrClosed; the context's, after which the next frame must be a key frame.
 func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) (shown bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +77,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	return true, nil
 }
 
-// Encode encodes the stream's next 4:2:0 frame. A frame with a different size than the last becomes
-// a key frame.
+// Encode encodes the stream's next 4:2:0 frame. A frame of another size becomes a key frame.
 //
 // Errors: ErrTooLarge; ErrLost, after which the next frame is a key frame; ErrFailed, ErrClosed.
 func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) (Frame, error) {
@@ -114,7 +113,7 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 	return Frame{Data: data, Key: len(data) > 0 && data[0]&1 == 0}, nil
 }
 
-// The limits on the encoder's bitrate, in kbit/s.
+// In kbit/s.
 const leastBitrate, mostBitrate = 10, 100_000
 
 // Close ends the helper, even while a call waits for it. It may be called again.
@@ -169,24 +168,23 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 	return h, nil
 }
 
-// ask sends a request to the helper and returns its response. It ends the helper after an invalid
-// response.
+// ask returns the helper's response. It ends the helper after an invalid response.
 func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (helper.Answer, error) {
-	told, err := h.ask(ctx, order)
+	answer, err := h.ask(ctx, order)
 	if err != nil {
 		err := c.drop(h)
 		if ctx.Err() != nil {
-			return told, ctx.Err()
+			return answer, ctx.Err()
 		}
-		return told, err
+		return answer, err
 	}
-	switch told.Status {
+	switch answer.Status {
 	case helper.StatusDone:
-		return told, nil
+		return answer, nil
 	case helper.StatusBroken:
-		return told, ErrBroken
+		return answer, ErrBroken
 	}
-	return told, c.drop(h)
+	return answer, c.drop(h)
 }
 
 // drop ends the helper and returns the error.

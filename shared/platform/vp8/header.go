@@ -2,14 +2,14 @@ package vp8
 
 // Header contains the fields in a frame's first bytes (RFC 6386, section 9.1).
 type Header struct {
-	// Key is true for a key frame. Only key frames have the other fields.
+	// Only key frames have the other fields.
 	Key           bool
 	Width, Height int
 }
 
 const startCode = "\x9d\x01\x2a"
 
-// Inspect reads the header of a frame. It returns false for an invalid frame.
+// Inspect returns false for an invalid frame.
 func Inspect(frame []byte) (Header, bool) {
 	if len(frame) < 3 {
 		return Header{}, false

@@ -21,11 +21,10 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// hostileFrames is the number of damaged frames that a test decodes.
 const hostileFrames = 2000
 
-// encoded contains VP8 streams of the sample clip, made by ffmpeg, with and without the features
-// that live video uses.
+// encoded contains VP8 streams of the sample clip, with and without the features that live video
+// uses.
 var encoded = sync.OnceValues(func() ([][][]byte, error) {
 	var all [][][]byte
 	for _, options := range []string{
@@ -61,7 +60,6 @@ func streams(t testing.TB) [][][]byte {
 	return all
 }
 
-// broken returns a frame with a random kind of damage.
 func broken(frame []byte, random *rand.Rand) []byte {
 	frame = bytes.Clone(frame)
 	noise := func(in []byte) {
@@ -98,8 +96,8 @@ func broken(frame []byte, random *rand.Rand) []byte {
 	return frame
 }
 
-// Damaged video stops nothing and leaks nothing: a good frame is shown after it, and the numbers of
-// processes, mappings and descriptors do not change.
+// A good frame is shown after damaged video, and the numbers of processes, mappings and
+// descriptors do not change.
 func TestBrokenVideoIsHarmless(t *testing.T) {
 	l, err := library()
 	if err != nil {
@@ -113,7 +111,7 @@ func TestBrokenVideoIsHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	var picture image.YCbCr
-	told := map[string]int{}
+	results := map[string]int{}
 	for i := range hostileFrames {
 		stream := all[random.IntN(len(all))]
 		frame := stream[0]
@@ -126,21 +124,21 @@ func TestBrokenVideoIsHarmless(t *testing.T) {
 		shown, err := c.Decode(t.Context(), frame, &picture)
 		switch {
 		case err == nil && shown:
-			told["shown"]++
+			results["shown"]++
 		case err == nil:
-			told["not shown"]++
+			results["not shown"]++
 		case errors.Is(err, vp8.ErrLost):
-			told["helper lost: "+err.Error()]++
+			results["helper lost: "+err.Error()]++
 		case vp8.NeedsKeyFrame(err):
-			told[err.Error()]++
+			results[err.Error()]++
 		default:
 			t.Fatalf("frame %d: %v", i, err)
 		}
 	}
-	t.Logf("of %d frames: %v; the helper's memory is %d MiB", hostileFrames, told, resident(t, c.PID())>>20)
-	for what := range told {
+	t.Logf("of %d frames: %v; the helper's memory is %d MiB", hostileFrames, results, resident(t, c.PID())>>20)
+	for what := range results {
 		if strings.HasPrefix(what, "helper lost") {
-			t.Errorf("%s, %d times", what, told[what])
+			t.Errorf("%s, %d times", what, results[what])
 		}
 	}
 	if memory := resident(t, c.PID()); memory > 128<<20 {
@@ -154,7 +152,6 @@ func TestBrokenVideoIsHarmless(t *testing.T) {
 		func(now left) bool { return !now.moreThan(before) })
 }
 
-// A frame that compromises the helper gains few privileges.
 func TestHelperIsSandboxed(t *testing.T) {
 	c := open(t)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID()))
@@ -163,7 +160,7 @@ func TestHelperIsSandboxed(t *testing.T) {
 	}
 	for _, want := range []string{"NoNewPrivs:\t1\n", "Seccomp:\t2\n"} {
 		if !strings.Contains(string(status), want) {
-			t.Errorf("its status lacks %q", want)
+			t.Errorf("the helper's status lacks %q", want)
 		}
 	}
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", c.PID()))
@@ -173,17 +170,16 @@ func TestHelperIsSandboxed(t *testing.T) {
 	for _, line := range strings.Split(string(limits), "\n") {
 		for _, limit := range []string{"Max address space", "Max cpu time", "Max file size", "Max open files"} {
 			if strings.HasPrefix(line, limit) && strings.Contains(line, "unlimited") {
-				t.Errorf("it has no limit: %s", line)
+				t.Errorf("the helper has no limit: %s", line)
 			}
 		}
 	}
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.PID()))
 	if err == nil && bytes.Contains(environment, []byte("HOME=")) {
-		t.Errorf("it has the environment of the server: %q", environment)
+		t.Errorf("the helper has the server's environment: %q", environment)
 	}
 }
 
-// A helper works in every sandbox that a machine may have.
 func TestHelperWorksInEverySandbox(t *testing.T) {
 	whole, err := sandbox.New(t.Context())
 	if err != nil {
@@ -211,7 +207,6 @@ func TestHelperWorksInEverySandbox(t *testing.T) {
 	}
 }
 
-// left counts the resources that a codec could leak.
 type left struct{ descriptors, processes, goroutines, memories int }
 
 func (l left) moreThan(other left) bool {
@@ -219,7 +214,6 @@ func (l left) moreThan(other left) bool {
 		l.goroutines > other.goroutines || l.memories > other.memories
 }
 
-// inventory returns the current counts.
 func inventory(t *testing.T) left {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -242,7 +236,7 @@ func inventory(t *testing.T) left {
 	return left{len(open), children, runtime.NumGoroutine(), strings.Count(string(maps), "cutroom-vp8")}
 }
 
-// resident returns the memory of a process, in bytes.
+// resident is in bytes.
 func resident(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -258,11 +252,10 @@ func resident(t *testing.T, pid int) int64 {
 			return n << 10
 		}
 	}
-	t.Fatal("the system does not report it")
+	t.Fatal("the system does not report the helper's memory")
 	return 0
 }
 
-// FuzzDecode searches for frames that crash a helper.
 func FuzzDecode(f *testing.F) {
 	good := streams(f)
 	for _, stream := range good {

@@ -19,8 +19,8 @@ import (
 
 // Library is this machine's libvpx. It is safe for concurrent use.
 type Library struct {
-	// FrameTime is the maximum time that a helper may take for one frame before it is killed. Find
-	// sets it to DefaultFrameTime.
+	// A helper that takes longer for one frame than FrameTime is killed. Find sets it to
+	// DefaultFrameTime.
 	FrameTime time.Duration
 
 	box   *sandbox.Sandbox
@@ -28,7 +28,7 @@ type Library struct {
 	found helper.Found
 }
 
-// Find finds libvpx, verifies that this package supports it, and that a helper works in the
+// Find finds libvpx, and verifies that this package supports it and that a helper works in the
 // sandbox. The error names the package to install.
 func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -62,8 +62,8 @@ func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 
 func (l *Library) String() string { return "libvpx " + strings.TrimPrefix(l.found.Version, "v") }
 
-// environment returns the environment of helpers. They use one processor, and a limit on arenas
-// prevents their threads from filling the address space.
+// Helpers use one processor, and a limit on arenas prevents their threads from filling the
+// address space.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
 }
@@ -95,7 +95,8 @@ const (
 	restartEvery   = 10 * time.Second
 )
 
-// Open opens the codec of one session. The caller must close it. The context limits only the start.
+// Open opens the codec of one session. The caller must close it. The context limits only the
+// start.
 //
 // Errors: ErrFailed.
 func (l *Library) Open(ctx context.Context) (*Codec, error) {

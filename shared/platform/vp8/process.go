@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// spareSpace is a helper's address space for frames, in bytes. A stream of the largest frames
-	// uses a quarter of it.
+	// spareSpace is the address space for frames, in bytes. A stream of the largest frames uses a
+	// quarter of it.
 	spareSpace = 512 << 20
-	// processorTime is a helper's maximum CPU time: several hours of live video. After that, a new
-	// helper continues from a key frame.
+	// processorTime is the CPU time for several hours of live video. After that, a new helper
+	// continues from a key frame.
 	processorTime = time.Hour
 	startTime     = 20 * time.Second
-	// keptLog is the maximum number of bytes kept from a helper's messages.
+	// In bytes of the helper's messages.
 	keptLog = 2 << 10
-	// drainTime is the time for which the pipes of an exited helper may stay open.
+	// The pipes of an exited helper may stay open for drainTime.
 	drainTime = 5 * time.Second
 )
 
@@ -38,8 +38,8 @@ type process struct {
 	out       *os.File // for responses
 	cmd       *exec.Cmd
 	log       head
-	// ended is closed when the process has exited. reason explains the exit, and cause explains why
-	// the server ended the process, if it did.
+	// ended is closed when the process has exited. reason explains the exit, and cause explains
+	// why the server ended the process, if it did.
 	ended  chan struct{}
 	reason string
 
@@ -106,7 +106,7 @@ func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error
 	ran, why := start.Ended()
 	switch {
 	case !ran:
-		h.reason = "it was not started: " + why
+		h.reason = "the helper was not started: " + why
 	case err != nil:
 		h.reason = err.Error()
 	default:
@@ -115,8 +115,8 @@ func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error
 	close(h.ended)
 }
 
-// ask sends a request and waits for the response, for at most the time of a frame.
-func (h *process) ask(ctx context.Context, order helper.Request) (told helper.Answer, err error) {
+// ask waits for the response for at most the time of a frame.
+func (h *process) ask(ctx context.Context, order helper.Request) (answer helper.Answer, err error) {
 	limit := h.frameTime
 	if order.Do == helper.DoNothing {
 		limit = startTime
@@ -124,30 +124,30 @@ func (h *process) ask(ctx context.Context, order helper.Request) (told helper.An
 	until := time.Now().Add(limit)
 	// A compromised helper may not read its requests.
 	if err := errors.Join(h.in.SetWriteDeadline(until), h.out.SetReadDeadline(until)); err != nil {
-		return told, err
+		return answer, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = h.out.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var buffer [max(helper.RequestSize, helper.AnswerSize)]byte
 	if _, err := binary.Encode(buffer[:], binary.LittleEndian, order); err != nil {
-		return told, err
+		return answer, err
 	}
 	if _, err = h.in.Write(buffer[:helper.RequestSize]); err == nil {
 		_, err = io.ReadFull(h.out, buffer[:helper.AnswerSize])
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		h.mu.Lock()
-		h.cause = errors.New("it took too long")
+		h.cause = errors.New("the helper took too long")
 		h.mu.Unlock()
 	}
 	if err != nil {
-		return told, err
+		return answer, err
 	}
-	_, err = binary.Decode(buffer[:helper.AnswerSize], binary.LittleEndian, &told)
-	return told, err
+	_, err = binary.Decode(buffer[:helper.AnswerSize], binary.LittleEndian, &answer)
+	return answer, err
 }
 
-// kill kills the process. It cannot have started others.
+// The process cannot have started others.
 func (h *process) kill() {
 	_ = h.cmd.Process.Kill() // fails if it has exited
 }

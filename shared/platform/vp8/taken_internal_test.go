@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/platform/vp8/helper"
 )
 
-// takenOver returns a codec whose helper was compromised by its video and behaves as the function
-// does.
+// takenOver returns a codec whose helper was compromised and behaves as the function does.
 func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *Codec {
 	t.Helper()
 	memory, shared, err := newShared(helper.SharedSize)
@@ -65,10 +64,10 @@ func answerEach(answer helper.Answer) func(io.Reader, io.Writer) {
 	}
 }
 
-// keyFrame is the header of a 16x16 key frame.
+// The frame has 16x16 pixels.
 var keyFrame = []byte{0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0}
 
-// A compromised helper's response is verified: a frame must have a valid size.
+// A frame must have a valid size.
 func TestCompromisedHelperCannotFakePicture(t *testing.T) {
 	for _, answer := range []helper.Answer{
 		{Width: 16}, {Width: helper.MaxSide + 1, Height: 1}, {Width: helper.MaxSide, Height: helper.MaxSide},
@@ -82,7 +81,7 @@ func TestCompromisedHelperCannotFakePicture(t *testing.T) {
 	}
 }
 
-// A helper that responds without reading its requests is killed when the pipe fills up.
+// The helper responds without reading its requests. It is killed when the pipe fills up.
 func TestHelperThatDoesNotReadIsEnded(t *testing.T) {
 	c := takenOver(t, func(_ io.Reader, answers io.Writer) {
 		for binary.Write(answers, binary.LittleEndian, helper.Answer{Width: 16, Height: 16}) == nil {

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/platform/vp8"
 )
 
-// stream is a stream with its own codec.
 type stream struct {
 	*vp8.Codec
 	pictures []*image.YCbCr
@@ -26,7 +25,6 @@ func newStream(t testing.TB) *stream {
 	return &stream{Codec: open(t), pictures: clip(t, image.Pt(320, 180), 8)}
 }
 
-// next encodes the stream's next frame.
 func (s *stream) next(ctx context.Context) (vp8.Frame, error) {
 	picture := s.pictures[s.frames%len(s.pictures)]
 	s.frames++
@@ -79,7 +77,6 @@ func TestExitedHelperIsReplaced(t *testing.T) {
 	}
 }
 
-// If its helpers keep exiting, a session finally gets an error.
 func TestSessionFailsIfHelpersKeepExiting(t *testing.T) {
 	s := newStream(t)
 	for range 20 {
@@ -97,7 +94,7 @@ func TestSessionFailsIfHelpersKeepExiting(t *testing.T) {
 	t.Error("helpers are started forever")
 }
 
-// A helper that does not respond is killed after a while, or when the caller's context ends.
+// A helper that hangs is killed after a while, or when the caller's context ends.
 func TestHungHelperIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newStream(t)
@@ -122,7 +119,7 @@ func TestHungHelperIsReplaced(t *testing.T) {
 	s.key(t)
 }
 
-// Close ends a call that waits for the helper, and kills the helper.
+// Close also kills the helper.
 func TestCloseEndsRunningCalls(t *testing.T) {
 	s := newStream(t)
 	s.key(t)
@@ -145,7 +142,6 @@ func TestCloseEndsRunningCalls(t *testing.T) {
 	}
 }
 
-// A request that an encoder or a decoder rejects does not change the codec.
 func TestRejectedRequestsChangeNothing(t *testing.T) {
 	s := newStream(t)
 	good := s.key(t)

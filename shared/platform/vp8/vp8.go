@@ -1,10 +1,10 @@
 // Package vp8 decodes and encodes VP8 (RFC 6386) in separate processes.
 //
-// An untrusted video may compromise its decoder. So the server's process decodes none of it: every
-// [Codec] has a helper, this program in a [sandbox.Sandbox], which loads libvpx and can only
-// compute. The server writes compressed frames and pictures into memory shared with the helper, and
-// sends requests through a pipe. If a helper crashes or takes too long, its session gets one error;
-// the next call starts another helper, which continues from a key frame.
+// An untrusted video may compromise its decoder. So every [Codec] has a helper, this program in a
+// [sandbox.Sandbox], which loads libvpx and can only compute. The server writes compressed frames
+// and pictures into memory shared with the helper, and sends requests through a pipe. If a helper
+// crashes or takes too long, its session gets one error; the next call starts another helper,
+// which continues from a key frame.
 //
 // Pictures are *image.YCbCr with the chroma subsampled 4:2:0, in video range: luma 16 to 235,
 // chroma 16 to 240 (BT.601). Packages image/jpeg and image/color use the same type with the full
@@ -22,30 +22,27 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// MaxPixels is the maximum number of pixels in a decoded or encoded frame of any shape: 1920x1080,
-// rounded up to whole macroblocks.
+// MaxPixels limits frames of any shape: 1920x1080, rounded up to whole macroblocks.
 const MaxPixels = helper.MaxPixels
 
-// MaxFrame is the maximum size of a compressed frame to decode, in bytes.
+// MaxFrame limits a compressed frame to decode, in bytes.
 const MaxFrame = helper.MaxFrame
 
-// DefaultFrameTime is the default FrameTime. A frame takes milliseconds, but the machine may be
-// busy.
+// A frame takes milliseconds, but the machine may be busy.
 const DefaultFrameTime = 5 * time.Second
 
 var (
-	// ErrBroken means that the frame is not VP8 or is damaged.
+	// The frame is not VP8 or is damaged.
 	ErrBroken = errors.New("vp8: the frame cannot be decoded")
-	// ErrTooLarge means that a picture has more than MaxPixels, or a frame more than MaxFrame bytes.
+	// A picture has more than MaxPixels, or a frame more than MaxFrame bytes.
 	ErrTooLarge = errors.New("vp8: the frame is too large")
-	// ErrKeyFrame means that the frame depends on frames that the decoder does not have. Ask the
-	// sender for a key frame.
+	// The frame depends on frames that the decoder does not have. Ask the sender for a key frame.
 	ErrKeyFrame = errors.New("vp8: a key frame is needed")
-	// ErrLost means that the helper exited while it worked on the frame, or was killed after the
-	// library's FrameTime. The next call starts another helper: ask the sender for a key frame. The
-	// next encoded frame is a key frame.
+	// The helper exited while it worked on the frame, or was killed after the library's
+	// FrameTime. The next call starts another helper: ask the sender for a key frame. The next
+	// encoded frame is a key frame.
 	ErrLost = errors.New("vp8: the codec stopped and must restart")
-	// ErrFailed means that helpers cannot be started, or exit repeatedly. The session should end.
+	// Helpers cannot be started, or exit repeatedly. The session should end.
 	ErrFailed = errors.New("vp8: the codec has failed")
 	ErrClosed = errors.New("vp8: the codec is closed")
 )
@@ -58,10 +55,9 @@ func NeedsKeyFrame(err error) bool {
 }
 
 type Frame struct {
-	// Data is the compressed frame, owned by the caller. It is empty if the encoder dropped the frame.
+	// Data is owned by the caller. It is empty if the encoder dropped the frame.
 	Data []byte
 	Key  bool
 }
 
-// Encoding has the parameters for encoding a frame.
 type Encoding = libvpx.Encoding

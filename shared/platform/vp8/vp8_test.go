@@ -8,11 +8,9 @@ import (
 	"cutroom/shared/platform/vp8"
 )
 
-// frameLength is the duration of a frame in the tests' streams.
 const frameLength = 40 * time.Millisecond
 
-// A stream shows its original pictures after encoding and decoding, even with changing and odd
-// sizes.
+// Sizes may change and be odd.
 func TestStreamSurvivesEncodingAndDecoding(t *testing.T) {
 	c := open(t)
 	var got image.YCbCr

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// library is found once for all tests.
 var library = sync.OnceValues(func() (*vp8.Library, error) {
 	box, err := sandbox.New(context.Background())
 	if err != nil {
@@ -26,7 +25,6 @@ var library = sync.OnceValues(func() (*vp8.Library, error) {
 	return l, err
 })
 
-// open returns a codec that is closed when the test ends.
 func open(t testing.TB) *vp8.Codec {
 	t.Helper()
 	l, err := library()
@@ -36,7 +34,6 @@ func open(t testing.TB) *vp8.Codec {
 	return openOf(t, l)
 }
 
-// openOf returns a codec of a library that is closed when the test ends.
 func openOf(t testing.TB, l *vp8.Library) *vp8.Codec {
 	t.Helper()
 	c, err := l.Open(t.Context())

@@ -2,7 +2,6 @@ package xray
 
 import "fmt"
 
-// Variable turns on tracing with X-Ray.
 const Variable = "CUTROOM_TRACING"
 
 // Enabled reports whether CUTROOM_TRACING is xray. Other values are an error.

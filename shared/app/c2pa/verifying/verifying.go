@@ -110,7 +110,7 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 		if err != nil {
 			return nil, err
 		}
-		box.Tell(r.config.Logger)
+		box.LogLacks(r.config.Logger)
 		r.config.Sandbox = box
 	}
 	library, err := c2palib.Find(ctx, r.config.Sandbox, r.config.Library)

@@ -1,6 +1,5 @@
 // Package helper turns this program into a helper of package c2pa, or into the search for the
-// library. It imports little, so that Go initializes it before most of the program: see package
-// launcher.
+// library. It imports little, so that Go initializes it early: see package launcher.
 package helper
 
 import (
@@ -10,17 +9,17 @@ import (
 	"os"
 
 	"cutroom/shared/platform/c2pa/libc2pa"
-	"cutroom/shared/platform/sandbox/loaded"
+	"cutroom/shared/platform/sandbox/libraries"
 )
 
-// The arguments for a helper and for the search, both followed by the library's path.
+// Both arguments are followed by the library's path.
 const (
 	Name       = "cutroom-c2pa-helper"
 	SearchName = "cutroom-c2pa-search"
 )
 
-// A program with one of these names as its first argument is a helper, even a test. Package
-// launcher does the same and gives the reasons.
+// A program with one of these names as its first argument is a helper, even a test: see package
+// launcher.
 func init() {
 	if len(os.Args) != 3 {
 		return
@@ -47,14 +46,14 @@ func search(path string) Found {
 	if err != nil {
 		return Found{Problem: err.Error()}
 	}
-	f := Found{Path: path, Version: library.Version(), Loaded: loaded.Now()}
+	f := Found{Path: path, Version: library.Version(), Loaded: libraries.Now()}
 	if real := f.Loaded.Find(libc2pa.Name()); real != "" {
 		f.Path = real
 	}
 	return f
 }
 
-// help performs the one task that the server requests on standard input.
+// help performs the task from standard input.
 func help(path string) error {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	var do Order
@@ -65,23 +64,23 @@ func help(path string) error {
 	if err != nil {
 		return err
 	}
-	told := Answer{Done: true}
+	answer := Answer{Done: true}
 	if do.Sign {
 		err = sign(library, do, in, out)
 	} else {
-		told.Report, err = library.Read(do.Settings, do.MIME, descriptor(0))
+		answer.Report, err = library.Read(do.Settings, do.MIME, descriptor(0))
 	}
 	if err != nil {
-		told = Answer{
+		answer = Answer{
 			None: errors.Is(err, libc2pa.ErrNone), Elsewhere: errors.Is(err, libc2pa.ErrElsewhere), Problem: err.Error(),
 		}
 	}
-	return out.Encode(told)
+	return out.Encode(answer)
 }
 
 func descriptor(number int) *os.File { return os.NewFile(uintptr(3+number), "inherited") }
 
-// sign signs a file. It requests the signature on standard output.
+// sign requests the signature on standard output.
 func sign(library *libc2pa.Library, do Order, in *json.Decoder, out *json.Encoder) error {
 	s := libc2pa.Signing{
 		Settings: do.Settings, Manifest: do.Manifest, MIME: do.MIME, From: descriptor(0), To: descriptor(1),

@@ -1,18 +1,17 @@
 package helper
 
-import "cutroom/shared/platform/sandbox/loaded"
+import "cutroom/shared/platform/sandbox/libraries"
 
-// Found is the result of the search.
 type Found struct {
 	Path    string
 	Version string
-	Loaded  loaded.Libraries
+	Loaded  libraries.Loaded
 	// Problem is why no library can be used.
 	Problem string
 }
 
-// Order is a helper's task, the first line that the helper reads. The files are the descriptors
-// from 3 up: the file to read or sign, the file to write, the ingredients.
+// Order is the first line that the helper reads. The files are the descriptors from 3 up: the
+// file to read or sign, the file to write, the ingredients.
 type Order struct {
 	Sign            bool
 	Settings, MIME  string
@@ -23,8 +22,8 @@ type Order struct {
 
 type Ingredient struct{ JSON, MIME string }
 
-// Answer is a line that a helper writes. A line with ToSign requests a signature, which is the next
-// line that the helper reads. Any other line is the last.
+// Answer is a line that a helper writes. A line with ToSign requests a signature, which is the
+// next line that the helper reads. Any other line is the last.
 type Answer struct {
 	ToSign    []byte `json:",omitempty"`
 	Done      bool   `json:",omitempty"`

@@ -1,5 +1,5 @@
-// Package libc2pa calls libc2pa_c, the C2PA library of the Content Authenticity Initiative, without
-// cgo. A file that it reads may compromise the process, so package c2pa calls it in a sandbox.
+// Package libc2pa calls libc2pa_c, the C2PA library of the Content Authenticity Initiative,
+// without cgo. A file may compromise the process, so package c2pa calls it in a sandbox.
 //
 // A process calls it for one task and exits, so it never frees the library's memory.
 package libc2pa
@@ -16,8 +16,6 @@ import (
 	"cutroom/shared/platform/dynamic"
 )
 
-// ErrNone means that a file has no Content Credentials. ErrElsewhere means that it only links to
-// remote ones.
 var (
 	ErrNone      = errors.New("libc2pa: the file has no Content Credentials")
 	ErrElsewhere = errors.New("libc2pa: the file's Content Credentials are on a server")
@@ -103,7 +101,7 @@ func (l *Library) problem(what string) error {
 	return fmt.Errorf("%s: %s", what, said)
 }
 
-// context returns a context with the settings, a JSON object.
+// settings is a JSON object.
 func (l *Library) context(settings string) (unsafe.Pointer, error) {
 	made, contexts := l.newSettings(), l.newContexts()
 	if l.update(made, settings, "json") != 0 || l.setSettings(contexts, made) != 0 {
@@ -158,7 +156,7 @@ func (l *Library) signBytes(_ uintptr, data unsafe.Pointer, size int, to unsafe.
 	return copy(unsafe.Slice((*byte)(to), room), signature)
 }
 
-// Read verifies a file's Content Credentials and returns the library's report, a JSON object.
+// Read returns the library's report, a JSON object.
 //
 // Errors: ErrNone; ErrElsewhere; the library's error for an unreadable file.
 func (l *Library) Read(settings, mime string, file *os.File) (string, error) {
@@ -177,7 +175,6 @@ func (l *Library) Read(settings, mime string, file *os.File) (string, error) {
 	return report, nil
 }
 
-// Ingredient is an input from which a file was made.
 type Ingredient struct {
 	// JSON describes the file in the format of the library's documentation.
 	JSON string
@@ -185,21 +182,20 @@ type Ingredient struct {
 	File *os.File
 }
 
-// Signing describes a file to write with Content Credentials.
 type Signing struct {
 	// Settings and Manifest are JSON objects in the format of the library's documentation.
 	Settings, Manifest string
 	MIME               string
 	From, To           *os.File
 	Ingredients        []Ingredient
-	// Algorithm is the library's number for the algorithm. Chain contains the certificates in PEM,
-	// the signer's first. Sign returns the signature of bytes.
+	// Algorithm is the library's number. Chain contains the certificates in PEM, the signer's
+	// first. Sign returns the signature of bytes.
 	Algorithm int32
 	Chain     string
 	Sign      func([]byte) ([]byte, error)
 }
 
-// Sign copies a file with Content Credentials. It may be called once.
+// Sign may be called once.
 func (l *Library) Sign(s Signing) error {
 	context, err := l.context(s.Settings)
 	if err != nil {

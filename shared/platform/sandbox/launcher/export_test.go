@@ -1,4 +1,3 @@
 package launcher
 
-// Parse reads the arguments that follow the launcher's name.
 var Parse = parse

@@ -9,7 +9,7 @@ import (
 const (
 	readFolder = accessReadFile | accessReadFolder
 	write      = accessWriteFile | accessTruncate | accessMakeRegular | accessRemoveFile | accessMakeDir | accessRemoveDir
-	// ofFiles contains the access rights that apply to files, not only to folders.
+	// These access rights apply to files, not only to folders.
 	ofFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate
 )
 
@@ -77,7 +77,6 @@ func restrictFiles(o Order) error {
 	return fails(errno)
 }
 
-// allow adds a path to a ruleset, with the access rights that the ruleset handles.
 func allow(ruleset int, handled uint64, path string, rights uint64) error {
 	fd, err := syscall.Open(path, oPath|syscall.O_CLOEXEC, 0)
 	if err == syscall.ENOENT {

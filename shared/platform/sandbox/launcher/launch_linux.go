@@ -22,8 +22,8 @@ func tryLayers(o Order) Ability {
 	return able
 }
 
-// launch applies the sandbox and becomes the program. It returns only if that fails. It runs on the
-// main thread, to which the settings made here apply.
+// launch applies the sandbox and becomes the program. It returns only if that fails. It runs on
+// the main thread, to which the settings made here apply.
 func launch(o Order) error {
 	runtime.LockOSThread()
 	sacrifice()
@@ -69,8 +69,8 @@ func launch(o Order) error {
 	return become(o)
 }
 
-// sacrifice makes the kernel kill this process before the server if memory is scarce. It does nothing
-// without /proc.
+// sacrifice makes the kernel kill this process before the server if memory is scarce. It does
+// nothing without /proc.
 func sacrifice() {
 	if fd, err := syscall.Open("/proc/self/oom_score_adj", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil {
 		_, _ = syscall.Write(fd, []byte("1000"))
@@ -78,8 +78,8 @@ func sacrifice() {
 	}
 }
 
-// backgroundNice is the niceness of background programs relative to the server: their threads get a
-// third of the CPU share of a server thread, which rarely waits for them.
+// backgroundNice gives each thread of a background program a third of the CPU share of a server
+// thread, which rarely waits for them.
 const backgroundNice = 5
 
 // yield lowers the priority of this thread and of the program that it becomes.
@@ -92,8 +92,7 @@ func yield() error {
 	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(most-now+backgroundNice, most-1))
 }
 
-// reserveStep is the address space requested at a time, in bytes: a system rejects a request for
-// more than it has in total.
+// reserveStep is in bytes. A system rejects a request for more than it has in total.
 const reserveStep = 256 << 20
 
 // reserve checks whether the system could provide the memory, without using it.
@@ -140,7 +139,7 @@ func dropRights(own bool) error {
 	header := capabilityHeader{version: capabilityVersion3}
 	var held [2]capabilities
 	if err := capability(syscall.SYS_CAPGET, &header, &held); err != nil {
-		return failed("look at capabilities", err)
+		return failed("read capabilities", err)
 	}
 	bits := held[0].permitted & (1 << kept)
 	if own && bits == 0 {
@@ -182,7 +181,8 @@ func dropRights(own bool) error {
 }
 
 // become sets the limits, reports success, and becomes the program. After it has limited the
-// address space, it must not allocate: Go's runtime uses more address space than some programs may.
+// address space, it must not allocate: Go's runtime uses more address space than some programs
+// may.
 func become(o Order) error {
 	program, err := syscall.BytePtrFromString(o.Program)
 	if err != nil {

@@ -2,10 +2,10 @@
 // applies the layers of the sandbox to itself and becomes another program. Package sandbox starts
 // it.
 //
-// The package imports only a few standard packages. Go initializes packages with satisfied imports
-// in the order of their paths, so this package precedes all packages whose paths begin with a host,
-// such as github.com. Their initialization takes more CPU time than the launcher's work, and every
-// start of ffmpeg would pay for it, at the server's priority.
+// The package imports only a few standard packages. Go initializes packages with satisfied
+// imports in the order of their paths, so this package precedes all packages whose paths begin
+// with a host, such as github.com. Their initialization takes more CPU time than the launcher's
+// work, and every start of ffmpeg would pay for it.
 package launcher
 
 import (
@@ -23,31 +23,31 @@ const (
 	// OwnUser is the user and the group of programs if the server runs as root. No distribution
 	// assigns it: systemd's list of users shows it as unused.
 	OwnUser = 65533
-	// MaxOpen is the maximum number of a program's open files.
+	// MaxOpen limits a program's open files.
 	MaxOpen = 64
-	// OwnProcess is the placeholder in a filter for the process id, which only the launcher knows.
-	// It is above all process ids (PID_MAX_LIMIT, include/linux/threads.h), and filters use it for
-	// nothing else.
+	// OwnProcess is the placeholder in a filter for the process id, which only the launcher
+	// knows. It is above all process ids (PID_MAX_LIMIT, include/linux/threads.h), and filters
+	// use it for nothing else.
 	OwnProcess = 0x7ffffffe
 )
 
-// Order is a launcher's task.
 type Order struct {
 	// Ask makes the launcher only report its [Ability].
 	Ask bool
 
 	Program string
 	Args    []string
-	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or "".
+	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or
+	// "".
 	Executes, Reads []string
 	Folder          string
 
-	// Filter is the seccomp program, or nil, with one BPF instruction per word (struct sock_filter,
-	// include/uapi/linux/filter.h): the code in the highest 16 bits, then jt and jf, and k in the
-	// lowest 32.
+	// Filter is the seccomp program, or nil, with one BPF instruction per word (struct
+	// sock_filter, include/uapi/linux/filter.h): the code in the highest 16 bits, then jt and jf,
+	// and k in the lowest 32.
 	Filter []uint64
-	// Landlock restricts the files. User changes the user. Root means that the server runs as root,
-	// whose capabilities are dropped.
+	// Landlock restricts the files. User changes the user. Root means that the server runs as
+	// root, whose capabilities are dropped.
 	Landlock, User, Root bool
 
 	// Memory and MaxFile are in bytes. Seconds is CPU time.
@@ -59,7 +59,6 @@ type Order struct {
 	Status int
 }
 
-// Ability lists the layers that a launcher can apply.
 type Ability struct {
 	// Landlock is the version of the kernel's interface, or 0.
 	Landlock      int
@@ -67,8 +66,8 @@ type Ability struct {
 }
 
 // A program that runs under the launcher's name is the launcher, even a test. This needs init: a
-// main without the check would serve or test again for every run of ffmpeg, and each run would pay
-// for the initialization of other packages.
+// main without the check would serve or test again for every run of ffmpeg, and each run would
+// pay for the initialization of other packages.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return
@@ -91,16 +90,14 @@ func init() {
 
 func complain(err error) { _, _ = os.Stderr.WriteString("sandbox: " + err.Error() + "\n") }
 
-// failed adds the failed operation to an error. Package fmt would first initialize much of the
-// standard library.
+// Package fmt would first initialize much of the standard library.
 func failed(what string, err error) error { return errors.New(what + ": " + err.Error()) }
 
-// String returns the ability in the format of [ParseAbility].
+// String returns the format of [ParseAbility].
 func (a Ability) String() string {
 	return strconv.Itoa(a.Landlock) + "," + strconv.FormatBool(a.Seccomp) + "," + strconv.FormatBool(a.User)
 }
 
-// ParseAbility reads a launcher's report.
 func ParseAbility(written string) (a Ability, err error) {
 	version, rest, _ := cut(written, ',')
 	seccomp, user, _ := cut(rest, ',')

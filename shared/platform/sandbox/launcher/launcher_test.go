@@ -24,15 +24,15 @@ func TestLauncherImportsOnlyStandardLibrary(t *testing.T) {
 			switch {
 			case path == "cutroom/shared/platform/sandbox/launcher":
 			case standard != "true":
-				t.Errorf("on %s it needs %s, which is not in the standard library", system, path)
+				t.Errorf("on %s the launcher needs %s, which is not in the standard library", system, path)
 			case slices.Contains([]string{"fmt", "reflect", "unicode", "encoding/json"}, path):
-				t.Errorf("on %s it needs %s, which is initialized late", system, path)
+				t.Errorf("on %s the launcher needs %s, which is initialized late", system, path)
 			}
 		}
 	}
 }
 
-// An order survives the command line, and an invalid one is rejected.
+// An invalid order is rejected.
 func TestOrderSurvivesCommandLine(t *testing.T) {
 	want := launcher.Order{
 		Program: "/usr/bin/ffmpeg", Args: []string{"-i", "file:a=b", "--", "", "filter=0"},
@@ -63,7 +63,6 @@ func equal(a, b launcher.Order) bool {
 		slices.Equal(a.Executes, b.Executes) && slices.Equal(a.Reads, b.Reads) && slices.Equal(a.Filter, b.Filter)
 }
 
-// A launcher's report survives the pipe.
 func TestAbilitySurvivesPipe(t *testing.T) {
 	for _, want := range []launcher.Ability{{}, {Landlock: 6, Seccomp: true}, {Landlock: 1, User: true}} {
 		if got, err := launcher.ParseAbility(want.String()); err != nil || got != want {

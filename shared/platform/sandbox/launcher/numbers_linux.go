@@ -59,18 +59,17 @@ const (
 	scopeSignal             = 1 << 1
 )
 
-// rulesetAttr is struct landlock_ruleset_attr.
+// struct landlock_ruleset_attr
 type rulesetAttr struct{ files, net, scoped uint64 }
 
-// pathBeneathAttr is struct landlock_path_beneath_attr, which is packed: the kernel does not read
-// bytes after its descriptor.
+// struct landlock_path_beneath_attr, which is packed: the kernel does not read bytes after its
+// descriptor.
 type pathBeneathAttr struct {
 	access uint64
 	parent int32
 }
 
-// capabilityHeader is struct __user_cap_header_struct. capabilities is one of its two struct
-// __user_cap_data_struct.
+// struct __user_cap_header_struct; capabilities is one of its two struct __user_cap_data_struct.
 type capabilityHeader struct {
 	version uint32
 	pid     int32

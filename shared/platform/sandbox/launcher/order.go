@@ -24,10 +24,10 @@ const (
 	end = "--"
 )
 
-// digits is the length of a filter instruction, in hex digits.
+// digits is the length of a filter instruction in hex.
 const digits = 16
 
-// CommandLine returns the launcher's arguments for the order, its name first.
+// The launcher's name is the first argument.
 func (o Order) CommandLine() []string {
 	line := []string{Name}
 	for _, of := range []struct {
@@ -62,7 +62,6 @@ func (o Order) CommandLine() []string {
 	return append(append(line, end, o.Program), o.Args...)
 }
 
-// parse reads the arguments after the launcher's name.
 func parse(line []string) (o Order, err error) {
 	for i, argument := range line {
 		name, value, _ := cut(argument, '=')

@@ -38,7 +38,7 @@ var allowed = []string{
 	"timer_delete", "setitimer", "getitimer", "alarm", "pause", "restart_syscall", "exit", "exit_group",
 	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigsuspend", "rt_sigtimedwait",
 	"sigaltstack",
-	// itself
+	// the process itself
 	"execve", "getpid", "getppid", "gettid", "getpgrp", "getpgid", "getuid", "geteuid", "getgid", "getegid",
 	"getresuid", "getresgid", "getgroups", "getrlimit", "setrlimit", "getrusage", "sysinfo",
 	"uname", "getrandom", "getcpu", "capget", "riscv_hwprobe", "riscv_flush_icache",
@@ -59,8 +59,8 @@ var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x54
 // The options of prctl: names of threads and of memory.
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
 
-// commands lists the allowed commands of fcntl: duplicate a descriptor, its flags, and the size of
-// a pipe. Others can send any signal to any process of the same user (F_SETOWN, F_SETSIG).
+// commands lists the allowed commands of fcntl. Others can send any signal to any process of the
+// same user (F_SETOWN, F_SETSIG).
 var commands = []uint64{
 	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETPIPE_SZ,
 	unix.F_SETPIPE_SZ, unix.F_GET_SEALS,
@@ -91,14 +91,15 @@ func Filter(architecture string) ([]bpf.RawInstruction, error) {
 	return filter, nil
 }
 
-// assemble lets the library assemble a policy for any architecture. The library supports only this
-// machine's, so assemble replaces its description of that for a moment.
+// assemble lets the library assemble a policy for any architecture. The library supports only
+// this machine's, so assemble replaces its description of that for a moment.
 func assemble(policy seccomp.Policy, wanted *arch.Info) ([]bpf.Instruction, error) {
 	own, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
 	}
-	// The library compares with X86_64, whose x32 calls it rejects, so that value must stay unchanged.
+	// The library compares with X86_64, whose x32 calls it rejects, so that value must stay
+	// unchanged.
 	keptOwn, keptX86, x86 := *own, arch.X86_64, *arch.X86_64
 	defer func() { *own, arch.X86_64 = keptOwn, keptX86 }()
 	*own, arch.X86_64 = *wanted, &x86

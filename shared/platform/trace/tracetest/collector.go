@@ -20,19 +20,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a received span. Ids are in hex.
+// Ids are in hex.
 type Span struct {
 	Service, Name           string
 	TraceID, SpanID, Parent string
 	Start, End              time.Time
 	Failed                  bool
-	// Attributes contains the attributes, with lists joined by commas. Events contains the names of
-	// the events.
+	// Lists in Attributes are joined by commas. Events contains the names of the events.
 	Attributes map[string]string
 	Events     []string
 }
 
-// Collector keeps the spans that it receives.
 type Collector struct {
 	URL string
 
@@ -125,8 +123,7 @@ func attributes(values []*common.KeyValue) map[string]string {
 	return all
 }
 
-// Trace waits until the collector has spans with all these names in the trace, and returns the
-// trace's spans.
+// Trace waits until the trace has spans with all these names, and returns the trace's spans.
 func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, names ...string) []Span {
 	t.Helper()
 	for {

@@ -1,6 +1,6 @@
-// Package helper turns this program into a helper of package vp8, or into the search for libvpx. It
-// imports little, so that Go initializes it before most of the program, which would cost time and
-// memory in every session: see package launcher.
+// Package helper turns this program into a helper of package vp8, or into the search for libvpx.
+// It imports little, so that Go initializes it early, which saves time and memory in every
+// session: see package launcher.
 package helper
 
 import (
@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"cutroom/shared/platform/sandbox/loaded"
+	"cutroom/shared/platform/sandbox/libraries"
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
@@ -23,9 +23,8 @@ const (
 	SearchName = "cutroom-vp8-search"
 )
 
-// A program with one of these names as its first argument is a helper, even a test. Like package
-// launcher it needs init: otherwise the rest of the program would be initialized in every session
-// and use its memory.
+// A program with one of these names as its first argument is a helper, even a test. This needs
+// init, as in package launcher.
 func init() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == SearchName:
@@ -49,19 +48,17 @@ func search() Found {
 	if err != nil {
 		return Found{Problem: err.Error()}
 	}
-	f := Found{Path: library.Path(), Version: library.Version(), Loaded: loaded.Now()}
+	f := Found{Path: library.Path(), Version: library.Version(), Loaded: libraries.Now()}
 	if path := f.Loaded.Find("libvpx"); path != "" {
 		f.Path = path
 	}
 	return f
 }
 
-// Found is the result of the search.
 type Found struct {
 	Path    string
 	Version string
-	// Loaded describes the loaded libraries.
-	Loaded loaded.Libraries
+	Loaded  libraries.Loaded
 	// Problem is why no library can be used.
 	Problem string
 }
@@ -72,7 +69,7 @@ type worker struct {
 	encoder *libvpx.Encoder
 }
 
-// help serves the server's requests on standard input until it is closed.
+// help serves the requests on standard input until it is closed.
 func help(path string) error {
 	shared, err := syscall.Mmap(
 		descriptor, 0, SharedSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
@@ -126,7 +123,7 @@ func readAll(to []byte) error {
 	return nil
 }
 
-// do serves one request. An error ends the helper.
+// An error ends the helper.
 func (w *worker) do(order Request) (Answer, error) {
 	switch order.Do {
 	case DoDecode:

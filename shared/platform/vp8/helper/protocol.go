@@ -1,19 +1,18 @@
 package helper
 
-// MaxPixels is the maximum number of pixels in a decoded or encoded frame of any shape: 1920x1080,
-// rounded up to whole macroblocks.
+// MaxPixels limits frames of any shape: 1920x1080, rounded up to whole macroblocks.
 const MaxPixels = 1920 * 1088
 
-// MaxFrame is the maximum size of a compressed frame to decode, in bytes.
+// MaxFrame limits a compressed frame to decode, in bytes.
 const MaxFrame = 1 << 20
 
-// The memory that server and helper share. Each part has one writer: the server writes FrameIn and
-// PictureIn, the helper the others.
+// The memory that server and helper share. Each part has one writer: the server writes FrameIn
+// and PictureIn, the helper the others.
 const (
-	// maxPicture is the maximum memory for a frame. A frame that is one pixel high or wide has as
-	// many bytes of chroma as of luma.
+	// maxPicture is in bytes. A frame that is one pixel high or wide has as many bytes of chroma
+	// as of luma.
 	maxPicture = (2*MaxPixels + 1<<12) &^ (1<<12 - 1)
-	// MaxOut is the maximum size of an encoded frame, in bytes.
+	// MaxOut limits an encoded frame, in bytes.
 	MaxOut = 4 << 20
 
 	FrameIn    = 0
@@ -22,7 +21,6 @@ const (
 	FrameOut   = PictureIn + maxPicture
 	SharedSize = FrameOut + MaxOut
 
-	// MaxSide is the longest side of a VP8 frame.
 	MaxSide = 1<<14 - 1
 )
 
@@ -36,7 +34,7 @@ type Request struct {
 	Do uint32
 	// Size is the size of the frame to decode, in bytes.
 	Size uint32
-	// Width, Height, Bitrate (kbit/s), Key (0 or 1) and At (nanoseconds) describe the picture to encode.
+	// The picture to encode: Bitrate is in kbit/s, Key is 0 or 1, and At is in nanoseconds.
 	Width, Height, Bitrate, Key uint32
 	At                          int64
 }
@@ -50,14 +48,13 @@ const (
 
 type Answer struct {
 	Status uint32
-	// Width and Height are the size of the decoded picture, or 0.
+	// The size of the decoded picture, or 0.
 	Width, Height uint32
 	// Size is the size of the encoded frame, in bytes.
 	Size uint32
 }
 
-// RequestSize and AnswerSize are the sizes on the pipes, in bytes.
+// The sizes on the pipes, in bytes.
 const RequestSize, AnswerSize = 32, 16
 
-// descriptor is the file descriptor of the shared memory in a helper.
 const descriptor = 3

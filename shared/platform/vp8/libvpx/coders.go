@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// ErrBroken means that a frame cannot be decoded. The decoder starts over.
+// After ErrBroken, the decoder starts over.
 var ErrBroken = errors.New("libvpx: the frame cannot be decoded")
 
 type Decoder struct {
@@ -74,7 +74,7 @@ func (d *Decoder) open() bool {
 	return true
 }
 
-// Close frees the decoder's memory. The decoder can be used again, starting with a key frame.
+// The decoder can be used again, starting with a key frame.
 func (d *Decoder) Close() {
 	if d.context != nil {
 		d.library.destroy(d.context.at(0))
@@ -85,7 +85,7 @@ func (d *Decoder) Close() {
 type Encoding struct {
 	// At is when the frame is shown, on the stream's clock. It must increase.
 	At time.Duration
-	// Bitrate is the bitrate of the stream, in kbit/s. It may change with every frame.
+	// Bitrate is in kbit/s. It may change with every frame.
 	Bitrate int
 	Key     bool
 }
@@ -109,8 +109,8 @@ func NewEncoder(l *Library) *Encoder { return &Encoder{library: l} }
 const ticks = 90000
 
 // Encode encodes a picture with contiguous planes, as [Resize] lays them out. A change of size
-// makes a key frame. The frame is valid until the next call. It is empty if the encoder dropped the
-// picture.
+// makes a key frame. The frame is valid until the next call. It is empty if the encoder dropped
+// the picture.
 func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if size := picture.Rect.Size(); e.context == nil || size != e.size {
 		e.Close()
@@ -194,8 +194,8 @@ func (e *Encoder) Close() {
 	}
 }
 
-// Resize changes the picture to the size in 4:2:0, with contiguous planes. It reuses the memory of
-// its luma if that is enough.
+// Resize changes the picture to the size in 4:2:0, with contiguous planes. It reuses the memory
+// of its luma if that is enough.
 func Resize(picture *image.YCbCr, size image.Point) {
 	across, down := (size.X+1)/2, (size.Y+1)/2
 	luma, chroma := size.X*size.Y, across*down

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/dynamic"
 )
 
-// names returns the file names of libvpx, newest first. The number is the version of its binary
-// interface. The parts used here have never changed; check verifies that.
+// names lists the newest file first. The number is the version of the binary interface. The parts
+// used here have never changed; check verifies that.
 func names() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{
@@ -24,8 +24,8 @@ func names() []string {
 	return []string{"libvpx.so.12", "libvpx.so.11", "libvpx.so.10", "libvpx.so.9", "libvpx.so.8", "libvpx.so.7"}
 }
 
-// The fields of libvpx's structures that are used, as offsets on 64-bit systems, and the sizes of
-// the structures with a margin.
+// Offsets in libvpx's structures on 64-bit systems, and the sizes of the structures with a
+// margin.
 const (
 	sizeOfContext, sizeOfConfig, sizeOfImage = 256, 2048, 512
 
@@ -41,7 +41,7 @@ const (
 	packetKind, packetData, packetSize                 = 0, 8, 16
 )
 
-// Constants of vpx_codec.h, vpx_encoder.h, vpx_image.h and vp8cx.h.
+// From vpx_codec.h, vpx_encoder.h, vpx_image.h and vp8cx.h.
 const (
 	codecOK          = 0
 	formatI420       = 0x102
@@ -123,7 +123,7 @@ func (l *Library) bind(handle uintptr) error {
 	for _, f := range functions {
 		address, err := dynamic.Symbol(handle, f.name)
 		if err != nil {
-			return fmt.Errorf("it has no %s; it was built without VP8: %w", f.name, err)
+			return fmt.Errorf("the library has no %s; it was built without VP8: %w", f.name, err)
 		}
 		dynamic.Bind(f.to, address)
 	}
@@ -136,8 +136,8 @@ func (l *Library) bind(handle uintptr) error {
 	return l.check()
 }
 
-// variadic returns a function that calls vpx_codec_control_, whose value is a variable argument. On
-// Apple's ARM processors, variable arguments are on the stack, like the ninth argument of an
+// variadic returns a function that calls vpx_codec_control_, whose value is a variable argument.
+// On Apple's ARM processors, variable arguments are on the stack, like the ninth argument of an
 // ordinary call.
 func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int32 {
 	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
@@ -157,7 +157,7 @@ func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int
 func (l *Library) check() error {
 	config := make(memory, sizeOfConfig)
 	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {
-		return errors.New("it has no configuration for its VP8 encoder")
+		return errors.New("the library has no configuration for its VP8 encoder")
 	}
 	for _, value := range []struct {
 		offset int
@@ -169,7 +169,7 @@ func (l *Library) check() error {
 		{configKeyDistance, 128},
 	} {
 		if got := config.get(value.offset); got != value.want {
-			return fmt.Errorf("its configuration has an unknown layout: %d at %d instead of %d",
+			return fmt.Errorf("the library's configuration has an unknown layout: %d at %d instead of %d",
 				got, value.offset, value.want)
 		}
 	}
@@ -215,7 +215,7 @@ func (l *Library) Path() string { return l.path }
 
 func (l *Library) Version() string { return l.version }
 
-// memory is a structure of the library. It is aligned to 8 bytes, like Go's larger allocations.
+// memory is a structure of the library, aligned to 8 bytes like Go's larger allocations.
 type memory []byte
 
 func (m memory) at(offset int) unsafe.Pointer { return unsafe.Pointer(&m[offset]) }

@@ -53,12 +53,11 @@ func TestEncoderFollowsSettings(t *testing.T) {
 			}
 		}
 		if got := size * 8 / 1000; got < bitrate/2 || got > bitrate*3/2 {
-			t.Errorf("at %d kbit/s it uses %d", bitrate, got)
+			t.Errorf("got %[2]d kbit/s, want %[1]d", bitrate, got)
 		}
 	}
 }
 
-// A decoder that failed continues with a key frame.
 func TestDecoderRecoversAtKeyFrame(t *testing.T) {
 	l, err := libvpx.Load("")
 	if err != nil {

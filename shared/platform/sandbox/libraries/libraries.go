@@ -1,6 +1,6 @@
-// Package loaded lists the libraries that a process has loaded. It is separate from package
-// sandbox, because helpers need it without sandbox's imports.
-package loaded
+// Package libraries lists the libraries that a process has loaded. Helpers need it without the
+// imports of package sandbox.
+package libraries
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Libraries describes a process's libraries and address space. The sandbox.Plan of another run of
+// Loaded describes a process's libraries and address space. The sandbox.Plan of another run of
 // the same program must allow them.
-type Libraries struct {
+type Loaded struct {
 	// Files lists the libraries. It is nil on systems other than Linux.
 	Files []string
 	// Space is the largest address space so far, in bytes, or 0 if unknown.
@@ -19,8 +19,8 @@ type Libraries struct {
 }
 
 // Now returns the current state of this process.
-func Now() Libraries {
-	var l Libraries
+func Now() Loaded {
+	var l Loaded
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return l // not Linux
@@ -47,7 +47,7 @@ func Now() Libraries {
 }
 
 // Find returns the path of the library whose file name starts with name, or "".
-func (l Libraries) Find(name string) string {
+func (l Loaded) Find(name string) string {
 	for _, path := range l.Files {
 		// Package path/filepath would be initialized late.
 		if strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], name) {
