@@ -53,7 +53,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.VerifyTime = verifyTime
 	p.Config.VideoWait = awsapp.VideoWait
 	p.Config.InferenceURL = p.Optional("CUTROOM_PUBLIC_INFERENCE_URL")
-	p.RefuseCold()
+	p.RejectCold()
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.ManageBudgets()

@@ -32,7 +32,7 @@ func images() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.VideoWait = awsapp.VideoWait
-	f.RefuseCold()
+	f.RejectCold()
 	handler, err := f.Handler(api.Generate)
 	return handler, mode, err
 }

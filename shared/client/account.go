@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Quota counts the realtime sessions that the account may have open, has open, and may still open.
+// Quota counts the realtime sessions that the account may have open, has open, and may still
+// open.
 type Quota struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`
@@ -22,11 +23,11 @@ func (c *Client) Quota(ctx context.Context) (Quota, error) {
 	return quota, err
 }
 
-// TokenRequest describes the permissions of a client token (docs/contract/auth.md#client-tokens).
+// docs/contract/auth.md#client-tokens
 type TokenRequest struct {
 	// ExpiresIn is the token's lifetime in seconds. 0 means the service's default.
 	ExpiresIn int `json:"expiresIn,omitempty"`
-	// AllowedModels and AllowedOrigins restrict the token. Empty means no restriction.
+	// Empty lists mean no restriction.
 	AllowedModels  []string `json:"allowedModels,omitempty"`
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 }
@@ -64,25 +65,25 @@ type Usage struct {
 	CompletionTokens int64 `json:"completion_tokens"`
 	CachedTokens     int64 `json:"cached_tokens"`
 	ReasoningTokens  int64 `json:"reasoning_tokens"`
-	// Estimated is the number of requests whose tokens were estimated, because the model server did
-	// not report them.
+	// Estimated counts requests whose tokens were estimated, because the model server did not
+	// report them.
 	Estimated int64 `json:"estimated"`
 	// SessionSeconds is the total duration of realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
-	// Jobs is the number of accepted jobs and image edits.
+	// Jobs counts accepted jobs and image edits.
 	Jobs int64 `json:"jobs,omitempty"`
-	// JobsCompleted is the number of jobs and image edits that ended with a result.
-	JobsCompleted int64 `json:"jobs_completed,omitempty"`
-	// Cost is the cost in Currency, according to the service's prices.
-	Cost     float64 `json:"cost,omitempty"`
-	Currency string  `json:"currency,omitempty"`
+	// JobsCompleted counts jobs and image edits with a result.
+	JobsCompleted int64   `json:"jobs_completed,omitempty"`
+	Cost          float64 `json:"cost,omitempty"`
+	Currency      string  `json:"currency,omitempty"`
 	// BatchRequests and BatchCost are the amounts of Requests and Cost that belong to batches.
 	BatchRequests int64   `json:"batch_requests,omitempty"`
 	BatchCost     float64 `json:"batch_cost,omitempty"`
 }
 
 type UsageQuery struct {
-	// From and To are days in the form 2006-01-02, both inclusive. "" means the service's default.
+	// From and To are days in the form 2006-01-02, both inclusive. "" means the service's
+	// default.
 	From, To string
 	// GroupBy lists the grouping fields of a row: day, model, key or account. The default is day
 	// and model.

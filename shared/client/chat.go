@@ -13,7 +13,7 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// Chat is a request for a reply in a chat (docs/contract/gateway.md).
+// docs/contract/gateway.md
 type Chat struct {
 	Model    string    `json:"model"`
 	Messages []Message `json:"messages"`
@@ -48,8 +48,8 @@ type streamedChat struct {
 	} `json:"stream_options"`
 }
 
-// Stream calls said with each piece of the reply. It returns the used tokens, which are zero if the
-// gateway does not report them, or an error of said.
+// Stream calls said with each piece of the reply. It returns the used tokens, which are zero if
+// the gateway does not report them, or an error of said.
 func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) error) (ChatUsage, error) {
 	wanted := streamedChat{Chat: chat, Stream: true}
 	wanted.Options.IncludeUsage = true

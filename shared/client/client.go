@@ -1,9 +1,9 @@
-// Package client calls the media service and the inference gateway over HTTP, for the command line
-// and other Go programs.
+// Package client calls the media service and the inference gateway over HTTP, for the command
+// line and other Go programs.
 //
 // Uploads and downloads are streamed and never held in memory. A call is retried if the service
-// asks for it or the connection breaks, but only if the call changes nothing or has an idempotency
-// key.
+// asks for it or the connection breaks, but only if the call changes nothing or has an
+// idempotency key.
 package client
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// silence is the time that a connection may be idle in both directions. The services send
+	// silence is how long a connection may be idle in both directions. The services send
 	// keep-alives on streams more often and respond to other calls sooner.
 	silence = 2 * time.Minute
 	// longSilence replaces silence for a completion that is not streamed.
@@ -30,17 +30,16 @@ const (
 	// maxAnswer limits a response that is read into memory, in bytes. A page of 1,000 jobs is far
 	// smaller.
 	maxAnswer = 32 << 20
-	// expectAbove is the size of a body, in bytes, above which the client waits until the service
-	// accepts it (Expect: 100-continue).
+	// The client sends a body of more bytes only once the service accepts it (Expect:
+	// 100-continue).
 	expectAbove = 1 << 20
 )
 
-// Config configures a Client. All fields except Repeating are required.
+// All fields except Repeating are required.
 type Config struct {
 	// URL and InferenceURL are the base URLs of the two services, without /v1.
 	URL, InferenceURL string
-	// Key is a permanent key or a client token. It is sent only to these two services. "" means no
-	// key.
+	// Key is a permanent key or a client token, or "". It is sent only to these two services.
 	Key string
 	// UserAgent identifies the calling program.
 	UserAgent string
@@ -48,21 +47,21 @@ type Config struct {
 	NewID func() string
 	// Backoff is the pause before the first retry. It doubles with each retry.
 	Backoff time.Duration
-	// Repeating is called before each retry, with the pause before it. It may be nil.
+	// Repeating is called before the pause before each retry. It may be nil.
 	Repeating func(err error, pause time.Duration)
 }
 
 // Client calls both services. It is safe for concurrent use.
 //
-// Errors of all methods: [*Error] if the service rejects the call; [*ConnectionError] if it cannot
-// be reached or the connection breaks; the context's error.
+// Errors of all methods: [*Error] if the service rejects the call; [*ConnectionError] if it
+// cannot be reached or the connection breaks; the context's error.
 type Client struct {
 	config   Config
 	http     *http.Client
 	answered atomic.Bool
 }
 
-// New returns a client. It fails if a base URL is not an http or https URL.
+// New fails if a base URL is not an http or https URL.
 func New(c Config) (*Client, error) {
 	for _, base := range []*string{&c.URL, &c.InferenceURL} {
 		*base = strings.TrimRight(*base, "/")
@@ -100,11 +99,10 @@ func keepKey(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// keyHeader contains the key for the media service (docs/contract/auth.md#keys).
+// docs/contract/auth.md#keys
 const keyHeader = "x-api-key"
 
-// idempotencyHeader identifies a call that creates something, so that the service recognises a
-// retry.
+// With this header, the service recognises a retry of a call that creates something.
 const idempotencyHeader = "Idempotency-Key"
 
 type call struct {
@@ -164,7 +162,7 @@ func jsonBody(value any) (*body, error) {
 	}}, nil
 }
 
-// fetch sends a call and returns the complete response unchanged.
+// fetch returns the complete response unchanged.
 func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, error) {
 	var answer []byte
 	err := c.repeat(ctx, request, func() error {
@@ -181,7 +179,6 @@ func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, erro
 	return answer, err
 }
 
-// get sends a call and decodes the response into value.
 func (c *Client) get(ctx context.Context, request call, value any) error {
 	answer, err := c.fetch(ctx, request)
 	if err != nil {

@@ -50,7 +50,6 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// all returns the requests so far.
 func (s *service) all() []seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +96,6 @@ func switchProtocols(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.Copy(io.Discard, buffered)
 }
 
-// serve returns a client of a service with the given responses.
 func serve(t *testing.T, answers ...http.HandlerFunc) (*client.Client, *service) {
 	t.Helper()
 	s := &service{t: t, answers: answers}
@@ -125,7 +123,6 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// text returns a file with the given content.
 func text(t *testing.T, name, content string) client.Source {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -139,7 +136,7 @@ func text(t *testing.T, name, content string) client.Source {
 	return source
 }
 
-// Tests the two error formats of the contract and error pages of a proxy.
+// The contract has two error formats. A proxy sends error pages.
 func TestErrorResponsesAreParsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -191,7 +188,6 @@ func TestErrorResponsesAreParsed(t *testing.T) {
 
 const job = `{"job_id":"job_1","status":"pending"}`
 
-// Safe calls are retried, and others are not.
 func TestOnlySafeCallsAreRetried(t *testing.T) {
 	create := func(c *client.Client) error {
 		data := text(t, "clip.mp4", "some bytes")
@@ -248,7 +244,6 @@ func TestOnlySafeCallsAreRetried(t *testing.T) {
 	}
 }
 
-// If no server listens, the error is returned immediately.
 func TestMissingServerFailsImmediately(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -261,7 +256,7 @@ func TestMissingServerFailsImmediately(t *testing.T) {
 	}
 }
 
-// A form has the fields first and then the unchanged files.
+// The files are unchanged.
 func TestFormHasFieldsBeforeFiles(t *testing.T) {
 	c, s := serve(t, status(200, job))
 	data, reference := text(t, "clip.mp4", strings.Repeat("v", 100_000)), client.Source{Reference: "file_abc"}
@@ -299,8 +294,7 @@ func TestFormHasFieldsBeforeFiles(t *testing.T) {
 	}
 }
 
-// Inputs that are too large for a request are uploaded to storage without the key, and the job gets
-// their references.
+// The key is not sent to the storage. The job gets the files' references.
 func TestLargeInputsAreStoredFirst(t *testing.T) {
 	var c *client.Client
 	var s *service
@@ -332,7 +326,7 @@ func TestLargeInputsAreStoredFirst(t *testing.T) {
 	}
 }
 
-// endless is a file that never ends. The first read cancels its reader.
+// The first read of endless cancels its reader.
 type endless struct{ cancel context.CancelFunc }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -363,7 +357,7 @@ func TestLargeInputsCanBeCancelled(t *testing.T) {
 	}
 }
 
-// Pages are requested only as needed. Reading continues after an empty page.
+// Reading continues after an empty page.
 func TestPagesAreReadAsNeeded(t *testing.T) {
 	c, s := serve(t,
 		status(200, `{"jobs":[{"job_id":"job_3"},{"job_id":"job_2"}],"next_cursor":"c/1"}`),
@@ -387,7 +381,6 @@ func TestPagesAreReadAsNeeded(t *testing.T) {
 	}
 }
 
-// Tests a complete stream, a truncated one, and one that ends with an error.
 func TestChatStreamReportsItsEnd(t *testing.T) {
 	const piece = "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n"
 	for name, c := range map[string]struct {

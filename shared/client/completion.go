@@ -5,11 +5,12 @@ import (
 	"net/http"
 )
 
-// Completion is a request for the continuation of a text (docs/contract/gateway.md).
+// docs/contract/gateway.md
 type Completion struct {
 	Model  string `json:"model"`
 	Prompt string `json:"prompt"`
-	// MaxTokens limits the continuation unless it is 0. A nil Temperature means the model's default.
+	// MaxTokens limits the continuation unless it is 0. A nil Temperature means the model's
+	// default.
 	MaxTokens   int      `json:"max_tokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 }

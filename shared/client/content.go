@@ -16,8 +16,8 @@ import (
 const breaks = 4
 
 // Download writes a job's result to a path. An incomplete result is kept in the same folder with
-// the name returned by [Partial]. A later call resumes the download from there, because the result
-// of a job never changes. Errors include disk errors.
+// the name returned by [Partial]. A later call resumes the download from there, because the
+// result of a job never changes. Errors include disk errors.
 func (c *Client) Download(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, resultPath(id), Partial(path, id), path, progress)
 }
@@ -53,8 +53,8 @@ func (c *Client) download(ctx context.Context, resource, partial, path string, p
 func resultPath(id string) string { return jobPath(id) + "/content" }
 func bytesPath(id string) string  { return "/v1/uploads/" + url.PathEscape(id) }
 
-// Partial returns the path of an incomplete download. It escapes the id, which comes from the
-// server, so that the id cannot refer to another folder.
+// Partial returns the path of an incomplete download. It escapes the server's id, so that the id
+// cannot refer to another folder.
 func Partial(path, id string) string { return path + "." + url.PathEscape(id) + ".part" }
 
 // CopyContent writes a job's result to a writer. It resumes if the connection breaks. Errors
@@ -68,7 +68,6 @@ func (c *Client) CopyFile(ctx context.Context, id string, to io.Writer, progress
 	return c.copyContent(ctx, bytesPath(id), to, 0, progress)
 }
 
-// copyContent writes the content of a job or a file, starting at an offset.
 func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer, offset int64,
 	progress Progress) error {
 	if progress == nil {
@@ -138,7 +137,7 @@ func (d *download) rest(ctx context.Context) error {
 	return d.copy(ctx, request.url, response.Body, total)
 }
 
-// copy writes the body. Only connection errors become a *ConnectionError.
+// Only connection errors become a *ConnectionError.
 func (d *download) copy(ctx context.Context, address string, body io.Reader, total int64) error {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -160,7 +159,8 @@ func (d *download) copy(ctx context.Context, address string, body io.Reader, tot
 	}
 }
 
-// complete checks that everything has been downloaded if the service has no bytes after the offset.
+// complete checks that everything has been downloaded if the service has no bytes after the
+// offset.
 func (d *download) complete(ctx context.Context) error {
 	request := d.client.media(http.MethodHead, d.path, nil)
 	response, err := d.client.send(ctx, request)

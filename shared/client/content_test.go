@@ -23,14 +23,14 @@ func whole(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "result.mp4", time.Time{}, bytes.NewReader(result))
 }
 
-// cut serves the result but closes the connection after some bytes.
+// cut closes the connection after some bytes.
 func cut(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", fmt.Sprint(len(result)))
 	_, _ = w.Write(result[:70_000])
 	panic(http.ErrAbortHandler)
 }
 
-// A broken download resumes at its last byte, even in a later call.
+// A later call resumes, too.
 func TestDownloadResumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []http.HandlerFunc
@@ -79,7 +79,7 @@ func TestDownloadResumes(t *testing.T) {
 	}
 }
 
-// An incomplete file is named after the server's job id and stays in the result's folder.
+// The file is named after the server's job id.
 func TestIncompleteDownloadsAreNextToResults(t *testing.T) {
 	for id, want := range map[string]string{
 		"job_1": "results/a.mp4.job_1.part", "/../../b": "results/a.mp4.%2F..%2F..%2Fb.part",
@@ -91,7 +91,7 @@ func TestIncompleteDownloadsAreNextToResults(t *testing.T) {
 	}
 }
 
-// A broken download is kept and can be resumed. A rejected one leaves no file.
+// A broken download is kept and can be resumed.
 func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	c, _ := serve(t, cut, hangUp)
 	path := filepath.Join(t.TempDir(), "out.mp4")
@@ -113,7 +113,7 @@ func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	}
 }
 
-// A result may be on another host. The key is not sent there.
+// The result is on another host.
 func TestKeyStaysWithTheService(t *testing.T) {
 	store := &service{t: t, answers: []http.HandlerFunc{whole}}
 	elsewhere := httptest.NewServer(store)
@@ -142,7 +142,7 @@ func event(status string, progress float64) string {
 		progress)
 }
 
-// events sends events and then closes the connection.
+// events closes the connection after the events.
 func events(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -150,8 +150,7 @@ func events(text string) http.HandlerFunc {
 	}
 }
 
-// A job is followed through its events, across a broken connection, and polled if the service has
-// no events.
+// Events are followed across a broken connection. A service without events is polled.
 func TestAwaitJobFollowsOrPolls(t *testing.T) {
 	done := `{"job_id":"job_1","status":"completed","progress":1}`
 	for name, c := range map[string]struct {

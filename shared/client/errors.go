@@ -16,8 +16,8 @@ import (
 // Error is the response of a service that rejects a call.
 type Error struct {
 	Status int
-	// Code is the gateway's error code, such as "model_not_found". Type is its error type. Both are
-	// "" for the media service.
+	// Code is the gateway's error code, such as "model_not_found". Type is its error type. Both
+	// are "" for the media service.
 	Code, Type string
 	Message    string
 	// Fields lists the invalid fields of the request (status 422).
@@ -28,7 +28,7 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
-// FieldError is one entry of a validation error (docs/contract/errors.md#validation-errors).
+// docs/contract/errors.md#validation-errors
 type FieldError struct {
 	Loc  []string `json:"loc"`
 	Msg  string   `json:"msg"`
@@ -64,8 +64,8 @@ func IsStatus(err error, status int) bool {
 	return errors.As(err, &refusal) && refusal.Status == status
 }
 
-// refusalOf parses an error response: {"detail": …} of the media service, or {"error": {…}} of the
-// gateway. A proxy may send any other body. Then only the status is used.
+// refusalOf parses {"detail": …} of the media service, or {"error": {…}} of the gateway. From any
+// other body, such as a proxy's, only the status is used.
 func refusalOf(response *http.Response) *Error {
 	const most = 64 << 10
 	refusal := &Error{
@@ -73,8 +73,8 @@ func refusalOf(response *http.Response) *Error {
 		RetryAfter: retryAfter(response.Header.Get("Retry-After")),
 	}
 	if response.StatusCode < http.StatusBadRequest {
-		// The body of a protocol switch is a connection, which a context does not close. The bodies
-		// of other responses below 400 do not explain the error.
+		// The body of a protocol switch is a connection, which a context does not close. The
+		// bodies of other responses below 400 do not explain the error.
 		return refusal
 	}
 	content, err := io.ReadAll(io.LimitReader(response.Body, most))
@@ -102,7 +102,7 @@ func refusalOf(response *http.Response) *Error {
 	return refusal
 }
 
-// retryAfter parses a Retry-After in seconds. It returns 0 for other formats.
+// retryAfter parses seconds. It returns 0 for other formats.
 func retryAfter(value string) time.Duration {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds < 0 {
@@ -111,8 +111,8 @@ func retryAfter(value string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ConnectionError means that the service could not be reached, or that the connection broke before
-// the end of the response.
+// ConnectionError means that the service could not be reached, or that the connection broke
+// before the end of the response.
 type ConnectionError struct {
 	// URL is the scheme and host of the service.
 	URL string

@@ -18,7 +18,7 @@ const maxEvent = 1 << 20
 
 type event struct{ name, data string }
 
-// readEvents iterates over the events of a stream. It stops after an error.
+// It stops after an error.
 func readEvents(stream io.Reader) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		lines := bufio.NewScanner(stream)
@@ -54,17 +54,15 @@ func readEvents(stream io.Reader) iter.Seq2[event, error] {
 const (
 	// followings limits consecutive failures of an event stream without an event. Then the job is
 	// polled.
-	followings = 3
-	// reconnect is the pause before an event stream is opened again.
-	reconnect = time.Second
-	// shortestPoll and longestPoll limit the pause between polls.
+	followings                = 3
+	reconnect                 = time.Second
 	shortestPoll, longestPoll = 500 * time.Millisecond, 3 * time.Second
-	// outage is the time that the service may be unreachable while a job is awaited.
+	// outage is how long the service may be unreachable while a job is awaited.
 	outage = time.Minute
 )
 
-// AwaitJob waits until a job has ended and calls seen with each change. It follows the job's events
-// and reconnects as needed. If events are not available, it polls.
+// AwaitJob waits until a job has ended and calls seen with each change. It follows the job's
+// events and reconnects as needed. If events are not available, it polls.
 func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	for left := followings; left > 0; left-- {
 		received := false
@@ -122,7 +120,6 @@ func (c *Client) follow(ctx context.Context, id string, seen func(Job)) (Job, er
 	return job, nil
 }
 
-// poll requests a job at intervals until it has ended.
 func (c *Client) poll(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	pause, heard := shortestPoll, time.Now()
 	for {

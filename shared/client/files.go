@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// StoredFile is a file reference (docs/contract/media.md#file-reference).
+// docs/contract/media.md#file-reference
 type StoredFile struct {
 	ID        string    `json:"id"`
 	Filename  string    `json:"filename"`
@@ -56,7 +56,7 @@ func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Pr
 	return parseFile(answer)
 }
 
-// PutLargeFile is like PutFile but always uses a signed URL (docs/contract/media.md#large-uploads).
+// PutLargeFile always uses a signed URL (docs/contract/media.md#large-uploads).
 func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	digest, err := digestOf(ctx, source)
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, se
 	return c.File(ctx, promised.ID)
 }
 
-// digestOf returns the MD5 of a source in hex. It stops when the context ends, because a large file
-// takes minutes to read.
+// digestOf returns the MD5 in hex. It stops when the context ends, because a large file takes
+// minutes to read.
 func digestOf(ctx context.Context, source Source) (string, error) {
 	content, err := source.Open()
 	if err != nil {

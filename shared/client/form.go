@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// Source is a file to send: bytes that can be read more than once, or a reference to a stored file.
+// Source is a file to send: bytes that can be read more than once, or a reference to a stored
+// file.
 type Source struct {
 	Name string
 	Size int64
@@ -22,7 +23,7 @@ type Source struct {
 	Reference string
 }
 
-// File returns a source for a file on disk. It fails if path is not a regular file.
+// File fails if path is not a regular file.
 func File(path string) (Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -45,14 +46,14 @@ func File(path string) (Source, error) {
 	}}, nil
 }
 
-// part is one part of a form: a text, or a file if source is set.
+// part is a text, or a file if source is set.
 type part struct {
 	name, text string
 	source     *Source
 }
 
-// formBody returns a multipart/form-data body that reads its files while it is sent. Every read
-// yields the same bytes, so that the service recognises a retry.
+// formBody reads its files while it is sent. Every read yields the same bytes, so that the
+// service recognises a retry.
 func formBody(parts []part, sent Progress) (*body, error) {
 	// The writer produces the text between the files. The files are separate pieces.
 	var between bytes.Buffer
@@ -93,8 +94,7 @@ func formBody(parts []part, sent Progress) (*body, error) {
 	return &body{contentType: writer.FormDataContentType(), size: size, open: open, sent: sent}, nil
 }
 
-// writeReference writes the id of a stored file instead of its bytes
-// (docs/contract/media.md#forms).
+// The id replaces the bytes (docs/contract/media.md#forms).
 func writeReference(writer *multipart.Writer, part part) error {
 	header := textproto.MIMEHeader{}
 	header.Set("Content-Disposition", multipart.FileContentDisposition(part.name, "reference"))
@@ -106,7 +106,7 @@ func writeReference(writer *multipart.Writer, part part) error {
 	return err
 }
 
-// chain reads its pieces one after another and opens each when it is reached.
+// chain opens each piece when it is reached.
 type chain struct {
 	pieces  []func() (io.ReadCloser, error)
 	current io.ReadCloser
@@ -134,7 +134,6 @@ func (c *chain) Read(p []byte) (int, error) {
 	}
 }
 
-// Close closes the current piece.
 func (c *chain) Close() error {
 	if c.current == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The states of a job (docs/contract/jobs.md#states).
+// docs/contract/jobs.md#states
 const (
 	Pending    = "pending"
 	Processing = "processing"
@@ -25,7 +25,8 @@ type Span struct {
 	Latest   time.Time `json:"latest"`
 }
 
-// Job is a job record (docs/contract/media.md#job-record). A time is nil until the job reaches it.
+// Job is a job record (docs/contract/media.md#job-record). A time is nil until the job reaches
+// it.
 type Job struct {
 	ID          string     `json:"job_id"`
 	Status      string     `json:"status"`
@@ -35,12 +36,12 @@ type Job struct {
 	CompletedAt *time.Time `json:"completed_at"`
 	// Progress is a number from 0 to 1.
 	Progress float64 `json:"progress"`
-	// QueuePosition is the position of a pending job in the queue, counted from 1, or 0 if unknown.
-	// EstimatedStart and EstimatedCompletion are nil if unknown.
+	// QueuePosition is the position of a pending job in the queue, counted from 1, or 0 if
+	// unknown. EstimatedStart and EstimatedCompletion are nil if unknown.
 	QueuePosition       int   `json:"queue_position"`
 	EstimatedStart      *Span `json:"estimated_start_at"`
 	EstimatedCompletion *Span `json:"estimated_completion_at"`
-	// EstimatedSeconds is the time that the engine was expected to take, or nil if unknown.
+	// EstimatedSeconds is the engine's estimated run time, or nil if unknown.
 	EstimatedSeconds *int64 `json:"estimated_seconds"`
 	SecondsLeft      *int64 `json:"seconds_left"`
 	Seed             uint32 `json:"seed"`
@@ -48,7 +49,7 @@ type Job struct {
 	Prompt  string              `json:"prompt"`
 	Options map[string]any      `json:"options"`
 	Inputs  map[string]JobInput `json:"inputs"`
-	// Planned is the size and frame rate of the result, or nil if unknown.
+	// Planned describes the result before it is made, or is nil if unknown.
 	Planned *Planned `json:"planned"`
 	// Engine is the engine that made the result. Understood lists the parts of the prompt that it
 	// followed, or nil if unknown. Notice contains its remarks on the result.
@@ -56,8 +57,8 @@ type Job struct {
 	Understood []string   `json:"understood"`
 	Notice     string     `json:"notice"`
 	Result     *JobResult `json:"result"`
-	// Cost is an estimate, or nil if unknown. Bill is the actual cost of a completed job, or nil if
-	// its model had no price.
+	// Cost is an estimate, or nil if unknown. Bill is the actual cost of a completed job, or nil
+	// if its model had no price.
 	Cost  *Cost    `json:"estimated_cost"`
 	Bill  *Cost    `json:"cost"`
 	Error *Failure `json:"error"`
@@ -86,7 +87,7 @@ type JobInput struct {
 	Size int64  `json:"size_bytes"`
 }
 
-// Cost is the cost of an edit (docs/contract/jobs.md#prices).
+// docs/contract/jobs.md#prices
 type Cost struct {
 	Amount float64 `json:"amount"`
 	// Currency is an ISO 4217 code.
@@ -101,7 +102,7 @@ type JobResult struct {
 	Height    int        `json:"height"`
 	Duration  float64    `json:"duration"`
 	ExpiresAt *time.Time `json:"expires_at"`
-	// Credentials describes the Content Credentials in the result. It may be nil.
+	// Credentials may be nil.
 	Credentials *ContentCredentials `json:"content_credentials"`
 }
 
@@ -115,7 +116,7 @@ type ContentCredentials struct {
 
 const Cancelled = "cancelled"
 
-// Cancelled reports whether the job was cancelled, which the service reports as a failure.
+// The service reports a cancelled job as failed.
 func (j Job) Cancelled() bool { return j.Error != nil && j.Error.Code == Cancelled }
 
 type Failure struct {
@@ -123,7 +124,6 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// Ended reports whether the job has reached a final state.
 func (j Job) Ended() bool { return j.Status == Completed || j.Status == Failed }
 
 func parseJob(raw json.RawMessage) (Job, error) {
@@ -142,8 +142,7 @@ type Edit struct {
 	Fields map[string]string
 }
 
-// fieldOrder is the order of the fields. They precede the files, so that the service can reject an
-// invalid request early.
+// These fields precede the files, so that the service can reject an invalid request early.
 var fieldOrder = []string{"prompt", "seed", "resolution", "orientation", "enhance_prompt", "self_anchor", "webhook_url"}
 
 func (e Edit) parts() []part {
@@ -182,8 +181,8 @@ func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 	return c.createJob(ctx, edit, nil)
 }
 
-// inputAge is the lifetime of a file that is stored for one job, in seconds. An accepted job has
-// its own copy of the bytes.
+// A file that is stored for one job is kept for an hour. An accepted job has its own copy of the
+// bytes.
 const inputAge = "3600"
 
 func (c *Client) createJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
@@ -231,7 +230,7 @@ type Share struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// ShareJob creates a link to a job's result. lifetime limits it; 0 means the result's lifetime.
+// A lifetime of 0 means the result's lifetime.
 func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration) (Share, error) {
 	wanted := map[string]int64{}
 	if lifetime > 0 {
@@ -292,8 +291,8 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 // JobFilter selects jobs by status, model and search words. "" selects all.
 type JobFilter struct{ Status, Model, Search string }
 
-// Jobs iterates over the account's jobs, newest first, up to limit. It requests pages as needed and
-// stops after an error.
+// Jobs iterates over the account's jobs, newest first, up to limit. It requests pages as needed
+// and stops after an error.
 func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq2[Job, error] {
 	query := url.Values{}
 	if filter.Status != "" {
@@ -318,7 +317,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 	}
 }
 
-// maxPage is the largest page of a list (docs/contract/limits.md#lists).
+// docs/contract/limits.md#lists
 const maxPage = 1000
 
 // list iterates over the items of a paged list, up to limit.
@@ -346,7 +345,8 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 					return
 				}
 			}
-			// A page may be empty although others follow, because the service limits the time of a search.
+			// A page may be empty although others follow, because the service limits the time of
+			// a search.
 			if left -= len(found); next == nil {
 				return
 			}

@@ -13,15 +13,15 @@ type MediaModel struct {
 	// Aliases lists the other names of the model, except deprecated ones.
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
-	// Kind is the kind of edit, such as "edit" or "text-to-video". Title is a short name. Examples
-	// contains prompts to try. All may be empty.
+	// Kind is the kind of edit, such as "edit" or "text-to-video". Title is a short name.
+	// Examples contains prompts to try. All may be empty.
 	Kind     string   `json:"kind,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
 	Price    *Price   `json:"price,omitempty"`
 }
 
-// Price is a model's price per "second" of the result or per "edit" (docs/contract/jobs.md#prices).
+// Price is per "second" of the result or per "edit" (docs/contract/jobs.md#prices).
 type Price struct {
 	Amount   float64 `json:"amount"`
 	Per      string  `json:"per"`
@@ -30,7 +30,7 @@ type Price struct {
 	Sizes map[string]float64 `json:"sizes,omitempty"`
 }
 
-// MediaModels returns the models that edit media, from the service's OpenAPI document.
+// MediaModels reads the models that edit media from the service's OpenAPI document.
 func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 	var document struct {
 		Paths map[string]struct {
@@ -81,7 +81,7 @@ func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 	return sorted, nil
 }
 
-// ResolveModel returns the canonical id of a media model, given its id or an alias.
+// ResolveModel returns the canonical id for an id or an alias.
 func (c *Client) ResolveModel(ctx context.Context, name string) (string, error) {
 	encoded, err := jsonBody(map[string]string{"model": name})
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 const (
 	// tries limits the attempts of a call.
 	tries = 4
-	// longestPause is the longest wait before a retry. If the service asks for more, its error is
-	// returned instead.
+	// If the service asks for a longer pause, its error is returned instead.
 	longestPause = 30 * time.Second
 )
 
-// send sends a call with retries and returns a successful response. The caller must close its body.
+// send returns a successful response. The caller must close its body.
 func (c *Client) send(ctx context.Context, request call) (response *http.Response, err error) {
 	err = c.repeat(ctx, request, func() error {
 		response, err = c.once(ctx, request)
@@ -74,7 +73,8 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	if !errors.As(err, &broken) {
 		return 0, false
 	}
-	// Nothing was sent. If no earlier call succeeded, there is probably no service at this address.
+	// Nothing was sent. If no earlier call succeeded, there is probably no service at this
+	// address.
 	var dialing *net.OpError
 	if errors.As(err, &dialing) && dialing.Op == "dial" {
 		return pause, c.answered.Load()
@@ -143,7 +143,6 @@ func sleep(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// errSilent ends a call whose connection has transferred nothing for too long.
 var errSilent = errors.New("the server sent nothing for too long")
 
 // guard ends a call if its connection is idle for too long.
@@ -165,7 +164,7 @@ func (g *guard) end() {
 	g.cancel(nil)
 }
 
-// guardedBody is a response body. Close ends the guard.
+// Close ends the guard.
 type guardedBody struct {
 	io.ReadCloser
 	guard *guard

@@ -14,7 +14,7 @@ import (
 )
 
 type Input struct {
-	// Path is a local file, which must not be changed.
+	// The file must not be changed.
 	Path string
 	MIME string
 	// Info is the result of the probe.
@@ -28,21 +28,22 @@ type Spec struct {
 	Model  string
 	Kind   catalog.Kind
 	Prompt string
-	// Seed makes the result repeatable: on the same machine an equal spec produces the same bytes,
-	// and another seed produces different ones.
+	// Seed makes the result repeatable: on the same machine an equal spec produces the same
+	// bytes, and another seed produces different ones.
 	Seed uint32
-	// Options are the other fields of the form, by name (see job.Request).
+	// Options holds the other fields of the form (see job.Request).
 	Options map[string]any
-	// Data is the input to edit, or nil for text-to-video. Reference is the reference image, or nil.
+	// Data is the input to edit, or nil for text-to-video. Reference is the reference image, or
+	// nil.
 	Data, Reference *Input
-	// Size is the exact size of the result, in square pixels. It follows the aspect ratio of Data,
-	// so that scaling is enough. FPS and Duration are the result's frame rate and length; both are
-	// 0 for an image.
+	// Size is the exact size of the result, in square pixels. It follows the aspect ratio of
+	// Data, so that scaling is enough. FPS and Duration are the result's frame rate and length;
+	// both are 0 for an image.
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
-	// Remaining is the time that the run may take before it is stopped; 0 if unknown. An engine
-	// that needs longer must refuse at once.
+	// Remaining is the time before the run is stopped; 0 if unknown. An engine that needs longer
+	// must return an error immediately.
 	Remaining time.Duration
 	// PreviewEvery is the shortest time between two previews; 0 means no previews. An engine may
 	// send none.
@@ -62,8 +63,7 @@ type Progress struct {
 	Fraction float64
 	// Stage names the engine's current stage, such as "denoise".
 	Stage string
-	// Took is the time that the stage took. It is set only in the final reports of engines that
-	// measure their stages.
+	// Took is set only in the final reports of engines that measure their stages.
 	Took time.Duration
 	// Preview is a new small picture of the result so far, as a JPEG that [CheckPreview] accepts,
 	// or nil. The engine must not change it afterwards.
@@ -79,14 +79,14 @@ type Outcome struct {
 	Understood []string
 	// Notice is a message for the user in sentences, such as about ignored words, or empty.
 	Notice string
-	// Thumbnails makes small pictures from intermediate files in the run's folder, if requested. It
-	// is nil if the engine kept none. It may be called once, as long as the folder exists, even
-	// while the next run is running.
+	// Thumbnails makes small pictures from intermediate files in the run's folder, if requested.
+	// It is nil if the engine kept none. It may be called once, as long as the folder exists,
+	// even while the next run is running.
 	Thumbnails func() Thumbnails
 }
 
-// Thumbnails are pictures of a result and its input, each a JPEG in thumbnail size
-// (docs/contract/jobs.md#thumbnails), and the poster of a video. Missing ones are nil.
+// Thumbnails holds JPEGs of a result and its input (docs/contract/jobs.md#thumbnails), and the
+// poster of a video. Missing ones are nil.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
 // Depicted is a file from which a thumbnail or a poster is made.
@@ -130,7 +130,8 @@ func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// AsError returns the engine error in err's chain, or a retryable engine_error for any other error.
+// AsError returns the engine error in err's chain, or a retryable engine_error for any other
+// error.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -14,12 +14,11 @@ type LiveEngine interface {
 	Open(ctx context.Context, m *catalog.Model) (LiveEditor, error)
 }
 
-// LiveEditor edits the frames of one session with the last prompt and image. One Edit is called at
-// a time. SetPrompt and SetImage are called one at a time too, but also while an Edit runs. They
-// take effect with the next Edit.
+// LiveEditor edits the frames of one session with the last prompt and image. One Edit is called
+// at a time. SetPrompt and SetImage are called one at a time too, but also while an Edit runs.
+// They take effect with the next Edit.
 type LiveEditor interface {
-	// SetPrompt sets the prompt; an empty prompt requests nothing. It returns the engine's reading
-	// of the prompt.
+	// SetPrompt returns the engine's reading of the prompt; an empty prompt requests nothing.
 	//
 	// Errors: fault.Invalid if the engine rejects the prompt, which changes nothing;
 	// fault.Unavailable.
@@ -36,30 +35,30 @@ type LiveEditor interface {
 	//
 	// Errors: fault.Invalid if the frame cannot be edited, for example because it is too large.
 	Edit(ctx context.Context, picture *Picture) (*Picture, error)
-	// Close releases the editor. No other call may run or follow.
+	// No other call may run or follow.
 	Close()
 }
 
 // Picture is a raw frame of live video, decoded by a transport.
 type Picture struct {
-	// YCbCr has the planes: luma, and chroma (BT.601) subsampled in any way. Its
-	// rectangle begins at (0, 0).
+	// The planes are luma, and chroma (BT.601) subsampled in any way. The rectangle begins at (0,
+	// 0).
 	image.YCbCr
-	// Narrow is true for video range: luma from 16 to 235 and chroma from 16 to 240. Otherwise the
+	// Narrow means video range: luma from 16 to 235 and chroma from 16 to 240. Otherwise the
 	// values have the full range, as in a JPEG.
 	Narrow bool
 }
 
-// LiveNoticer is implemented by editors with notices about frames, such as that nothing in them can
-// be edited.
+// LiveNoticer is implemented by editors with notices about frames, such as that nothing in them
+// can be edited.
 type LiveNoticer interface {
-	// Notice returns the notice about the last edited frame, or "". It may be called at any time,
-	// even while an Edit runs.
+	// Notice returns the notice about the last edited frame, or "". It may be called even while
+	// an Edit runs.
 	Notice() string
 }
 
-// LiveOffloaded is implemented by editors on other hardware, such as a GPU behind an engine server:
-// they need no turn on this machine's processors.
+// LiveOffloaded is implemented by editors on other hardware, such as a GPU behind an engine
+// server: they need no turn on this machine's processors.
 type LiveOffloaded interface {
 	Offloaded() bool
 }

@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// MaxPreview is the maximum size of a preview, in bytes.
+	// In bytes.
 	MaxPreview = 128 << 10
-	// PreviewSide is the maximum length of a preview's longer side, in pixels.
+	// PreviewSide limits a preview's longer side, in pixels.
 	PreviewSide = 512
 
-	// MaxPoster is the maximum size of a poster in bytes. PosterSide is the maximum length of its
-	// longer side in pixels (docs/contract/jobs.md#thumbnails).
+	// The limits of a poster, in bytes and for the longer side in pixels
+	// (docs/contract/jobs.md#thumbnails).
 	MaxPoster  = 500_000
 	PosterSide = 1280
 )
 
-// CheckPreview returns nil if a preview is a JPEG within the limits. It decodes nothing, because
-// functions link this package, and a decoder adds 50 KB to each.
+// CheckPreview decodes nothing, because functions link this package, and a decoder adds 50 KB to
+// each.
 func CheckPreview(preview []byte) error { return check("preview", preview, MaxPreview, PreviewSide) }
 
-// CheckPoster is like CheckPreview, for a poster.
 func CheckPoster(poster []byte) error { return check("poster", poster, MaxPoster, PosterSide) }
 
 func check(what string, picture []byte, most, side int) error {
@@ -31,7 +30,7 @@ func check(what string, picture []byte, most, side int) error {
 	}
 	header, ok := media.InspectJPEG(picture)
 	if !ok {
-		return fmt.Errorf("engine: a %s that is no JPEG", what)
+		return fmt.Errorf("engine: a %s that is not a JPEG", what)
 	}
 	if max(header.Width, header.Height) > side {
 		return fmt.Errorf("engine: a %s of %dx%d pixels", what, header.Width, header.Height)

@@ -1,6 +1,6 @@
 // Package awsapp assembles the common parts of the media service's programs in AWS, functions and
-// containers, from their environment. Each program adds only its own parts, because all code linked
-// into a function slows its start.
+// containers, from their environment. All code linked into a function slows its start, so each
+// program adds only its own parts.
 package awsapp
 
 import (
@@ -35,18 +35,18 @@ import (
 type Parts struct {
 	*setting.Environment
 	Config api.Config
-	// AWS configures the AWS clients; Records is the client for the tables.
+	// Records is the client for the tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
 	Keys    *dynamo.Keys
-	// Tracer traces requests; nil traces none.
+	// Tracer may be nil.
 	Tracer trace.Tracer
-	// broken is the error, other than an invalid setting, that prevents the assembly of the program.
+	// broken prevents the assembly, and is not an invalid setting.
 	broken error
 }
 
-// NewFunction returns the parts of a Lambda function whose callers have credentials. It fails
-// outside a function. Handler reports invalid settings.
+// NewFunction is for a Lambda function whose callers have credentials. It fails outside a
+// function. Handler reports invalid settings.
 func NewFunction() (*Parts, error) {
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -55,8 +55,8 @@ func NewFunction() (*Parts, error) {
 	return New(setting.NewFunction(os.Getenv), config, nil, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
-// New returns the parts of a program whose callers have credentials. The tracer traces requests
-// unless it is nil; config traces calls to AWS. Handler reports invalid settings.
+// New is for a program whose callers have credentials. The tracer traces requests unless it is
+// nil; config traces calls to AWS. Handler reports invalid settings.
 func New(env *setting.Environment, config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	p := &Parts{Environment: env, AWS: config, Records: dynamo.NewClient(config),
 		Tracer: tracer}
@@ -79,13 +79,13 @@ func (p *Parts) Runs() *dynamo.Runs {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Signer returns the signer of blobs' URLs. CUTROOM_PUBLIC_S3_URL is the address of S3 in the URLs
-// if clients use another address than the program.
+// Signer signs URLs of blobs. They have the address CUTROOM_PUBLIC_S3_URL if clients do not use
+// the program's address of S3.
 func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
 	return s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL"))
 }
 
-// Files returns the stored files, whose bytes are in the bucket. Only listing files needs cursors.
+// Only listing files needs cursors.
 func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {
 	return file.NewService(file.Config{
 		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
@@ -106,7 +106,6 @@ func (p *Parts) ReadJobs() {
 		Random: rand.Reader})
 }
 
-// defaultWorkers is the default for CUTROOM_WORKERS.
 const defaultWorkers = 4
 
 // ManageBudgets lets the program list and set budgets and the receivers of their warnings.
@@ -117,8 +116,7 @@ func (p *Parts) ManageBudgets() {
 	}
 }
 
-// budgetManager returns the budgets of the deployment and their manager. The manager is nil after an error,
-// which Surface returns.
+// The manager is nil after an error, which Surface returns.
 func (p *Parts) budgetManager() (*dynamo.Budgets, *budget.Manager) {
 	table := p.Required("CUTROOM_USAGE_TABLE")
 	clock, err := boottime.Open()
@@ -133,8 +131,8 @@ func (p *Parts) budgetManager() (*dynamo.Budgets, *budget.Manager) {
 }
 
 // AcceptJobs lets the program accept jobs, hand them to the machine, and cancel them. Each job
-// wakes the workers. CUTROOM_WORKERS is the number of jobs of a lane that the deployment's workers
-// run concurrently. Only listing jobs needs cursors.
+// wakes the workers. CUTROOM_WORKERS is the number of jobs of a lane that the deployment's
+// workers run concurrently. Only listing jobs needs cursors.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	budgets, manager := p.budgetManager()
@@ -158,8 +156,7 @@ type Machine interface {
 	job.Orchestrator
 }
 
-// VideoWait is the maximum time that a request on the deprecated routes waits for a video in AWS
-// (docs/contract/jobs.md).
+// VideoWait limits the wait for a video on the deprecated routes in AWS (docs/contract/jobs.md).
 const VideoWait = 270 * time.Second
 
 func (p *Parts) Queues() map[job.Lane]string {
@@ -168,8 +165,6 @@ func (p *Parts) Queues() map[job.Lane]string {
 	}
 }
 
-// Handler serves the groups of endpoints from a function.
-//
 // Errors: the first missing or invalid setting; a failure of the machine's clock.
 func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 	surface, err := p.Surface(groups...)
@@ -179,7 +174,6 @@ func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 	return httpserver.Handler(surface), nil
 }
 
-// Surface returns the server configuration for the groups of endpoints.
 func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 	if err := cmp.Or(p.Err(), p.broken); err != nil {
 		return httpserver.Config{}, err

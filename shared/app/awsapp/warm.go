@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// warmUp returns the check for workers of a lane. It starts the function wake if no worker runs. If
-// CUTROOM_WAKE_FUNCTION is not set, something else starts workers.
+// warmUp starts the function wake if no worker runs. If CUTROOM_WAKE_FUNCTION is not set,
+// something else starts workers.
 func (p *Parts) warmUp() *warmUp {
 	w := &warmUp{
 		workers: dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), now: time.Now,
@@ -24,8 +24,8 @@ func (p *Parts) warmUp() *warmUp {
 	return w
 }
 
-// RefuseCold makes the program reject an image edit while no worker runs, and start a worker.
-func (p *Parts) RefuseCold() { p.Config.Warm = p.warmUp().warm }
+// RejectCold makes the program reject an image edit while no worker runs, and start a worker.
+func (p *Parts) RejectCold() { p.Config.Warm = p.warmUp().warm }
 
 // workers reports whether a lane has workers that take a job immediately.
 type workers interface {
@@ -37,7 +37,6 @@ type waker interface {
 	Start(ctx context.Context) error
 }
 
-// warmUp starts workers for a queue without workers.
 type warmUp struct {
 	workers workers
 	waker   waker // may be nil
@@ -48,8 +47,7 @@ type warmUp struct {
 	next time.Time
 }
 
-// wakeEvery is the minimum interval between two wake calls: another one would only find the workers
-// starting.
+// Within wakeEvery, another wake call would only find the workers starting.
 const wakeEvery = 10 * time.Second
 
 // warm implements Warm of api.Config. If the lane has no worker, it wakes the workers and returns
@@ -66,7 +64,6 @@ func (w *warmUp) warm(ctx context.Context, lane job.Lane) (bool, error) {
 	return false, nil
 }
 
-// start starts the waker at most once per wakeEvery.
 func (w *warmUp) start(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,13 +77,12 @@ func (w *warmUp) start(ctx context.Context) error {
 	return nil
 }
 
-// wakeTime is the timeout for the wake call while a job is accepted, because the client waits for
-// it.
+// wakeTime limits the wake call, because the client of an accepted job waits for it.
 const wakeTime = 3 * time.Second
 
-// wakingMachine wakes the workers for each job that it dispatches. The event of a started execution
-// wakes them too, but its delivery is best effort. If both fail, the job waits up to a minute until
-// the function scale finds it.
+// wakingMachine wakes the workers for each job that it dispatches. The event of a started
+// execution wakes them too, but its delivery is best effort. If both fail, the job waits up to a
+// minute until the function scale finds it.
 type wakingMachine struct {
 	Machine
 	warmUp *warmUp

@@ -1,4 +1,4 @@
-// Package engines creates the engine that CUTROOM_ENGINE selects, for the programs that edit media.
+// Package engines creates the engine that CUTROOM_ENGINE selects.
 package engines
 
 import (
@@ -17,32 +17,27 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// Preview is the name of the built-in engine.
 const Preview = preview.Name
 
 const (
-	// openAI is the prefix of the setting for servers with the OpenAI interface.
-	openAI = "openai:"
-	// comfyUI is the prefix of the setting for ComfyUI servers.
+	openAI  = "openai:"
 	comfyUI = "comfyui:"
 )
 
 type Choice struct {
-	// Name is the name of a built-in engine; "" if servers edit.
+	// Name is "" if servers edit.
 	Name string
-	// Servers lists the URLs of the engine's servers, nil for a built-in engine.
+	// Servers is nil for a built-in engine.
 	Servers []string
-	// OpenAI is true if the servers have the OpenAI interface. The first is for videos, and the
-	// last is for images.
-	OpenAI bool
-	// ComfyUI is true for ComfyUI servers.
+	// With OpenAI, the first server is for videos, and the last is for images.
+	OpenAI  bool
 	ComfyUI bool
 }
 
 // Parse parses CUTROOM_ENGINE: "preview" or ""; the URLs of engine servers, separated by commas;
-// "openai:" and the URL of a server with the OpenAI interface, optionally with a comma and another
-// URL for images; or "comfyui:" and the URLs of ComfyUI servers, separated by commas. It does not
-// check the URLs.
+// "openai:" and the URL of a server with the OpenAI interface, optionally with a comma and
+// another URL for images; or "comfyui:" and the URLs of ComfyUI servers, separated by commas. It
+// does not check the URLs.
 func Parse(setting string) Choice {
 	if setting == "" || setting == Preview {
 		return Choice{Name: Preview}
@@ -69,9 +64,9 @@ func (c Choice) Engine() string {
 	return engineserver.Name
 }
 
-// Slots returns the default number of concurrent jobs of a lane: half the number of processors for
-// the preview engine, whose edits keep about two processors busy, or one for each engine or ComfyUI
-// server, because these run one job at a time.
+// Slots returns the default number of concurrent jobs of a lane: half the number of processors
+// for the preview engine, whose edits keep about two processors busy, or one for each engine or
+// ComfyUI server, because these run one job at a time.
 func (c Choice) Slots() int {
 	switch {
 	case c.BuiltIn():
@@ -83,20 +78,17 @@ func (c Choice) Slots() int {
 }
 
 type Config struct {
-	// Setting is CUTROOM_ENGINE (see [Parse]).
 	Setting string
-	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface, or for a proxy
-	// in front of ComfyUI servers.
+	// Key is CUTROOM_ENGINE_KEY, for servers with the OpenAI interface, or for a proxy in front
+	// of ComfyUI servers.
 	Key   string
 	Tools *ffmpeg.Tools
-	// Catalog has the models, whose workflows ComfyUI servers run. CatalogFile is its file; the
-	// paths of workflows are relative to it.
+	// The paths of the workflows that ComfyUI servers run are relative to CatalogFile.
 	Catalog     *catalog.Catalog
 	CatalogFile string
 }
 
-// New returns the engine, without checking that a server runs. The error is one line that names the
-// setting.
+// New does not check that a server runs. The error is one line that names the setting.
 func New(c Config) (engine.Engine, error) {
 	choice := Parse(c.Setting)
 	if c.Key != "" && !choice.OpenAI && !choice.ComfyUI {

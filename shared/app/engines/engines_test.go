@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A setting selects an engine, whose type declares its abilities. An invalid setting is rejected.
+// The type of an engine declares its abilities.
 func TestSettingSelectsTheEngine(t *testing.T) {
 	capabilities := map[string]engine.Capabilities{
 		"*preview.Engine":     {Decodes: true},
@@ -60,7 +60,7 @@ func TestSettingSelectsTheEngine(t *testing.T) {
 				t.Fatalf("got %s, %v; want %s", got, err, c.want)
 			}
 			if got := engine.CapabilitiesOf(made); got != capabilities[c.want] {
-				t.Errorf("its capabilities are %+v, want %+v", got, capabilities[c.want])
+				t.Errorf("the capabilities are %+v, want %+v", got, capabilities[c.want])
 			}
 			if got, want := engines.Parse(c.setting).BuiltIn(), c.want == "*preview.Engine"; got != want {
 				t.Errorf("built in: %t, want %t", got, want)
@@ -90,7 +90,6 @@ models:
 	return known, folder
 }
 
-// ComfyUI servers need a model with a workflow.
 func TestComfyUINeedsAWorkflow(t *testing.T) {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -102,7 +101,7 @@ func TestComfyUINeedsAWorkflow(t *testing.T) {
 	}
 }
 
-// inspected is an engine whose server responds only to the second attempt and lacks something.
+// The server of inspected responds only to the second attempt and lacks something.
 type inspected struct {
 	engine.Engine
 	asked int
@@ -116,7 +115,7 @@ func (i *inspected) Inspect(context.Context) []engine.Inspection {
 	return []engine.Inspection{{Server: "http://a", Lacks: map[string][]string{"t2v": {`the node class "A"`}}}}
 }
 
-// Missing nodes and files of a server are logged by name, even if the server starts later.
+// The server may start later.
 func TestMissingServerNeedsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -11,12 +11,10 @@ import (
 	"cutroom/shared/engine"
 )
 
-// inspectEvery is the interval between two attempts to reach a server.
 const inspectEvery = 5 * time.Second
 
-// Inspect checks at the start that an engine's servers have everything that the catalog's models
-// need, and logs the missing items. It retries an unreachable server until it responds or the
-// context ends.
+// Inspect checks that an engine's servers have everything that the catalog's models need, and
+// logs the missing items. It retries an unreachable server until it responds or the context ends.
 func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 	inspected := engine.InspectedOf(e)
 	if inspected == nil {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/engine/preview/frame"
 )
 
-// Servers edit the models that they offer live; the preview engine edits all others.
+// The preview engine edits all others.
 func TestServersEditTheirLiveModels(t *testing.T) {
 	served := &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 	mux := http.NewServeMux()

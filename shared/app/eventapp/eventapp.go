@@ -1,5 +1,5 @@
-// Package eventapp starts the Lambda functions that events invoke. It is separate from awsapp because
-// these functions serve no callers, and all code linked into a function slows its start.
+// Package eventapp starts the Lambda functions that events invoke. They serve no callers, and all
+// code linked into a function slows its start, so this is separate from awsapp.
 package eventapp
 
 import (
@@ -16,15 +16,14 @@ import (
 )
 
 type Parts struct {
-	// Environment has the function's settings. Main reports invalid ones.
+	// Main reports invalid settings.
 	*setting.Environment
 	AWS    aws.Config
 	Logger *slog.Logger
 }
 
-// Main is the main function of a Lambda function: assemble makes the event handler, and Main
-// handles events until Lambda ends the process. If a setting is missing or invalid, it writes one
-// line to stderr, which Lambda logs, and exits.
+// Main handles events with the handler from assemble until Lambda ends the process. If a setting
+// is missing or invalid, it writes one line to stderr, which Lambda logs, and exits.
 func Main[Event, Answer any](assemble func(*Parts) func(context.Context, Event) (Answer, error)) {
 	lambdaevent.Main(func() (func(context.Context, Event) (Answer, error), error) {
 		config, err := awsconfig.FromEnvironment(os.Getenv)

@@ -1,6 +1,6 @@
-// Package fleetapp assembles the fleet of a deployment's workers from settings. It is separate from
-// awsapp because only the functions that start and stop workers call ECS. The ECS client adds 2 ms
-// to the start of every function that links it, and 2 MB to its size.
+// Package fleetapp assembles the fleet of a deployment's workers from settings. It is separate
+// from awsapp because the ECS client adds 2 ms to the start of every function that links it, and
+// 2 MB to its size.
 package fleetapp
 
 import (
@@ -19,7 +19,7 @@ import (
 // mostWorkers is the default task quota of an ECS service.
 const mostWorkers = 5000
 
-// New returns the deployment's fleet of workers. The caller validates its rules.
+// The caller validates the fleet's rules.
 func New(env *setting.Environment, config aws.Config) *fleet.Fleet {
 	return &fleet.Fleet{
 		Rules: fleet.Rules{

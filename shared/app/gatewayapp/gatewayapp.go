@@ -1,6 +1,6 @@
-// Package gatewayapp assembles the common parts of the inference gateway's functions in AWS from their
-// environment. It is separate from awsapp because functions of the media service need no models, and
-// all code linked into a function slows its start.
+// Package gatewayapp assembles the common parts of the inference gateway's functions in AWS from
+// their environment. It is separate from awsapp because functions of the media service need no
+// models.
 package gatewayapp
 
 import (
@@ -32,15 +32,14 @@ import (
 type Parts struct {
 	*setting.Environment
 	Gateway gateway.Config
-	// AWS configures the AWS clients; Records is the client for the tables.
+	// Records is the client for the tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
 	Keys    *credential.Authenticator
 	Logger  *slog.Logger
 }
 
-// New returns the parts of a gateway function. The environment keeps the error for invalid
-// settings. New fails outside a function.
+// New fails outside a function. The environment keeps the error for invalid settings.
 func New() (*Parts, error) {
 	// net/http logs unexpected responses from a server, which may contain a completion. Nothing
 	// else uses this log.
@@ -67,15 +66,15 @@ func New() (*Parts, error) {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Files returns the stored files, whose bytes are in the bucket. Detect returns a file's type from
-// its first bytes like sniff.Any, which not every function of the gateway links.
+// Detect returns a file's type from its first bytes like sniff.Any, which not every function of
+// the gateway links.
 func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime string, known bool)) *file.Service {
 	config := filesOf(p.fileRecords(), bucket)
 	config.Signed, config.Detect = bucket, detect
 	return file.NewService(config)
 }
 
-// Results returns the store of files for the results of batches, without support for uploads.
+// Results stores the results of batches, without support for uploads.
 func (p *Parts) Results(bucket *s3blob.Store) *file.Service {
 	return file.NewService(filesOf(p.fileRecords(), bucket))
 }
@@ -98,7 +97,6 @@ func (p *Parts) Batches() *dynamo.Batches {
 	return dynamo.NewBatches(p.Records, p.Required("CUTROOM_USAGE_TABLE"))
 }
 
-// Handler serves the groups of routes from a function.
 func (p *Parts) Handler(groups ...gateway.Group) (http.Handler, error) {
 	if err := p.Err(); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // Package modelapp lets a function of the inference gateway call models. It is separate from
-// gatewayapp because the function for files and batches calls no models: the tokenizer and the demo
-// model add 3 MB to a program and slow its start.
+// gatewayapp because the tokenizer and the demo model add 3 MB to a program and slow its start,
+// and the function for files and batches calls no models.
 package modelapp
 
 import (
@@ -44,7 +44,7 @@ func New() (*gatewayapp.Parts, error) {
 	return p, nil
 }
 
-// budgetManager returns the budget manager of the process, which renews its allocations while a call runs.
+// The manager renews its allocations while a call runs.
 func budgetManager(client *dynamodb.Client, table string, logger *slog.Logger) (*budget.Manager, error) {
 	machine, err := boottime.Open()
 	if err != nil {

@@ -22,18 +22,15 @@ type Environment struct {
 	err    error
 }
 
-// NewEnvironment returns an Environment with the variables that getenv returns.
 func NewEnvironment(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv, people: inYAML()}
 }
 
-// NewFunction returns the Environment of a function. Its files are in JSON (see catalog.JSON), so
-// that functions link no YAML parser.
+// A function's files are in JSON (see catalog.JSON), so that it links no YAML parser.
 func NewFunction(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv}
 }
 
-// files returns the format of the files that variables name.
 func (e *Environment) files() *format { return cmp.Or(e.people, inJSON()) }
 
 func (e *Environment) Err() error { return e.err }
@@ -44,7 +41,7 @@ func (e *Environment) fail(err error) {
 	}
 }
 
-// Required returns a variable. It is an error if the variable is not set.
+// Required fails if the variable is not set.
 func (e *Environment) Required(name string) string {
 	value := e.getenv(name)
 	if value == "" {
@@ -53,11 +50,11 @@ func (e *Environment) Required(name string) string {
 	return value
 }
 
-// Optional returns a variable, or "" if it is not set.
+// Optional returns "" if the variable is not set.
 func (e *Environment) Optional(name string) string { return e.getenv(name) }
 
-// URL returns a variable that must be the URL of a server, such as http://127.0.0.1:4566, or "" if
-// it is not set.
+// URL returns the URL of a server, such as http://127.0.0.1:4566, or "" if the variable is not
+// set.
 func (e *Environment) URL(name string) string {
 	value := e.getenv(name)
 	if value == "" {
@@ -71,7 +68,6 @@ func (e *Environment) URL(name string) string {
 	return value
 }
 
-// Flag reports whether a variable is "true".
 func (e *Environment) Flag(name string) bool {
 	value := e.getenv(name)
 	if value != "" && value != "true" && value != "false" {
@@ -80,8 +76,7 @@ func (e *Environment) Flag(name string) bool {
 	return value == "true"
 }
 
-// Number returns a variable that must be an integer from lowest to highest, or otherwise if it is
-// not set.
+// Number returns an integer from lowest to highest, or otherwise if the variable is not set.
 func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	value := e.getenv(name)
 	if value == "" {
@@ -94,7 +89,7 @@ func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	return number
 }
 
-// Size returns a variable as a number of bytes, or 0 if it is not set.
+// Size returns a number of bytes, or 0 if the variable is not set.
 func (e *Environment) Size(name string) int64 {
 	var size Size
 	if value := e.getenv(name); value != "" {
@@ -105,7 +100,7 @@ func (e *Environment) Size(name string) int64 {
 	return int64(size)
 }
 
-// Catalog returns the models for CUTROOM_FAMILY and CUTROOM_CATALOG.
+// Catalog reads CUTROOM_FAMILY and CUTROOM_CATALOG.
 func (e *Environment) Catalog() *catalog.Catalog {
 	family := cmp.Or(e.getenv("CUTROOM_FAMILY"), catalog.DefaultFamily)
 	known, err := e.files().readCatalog(family, e.getenv("CUTROOM_CATALOG"))
@@ -115,7 +110,6 @@ func (e *Environment) Catalog() *catalog.Catalog {
 	return known
 }
 
-// Tiers returns the tiers in CUTROOM_TIERS.
 func (e *Environment) Tiers() credential.Tiers {
 	tiers, err := e.files().readTiers(e.getenv("CUTROOM_TIERS"))
 	if err != nil {
@@ -124,8 +118,7 @@ func (e *Environment) Tiers() credential.Tiers {
 	return tiers
 }
 
-// Origins returns the origins from which browsers may call (CUTROOM_CORS_ORIGINS). It returns nil,
-// which allows any, if the variable is not set.
+// Origins reads CUTROOM_CORS_ORIGINS. nil allows any origin.
 func (e *Environment) Origins() []string {
 	value := e.getenv("CUTROOM_CORS_ORIGINS")
 	if value == "" {
@@ -138,8 +131,7 @@ func (e *Environment) Origins() []string {
 	return origins
 }
 
-// WebhookTargets returns the additional targets of webhooks outside the public internet, from
-// CUTROOM_WEBHOOK_ALLOW.
+// WebhookTargets reads CUTROOM_WEBHOOK_ALLOW.
 func (e *Environment) WebhookTargets() webhook.Targets {
 	value := e.getenv("CUTROOM_WEBHOOK_ALLOW")
 	if value == "" {

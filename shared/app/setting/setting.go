@@ -1,5 +1,5 @@
-// Package setting reads settings from environment variables named CUTROOM_…, so that a variable
-// means the same in every program. An error is one line that names the variable and the problem.
+// Package setting reads environment variables named CUTROOM_…, so that a variable means the same
+// in every program. An error is one line that names the variable and the problem.
 package setting
 
 import (
@@ -13,25 +13,24 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Tiers reads the tiers from a file (CUTROOM_TIERS), or returns the built-in ones if file is "".
+// Tiers reads CUTROOM_TIERS, a file, or returns the built-in tiers if file is "".
 func Tiers(file string) (credential.Tiers, error) { return inYAML().readTiers(file) }
 
-// Catalog reads the models from a file (CUTROOM_CATALOG), or returns the built-in ones if file is
-// "". The family (CUTROOM_FAMILY) is part of their names.
+// Catalog reads CUTROOM_CATALOG, a file, or returns the built-in models if file is "". The family
+// (CUTROOM_FAMILY) is part of their names.
 func Catalog(family, file string) (*catalog.Catalog, error) {
 	return inYAML().readCatalog(family, file)
 }
 
-// format parses files in one format.
 type format struct {
 	tiers   func(source []byte) (credential.Tiers, error)
 	catalog func(source []byte, family string) (*catalog.Catalog, error)
 }
 
-// inYAML parses files that people write.
+// People write YAML.
 func inYAML() *format { return &format{credential.ParseTiers, catalog.Parse} }
 
-// inJSON parses files that a deployment gives to functions.
+// A deployment gives JSON to functions.
 func inJSON() *format { return &format{credential.ParseTiersJSON, catalog.ParseJSON} }
 
 func (f *format) readTiers(file string) (credential.Tiers, error) {
@@ -68,8 +67,7 @@ func (f *format) readCatalog(family, file string) (*catalog.Catalog, error) {
 	return known, nil
 }
 
-// Origins returns the origins from which browsers may call (CUTROOM_CORS_ORIGINS), in the form that
-// browsers send.
+// Origins returns the origins of CUTROOM_CORS_ORIGINS in the form that browsers send.
 func Origins(origins []string) ([]string, error) {
 	canonical := make([]string, len(origins))
 	for i, origin := range origins {
@@ -84,10 +82,9 @@ func Origins(origins []string) ([]string, error) {
 // Size is a number of bytes, such as "1048576", "512MiB" or "2GiB".
 type Size int64
 
-// maxSize is the maximum of a Size, because no store accepts a larger object.
+// No store accepts a larger object.
 const maxSize = 5 << 40
 
-// UnmarshalText parses a size from 1 byte to 5 TiB.
 func (s *Size) UnmarshalText(text []byte) error {
 	number, unit := strings.TrimSpace(string(text)), int64(1)
 	for suffix, bytes := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
@@ -105,8 +102,8 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// WebhookTargets parses the additional targets of webhooks outside the public internet
-// (CUTROOM_WEBHOOK_ALLOW): host names and address blocks.
+// WebhookTargets parses CUTROOM_WEBHOOK_ALLOW, the additional targets outside the public
+// internet: host names and address blocks.
 func WebhookTargets(list []string) (webhook.Targets, error) {
 	targets, err := webhook.ParseTargets(list)
 	if err != nil {

@@ -28,7 +28,7 @@ func TestSizesAreParsed(t *testing.T) {
 	}
 }
 
-// An invalid setting is reported with one line that names the variable.
+// The error is one line.
 func TestInvalidVariablesAreNamed(t *testing.T) {
 	folder := t.TempDir()
 	broken := filepath.Join(folder, "broken.yaml")
@@ -94,7 +94,7 @@ func TestInvalidVariablesAreNamed(t *testing.T) {
 	}
 }
 
-// A function reads its files in JSON, other programs in YAML.
+// Other programs read YAML.
 func TestFunctionsReadJSON(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {

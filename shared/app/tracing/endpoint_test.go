@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// The endpoint depends on the region, in every partition of AWS, or is the local AWS.
+// A local AWS has its own endpoint.
 func TestEndpointDependsOnTheRegion(t *testing.T) {
 	for want, clients := range map[string]aws.Config{
 		"https://xray.eu-central-1.amazonaws.com/v1/traces":  {Region: "eu-central-1"},

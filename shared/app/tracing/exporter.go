@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// annotationsAttribute lists the attributes of a span that X-Ray can search. It only shows the
-// others ("OpenTelemetry concepts" in X-Ray's developer guide).
+// X-Ray can search only the attributes in this list ("OpenTelemetry concepts" in X-Ray's
+// developer guide).
 const annotationsAttribute = "aws.xray.annotations"
 
 // exporter adds the same annotations to spans as functions do, so that a search finds both.

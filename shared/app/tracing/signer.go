@@ -13,11 +13,9 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// signingName is X-Ray's service name in signatures.
 const signingName = "xray"
 
-// signer signs outgoing requests with AWS Signature Version 4. It signs every attempt with the
-// current credentials.
+// signer signs requests with AWS Signature Version 4, every attempt with the current credentials.
 type signer struct {
 	next        http.RoundTripper
 	credentials aws.CredentialsProvider
@@ -26,15 +24,14 @@ type signer struct {
 	signer      *v4.Signer
 }
 
-// newSigner returns a signer of requests to a region. The credentials renew themselves before they
-// expire.
+// The credentials renew themselves before they expire.
 func newSigner(next http.RoundTripper, credentials aws.CredentialsProvider, region string,
 	now func() time.Time) *signer {
 	return &signer{next, credentials, region, now, v4.NewSigner()}
 }
 
-// RoundTrip signs and sends a request. It holds the body in memory, which is possible because the
-// size of a batch of spans is limited.
+// RoundTrip holds the body in memory, which is possible because the size of a batch of spans is
+// limited.
 func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {

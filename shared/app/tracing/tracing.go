@@ -1,5 +1,4 @@
-// Package tracing sets up the traces of a container in AWS and of the one-machine server. The
-// environment selects X-Ray or any other collector.
+// Package tracing sets up the traces of a container in AWS and of the one-machine server.
 package tracing
 
 import (
@@ -24,7 +23,7 @@ import (
 
 // New returns the traces that the environment selects. With CUTROOM_TRACING=xray, spans go to
 // X-Ray's OTLP endpoint, without a collector; otherwise otlp.FromEnvironment decides. service is
-// the program's name. The caller closes the traces. New fails for invalid settings.
+// the program's name. The caller closes the traces.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	enabled, err := xray.Enabled(getenv)
@@ -41,8 +40,8 @@ func New(ctx context.Context, getenv func(string) string, clients aws.Config, se
 	return otlp.New(exporter, service, logger), nil
 }
 
-// FromEnvironment is like New, for a program without AWS clients. It reads their configuration only
-// if traces go to X-Ray.
+// FromEnvironment is for a program without AWS clients. It reads their configuration only if
+// traces go to X-Ray.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	var clients aws.Config
@@ -55,11 +54,10 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	return New(ctx, getenv, clients, service, logger)
 }
 
-// tracesPath is the path for traces in OTLP (OpenTelemetry, "OTLP/HTTP Request").
+// OpenTelemetry, "OTLP/HTTP Request".
 const tracesPath = "/v1/traces"
 
-// newExporter returns an exporter to X-Ray's OTLP endpoint. It fails without a region or
-// credentials.
+// newExporter fails without a region or credentials.
 func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, error) {
 	switch {
 	case clients.Region == "":
@@ -87,7 +85,7 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 	return exporter{sender, client}, nil
 }
 
-// endpointOf returns the URL of X-Ray's OTLP endpoint, which is on the host of its API.
+// X-Ray's OTLP endpoint is on the host of its API.
 func endpointOf(ctx context.Context, clients aws.Config) (string, error) {
 	o := awsxray.NewFromConfig(clients).Options()
 	endpoint, err := o.EndpointResolverV2.ResolveEndpoint(ctx, awsxray.EndpointParameters{

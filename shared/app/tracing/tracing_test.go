@@ -33,12 +33,11 @@ const (
 	region  = "eu-north-1"
 )
 
-// remoteContext returns a context below a span of another program.
+// The span belongs to another program.
 func remoteContext(t *testing.T) context.Context {
 	return trace.WithParent(t.Context(), "00-"+traceID+"-"+remote+"-01")
 }
 
-// bounded returns a context with a timeout.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	return patience.Context(t)
@@ -90,8 +89,7 @@ func guarded(t *testing.T, collector *tracetest.Collector, secrets map[string]cr
 	}
 }
 
-// A container's spans are signed and sent to X-Ray's OTLP endpoint, with the annotations that X-Ray
-// uses to find spans of functions.
+// The spans have the annotations that X-Ray uses to find spans of functions.
 func TestSpansAreSentToXRay(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=another-collectors")
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
@@ -126,7 +124,7 @@ func TestSpansAreSentToXRay(t *testing.T) {
 	}
 }
 
-// Every request is signed with the credentials that are current when it is sent.
+// Every request is signed with the current credentials.
 func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	collector := tracetest.Start(t)
 	endpoint, signedBy := guarded(t, collector,
@@ -137,7 +135,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	}
 	keys := aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		if len(issued) == 0 {
-			return aws.Credentials{}, errors.New("credentials that hold are asked for again")
+			return aws.Credentials{}, errors.New("valid credentials were requested again")
 		}
 		next := issued[0]
 		issued = issued[1:]
@@ -155,7 +153,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	}
 }
 
-// Traces can be closed after any fault of the endpoint, and the log has the reason.
+// The log has the reason.
 func TestUnsentTracesAreLogged(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a redirect was followed")
@@ -174,14 +172,14 @@ func TestUnsentTracesAreLogged(t *testing.T) {
 		keys           aws.CredentialsProvider
 		says           string
 	}{
-		{"the endpoint is not there", gone.URL, static, "refused"},
+		{"the endpoint is missing", gone.URL, static, "refused"},
 		{"Transaction Search is off", server(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "use the CloudWatchLogs destination", http.StatusBadRequest)
 		}), static, "use the CloudWatchLogs destination"},
 		{"a redirection", server(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}), static, "307"},
-		{"an answer without end", server(func(w http.ResponseWriter, _ *http.Request) {
+		{"an endless response", server(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			for err := error(nil); err == nil; _, err = w.Write(make([]byte, 1<<16)) {
 			}
@@ -204,8 +202,7 @@ func TestUnsentTracesAreLogged(t *testing.T) {
 	}
 }
 
-// An endpoint that never responds blocks no caller. The spans are dropped when the traces are
-// closed.
+// The spans are dropped when the traces are closed.
 func TestHangingEndpointBlocksNothing(t *testing.T) {
 	arrived, ended := make(chan struct{}, 100), make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -257,7 +254,6 @@ func TestWithoutSettingsNothingIsTraced(t *testing.T) {
 	}
 }
 
-// A missing region or missing credentials are reported at the start.
 func TestMissingRegionIsReported(t *testing.T) {
 	for says, clients := range map[string]aws.Config{
 		"region":      {Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", "")},

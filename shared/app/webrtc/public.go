@@ -15,7 +15,7 @@ import (
 // OfTask is the value of CUTROOM_RTC_PUBLIC for the public addresses of the program's ECS task.
 const OfTask = "ecs"
 
-// stunScheme is the prefix of a value that names a STUN server, as in a URL of RFC 7064.
+// The prefix is as in a URL of RFC 7064.
 const stunScheme = "stun:"
 
 // check validates the settings of a transport that is off.
@@ -29,7 +29,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// public returns the addresses that clients should use, or nil to use the machine's own.
+// nil means the machine's own addresses.
 func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	switch {
 	case len(c.Public) != 1:
@@ -47,7 +47,6 @@ func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	return addresses(c.Public)
 }
 
-// addresses parses a list of addresses. The error names the invalid address.
 func addresses(listed []string) (all []netip.Addr, err error) {
 	for _, text := range listed {
 		address, err := netip.ParseAddr(text)
@@ -60,10 +59,9 @@ func addresses(listed []string) (all []netip.Addr, err error) {
 }
 
 const (
-	// stunTime is the timeout for a STUN server's response. stunAgain is the time after which the
-	// request is repeated, because packets get lost.
+	// A request is repeated after stunAgain, because packets get lost.
 	stunTime, stunAgain = 20 * time.Second, 500 * time.Millisecond
-	// maxSTUN is the maximum size of a response, in bytes.
+	// In bytes.
 	maxSTUN = 1500
 )
 

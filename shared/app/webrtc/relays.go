@@ -8,12 +8,11 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// minRelaySecret is the minimum length of the relays' secret, in bytes.
+// In bytes.
 const minRelaySecret = 16
 
-// relays returns the TURN servers for clients.
-//
-// Errors: an invalid URL of a TURN server; a missing or short secret. Each error names the setting.
+// Errors: an invalid URL of a TURN server; a missing or short secret. Each error names the
+// setting.
 func (c Config) relays() (room.Relays, error) {
 	for _, text := range c.Relays {
 		url, err := stun.ParseURI(text)

@@ -12,8 +12,8 @@ import (
 	"github.com/pion/stun/v3"
 )
 
-// newSTUN starts a STUN server that ignores the first request, sends garbage before each response,
-// and reports the same address to every client.
+// newSTUN ignores the first request, sends garbage before each response, and reports the same
+// address to every client.
 func newSTUN(t *testing.T, seen string) (url string) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -122,7 +122,7 @@ func TestRelaySettingsAreChecked(t *testing.T) {
 	}
 }
 
-// A transport that is off queries no server, but still rejects invalid settings.
+// It queries no server.
 func TestDisabledTransportChecksSettings(t *testing.T) {
 	for public, wrong := range map[string]bool{"ecs": false, "stun:192.0.2.1:1": false, "203.0.113.1": false, "x": true} {
 		opened, err := Open(t.Context(), Config{Addr: Off, Public: []string{public}})
@@ -132,7 +132,7 @@ func TestDisabledTransportChecksSettings(t *testing.T) {
 	}
 }
 
-// Live video without an explicit address is off if it cannot start.
+// Auto has no explicit address.
 func TestAutoStaysOffIfItCannotStart(t *testing.T) {
 	var log strings.Builder
 	c := Config{Addr: Auto, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))}

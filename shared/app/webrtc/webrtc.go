@@ -1,5 +1,4 @@
-// Package webrtc opens the WebRTC transport of realtime sessions from the settings CUTROOM_RTC_…
-// (docs/settings.md).
+// Package webrtc opens the WebRTC transport of realtime sessions from the settings CUTROOM_RTC_….
 package webrtc
 
 import (
@@ -29,14 +28,14 @@ const (
 type Config struct {
 	// Addr is the host and the port, or Auto. If it is empty or Off, the transport is off.
 	Addr string
-	// Public holds the addresses for clients in place of the machine's own, or a way to find them:
+	// Public holds the addresses for clients instead of the machine's own, or a way to find them:
 	// OfTask, or stun: and the host and port of a STUN server.
 	Public []string
 	// Task finds the addresses of the program's ECS task; nil outside ECS.
 	Task func(context.Context) ([]netip.Addr, error)
 	// Relays lists the URLs of TURN servers for clients.
 	Relays []string
-	// RelaySecret is the secret that the TURN servers share.
+	// The TURN servers share RelaySecret.
 	RelaySecret string
 	Sandbox     *sandbox.Sandbox
 	// Origins lists the origins of pages that may check a token.
@@ -50,7 +49,7 @@ type Transport struct {
 	ports    *room.Ports
 }
 
-// Open opens the transport. It returns nil if the transport is off, or if Auto cannot open it.
+// Open returns nil if the transport is off, or if Auto cannot open it.
 //
 // Errors name the setting: the port is in use, the codec is missing, or an address is invalid.
 func Open(ctx context.Context, c Config) (*Transport, error) {
@@ -108,7 +107,7 @@ func (t *Transport) For() *realtime.WebRTC {
 	return t.Realtime
 }
 
-// Close closes the ports. Call it after all sessions have ended.
+// Call Close after all sessions have ended.
 func (t *Transport) Close() error {
 	if t == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package access tests who may do what (docs/contract/auth.md#permissions): it has an example
-// call for every route that requires a credential, with the status for each kind of credential. The
-// tests of the services and the check of a deployment share it.
+// Package access has an example call for every route that requires a credential, with the status
+// for each kind of credential (docs/contract/auth.md#permissions). The tests of the services and
+// the check of a deployment share it.
 package access
 
 import (
@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// Call is an example call of a route that requires a credential.
 type Call struct {
 	// Endpoint is the method and pattern of the route. Path is the path to call.
 	Endpoint, Path, Body, ContentType string
 	Statuses
 }
 
-// groups lists the groups of routes to which a key may be limited, by path prefix
+// A key may be limited to groups of routes, by path prefix
 // (docs/contract/auth.md#limits-of-a-key).
 var groups = []struct{ prefix, name string }{
 	{"/v1/jobs", "jobs"}, {"/v1/webhooks", "jobs"}, {"/v1/generate", "images"}, {"/v1/files", "files"},
@@ -23,7 +22,6 @@ var groups = []struct{ prefix, name string }{
 	{"/v1/audit", "keys"}, {"/v1/budgets", "keys"}, {"/v1/usage", "usage"}, {"/", "inference"},
 }
 
-// Group returns the name of the route's group.
 func (c Call) Group() string {
 	_, path, _ := strings.Cut(c.Endpoint, " ")
 	for _, group := range groups {
@@ -53,8 +51,7 @@ type Fixtures struct {
 	Verifies bool
 	// Stored and Deleted are files. The calls delete Deleted.
 	Stored, Deleted string
-	// MD5 is the MD5 sum of Stored.
-	MD5 string
+	MD5             string
 	// KeyID is the id of a key that the calls revoke.
 	KeyID string
 }
@@ -130,8 +127,8 @@ func accounts(f Fixtures) []Call {
 	}
 }
 
-// Gateway returns a call of every route of the gateway that requires a credential. The calls do not
-// reach a model server. model is the id of a model.
+// Gateway returns a call of every route of the gateway that requires a credential. The calls do
+// not reach a model server.
 func Gateway(model string) []Call {
 	invalid := ofAny(400, 400)
 	all := ofAny(200, 200)

@@ -1,11 +1,11 @@
-// Package comfyui edits media with ComfyUI servers. A model of the catalog names a workflow in API
-// format and the inputs that take an edit's values.
+// Package comfyui edits media with ComfyUI servers. A model of the catalog names a workflow in
+// API format and the inputs that take an edit's values.
 //
 // For a run, it converts the input to the result's size and frame rate, uploads it (POST
 // /upload/image), sends the workflow (POST /prompt), and follows the server's WebSocket. Then it
-// fetches the result (GET /history/{id}, GET /view) and converts it to the size, frame rate, length
-// and sound that the catalog promises. The WebSocket only reports progress. The history shows how a
-// run ended, so a lost connection does no harm.
+// fetches the result (GET /history/{id}, GET /view) and converts it to the size, frame rate,
+// length and sound that the catalog promises. The WebSocket only reports progress. The history
+// shows how a run ended, so a lost connection does no harm.
 //
 // Servers are not trusted: responses are limited, redirects are not followed, and every call ends
 // if the server is silent for too long.
@@ -29,43 +29,40 @@ import (
 
 const Name = "comfyui"
 
-// prepared is the progress when a run is sent; generated is the progress when its result is ready.
+// The progress when a run is sent, and when its result is ready.
 const prepared, generated = 0.05, 0.9
 
 const (
-	// defaultSilence is much longer than the time between two polls of a healthy server.
+	// A healthy server is polled much more often.
 	defaultSilence = 2 * time.Minute
-	// defaultStall is longer than any node runs without progress, for example while it loads a
-	// large model from a slow disk.
+	// No node runs as long without progress, not even while it loads a large model from a slow
+	// disk.
 	defaultStall = 5 * time.Minute
-	// defaultStarting is long enough for a crashed server to restart.
+	// A crashed server restarts faster.
 	defaultStarting  = 2 * time.Minute
 	defaultPollEvery = 5 * time.Second
-	// knockEvery is the time between two checks while no server accepts the run.
-	knockEvery = 500 * time.Millisecond
+	// retryEvery is the time between two checks while no server accepts the run.
+	retryEvery = 500 * time.Millisecond
 	lookTime   = 5 * time.Second
-	// forgetTime is the timeout for cancelling a run.
 	forgetTime = 5 * time.Second
 )
 
 type Config struct {
-	// Servers lists the http or https URLs of the servers, such as http://127.0.0.1:8188.
+	// Servers lists http or https URLs, such as http://127.0.0.1:8188.
 	Servers []string
 	// Key is sent to the servers as a bearer token, for example for a proxy. It may be empty.
 	Key string
-	// Models lists the catalog's models. Models without a workflow cannot be edited.
+	// Models without a workflow cannot be edited.
 	Models []*catalog.Model
 	// Folder is the base for relative workflow paths.
 	Folder string
 	Runner transfer.Runner
 	Random io.Reader
-	// Silence is the maximum time without data from a server before it counts as hung. 0 means two
-	// minutes.
+	// A server without data for this time counts as hung. 0 means two minutes.
 	Silence time.Duration
-	// Stall is the maximum time without progress before a workflow counts as hung. 0 means five
-	// minutes.
+	// A workflow without progress for this time counts as hung. 0 means five minutes.
 	Stall time.Duration
-	// Starting is the maximum time that a run waits for an available server. 0 means two minutes.
+	// A run waits this long for an available server. 0 means two minutes.
 	Starting time.Duration
 	// PollEvery is the time between two polls of a run; 0 means five seconds.
 	PollEvery time.Duration
@@ -85,8 +82,8 @@ var (
 	_ engine.Inspected = (*Engine)(nil)
 )
 
-// New reads the workflows and returns an engine. It does not check whether the
-// servers are running: see [Engine.Inspect].
+// New reads the workflows. It does not check whether the servers are running: see
+// [Engine.Inspect].
 func New(c Config) (*Engine, error) {
 	e := &Engine{
 		workflows: map[string]*workflow{}, finisher: transfer.Finisher{Runner: c.Runner, Done: generated},
@@ -145,39 +142,39 @@ func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities
 // Health returns nil if a server accepts runs.
 func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 
-// Run edits as [engine.Engine] specifies. If no server accepts runs, Run waits for one, so that a
+// Run edits as [engine.Engine] specifies. If no server accepts runs, it waits for one, so that a
 // restart does not use up an attempt of the job.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
-) (told engine.Outcome, err error) {
+) (report engine.Outcome, err error) {
 	defer panics.Error(&err)
-	told.Engine = Name
+	report.Engine = Name
 	w, known := e.workflows[spec.Model]
 	if !known {
-		return told, failed("The engine has no workflow for this model.", false, nil)
+		return report, failed("The engine has no workflow for this model.", false, nil)
 	}
 	if err := w.takes(spec); err != nil {
-		return told, err
+		return report, err
 	}
 	progress(engine.Progress{Stage: "prepare"})
 	inputs, err := e.prepare(ctx, w, spec)
 	if err != nil {
-		return told, err
+		return report, err
 	}
 	s, err := e.pool.choose(ctx, w)
 	if err != nil {
-		return told, err
+		return report, err
 	}
 	defer e.pool.leave(s)
 	r := &run{engine: e, server: s, workflow: w, spec: spec, inputs: inputs, progress: progress}
 	made, err := r.generate(ctx)
 	if err != nil {
-		return told, err
+		return report, err
 	}
 	if spec.Kind == catalog.Image {
-		return told, e.finisher.Image(ctx, spec, made, progress)
+		return report, e.finisher.Image(ctx, spec, made, progress)
 	}
-	return told, e.finisher.Video(ctx, spec, made, progress)
+	return report, e.finisher.Video(ctx, spec, made, progress)
 }
 
 func failed(message string, retryable bool, cause error) *engine.Error {

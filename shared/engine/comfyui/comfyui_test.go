@@ -43,14 +43,12 @@ func says(status int, body string) http.HandlerFunc {
 
 func crashes(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// hangs never responds.
 func hangs(_ http.ResponseWriter, r *http.Request) {
 	// A handler notices that its caller has disconnected only after it has read the body.
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// Each fault of a server has a defined outcome.
 func TestServerFaultsGiveClearErrors(t *testing.T) {
 	const senseless, middle, refused = "The engine returned an invalid response.",
 		"The engine stopped during the edit.", "The engine rejected the edit."
@@ -91,7 +89,7 @@ func TestServerFaultsGiveClearErrors(t *testing.T) {
 			"The engine ran out of memory.", true},
 		{"its exception contains the prompt", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_error",
 			{"exception_type":"a quiet evening"}]]}`), "The engine failed.", true},
-		{"someone interrupts the run", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_interrupted",{}]]}`),
+		{"another client interrupts the run", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_interrupted",{}]]}`),
 			"The edit was interrupted on the engine.", true},
 		{"it fails without a reason", "GET /history", record(`"status":{"status_str":"error","messages":[[],[1,2],["x"]]}`), "The engine failed.", true},
 		{"its result is not a file", "GET /history", record(`"outputs":{"4":{"text":["done"],"images":[]}}`), "The engine returned no result.", true},
@@ -107,12 +105,12 @@ func TestServerFaultsGiveClearErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := standIn(t)
+			s := fakeServer(t)
 			s.Break = on(c.call, c.does)
 			configured := config(t, serve(t, s))
 			configured.PollEvery = 10 * time.Millisecond
 			if strings.Contains(c.name, "hangs") {
-				configured.Silence = aLittle
+				configured.Silence = shortWait
 			}
 			kind := catalog.TextToVideo
 			if c.call == "POST /upload/image" || strings.Contains(c.name, "uploaded") {
@@ -139,10 +137,9 @@ func record(content string) http.HandlerFunc {
 	}
 }
 
-// A server that restarts during a run has lost it. The run fails immediately, and another one
-// succeeds.
+// A restarted server has lost the run. Another run succeeds.
 func TestRestartFailsRunImmediately(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	s.Hold = make(chan struct{})
 	configured := config(t, serve(t, s))
 	configured.PollEvery = 10 * time.Millisecond
@@ -163,11 +160,11 @@ func TestRestartFailsRunImmediately(t *testing.T) {
 	}
 }
 
-// If the WebSocket of a run is rejected, lost or flooded, the run is polled.
+// The WebSocket of a run may be rejected, lost or flooded.
 func TestRunIsPolledWithoutWebSocket(t *testing.T) {
 	for name, does := range map[string]http.HandlerFunc{"refused": says(404, ""), "lost": crashes} {
 		t.Run(name, func(t *testing.T) {
-			s := standIn(t)
+			s := fakeServer(t)
 			s.Break = on("GET /ws", does)
 			configured := config(t, serve(t, s))
 			configured.PollEvery = 10 * time.Millisecond
@@ -178,12 +175,12 @@ func TestRunIsPolledWithoutWebSocket(t *testing.T) {
 	}
 }
 
-// A workflow that makes no progress is interrupted, and the server gets no runs until it has ended.
+// The server gets no runs until the workflow has ended.
 func TestStalledWorkflowIsInterrupted(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	s.Hold = make(chan struct{})
 	configured := config(t, serve(t, s))
-	configured.PollEvery, configured.Stall = 10*time.Millisecond, aLittle
+	configured.PollEvery, configured.Stall = 10*time.Millisecond, shortWait
 	e := newEngine(t, configured)
 	_, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore)
 	var failure *engine.Error
@@ -195,10 +192,9 @@ func TestStalledWorkflowIsInterrupted(t *testing.T) {
 	}
 }
 
-// A cancelled run is removed from the queue, or interrupted if it is running. Its history is
-// deleted.
+// A running run is interrupted. Its history is deleted.
 func TestCancellationRemovesRuns(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	s.Hold = make(chan struct{})
 	configured := config(t, serve(t, s))
 	configured.PollEvery = 10 * time.Millisecond
@@ -239,19 +235,19 @@ func TestCancellationRemovesRuns(t *testing.T) {
 	}
 }
 
-// A run waits for a starting server, or goes to one that is running.
+// A run goes to a running server, if any.
 func TestRunWaitsForStartingServer(t *testing.T) {
 	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := standIn(t)
+	s := fakeServer(t)
 	up := serve(t, s)
 	if _, err := newEngine(t, config(t, "http://"+address, up)).Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil {
 		t.Errorf("one server is running: %v", err)
 	}
 	impatient := config(t, "http://"+address)
-	impatient.Starting = aLittle
+	impatient.Starting = shortWait
 	e := newEngine(t, impatient)
 	var failure *engine.Error
 	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); !errors.As(err, &failure) || !failure.Retryable ||
@@ -278,9 +274,8 @@ func TestRunWaitsForStartingServer(t *testing.T) {
 	}
 }
 
-// A run goes to the server with the least work.
 func TestRunGoesToLeastBusyServer(t *testing.T) {
-	busy, idle := standIn(t), standIn(t)
+	busy, idle := fakeServer(t), fakeServer(t)
 	busy.Break = on("GET /prompt", says(200, `{"exec_info":{"queue_remaining":3}}`))
 	e := newEngine(t, config(t, serve(t, busy), serve(t, idle)))
 	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil {
@@ -291,7 +286,7 @@ func TestRunGoesToLeastBusyServer(t *testing.T) {
 	}
 }
 
-// A server's free memory is checked before a run with a known requirement.
+// The memory requirement of a model may be known.
 func TestMemoryIsCheckedBeforeRun(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -304,10 +299,10 @@ func TestMemoryIsCheckedBeforeRun(t *testing.T) {
 		{"a device that is too small", 8 << 30, 8 << 30, "The engine lacks what this model needs.", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := standIn(t)
+			s := fakeServer(t)
 			s.Free, s.Total = c.free, c.total
 			configured := config(t, serve(t, s))
-			configured.Starting = aLittle
+			configured.Starting = shortWait
 			for _, m := range configured.Models {
 				m.Workflow.Memory = 10 << 30
 			}
@@ -321,9 +316,9 @@ func TestMemoryIsCheckedBeforeRun(t *testing.T) {
 	}
 }
 
-// A server's missing requirements are logged by name, and a run goes to another server.
+// The requirements are logged by name, and a run goes to another server.
 func TestMissingRequirementsAreReported(t *testing.T) {
-	complete, poor := standIn(t), standIn(t)
+	complete, poor := fakeServer(t), fakeServer(t)
 	delete(poor.Classes, "ImageAddNoise")
 	poor.Classes["SaveVideo"] = []byte(`{"input":{"required":{"video":["VIDEO"],"filename_prefix":["STRING",{}],
 		"format":["COMBO",{"options":["webm"]}],"codec":[["h264"],{}],"quality":["INT",{}]}}}`)
@@ -339,7 +334,7 @@ func TestMissingRequirementsAreReported(t *testing.T) {
 		`the node class "ImageAddNoise"`,
 	}
 	if got := found[1].Lacks["edit"]; !slices.Equal(got, want) {
-		t.Errorf("it lacks %q, want %q", got, want)
+		t.Errorf("the server lacks %q, want %q", got, want)
 	}
 	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil || len(poor.Calls()) == 0 ||
 		slices.Contains(poor.Calls(), "POST /prompt") {
@@ -353,9 +348,9 @@ func TestMissingRequirementsAreReported(t *testing.T) {
 	}
 }
 
-// Options that a model does not support are rejected before a server is called.
+// No server is called.
 func TestUnsupportedOptionsAreRejected(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	e := newEngine(t, config(t, serve(t, s)))
 	long := newSpec(t, catalog.TextToVideo)
 	long.Duration = time.Minute
@@ -377,10 +372,10 @@ func TestUnsupportedOptionsAreRejected(t *testing.T) {
 	}
 }
 
-// The values of an edit are sent to the inputs that the catalog names.
+// The catalog names the inputs.
 func TestEditValuesAreSentToConfiguredInputs(t *testing.T) {
 	var sent []byte
-	s := standIn(t)
+	s := fakeServer(t)
 	s.Break = func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method+" "+r.URL.Path == "POST /prompt" {
 			sent = comfyuitest.Peek(r)
@@ -412,7 +407,6 @@ func TestEditValuesAreSentToConfiguredInputs(t *testing.T) {
 	}
 }
 
-// An invalid workflow or input name is an error at startup.
 func TestInvalidConfigurationsAreRejected(t *testing.T) {
 	for _, c := range []struct{ workflow, want string }{
 		{"", "cannot read"},

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine/enginetest"
 )
 
-// harness returns the harness for an engine whose servers have the classes of the tests.
+// The servers have the classes of the tests.
 func harness(e engine.Engine) enginetest.Harness {
 	small := catalog.Size{Width: 160, Height: 96}
 	return enginetest.Harness{Engine: e, Models: map[catalog.Kind]string{
@@ -18,7 +18,7 @@ func harness(e engine.Engine) enginetest.Harness {
 }
 
 func TestConformance(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	s.Preview = preview(t)
 	h := harness(newEngine(t, config(t, serve(t, s))))
 	h.Previews = true

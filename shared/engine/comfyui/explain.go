@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxReason is the maximum length of a server's texts in the log, in code points.
+// maxReason limits a server's texts in the log, in code points.
 const maxReason = 300
 
 // explain converts a run's error. ctx is the caller's context, and within is the run's.
@@ -47,7 +47,7 @@ func explain(ctx, within context.Context, err error) error {
 
 // invalid converts the server's rejection of an invalid workflow.
 func (r *run) invalid(refused *statusError) error {
-	var told struct {
+	var reported struct {
 		Error struct {
 			Type string `json:"type"`
 		} `json:"error"`
@@ -64,11 +64,11 @@ func (r *run) invalid(refused *statusError) error {
 	// Do not log values, because they include the prompt.
 	again := false
 	var reasons []string
-	if boundedjson.Unmarshal(refused.body, maxValues, &told) == nil {
-		reasons = append(reasons, told.Error.Type)
-		for _, id := range slices.Sorted(maps.Keys(told.Nodes)) {
-			for _, e := range told.Nodes[id].Errors {
-				reasons = append(reasons, fmt.Sprintf("%s of %q of node %s (%s)", e.Type, e.Info.Input, id, told.Nodes[id].Class))
+	if boundedjson.Unmarshal(refused.body, maxValues, &reported) == nil {
+		reasons = append(reasons, reported.Error.Type)
+		for _, id := range slices.Sorted(maps.Keys(reported.Nodes)) {
+			for _, e := range reported.Nodes[id].Errors {
+				reasons = append(reasons, fmt.Sprintf("%s of %q of node %s (%s)", e.Type, e.Info.Input, id, reported.Nodes[id].Class))
 				// A restarted server has lost the uploaded files.
 				at := catalog.Place{Node: id, Input: e.Info.Input}
 				again = again || slices.Contains(r.workflow.Data, at) || slices.Contains(r.workflow.Reference, at)
@@ -112,8 +112,7 @@ func (d *record) failure(prompt string) error {
 	return failed(job.EngineFailedMessage, true, errors.New("comfyui: the run failed without a reason"))
 }
 
-// outOfMemory reports whether an exception means that memory ran out. GPU exceptions usually have
-// their own type; CPU exceptions do not.
+// GPU exceptions usually have their own type; CPU exceptions do not.
 func outOfMemory(kind, message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(kind, "OutOfMemory") || slices.ContainsFunc(
@@ -127,8 +126,8 @@ type file struct {
 	Type      string `json:"type"`
 }
 
-// resultOf returns the first file in a node's output. Nodes that save images and videos call their
-// list "images"; others use names such as "gifs".
+// resultOf returns the first file in a node's output. Nodes that save images and videos call
+// their list "images"; others use names such as "gifs".
 func resultOf(output map[string]json.RawMessage) (file, bool) {
 	lists := slices.Sorted(maps.Keys(output))
 	slices.SortStableFunc(lists, func(a, b string) int { return first(b) - first(a) })

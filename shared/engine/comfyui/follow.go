@@ -81,8 +81,8 @@ func (r *run) show(preview []byte, m *meter) {
 }
 
 // poll returns the run's record if the run has ended, and otherwise its place in the queue. It
-// retries failed requests until the server has been silent for too long. If the server is gone, so
-// is the run.
+// retries failed requests until the server has been silent for too long. If the server is gone,
+// so is the run.
 func (r *run) poll(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()
@@ -116,7 +116,7 @@ type event struct {
 	Type string `json:"type"`
 	Data struct {
 		Run string `json:"prompt_id"`
-		// Node is the running node, or nil after the last one.
+		// Node is nil after the last node.
 		Node  *string         `json:"node"`
 		Nodes json.RawMessage `json:"nodes"`
 		// Value is the number of finished steps of Max.
@@ -195,23 +195,22 @@ func (m *meter) note(e event) (fraction float64, moved bool) {
 	return m.reached, true
 }
 
-// finish records that a node has finished. It ignores ids beyond the number of nodes, so a
-// misbehaving server cannot grow the set.
+// finish ignores ids beyond the number of nodes, so a misbehaving server cannot grow the set.
 func (m *meter) finish(id string) {
 	if id != "" && len(id) <= maxID && len(m.finished) < m.nodes {
 		m.finished[id] = true
 	}
 }
 
-// parseEvent reads a message. known is false for other messages, because nodes may send any kind.
+// known is false for other messages, because nodes may send any kind.
 func parseEvent(text []byte) (e event, known bool) {
 	return e, boundedjson.Unmarshal(text, maxValues, &e) == nil && e.Type != ""
 }
 
-// previewMessage is the kind of the binary message, and jpegPicture the kind of its picture.
+// The kind of the binary message, and the kind of its picture.
 const previewMessage, jpegPicture = 1, 1
 
-// parsePreview reads a binary message: its kind and the kind of its picture, four bytes each, then
+// parsePreview reads the kind of the message and the kind of its picture, four bytes each, then
 // the picture. It returns false if there is no usable preview.
 func parsePreview(content []byte) (event, bool) {
 	const head = 8

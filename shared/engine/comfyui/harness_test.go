@@ -25,7 +25,6 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// tools finds ffmpeg once for all tests.
 var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(
 		context.Background(),
@@ -33,11 +32,11 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// patience is longer than any test waits; aLittle is the time that a test waits.
-const patience, aLittle = 2 * time.Minute, 200 * time.Millisecond
+// patience is longer than any test waits; shortWait is how long a test waits.
+const patience, shortWait = 2 * time.Minute, 200 * time.Millisecond
 
-// standIn returns a fake ComfyUI server with the recorded classes.
-func standIn(t *testing.T) *comfyuitest.Server {
+// fakeServer has the recorded classes.
+func fakeServer(t *testing.T) *comfyuitest.Server {
 	t.Helper()
 	content, err := os.ReadFile(classesFile)
 	s := &comfyuitest.Server{}
@@ -63,7 +62,7 @@ func standIn(t *testing.T) *comfyuitest.Server {
 	return s
 }
 
-// picture returns a small picture derived from a number.
+// The picture is derived from a number.
 func picture(t *testing.T, seed int64, encode func(*bytes.Buffer, image.Image) error) []byte {
 	m := image.NewRGBA(image.Rect(0, 0, 48, 32))
 	for i := range 48 * 32 {
@@ -76,7 +75,7 @@ func picture(t *testing.T, seed int64, encode func(*bytes.Buffer, image.Image) e
 	return content.Bytes()
 }
 
-// models returns the tests' models, one of each kind.
+// models returns one model of each kind.
 func models(t *testing.T) []*catalog.Model {
 	t.Helper()
 	const clip = `{workflow: clip.json, prompt: 9.value, seed: 5.seed, data: 1.file, reference: 3.image, without_reference: 3,
@@ -107,7 +106,6 @@ models:
 	return parsed.Models()
 }
 
-// config returns the configuration of an engine with the servers.
 func config(t *testing.T, servers ...string) comfyui.Config {
 	t.Helper()
 	found, err := tools()
@@ -129,7 +127,7 @@ func newEngine(t *testing.T, c comfyui.Config) *comfyui.Engine {
 	return e
 }
 
-// serve starts a fake server and returns its URL.
+// serve returns the server's URL.
 func serve(t *testing.T, s http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -137,7 +135,7 @@ func serve(t *testing.T, s http.Handler) string {
 	return server.URL
 }
 
-// newSpec returns an edit whose output is in a new folder.
+// The output is in a new folder.
 func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
 	t.Helper()
 	spec := engine.Spec{

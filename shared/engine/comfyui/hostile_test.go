@@ -38,14 +38,14 @@ var calls = []string{
 func impatient(t *testing.T, s http.Handler) *comfyui.Engine {
 	t.Helper()
 	configured := config(t, serve(t, s))
-	configured.PollEvery, configured.Silence, configured.Starting = 10*time.Millisecond, aLittle, aLittle
+	configured.PollEvery, configured.Silence, configured.Starting = 10*time.Millisecond, shortWait, shortWait
 	for _, m := range configured.Models {
 		m.Workflow.Memory = 1 << 30
 	}
 	return newEngine(t, configured)
 }
 
-// still returns an image edit. Its input is made once.
+// The input is made once.
 func still(t *testing.T) func() engine.Spec {
 	t.Helper()
 	spec := newSpec(t, catalog.Image)
@@ -57,13 +57,12 @@ func still(t *testing.T) func() engine.Spec {
 	}
 }
 
-// A server cannot redirect a call to another host.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	var led atomic.Int64
 	elsewhere := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { led.Add(1) }))
 	spec := still(t)
 	for _, call := range calls {
-		s := standIn(t)
+		s := fakeServer(t)
 		s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 		})
@@ -75,11 +74,11 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A call does not wait until a connection ends after a protocol switch.
+// After a protocol switch, a call does not wait until the connection ends.
 func TestProtocolSwitchesAreIgnored(t *testing.T) {
 	spec := still(t)
 	for _, call := range calls {
-		s := standIn(t)
+		s := fakeServer(t)
 		s.Break = on(call, func(w http.ResponseWriter, _ *http.Request) {
 			connection, buffered, err := http.NewResponseController(w).Hijack()
 			if err != nil {
@@ -94,13 +93,13 @@ func TestProtocolSwitchesAreIgnored(t *testing.T) {
 	}
 }
 
-// Slow drips of a response do not count as a sign of life, and a result that is not media is
-// rejected before its end.
+// A slow response does not count as a sign of life. A result that is not media is rejected before
+// its end.
 func TestEndlessResponsesAreCutOff(t *testing.T) {
 	for _, call := range []string{"POST /upload/image", "POST /prompt", "GET /view"} {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()
-			s := standIn(t)
+			s := fakeServer(t)
 			s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
 				for space := bytes.Repeat([]byte(" "), 1<<10); r.Context().Err() == nil; {
 					if _, err := w.Write(space); err != nil {
@@ -118,7 +117,6 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 	}
 }
 
-// A response with many small elements uses little more memory than its bytes.
 func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	const most = 8<<20 - 100
 	many := func(piece string) string { return strings.Repeat(piece, most/len(piece)) }
@@ -144,7 +142,7 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 		"names in a rejection": {"POST /prompt", 400, `{"node_errors":{"1":{}` + strings.Repeat(`,"1":{}`, 140<<10) + `}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := standIn(t)
+			s := fakeServer(t)
 			var sent int
 			s.Break = on(c.call, func(w http.ResponseWriter, r *http.Request) {
 				sent += len(c.answer)
@@ -152,7 +150,7 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer)
 			})
 			configured, spec := config(t, serve(t, s)), newSpec(t, catalog.TextToVideo)
-			configured.Starting = aLittle
+			configured.Starting = shortWait
 			e := newEngine(t, configured)
 			took := alloctest.Of(func() { _, _ = e.Run(t.Context(), spec, ignore) })
 			if sent == 0 || took > 20*sent+2<<20 {
@@ -162,7 +160,6 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	}
 }
 
-// frame is a message on a server's WebSocket.
 type frame struct {
 	kind    websocket.MessageType
 	content []byte
@@ -187,8 +184,8 @@ func claiming(t *testing.T, width, height uint16) []byte {
 	return content
 }
 
-// No matter what a server sends over its WebSocket, the run is followed to its end, invalid
-// previews are not shown, and progress stays within its limits.
+// The run is followed to its end, invalid previews are not shown, and progress stays within its
+// limits.
 func TestRunSurvivesHostileMessages(t *testing.T) {
 	var large bytes.Buffer
 	if err := jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 513, 4)), nil); err != nil {
@@ -238,7 +235,7 @@ func TestRunSurvivesHostileMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := standIn(t)
+			s := fakeServer(t)
 			s.Hold = make(chan struct{})
 			last := preview(t)
 			s.Break = on("GET /ws", sends(append([]frame{text("{}")}, slices.Concat(
@@ -292,14 +289,14 @@ func sends(frames []frame, after func()) http.HandlerFunc {
 	}
 }
 
-// If the WebSocket is lost repeatedly, a run loses only its progress.
+// The run loses only its progress.
 func TestRunSurvivesRepeatedWebSocketLoss(t *testing.T) {
 	for name, frames := range map[string][]frame{
 		"it closes immediately": {text("{}")}, "it sends a huge message": {text("{}"), text("%s", strings.Repeat(" ", 9<<20))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := standIn(t)
+			s := fakeServer(t)
 			s.Hold = make(chan struct{})
 			var lost atomic.Int64
 			s.Break = on("GET /ws", sends(frames, func() {
@@ -316,9 +313,9 @@ func TestRunSurvivesRepeatedWebSocketLoss(t *testing.T) {
 	}
 }
 
-// A server that repeats a run's end forever does not prevent the run from ending.
+// A server may repeat a run's end forever.
 func TestRepeatedEndMessagesDoNotBlockRun(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	s.Break = on("GET /ws", func(w http.ResponseWriter, r *http.Request) {
 		socket, err := websocket.Accept(w, r, nil)
 		if err != nil {
@@ -337,7 +334,7 @@ func TestRepeatedEndMessagesDoNotBlockRun(t *testing.T) {
 
 // A server that fails and recovers keeps its run.
 func TestRunSurvivesFlappingServer(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	var asked atomic.Int64
 	s.Break = on("GET /queue", func(w http.ResponseWriter, _ *http.Request) {
 		switch n := asked.Add(1); {
@@ -357,9 +354,9 @@ func TestRunSurvivesFlappingServer(t *testing.T) {
 	}
 }
 
-// A run never gets the id, and with it the result, of another run.
+// A run never gets another run's id, and with it the result.
 func TestDuplicateRunIDIsRejected(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	s.Hold = make(chan struct{})
 	var mu sync.Mutex
 	var taken string
@@ -408,11 +405,10 @@ func TestDuplicateRunIDIsRejected(t *testing.T) {
 	}
 }
 
-// A server's file names do not affect where its files are stored here.
 func TestResultNamesDoNotAffectLocalPaths(t *testing.T) {
 	edit := still(t)
 	for _, name := range []string{"../../x.png", "/etc/passwd", "a\x00b\n"} {
-		s := standIn(t)
+		s := fakeServer(t)
 		named, err := json.Marshal([]any{map[string]string{"filename": name, "subfolder": name, "type": name}})
 		if err != nil {
 			t.Fatal(err)
@@ -441,14 +437,14 @@ func TestResultNamesDoNotAffectLocalPaths(t *testing.T) {
 	}
 }
 
-// Reports about a server are limited in length, even if it uses long names.
+// The server uses long names.
 func TestServerReportsAreLimited(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	endless := strings.Repeat("x", 1<<20)
 	s.Classes["SaveVideo"] = []byte(`{"input":{"required":{"` + endless + `":["INT",{}]}},"output":[]}`)
 	for _, found := range newEngine(t, config(t, serve(t, s))).Inspect(context.WithoutCancel(t.Context())) {
-		if told := fmt.Sprint(found.Lacks); found.Err != nil || len(found.Lacks) == 0 || len(told) > 10_000 {
-			t.Errorf("error %v, reported %d bytes", found.Err, len(told))
+		if reported := fmt.Sprint(found.Lacks); found.Err != nil || len(found.Lacks) == 0 || len(reported) > 10_000 {
+			t.Errorf("error %v, reported %d bytes", found.Err, len(reported))
 		}
 	}
 }

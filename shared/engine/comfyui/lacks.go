@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// maxLacks is the maximum number of a workflow's requirements that are reported.
+// maxLacks limits the reported requirements of a workflow.
 const maxLacks = 20
 
 // class is a server's description of a class of nodes.
@@ -28,7 +28,7 @@ type class struct {
 // options.
 type inputType []json.RawMessage
 
-// values returns the possible values of the input. known is false if they are unknown.
+// known is false if the input's possible values are unknown.
 func (t inputType) values() (values []any, known bool) {
 	if len(t) == 0 {
 		return nil, false
@@ -72,8 +72,8 @@ func (s *server) inspect(ctx context.Context, w *workflow) (lacks []string, err 
 	return l.lacks, l.err
 }
 
-// lacks describes the workflow's missing requirements. It caches a complete result until the server
-// rejects a run.
+// lacks describes the workflow's missing requirements. It caches a complete result until the
+// server rejects a run.
 func (s *server) lacks(ctx context.Context, w *workflow) ([]string, error) {
 	s.mu.Lock()
 	complete := s.complete[w]

@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	// maxMessage is the maximum size of a WebSocket message, including previews, in bytes.
-	maxMessage = 8 << 20
-	// redialEvery is the time between two attempts to connect.
+	// maxMessage limits a WebSocket message, including previews, in bytes.
+	maxMessage  = 8 << 20
 	redialEvery = time.Second
 )
 
@@ -27,8 +26,8 @@ type listener struct {
 	first chan struct{}
 }
 
-// listen connects to the server's WebSocket and returns after the first attempt, so that it
-// receives all messages of a run sent afterwards. The caller must close the listener.
+// listen returns after the first connection attempt, so that it receives all messages of a run
+// sent afterwards. The caller must close the listener.
 func (r *run) listen(ctx context.Context) *listener {
 	ctx, stop := context.WithCancel(ctx)
 	l := &listener{client: r.id, events: make(chan event), stop: stop, first: make(chan struct{})}
@@ -50,8 +49,8 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// once connects and reads messages until the connection is lost. It ignores errors, because the
-// history shows how a run ends.
+// once reads messages until the connection is lost. It ignores errors, because the history shows
+// how a run ends.
 func (l *listener) once(ctx context.Context, s *server, first bool) {
 	dialing, cancel := context.WithTimeout(ctx, lookTime)
 	connection, response, err := websocket.Dial(dialing, s.base+"/ws?clientId="+l.client, &websocket.DialOptions{
@@ -61,7 +60,8 @@ func (l *listener) once(ctx context.Context, s *server, first bool) {
 		defer response.Body.Close()
 	}
 	if err == nil {
-		// A server sends a greeting when it has registered a listener. Messages before that are lost.
+		// A server sends a greeting when it has registered a listener. Messages before that are
+		// lost.
 		connection.SetReadLimit(maxMessage)
 		_, _, err = connection.Read(dialing)
 	}

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// pool holds the servers. A run goes to the least loaded server that meets all requirements.
+// A run goes to the least loaded server that meets all requirements.
 type pool struct {
 	mu       sync.Mutex
 	servers  []*server
@@ -32,7 +32,7 @@ type state struct {
 	queued int
 }
 
-// choose returns the server for a run and counts the run. It waits while no server accepts the run.
+// choose waits while no server accepts the run. It counts the run.
 func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
 	patience := time.NewTimer(p.starting)
 	defer patience.Stop()
@@ -49,7 +49,7 @@ func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
 			return nil, err
 		}
 		select {
-		case <-time.After(knockEvery):
+		case <-time.After(retryEvery):
 		case <-patience.C:
 			return nil, err
 		case <-ctx.Done():
@@ -99,8 +99,7 @@ func (p *pool) leave(s *server) {
 	s.runs--
 }
 
-// refusal returns the error for a run that no server accepts. A retry may succeed if a server lacks
-// nothing or could not be checked.
+// A retry may succeed if a server lacks nothing or could not be checked.
 func refusal(states []state) *engine.Error {
 	var causes []error
 	var unreachable, short bool
@@ -126,7 +125,6 @@ func refusal(states []state) *engine.Error {
 	return failed("The engine lacks what this model needs.", false, cause)
 }
 
-// health returns nil if a server accepts runs.
 func (p *pool) health(ctx context.Context) error {
 	var causes []error
 	for _, l := range p.check(ctx, nil) {
@@ -138,8 +136,7 @@ func (p *pool) health(ctx context.Context) error {
 	return errors.Join(causes...)
 }
 
-// check checks the server before a run of the workflow. If w is nil, it checks only whether the
-// server accepts runs.
+// If w is nil, check checks only whether the server accepts runs.
 func (s *server) check(ctx context.Context, w *workflow) state {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -166,18 +163,18 @@ func (s *server) check(ctx context.Context, w *workflow) state {
 }
 
 func (s *server) queued(ctx context.Context) (int, error) {
-	var told struct {
+	var reported struct {
 		Info *struct {
 			Remaining int `json:"queue_remaining"`
 		} `json:"exec_info"`
 	}
-	if err := s.get(ctx, "/prompt", &told); err != nil {
+	if err := s.get(ctx, "/prompt", &reported); err != nil {
 		return 0, err
 	}
-	if told.Info == nil || told.Info.Remaining < 0 {
+	if reported.Info == nil || reported.Info.Remaining < 0 {
 		return 0, &nonsenseError{errors.New("the response lacks the length of the queue")}
 	}
-	return told.Info.Remaining, nil
+	return reported.Info.Remaining, nil
 }
 
 // checkStuck returns an error while a cancelled run is still running.
@@ -225,7 +222,7 @@ func (s *server) setStuck(id string) {
 // memory returns how many bytes of the device's memory a run can use, whether free or held by the
 // server, and the total.
 func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
-	var told struct {
+	var reported struct {
 		Devices []struct {
 			Total     uint64 `json:"vram_total"`
 			Free      uint64 `json:"vram_free"`
@@ -233,13 +230,13 @@ func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 			TorchFree uint64 `json:"torch_vram_free"`
 		} `json:"devices"`
 	}
-	if err := s.get(ctx, "/system_stats", &told); err != nil {
+	if err := s.get(ctx, "/system_stats", &reported); err != nil {
 		return 0, 0, err
 	}
-	if len(told.Devices) == 0 {
+	if len(reported.Devices) == 0 {
 		return 0, 0, &nonsenseError{errors.New("the server has no device")}
 	}
-	d := told.Devices[0]
+	d := reported.Devices[0]
 	// free includes the memory that is free within torch.
 	free = min(d.Free+d.TorchHas-min(d.TorchFree, d.TorchHas), d.Total)
 	return free, d.Total, nil

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// maxReference is the maximum length of a reference image's longer side, in pixels.
+// maxReference limits a reference image's longer side, in pixels.
 const maxReference = 2048
 
 // inputs holds the files to upload. Paths of missing inputs are empty.
@@ -75,7 +75,7 @@ func (e *Engine) clip(
 	})
 }
 
-// still writes a PNG. For an animation it writes the first frame.
+// still writes a PNG, of an animation's first frame.
 func (e *Engine) still(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, _ int, path string,
 ) error {

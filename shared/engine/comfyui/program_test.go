@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "record the responses of the program")
 
-// address returns ComfyUI's address. If no URL is set, it starts the program.
+// address starts ComfyUI if no URL is set.
 func address(t *testing.T) string {
 	t.Helper()
 	if url := os.Getenv("CUTROOM_TEST_COMFYUI"); url != "" {
@@ -36,11 +36,11 @@ func TestProgram(t *testing.T) {
 	enginetest.Run(t, h)
 }
 
-// The program responds as recorded. -update records it again.
+// -update records the responses again.
 func TestProgramRespondsAsRecorded(t *testing.T) {
-	told := scenario(t, address(t))
+	got := scenario(t, address(t))
 	if *update {
-		write(t, recordedFile, told)
+		write(t, recordedFile, got)
 		write(t, classesFile, classes(t, "image.json", "clip.json", "text.json"))
 		write(t, readyFile, classes(t, readyFolder+"/edit-image.json", readyFolder+"/edit-clip.json", readyFolder+"/text-to-video.json"))
 		return
@@ -54,13 +54,13 @@ func TestProgramRespondsAsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, was := range recorded {
-		for _, wrong := range differs(was, told[name], name) {
+		for _, wrong := range differs(was, got[name], name) {
 			t.Error(wrong)
 		}
 	}
 }
 
-// The program has the nodes and inputs of the ready workflows. It may have no models.
+// The program may have no models.
 func TestProgramHasWhatReadyWorkflowsNeed(t *testing.T) {
 	for _, found := range newEngine(t, ready(t, address(t))).Inspect(t.Context()) {
 		if found.Err != nil {
@@ -79,19 +79,18 @@ func TestProgramHasWhatReadyWorkflowsNeed(t *testing.T) {
 // classes returns the program's descriptions of the node classes in workflows.
 func classes(t *testing.T, workflows ...string) map[string]any {
 	t.Helper()
-	s := &session{T: t, base: address(t), told: map[string]any{}}
+	s := &session{T: t, base: address(t), responses: map[string]any{}}
 	all := map[string]any{}
 	for _, name := range workflows {
 		for _, n := range s.workflow(name, nil) {
 			class := n.(map[string]any)["class_type"].(string)
-			told := s.get(class, "/object_info/"+class).(map[string]any)[class].(map[string]any)
-			all[class] = map[string]any{"input": withoutTips(told["input"]), "output": told["output"]}
+			got := s.get(class, "/object_info/"+class).(map[string]any)[class].(map[string]any)
+			all[class] = map[string]any{"input": withoutTips(got["input"]), "output": got["output"]}
 		}
 	}
 	return all
 }
 
-// withoutTips returns a class's inputs without the tooltips.
 func withoutTips(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

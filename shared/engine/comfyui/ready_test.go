@@ -16,7 +16,6 @@ const readyFolder = "../../../../gpu/comfyui"
 
 var readyFile = filepath.Join("testdata", "ready.json")
 
-// ready returns the configuration of an engine with the ready workflows.
 func ready(t *testing.T, server string) comfyui.Config {
 	t.Helper()
 	c := config(t, server)
@@ -33,9 +32,9 @@ func ready(t *testing.T, server string) comfyui.Config {
 	return c
 }
 
-// The ready workflows use only nodes, inputs, links and values that the real program has.
+// The workflows use only nodes, inputs, links and values that the program has.
 func TestReadyWorkflowsMatchProgram(t *testing.T) {
-	s := standIn(t)
+	s := fakeServer(t)
 	content, err := os.ReadFile(readyFile)
 	s.Classes = nil
 	if err == nil {

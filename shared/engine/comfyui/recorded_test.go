@@ -22,16 +22,15 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recordedFile contains the real program's responses; classesFile contains its descriptions of the
-// node classes that the tests' workflows use.
+// recordedFile contains the real program's responses; classesFile contains its descriptions of
+// the node classes that the tests' workflows use.
 var (
 	recordedFile = filepath.Join("testdata", "recorded.json")
 	classesFile  = filepath.Join("testdata", "classes.json")
 )
 
-// The fake ComfyUI server responds like the recorded program.
 func TestFakeServerRespondsAsRecorded(t *testing.T) {
-	server := httptest.NewServer(standIn(t))
+	server := httptest.NewServer(fakeServer(t))
 	defer server.Close()
 	var recorded map[string]any
 	content, err := os.ReadFile(recordedFile)
@@ -41,8 +40,8 @@ func TestFakeServerRespondsAsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, told := range scenario(t, server.URL) {
-		for _, wrong := range differs(told, recorded[name], name) {
+	for name, got := range scenario(t, server.URL) {
+		for _, wrong := range differs(got, recorded[name], name) {
 			t.Error(wrong)
 		}
 	}
@@ -50,14 +49,14 @@ func TestFakeServerRespondsAsRecorded(t *testing.T) {
 
 // differs returns the fields of a response that the recorded one lacks or has with another type.
 // The fake server omits unused fields.
-func differs(told, recorded any, at string) (wrong []string) {
-	switch told := told.(type) {
+func differs(got, recorded any, at string) (wrong []string) {
+	switch got := got.(type) {
 	case map[string]any:
 		other, same := recorded.(map[string]any)
 		if !same {
 			return []string{fmt.Sprintf("%s is an object, but was recorded as %T", at, recorded)}
 		}
-		for key, value := range told {
+		for key, value := range got {
 			if was, known := other[key]; !known {
 				wrong = append(wrong, fmt.Sprintf("%s.%s was not recorded", at, key))
 			} else {
@@ -69,24 +68,24 @@ func differs(told, recorded any, at string) (wrong []string) {
 		if !same {
 			return []string{fmt.Sprintf("%s is a list, but was recorded as %T", at, recorded)}
 		}
-		if strings.HasSuffix(at, ".sequence") && fmt.Sprint(told) != fmt.Sprint(other) {
-			return []string{fmt.Sprintf("%s is %v, but was recorded as %v", at, told, other)}
+		if strings.HasSuffix(at, ".sequence") && fmt.Sprint(got) != fmt.Sprint(other) {
+			return []string{fmt.Sprintf("%s is %v, but was recorded as %v", at, got, other)}
 		}
-		for i := range told[:min(len(told), len(other))] {
-			wrong = append(wrong, differs(told[i], other[i], fmt.Sprintf("%s[%d]", at, i))...)
+		for i := range got[:min(len(got), len(other))] {
+			wrong = append(wrong, differs(got[i], other[i], fmt.Sprintf("%s[%d]", at, i))...)
 		}
 	default:
-		if fmt.Sprintf("%T", told) != fmt.Sprintf("%T", recorded) {
-			wrong = append(wrong, fmt.Sprintf("%s is %v, but was recorded as %v", at, told, recorded))
+		if fmt.Sprintf("%T", got) != fmt.Sprintf("%T", recorded) {
+			wrong = append(wrong, fmt.Sprintf("%s is %v, but was recorded as %v", at, got, recorded))
 		}
 	}
 	return wrong
 }
 
-// scenario makes the calls that the engine makes, and returns the responses with ids, times and
-// paths replaced.
+// scenario makes the engine's calls, and returns the responses with ids, times and paths
+// replaced.
 func scenario(t *testing.T, base string) map[string]any {
-	s := &session{T: t, base: base, told: map[string]any{}}
+	s := &session{T: t, base: base, responses: map[string]any{}}
 	stats := s.get("stats", "/system_stats").(map[string]any)
 	delete(stats["system"].(map[string]any), "argv") // it contains the machine's folders
 	// Use new names in each run, because the program caches equal inputs.
@@ -109,13 +108,13 @@ func scenario(t *testing.T, base string) map[string]any {
 	s.submit("invalid", s.workflow("image.json", nil))
 	image["9"] = map[string]any{"class_type": "NoSuchClass", "inputs": map[string]any{}}
 	s.submit("unknown class", image)
-	return s.told
+	return s.responses
 }
 
 type session struct {
 	*testing.T
-	base string
-	told map[string]any
+	base      string
+	responses map[string]any
 }
 
 // keep stores a response.
@@ -125,7 +124,7 @@ func (s *session) keep(name string, body []byte) any {
 	if err := json.Unmarshal(body, &value); err != nil {
 		s.Fatalf("%s: %v in %.300s", name, err, body)
 	}
-	s.told[name] = value
+	s.responses[name] = value
 	return value
 }
 
@@ -179,7 +178,7 @@ func (s *session) upload(name, as, path string) {
 	s.keep(name, s.call(http.MethodPost, "/upload/image", &body, form.FormDataContentType()))
 }
 
-// workflow returns one of the tests' workflows, filled with values.
+// The workflow is filled with values.
 func (s *session) workflow(name string, values map[string]any) map[string]any {
 	s.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
@@ -250,10 +249,10 @@ func (s *session) run(name string, graph map[string]any) {
 			break
 		}
 	}
-	s.told[name+": messages"] = messages
+	s.responses[name+": messages"] = messages
 	// The number of executed nodes depends on the program's cache.
 	sequence = slices.Compact(sequence)
-	s.told[name+": told"] = map[string]any{"sequence": sequence}
+	s.responses[name+": order"] = map[string]any{"sequence": sequence}
 	record := s.get(name+": record", "/history/"+runID).(map[string]any)[runID].(map[string]any)
 	delete(record, "prompt")
 	delete(record, "meta")

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// maxResult is the maximum size of a downloaded result, in bytes.
+	// In bytes.
 	maxResult = 2 << 30
-	// maxID and maxFileName are the maximum lengths of run ids and file names on a server.
+	// The maximum lengths of run ids and file names on a server.
 	maxID, maxFileName = 128, 1024
 	// folder is the subfolder that this package uses in a server's folders.
 	folder = "cutroom"
@@ -105,7 +105,7 @@ func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made tra
 	return r.download(ctx, done)
 }
 
-// upload uploads a file and returns the name by which nodes refer to it.
+// upload returns the name by which nodes refer to the file.
 func (r *run) upload(ctx context.Context, file transfer.Made, called string) (string, error) {
 	if file.Path == "" {
 		return "", nil

@@ -17,19 +17,16 @@ import (
 )
 
 const (
-	// maxAnswer is the maximum size of a JSON response, in bytes. The node class of a loader lists
-	// every file.
+	// maxAnswer limits a JSON response, in bytes. The node class of a loader lists every file.
 	maxAnswer = 8 << 20
-	// maxQueue is the maximum size of the queue, which contains the workflows of all clients.
+	// maxQueue limits the queue, which contains the workflows of all clients.
 	maxQueue = 32 << 20
-	// maxValues is the maximum number of values in a JSON response. Lists have one value for each
-	// file.
+	// maxValues limits the values in a JSON response. Lists have one value for each file.
 	maxValues = 100_000
-	// maxRefusal is the maximum number of bytes read from an error response.
+	// maxRefusal limits the bytes of an error response.
 	maxRefusal = 1 << 20
-	// maxHeader is the maximum size of a response's header.
-	maxHeader = 256 << 10
-	dialTime  = 10 * time.Second
+	maxHeader  = 256 << 10
+	dialTime   = 10 * time.Second
 )
 
 type server struct {
@@ -81,8 +78,8 @@ func (s *server) header() http.Header {
 	return header
 }
 
-// send sends a request and returns the response, whose body the caller must close. It returns
-// [*statusError] for a status other than 200.
+// send returns the response, whose body the caller must close. It returns [*statusError] for a
+// status other than 200.
 func (s *server) send(
 	ctx context.Context, method, path string, body io.Reader, contentType string,
 ) (*http.Response, error) {
@@ -119,7 +116,7 @@ func (s *server) get(ctx context.Context, path string, into any) error {
 	return decode(response, into)
 }
 
-// post sends JSON. into may be nil.
+// into may be nil.
 func (s *server) post(ctx context.Context, path string, value, into any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -151,7 +148,6 @@ func decode(response *http.Response, into any) error {
 	return nil
 }
 
-// read reads a response of at most most bytes.
 func read(response *http.Response, most int64) ([]byte, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
@@ -209,8 +205,8 @@ func (s *server) find(ctx context.Context, id string) (place, error) {
 	return nowhere, nil
 }
 
-// hasRun reports whether a list in the queue contains a run. It decodes one item at a time, because
-// a decoded list of small items takes many times its length.
+// hasRun decodes one item of a list in the queue at a time, because a decoded list of small items
+// takes many times its length.
 func hasRun(list json.RawMessage, id string) (bool, error) {
 	items := json.NewDecoder(bytes.NewReader(list))
 	switch opening, err := items.Token(); {
@@ -233,8 +229,8 @@ func hasRun(list json.RawMessage, id string) (bool, error) {
 	return false, nil
 }
 
-// runOf returns the run's id in a queue item, or "". An item is a list: a number, the run's id, and
-// its workflow.
+// runOf returns the run's id in a queue item, or "". An item is a list: a number, the run's id,
+// and its workflow.
 func runOf(item json.RawMessage) (id string) {
 	parts := json.NewDecoder(bytes.NewReader(item))
 	opening, err := parts.Token()
@@ -262,8 +258,8 @@ func (s *server) history(ctx context.Context, id string) (*record, error) {
 	return records[id], nil
 }
 
-// forget removes a run from the queue or interrupts it, and deletes its history. It reports whether
-// the run has ended.
+// forget removes a run from the queue or interrupts it, and deletes its history. It reports
+// whether the run has ended.
 func (s *server) forget(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()

@@ -15,17 +15,17 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// maxWorkflow is the maximum size of a workflow file, in bytes.
+// In bytes.
 const maxWorkflow = 4 << 20
 
-// node is a node of a workflow in API format. An input is a value, or a link to another node: a
-// list of the node's id and the number of its output.
+// An input is a value, or a link to another node: a list of the node's id and the number of its
+// output.
 type node struct {
 	Class  string         `json:"class_type"`
 	Inputs map[string]any `json:"inputs"`
 }
 
-// graph is a workflow in API format: it maps ids to nodes.
+// graph maps ids to nodes.
 type graph map[string]node
 
 type workflow struct {
@@ -34,8 +34,8 @@ type workflow struct {
 	graph graph
 }
 
-// readWorkflow reads a model's workflow, whose path is relative to the folder, and checks that the
-// workflow has the inputs that the catalog names.
+// readWorkflow reads a model's workflow, whose path is relative to the folder, and checks that
+// the workflow has the inputs that the catalog names.
 func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
 	path := m.Workflow.File
 	if !filepath.IsAbs(path) {
@@ -62,14 +62,14 @@ func parseGraph(content []byte) (graph, error) {
 	// The editor's format has a list of nodes, and inputs without names.
 	var saved struct{ Nodes []any }
 	if json.Unmarshal(content, &saved) == nil && saved.Nodes != nil {
-		return nil, errors.New("it is not in API format: export it with \"Export (API)\"")
+		return nil, errors.New("the workflow is not in API format: export it with \"Export (API)\"")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	// Keep numbers as written, because seeds have 64 bits.
 	decoder.UseNumber()
 	var g graph
 	if err := decoder.Decode(&g); err != nil {
-		return nil, fmt.Errorf("it is not a workflow in API format: %w", err)
+		return nil, fmt.Errorf("the file is not a workflow in API format: %w", err)
 	}
 	if len(g) == 0 {
 		return nil, errors.New("the workflow has no nodes")
@@ -137,16 +137,15 @@ func (w *workflow) size(spec engine.Spec) catalog.Size {
 	return catalog.Size{Width: round(spec.Size.Width), Height: round(spec.Size.Height)}
 }
 
-// frames returns the workflow's number of frames, which is at least the result's.
+// The result may have fewer frames.
 func (w *workflow) frames(spec engine.Spec) int {
 	return (transfer.FrameCount(spec)-1+w.FrameStep-1)/w.FrameStep*w.FrameStep + 1
 }
 
-// names holds the names of uploaded files, or "".
+// The names of uploaded files, or "".
 type names struct{ data, reference string }
 
-// fill returns the workflow with the values of an edit. prefix is the name prefix of the saved
-// result.
+// prefix is the name prefix of the saved result.
 func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 	filled := graph{}
 	for id, n := range w.graph {
@@ -169,8 +168,8 @@ func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 			filled.set(places, value)
 		}
 	}
-	// A server does not save a cached result again, even if the file is gone. A unique name forces
-	// it to save.
+	// A server does not save a cached result again, even if the file is gone. A unique name
+	// forces it to save.
 	if _, saves := filled[w.Result].Inputs["filename_prefix"]; saves {
 		filled.set([]catalog.Place{{Node: w.Result, Input: "filename_prefix"}}, prefix)
 	}

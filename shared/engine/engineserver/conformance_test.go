@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The preview engine behind the protocol passes the suite.
+// The server runs the preview engine.
 func TestConformance(t *testing.T) {
 	tools, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000},

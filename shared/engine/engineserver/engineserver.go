@@ -29,25 +29,24 @@ import (
 )
 
 const (
-	// defaultSilence is much longer than the ten seconds between two lines of a healthy server. The
-	// server itself reports a hanging run; silence means that the server hangs.
+	// A healthy server sends a line every ten seconds. The server itself reports a hanging run;
+	// silence means that the server hangs.
 	defaultSilence = 2 * time.Minute
-	// defaultStarting is long enough for a crashed server to restart: a server loads weights when
-	// it needs them, not at startup.
+	// A crashed server restarts faster: a server loads weights when it needs them, not at
+	// startup.
 	defaultStarting = 2 * time.Minute
-	knockEvery      = 500 * time.Millisecond
+	retryEvery      = 500 * time.Millisecond
 	healthTime      = 5 * time.Second
 )
 
 type Config struct {
 	// URL is the server's address, such as http://127.0.0.1:8090.
 	URL string
-	// Silence is the maximum time without data from a server before it counts as hung. 0 means two
-	// minutes.
+	// A server without data for this time counts as hung. 0 means two minutes.
 	Silence time.Duration
-	// Starting is the maximum time that a run waits for an unreachable server. 0 means two minutes.
+	// A run waits this long for an unreachable server. 0 means two minutes.
 	Starting time.Duration
-	// Dial connects to the server. nil means a [net.Dialer].
+	// nil means a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -61,7 +60,7 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New returns an engine. It does not check whether the server is running.
+// New does not check whether the server is running.
 func New(c Config) (*Engine, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
@@ -115,10 +114,10 @@ func (e *Engine) Health(ctx context.Context) error {
 // Run waits for an unreachable server, so that a restart does not use up an attempt of the job.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
-) (told engine.Outcome, err error) {
+) (report engine.Outcome, err error) {
 	body, err := json.Marshal(requestOf(spec))
 	if err != nil {
-		return told, fmt.Errorf("engineserver: %w", err)
+		return report, fmt.Errorf("engineserver: %w", err)
 	}
 	// The watchdog cancels a run whose server sends nothing, starting with the call.
 	within, stop := context.WithCancelCause(ctx)
@@ -128,15 +127,15 @@ func (e *Engine) Run(
 
 	response, err := e.reach(within, body, watch)
 	if err != nil {
-		return told, e.explain(ctx, within, err)
+		return report, e.explain(ctx, within, err)
 	}
 	defer response.Body.Close()
 	result, err := follow(response, func() { watch.Reset(e.silence) }, progress)
 	if err != nil {
-		return told, e.explain(ctx, within, err)
+		return report, e.explain(ctx, within, err)
 	}
 	if err := check(spec, result); err != nil {
-		return told, err
+		return report, err
 	}
 	for stage, took := range result.stages() {
 		progress(engine.Progress{Fraction: 1, Stage: stage, Took: took})
@@ -166,7 +165,7 @@ func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*ht
 		}
 		watch.Stop()
 		select {
-		case <-time.After(knockEvery):
+		case <-time.After(retryEvery):
 		case <-patience.C:
 			return nil, &engine.Error{Code: job.EngineError, Message: "The engine cannot be reached.", Retryable: true, Err: err}
 		case <-ctx.Done():

@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// aLittle is a silence that a test waits for. patience is a silence that it never reaches.
-const aLittle = 200 * time.Millisecond
+// shortSilence is a silence that a test waits for.
+const shortSilence = 200 * time.Millisecond
 
 // ending is a server's behaviour after its response.
 type ending int
@@ -37,8 +37,8 @@ const (
 	hangs
 )
 
-// scripted starts a server that responds to every run with the status and the text, and returns its
-// URL.
+// scripted starts a server that responds to every run with the status and the text, and returns
+// its URL.
 func scripted(t *testing.T, status int, text string, then ending) string {
 	t.Helper()
 	release := make(chan struct{})
@@ -71,7 +71,7 @@ func newEngine(t *testing.T, url string, silence time.Duration) *engineserver.En
 	return e
 }
 
-// newSpec returns an edit whose output is in a new folder.
+// The output is in a new folder.
 func newSpec(t *testing.T) engine.Spec {
 	folder := t.TempDir()
 	return engine.Spec{
@@ -165,7 +165,7 @@ func TestResponsesDetermineOutcome(t *testing.T) {
 			t.Parallel()
 			silence := patience.Max
 			if strings.HasPrefix(c.name, "silence") {
-				silence = aLittle
+				silence = shortSilence
 			}
 			spec := newSpec(t)
 			if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
@@ -189,7 +189,7 @@ func TestResponsesDetermineOutcome(t *testing.T) {
 	}
 }
 
-// A response that switches protocols is a rejection. It is not read until its connection ends.
+// The response is not read until its connection ends.
 func TestProtocolSwitchIsRejected(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -209,7 +209,6 @@ func TestProtocolSwitchIsRejected(t *testing.T) {
 	}
 }
 
-// A run succeeds only if its file matches the report.
 func TestResultMustMatchReport(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere.mp4")
 	if err := os.WriteFile(elsewhere, []byte(video), 0o600); err != nil {
@@ -257,9 +256,9 @@ func TestResultMustMatchReport(t *testing.T) {
 	}
 }
 
-// The server's report about its edit arrives, limited in length and with one line for each text.
+// Each text becomes one line.
 func TestReportIsLimited(t *testing.T) {
-	for told, want := range map[string]engine.Outcome{
+	for reported, want := range map[string]engine.Outcome{
 		``: {Engine: "engine server"},
 		`,"engine":"tiny\n model","understood":["a hat","night"],"notice":"The hat is\tred."`: {
 			Engine: "tiny model", Understood: []string{"a hat", "night"}, Notice: "The hat is red.",
@@ -269,19 +268,18 @@ func TestReportIsLimited(t *testing.T) {
 			Engine: "engine server", Notice: strings.Repeat("ä", 300) + "…",
 		},
 	} {
-		answer := fmt.Sprintf(`{"result":{"bytes":%d%s}}`+"\n", len(video), told)
+		answer := fmt.Sprintf(`{"result":{"bytes":%d%s}}`+"\n", len(video), reported)
 		spec := newSpec(t)
 		if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got, err := newEngine(t, scripted(t, 200, answer, closes), patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%.60s reports %+v, %v; want %+v", told, got, err, want)
+			t.Errorf("%.60s reports %+v, %v; want %+v", reported, got, err, want)
 		}
 	}
 }
 
-// The server's progress is reported within its limits.
 func TestProgressIsReported(t *testing.T) {
 	answer := `{"progress":0,"stage":"load"}
 {"progress":0.25,"stage":"denoise"}
@@ -294,20 +292,19 @@ func TestProgressIsReported(t *testing.T) {
 	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var told []engine.Progress
+	var reported []engine.Progress
 	_, err := newEngine(t, scripted(t, 200, answer, closes), patience.Max).Run(
-		t.Context(), spec, func(p engine.Progress) { told = append(told, p) },
+		t.Context(), spec, func(p engine.Progress) { reported = append(reported, p) },
 	)
 	want := []engine.Progress{
 		{Stage: "load"}, {Fraction: 0.25, Stage: "denoise"},
 		{Fraction: 0.5, Stage: "denoise", Preview: []byte("\xff\xd8\xff")}, {Fraction: 1, Stage: "encode"}, {},
 	}
-	if err != nil || fmt.Sprint(told) != fmt.Sprint(want) {
-		t.Errorf("reported %v, %v; want %v", told, err, want)
+	if err != nil || fmt.Sprint(reported) != fmt.Sprint(want) {
+		t.Errorf("reported %v, %v; want %v", reported, err, want)
 	}
 }
 
-// The server receives the complete spec.
 func TestRequestContainsSpec(t *testing.T) {
 	bodies := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -335,7 +332,7 @@ func TestRequestContainsSpec(t *testing.T) {
 	}
 }
 
-// When a run's context ends, the connection is closed, so that the server notices.
+// The server must notice.
 func TestCancellationClosesConnection(t *testing.T) {
 	running, left := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -361,11 +358,10 @@ func TestCancellationClosesConnection(t *testing.T) {
 	<-left
 }
 
-// A run waits for a server no longer than configured.
 func TestRunStopsWaitingForUnreachableServer(t *testing.T) {
 	t.Parallel()
 	const nobody = "http://127.0.0.1:1"
-	e, err := engineserver.New(engineserver.Config{URL: nobody, Starting: aLittle})
+	e, err := engineserver.New(engineserver.Config{URL: nobody, Starting: shortSilence})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,8 +375,7 @@ func TestRunStopsWaitingForUnreachableServer(t *testing.T) {
 	}
 }
 
-// A run waits for a server that has not started, even longer than a server may be silent: an absent
-// server is not silent.
+// The server may be absent for longer than it may be silent.
 func TestRunWaitsForLateServer(t *testing.T) {
 	spec := newSpec(t)
 	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
@@ -412,7 +407,6 @@ func TestRunWaitsForLateServer(t *testing.T) {
 	})
 }
 
-// answerOnce reads a request, responds with a result and closes the connection.
 func answerOnce(conn net.Conn) {
 	defer conn.Close()
 	request, err := http.ReadRequest(bufio.NewReader(conn))
@@ -423,8 +417,7 @@ func answerOnce(conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+wrote)
 }
 
-// A run that sends only signs of life continues, even for longer than a server may be silent, and
-// ends when the lines stop.
+// The run may take longer than a server may be silent. It ends when the lines stop.
 func TestQuietRunContinuesWhileLinesArrive(t *testing.T) {
 	const quiet = 20 * time.Minute
 	for name, lives := range map[string]bool{"a server that is alive": true, "a server that hangs": false} {
@@ -458,8 +451,8 @@ func TestQuietRunContinuesWhileLinesArrive(t *testing.T) {
 	}
 }
 
-// answerQuietly reads a request and sends the same line every ten seconds for the given time. Then
-// it sends a result if lives is true, and otherwise nothing.
+// answerQuietly sends the same line every ten seconds for the given time. Then it sends a result
+// if lives is true, and otherwise nothing.
 func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
 	defer conn.Close()
 	request, err := http.ReadRequest(bufio.NewReader(conn))

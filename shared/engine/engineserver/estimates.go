@@ -60,16 +60,16 @@ func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job
 		return nil, fmt.Errorf("engineserver: the server returned %d estimates for %d edits", len(response.Estimates), len(asked))
 	}
 	estimates := make([]*job.Estimate, len(asked))
-	for i, told := range response.Estimates {
-		if told == nil {
+	for i, reported := range response.Estimates {
+		if reported == nil {
 			continue
 		}
-		if len(told.Seconds) != len(asked[i].Lengths) {
-			return nil, fmt.Errorf("engineserver: the server returned %d estimates for %d lengths", len(told.Seconds), len(asked[i].Lengths))
+		if len(reported.Seconds) != len(asked[i].Lengths) {
+			return nil, fmt.Errorf("engineserver: the server returned %d estimates for %d lengths", len(reported.Seconds), len(asked[i].Lengths))
 		}
-		estimate := &job.Estimate{EditKind: asked[i].EditKind, Slack: told.Slack}
+		estimate := &job.Estimate{EditKind: asked[i].EditKind, Slack: reported.Slack}
 		for n, length := range asked[i].Lengths {
-			estimate.Points = append(estimate.Points, job.EstimatePoint{Length: length, Takes: min(told.Seconds[n], job.MaxTakes)})
+			estimate.Points = append(estimate.Points, job.EstimatePoint{Length: length, Takes: min(reported.Seconds[n], job.MaxTakes)})
 		}
 		if err := estimate.Validate(); err != nil {
 			return nil, fmt.Errorf("engineserver: %w", err)
@@ -79,7 +79,7 @@ func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job
 	return estimates, nil
 }
 
-func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told EstimatesResponse, err error) {
+func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (reported EstimatesResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
 	var body EstimatesRequest
@@ -91,26 +91,26 @@ func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told E
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		return told, err
+		return reported, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.base+"/v1/estimates", bytes.NewReader(text))
 	if err != nil {
-		return told, err
+		return reported, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := e.client.Do(request)
 	if err != nil {
-		return told, err
+		return reported, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return told, fmt.Errorf("the engine server returned status %d", response.StatusCode)
+		return reported, fmt.Errorf("the engine server returned status %d", response.StatusCode)
 	}
-	return told, boundedjson.Read(response.Body, maxEstimates, maxValues, &told)
+	return reported, boundedjson.Read(response.Body, maxEstimates, maxValues, &reported)
 }
 
-// Estimates returns the estimates from the first server that responds, because all servers in a
-// pool have the same models and cards.
+// Estimates asks the first server that responds, because all servers in a pool have the same
+// models and cards.
 func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
 	var wrong error
 	for _, m := range p.members {

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxLine is the maximum length of a line in a server's response, in bytes. A line with a preview
-// in base64 is the longest.
+// maxLine is in bytes. A line with a preview in base64 is the longest.
 const maxLine = 2 * engine.MaxPreview
 
 // follow reads a server's response to its end and reports the progress. It calls alive for every

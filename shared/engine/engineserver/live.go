@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// openTime is the timeout for starting a session, which needs a loaded model.
+	// openTime limits the start of a session, which needs a loaded model.
 	openTime = 5 * time.Second
-	// defaultFrame is the time for a frame, a prompt or an image after which a server counts as hung.
+	// A server that takes longer for a frame, a prompt or an image counts as hung.
 	defaultFrame = 10 * time.Second
-	// maxCatalogue is the maximum size of a server's description of its models, in bytes.
+	// maxCatalogue limits a server's description of its models, in bytes.
 	maxCatalogue = 1 << 20
 )
 
 var ErrNotLive = errors.New("engineserver: no engine server edits this model live")
 
-// Live edits live frames with engine servers (package livewire). A session uses the server that has
-// its model, free capacity and the fewest sessions. It is safe for concurrent use.
+// Live edits live frames with engine servers (package livewire). A session uses the server that
+// has its model, free capacity and the fewest sessions. It is safe for concurrent use.
 type Live struct {
 	servers []*liveServer
 	frame   time.Duration
@@ -49,11 +49,11 @@ var _ engine.LiveEngine = (*Live)(nil)
 type LiveConfig struct {
 	Servers []Config
 	Seed    func() uint32
-	// Frame is a server's maximum time for a frame. 0 means ten seconds.
+	// Frame limits a server's time for a frame. 0 means ten seconds.
 	Frame time.Duration
 }
 
-// NewLive returns an engine. It does not check whether the servers are running.
+// NewLive does not check whether the servers are running.
 func NewLive(c LiveConfig) (*Live, error) {
 	l := &Live{frame: cmp.Or(c.Frame, defaultFrame), seed: c.Seed}
 	for _, server := range c.Servers {
@@ -69,8 +69,6 @@ func NewLive(c LiveConfig) (*Live, error) {
 	return l, nil
 }
 
-// Open starts a session on a server.
-//
 // Errors: ErrNotLive if no server edits live with the model; fault.Unavailable if the servers are
 // loading, full or unreachable.
 func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
@@ -126,8 +124,8 @@ func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, 
 	return found, errors.Join(failures...)
 }
 
-// liveCatalogue returns the server's live models. It is empty if the server does not support live
-// sessions or this version of the protocol.
+// The catalogue is empty if the server does not support live sessions or this version of the
+// protocol.
 func (e *Engine) liveCatalogue(ctx context.Context) (reported livewire.Catalogue, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -179,8 +177,7 @@ var (
 
 func (e *liveEditor) Offloaded() bool { return true }
 
-// SetPrompt sets the prompt. Until the server has prepared it, frames are edited with the previous
-// prompt.
+// Until the server has prepared the prompt, frames are edited with the previous one.
 func (e *liveEditor) SetPrompt(ctx context.Context, prompt string) (engine.Outcome, error) {
 	return e.set(ctx, func(number uint32) ([]byte, error) {
 		return livewire.AppendText(nil, livewire.Wish{Number: number, Prompt: prompt})
@@ -234,10 +231,8 @@ func (e *liveEditor) lock(ctx context.Context) error {
 
 func (e *liveEditor) unlock() { <-e.changing }
 
-// Edit sends the frame to the server and returns the result.
-//
-// Errors: fault.Invalid if it is empty or too large; fault.Unavailable if no server accepts the
-// session any more; fault.EngineFailed.
+// Errors: fault.Invalid if the frame is empty or too large; fault.Unavailable if no server
+// accepts the session any more; fault.EngineFailed.
 func (e *liveEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
 	switch size := picture.Rect.Size(); {
 	case size.X < 1 || size.Y < 1:
@@ -298,8 +293,8 @@ func (e *liveEditor) current() *liveConnection {
 	return e.connection
 }
 
-// reconnect returns the connection, and reopens it if it has ended. It waits for a server until the
-// context ends. The caller must hold changing.
+// reconnect returns the connection, and reopens it if it has ended. It waits for a server until
+// the context ends. The caller must hold changing.
 func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 	for {
 		if c := e.current(); c != nil {
@@ -316,7 +311,7 @@ func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 			return nil, err
 		}
 		select {
-		case <-time.After(knockEvery):
+		case <-time.After(retryEvery):
 		case <-ctx.Done():
 			return nil, err
 		}

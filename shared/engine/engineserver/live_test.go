@@ -26,13 +26,11 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// liveModel is the live model of the servers in these tests.
 var liveModel = &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 
-// previewFrames edits live frames for the servers.
 func previewFrames() engine.LiveEngine { return frame.New(time.Now, func() uint32 { return 7 }) }
 
-// serveLive starts a server and returns its URL.
+// serveLive returns the server's URL.
 func serveLive(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -42,7 +40,6 @@ func serveLive(t *testing.T, handler http.Handler) string {
 	return server.URL
 }
 
-// newLive returns an engine with servers and a timeout for each frame.
 func newLive(t *testing.T, within time.Duration, urls ...string) *engineserver.Live {
 	t.Helper()
 	c := engineserver.LiveConfig{Seed: func() uint32 { return 7 }, Frame: within}
@@ -56,7 +53,6 @@ func newLive(t *testing.T, within time.Duration, urls ...string) *engineserver.L
 	return l
 }
 
-// openLive opens a session that is closed when the test ends.
 func openLive(t *testing.T, l *engineserver.Live) engine.LiveEditor {
 	t.Helper()
 	editor, err := l.Open(t.Context(), liveModel)
@@ -67,7 +63,6 @@ func openLive(t *testing.T, l *engineserver.Live) engine.LiveEditor {
 	return editor
 }
 
-// grey returns a gray frame.
 func grey(size image.Point) *engine.Picture {
 	picture := &engine.Picture{YCbCr: *image.NewYCbCr(image.Rectangle{Max: size}, image.YCbCrSubsampleRatio420)}
 	for i := range picture.Y {
@@ -76,7 +71,7 @@ func grey(size image.Point) *engine.Picture {
 	return picture
 }
 
-// The preview engine behind the protocol passes the suite.
+// The server runs the preview engine.
 func TestLiveConformance(t *testing.T) {
 	url := serveLive(t, &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}})
 	enginetest.RunLive(t, enginetest.LiveHarness{
@@ -84,7 +79,6 @@ func TestLiveConformance(t *testing.T) {
 	})
 }
 
-// The server for a live session is chosen by its models and free capacity.
 func TestLiveServerIsChosenByModelAndCapacity(t *testing.T) {
 	here := []*catalog.Model{liveModel}
 	serves := &engineservertest.Live{Engine: previewFrames(), Models: here, Most: 1}
@@ -166,7 +160,6 @@ func liveScript(
 	}))
 }
 
-// crash cuts the connection of a response.
 func crash(w io.Writer) bool {
 	if connection, _, err := http.NewResponseController(w.(http.ResponseWriter)).Hijack(); err == nil {
 		connection.Close()
@@ -174,7 +167,6 @@ func crash(w io.Writer) bool {
 	return false
 }
 
-// text returns a message with a text.
 func text(content string) string {
 	return "\x01\x00\x00\x00\x00\x00" + string([]byte{byte(len(content) >> 8), byte(len(content))}) + content
 }
@@ -193,7 +185,6 @@ func setAny(kind livewire.Kind, payload []byte, w io.Writer) {
 	_, _ = w.Write(message)
 }
 
-// Servers that do not start a session correctly are not used.
 func TestFaultyLiveServersAreSkipped(t *testing.T) {
 	for name, first := range map[string]string{
 		"nothing":                 "",
@@ -221,7 +212,6 @@ func TestFaultyLiveServersAreSkipped(t *testing.T) {
 	}
 }
 
-// If a server sends a wrong response to a frame, the edit fails with an error.
 func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 	answer := func(edit func(picture *engine.Picture, number uint32) []byte) func([]byte, io.Writer) bool {
 		return func(payload []byte, w io.Writer) bool {
@@ -284,8 +274,8 @@ func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 					return err
 				}
 				defer editor.Close()
-				if told, err := editor.SetPrompt(t.Context(), "winter"); err != nil || told.Engine != "scripted" {
-					return fmt.Errorf("the prompt: %+v, %v", told, err)
+				if reported, err := editor.SetPrompt(t.Context(), "winter"); err != nil || reported.Engine != "scripted" {
+					return fmt.Errorf("the prompt: %+v, %v", reported, err)
 				}
 				if _, err := editor.Edit(t.Context(), grey(image.Pt(64, 48))); !fault.Is(err, c.code) {
 					return fmt.Errorf("got %v, want %s", err, c.code)
@@ -296,8 +286,8 @@ func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 	}
 }
 
-// A server crashes between two frames or during one, and restarts. The session continues with its
-// prompt and its image.
+// The server crashes between two frames or during one. The session keeps its prompt and its
+// image.
 func TestLiveSessionSurvivesServerRestart(t *testing.T) {
 	var sessions, crashes atomic.Int64
 	crashes.Store(2)
@@ -344,8 +334,7 @@ func TestLiveSessionSurvivesServerRestart(t *testing.T) {
 	}
 }
 
-// An abandoned frame does not harm the session: its late response is dropped, and the next frame
-// gets its own response.
+// The late response is dropped, and the next frame gets its own response.
 func TestAbandonedLivePictureIsDropped(t *testing.T) {
 	release := make(chan struct{})
 	url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
@@ -367,7 +356,7 @@ func TestAbandonedLivePictureIsDropped(t *testing.T) {
 	if _, err := editor.SetPrompt(t.Context(), "winter"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, leave := context.WithTimeout(t.Context(), aLittle)
+	ctx, leave := context.WithTimeout(t.Context(), shortSilence)
 	defer leave()
 	if _, err := editor.Edit(ctx, grey(image.Pt(1280, 720))); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("abandoned: %v", err)
@@ -381,7 +370,7 @@ func TestAbandonedLivePictureIsDropped(t *testing.T) {
 	}
 }
 
-// Sessions leak nothing, no matter what their servers do, and their memory does not grow.
+// Nor does their memory grow.
 func TestLiveSessionsLeakNothing(t *testing.T) {
 	server := &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}}
 	l := newLive(t, patience.Max, serveLive(t, server))
@@ -410,7 +399,6 @@ func TestLiveSessionsLeakNothing(t *testing.T) {
 	patience.Await(t, "all goroutines end", runtime.NumGoroutine, func(now int) bool { return now <= before })
 }
 
-// A reference image that the engine rejects changes nothing.
 func TestRejectedLiveImageChangesNothing(t *testing.T) {
 	url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
 		switch {

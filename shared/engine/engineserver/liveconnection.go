@@ -20,9 +20,9 @@ import (
 
 var errLiveEnded = errors.New("engineserver: the connection of a live session has ended")
 
-// liveConnection is a session on a server: one request, whose body and response stream at the same
-// time. One goroutine writes and one reads. Its memory is limited to two frames to send and three
-// received ones.
+// liveConnection is a session on a server: one request, whose body and response stream at the
+// same time. One goroutine writes and one reads. Its memory is limited to two frames to send and
+// three received ones.
 type liveConnection struct {
 	server *liveServer
 	// end ends the request and its body.
@@ -61,7 +61,7 @@ type liveResult struct {
 	err     error
 }
 
-// session opens a session with the model. It returns an error if the server rejects the session.
+// session returns an error if the server rejects the session.
 func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
 	first, err := livewire.AppendText(nil, livewire.Begin{Version: livewire.Version, Model: model, Seed: seed})
 	if err != nil {
@@ -105,8 +105,8 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	}
 	s.open.Add(1)
 	c.name = reader.ready.Engine
-	c.work.Go(c.contained(c.write))
-	c.work.Go(c.contained(func() error {
+	c.work.Go(c.guarded(c.write))
+	c.work.Go(c.guarded(func() error {
 		defer response.Body.Close()
 		return c.read(reader.Reader)
 	}))
@@ -119,8 +119,7 @@ type readyReader struct {
 	ready livewire.Ready
 }
 
-// begin makes the call and reads the first message. It returns an error if the server rejects the
-// session.
+// begin reads the first message. It returns an error if the server rejects the session.
 func (s *liveServer) begin(request *http.Request) (response *http.Response, reader readyReader, err error) {
 	response, err = s.client.Do(request)
 	if err != nil {
@@ -148,7 +147,7 @@ func (s *liveServer) begin(request *http.Request) (response *http.Response, read
 	return response, reader, nil
 }
 
-// faultOf converts a server's failure: either the request is at fault, or a retry may succeed.
+// Either the request is at fault, or a retry may succeed.
 func faultOf(f livewire.Failure) error {
 	code := fault.Unavailable
 	if f.Code == job.InvalidInput {
@@ -182,8 +181,8 @@ func liveRefusal(response *http.Response) error {
 		oneLine(line.Error.Message, maxMessage))
 }
 
-// contained returns work that ends the connection when it returns or panics.
-func (c *liveConnection) contained(work func() error) func() {
+// guarded returns work that ends the connection when it returns or panics.
+func (c *liveConnection) guarded(work func() error) func() {
 	return func() {
 		err := func() (err error) {
 			defer panics.Error(&err)
@@ -193,7 +192,7 @@ func (c *liveConnection) contained(work func() error) func() {
 	}
 }
 
-// fail ends the connection with an error. The first error counts.
+// The first error counts.
 func (c *liveConnection) fail(err error) {
 	c.ending.Do(func() {
 		c.why = err
@@ -259,8 +258,8 @@ func (c *liveConnection) read(from *livewire.Reader) error {
 	}
 }
 
-// hear handles a text message from the server. It returns an error if the session has ended or the
-// text is invalid.
+// hear handles a text message from the server. It returns an error if the session has ended or
+// the text is invalid.
 func (c *liveConnection) hear(text []byte) error {
 	var line livewire.Line
 	if err := boundedjson.Unmarshal(text, maxValues, &line); err != nil {
@@ -309,9 +308,9 @@ func (c *liveConnection) reuse(memory []byte) {
 	}
 }
 
-// edit sends a frame and returns the result, which is valid until the next call.
+// edit returns the result, which is valid until the next call.
 //
-// Errors: fault.Invalid if the server rejects it; errLiveEnded.
+// Errors: fault.Invalid if the server rejects the frame; errLiveEnded.
 func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engine.Picture) (*engine.Picture, error) {
 	c.reuse(c.held)
 	c.held = nil
@@ -351,7 +350,7 @@ func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engin
 	}
 }
 
-// set sends a change and returns the server's response.
+// set returns the server's response to a change.
 //
 // Errors: fault.Invalid if the server rejects it; fault.Unavailable.
 func (c *liveConnection) set(ctx context.Context, number uint32, message []byte) (reported engine.Outcome, err error) {

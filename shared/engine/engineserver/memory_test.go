@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A response with many small elements uses little more memory than its bytes.
 func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	const most = 1<<20 - 100
 	many := func(head, piece, tail string, most int) string {
@@ -49,7 +48,6 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	}
 }
 
-// A list of live models also uses little memory.
 func TestLiveCataloguesUseLittleMemory(t *testing.T) {
 	catalogue := `{"version":1,"models":{"":{}` + strings.Repeat(`,"":{}`, 170<<10) + `}}`
 	url := serveLive(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

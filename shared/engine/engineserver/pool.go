@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// Pool edits with several engine servers, such as one for each GPU in a machine. A run goes to the
-// server with the fewest runs. It is safe for concurrent use.
+// Pool edits with several engine servers, such as one for each GPU in a machine. A run goes to
+// the server with the fewest runs. It is safe for concurrent use.
 type Pool struct {
 	mu      sync.Mutex
 	members []*member
@@ -26,7 +26,7 @@ type member struct {
 
 var _ engine.Engine = (*Pool)(nil)
 
-// NewPool returns a pool of one or more servers. It does not check whether they are running.
+// NewPool needs at least one server. It does not check whether the servers are running.
 func NewPool(servers ...Config) (*Pool, error) {
 	p := &Pool{}
 	for _, server := range servers {
@@ -64,7 +64,6 @@ func (p *Pool) Health(ctx context.Context) error {
 	return wrong
 }
 
-// check returns nil if the server accepts runs.
 func (m *member) check(ctx context.Context) (err error) {
 	defer panics.Error(&err)
 	return m.Health(ctx)
@@ -93,8 +92,8 @@ func (p *Pool) choose(ctx context.Context) *member {
 	}
 }
 
-// take counts a run for the server with the fewest runs that is not in down. It returns nil if all
-// servers are in down.
+// take counts a run for the server with the fewest runs that is not in down. It returns nil if
+// all servers are in down.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,7 +33,7 @@ func (g gated) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress
 	}
 }
 
-// pool is a pool of named servers. Its channel receives the name of each server that starts a run.
+// The channel receives the name of each server that starts a run.
 type pool struct {
 	*engineserver.Pool
 	t       *testing.T
@@ -52,7 +52,7 @@ func newPool(t *testing.T, names ...string) *pool {
 		server := httptest.NewServer(engineservertest.Handler(gated{p.begun, name, p.finish[name]}))
 		t.Cleanup(server.Close)
 		p.servers[name] = server
-		configs = append(configs, engineserver.Config{URL: server.URL, Starting: aLittle})
+		configs = append(configs, engineserver.Config{URL: server.URL, Starting: shortSilence})
 	}
 	var err error
 	if p.Pool, err = engineserver.NewPool(configs...); err != nil {
@@ -61,7 +61,7 @@ func newPool(t *testing.T, names ...string) *pool {
 	return p
 }
 
-// run starts a run and returns the name of its server.
+// run returns the name of the run's server.
 func (p *pool) run() string {
 	p.t.Helper()
 	spec := newSpec(p.t)
@@ -73,7 +73,7 @@ func (p *pool) run() string {
 	return patience.Receive(p.t, "p.begun", p.begun)
 }
 
-// Runs are distributed over the servers, and the next run goes to the first free server.
+// The next run goes to the first free server.
 func TestPoolDistributesRuns(t *testing.T) {
 	p := newPool(t, "a", "b", "c")
 	first := map[string]bool{p.run(): true, p.run(): true, p.run(): true}
@@ -93,7 +93,7 @@ func TestPoolDistributesRuns(t *testing.T) {
 	p.runs.Wait()
 }
 
-// A server that is down gets no runs while another is up, and is used again after it recovers.
+// A server is used again after it recovers.
 func TestPoolAvoidsServersThatAreDown(t *testing.T) {
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
@@ -121,7 +121,6 @@ func TestPoolAvoidsServersThatAreDown(t *testing.T) {
 	}
 }
 
-// If no server is up, a run waits for one, as with a single server.
 func TestPoolWaitsIfNoServerIsUp(t *testing.T) {
 	p := newPool(t, "a", "b")
 	for _, server := range p.servers {

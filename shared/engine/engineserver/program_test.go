@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The real engine server, with tiny models of the real classes, passes the suite.
+// The server has tiny models of the real classes.
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{
@@ -25,7 +25,7 @@ func TestEngineProgram(t *testing.T) {
 	})
 }
 
-// The real engine server, with a tiny model of a real class, passes the suite of live engines.
+// The server has a tiny model of a real class.
 func TestEngineProgramLive(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, url, liveModel.ID)

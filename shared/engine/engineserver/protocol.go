@@ -31,8 +31,9 @@ type Request struct {
 	// Remaining is the time until the run is stopped, or 0 if unknown. The server must reject the
 	// run immediately if it expects to need longer.
 	Remaining float64 `json:"remaining,omitempty"`
-	// PreviewEvery is the shortest time between two previews, or 0 for none. Old servers send none.
-	// Unless asked, servers must send none, because the lines would be too long for old workers.
+	// PreviewEvery is the shortest time between two previews, or 0 for none. Old servers send
+	// none. Unless asked, servers must send none, because the lines would be too long for old
+	// workers.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
 	// Folder is an empty folder for this run only. Output is the file to write in it.
 	Folder string `json:"folder"`
@@ -43,7 +44,7 @@ type Request struct {
 type Input struct {
 	Path string `json:"path"`
 	MIME string `json:"mime"`
-	// Width and Height are the displayed size, after the file's rotation.
+	// The displayed size, after the file's rotation.
 	Width    int     `json:"width"`
 	Height   int     `json:"height"`
 	Duration float64 `json:"duration"`
@@ -55,8 +56,8 @@ type Input struct {
 	Interlaced   bool   `json:"interlaced,omitempty"`
 }
 
-// Line is one line of a server's response: progress and its stage, or the end of the run. An empty
-// line shows that the server is alive.
+// Line is one line of a server's response: progress and its stage, or the end of the run. An
+// empty line shows that the server is alive.
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
@@ -72,38 +73,36 @@ type Result struct {
 	Bytes int64 `json:"bytes"`
 	// Stages maps stages to seconds.
 	Stages map[string]float64 `json:"stages,omitempty"`
-	// Engine, Understood and Notice form the engine's report (see engine.Outcome). All are optional.
+	// The engine's report (see engine.Outcome). All fields are optional.
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
 }
 
-// Name is the name of a server that does not report its own.
+// Name is for a server that does not report its own.
 const Name = "engine server"
 
 const (
-	// maxName is the maximum length of an engine's name and of each entry of Understood, in code
-	// points.
-	maxName = 64
-	// maxUnderstood is the maximum number of entries in Understood.
+	// maxName limits an engine's name and each entry of Understood, in code points.
+	maxName       = 64
 	maxUnderstood = 16
 )
 
 func (r Result) outcome() engine.Outcome {
-	told := engine.Outcome{Engine: oneLine(r.Engine, maxName), Notice: oneLine(r.Notice, maxMessage)}
-	if told.Engine == "" {
-		told.Engine = Name
+	report := engine.Outcome{Engine: oneLine(r.Engine, maxName), Notice: oneLine(r.Notice, maxMessage)}
+	if report.Engine == "" {
+		report.Engine = Name
 	}
 	if r.Understood != nil {
-		told.Understood = []string{}
+		report.Understood = []string{}
 	}
 	for _, part := range r.Understood[:min(len(r.Understood), maxUnderstood)] {
-		told.Understood = append(told.Understood, oneLine(part, maxName))
+		report.Understood = append(report.Understood, oneLine(part, maxName))
 	}
-	return told
+	return report
 }
 
-// stageName is the syntax of a stage's name, which becomes the name of a metric.
+// A stage's name becomes the name of a metric.
 var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
 
 const maxValues = 10_000
@@ -123,7 +122,7 @@ func (r Result) stages() map[string]time.Duration {
 	return stages
 }
 
-// maxStageSeconds is a day, which no run exceeds.
+// No run takes a day.
 const maxStageSeconds = 24 * 60 * 60
 
 // Failure ends a run without output. Its message is for the user.
@@ -162,11 +161,10 @@ func resultType(spec engine.Spec) string {
 	return "video/mp4"
 }
 
-// maxMessage is the maximum length of a message for a user, in code points.
+// maxMessage limits a message for a user, in code points.
 const maxMessage = 300
 
-// asError returns the engine's error. Codes that an engine may not send, such as a cancellation,
-// count as engine_error.
+// Codes that an engine may not send, such as a cancellation, count as engine_error.
 func (f *Failure) asError() *engine.Error {
 	code := f.Code
 	cause := error(nil)
@@ -181,8 +179,8 @@ func (f *Failure) asError() *engine.Error {
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
 }
 
-// oneLine makes a server's text safe for people: it removes control characters and line breaks, and
-// truncates the text after longest code points.
+// oneLine makes a server's text safe for people: it removes control characters and line breaks,
+// and truncates the text after longest code points.
 func oneLine(text string, longest int) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",

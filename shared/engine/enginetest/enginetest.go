@@ -1,5 +1,5 @@
 // Package enginetest specifies the behaviour of [engine.Engine] and [engine.LiveEngine] as tests
-// that every engine runs. They check properties that every result must have.
+// that every engine runs.
 package enginetest
 
 import (
@@ -29,8 +29,8 @@ type Harness struct {
 	Engine engine.Engine
 	// Models maps each kind to a model. It is nil for an engine that considers only the kind.
 	Models map[catalog.Kind]string
-	// Video and Image are the sizes of results, in landscape. They are small, because the tests do
-	// not judge pictures.
+	// The sizes of results, in landscape. They are small, because the tests do not judge
+	// pictures.
 	Video, Image catalog.Size
 	FPS          int
 	// Person is the path of a clip that shows a person's face, for try-on. It is empty for an
@@ -60,12 +60,11 @@ type suite struct {
 	*testing.T
 	Harness
 	tools *ffmpeg.Tools
-	// clips caches the properties of probed clips by their descriptions.
+	// clips caches the properties of probed clips.
 	clips map[string]media.Info
 }
 
-// spec returns an edit for the kind of model. The clip is one second long unless the test sets a
-// length.
+// The clip is one second long unless the test sets a length.
 func (s *suite) spec(kind catalog.Kind, clip mediatest.Video) engine.Spec {
 	s.Helper()
 	spec := engine.Spec{
@@ -117,8 +116,8 @@ func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.
 	if spec.Kind == catalog.Image {
 		spec.Output = filepath.Join(spec.Folder, "output.png")
 	}
-	told, err := s.Engine.Run(ctx, spec, progress)
-	if err == nil && told.Engine == "" {
+	report, err := s.Engine.Run(ctx, spec, progress)
+	if err == nil && report.Engine == "" {
 		s.Error("the engine reports no name")
 	}
 	return spec.Output, err
@@ -155,12 +154,12 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 }
 
 // maxApart is the largest mean luma difference between similar clips; black and white differ by
-// 255. Two encodings of one noisy clip differ by 2 to 5; clips with different seeds differ by 20 or
-// more.
+// 255. Two encodings of one noisy clip differ by 2 to 5; clips with different seeds differ by 20
+// or more.
 const maxApart = 10
 
-// same reports whether two results of an edit are identical, or similar for an inexact engine. how
-// describes the comparison.
+// same reports whether two results are identical, or similar for an inexact engine. how describes
+// the comparison.
 func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
 	s.Helper()
 	a, err := os.ReadFile(one)
@@ -196,7 +195,7 @@ func (s *suite) luma(path string) []byte {
 	return pixels.Bytes()
 }
 
-// test is a promise of engines. Its name states the promise.
+// A test's name states a promise of engines.
 type test struct {
 	name string
 	run  func(s *suite)

@@ -18,9 +18,9 @@ import (
 type LiveHarness struct {
 	Engine engine.LiveEngine
 	Model  *catalog.Model
-	// Prompt is a prompt that the engine follows.
+	// The engine follows Prompt.
 	Prompt string
-	// Large is a size that the engine rejects.
+	// The engine rejects this size.
 	Large image.Point
 }
 
@@ -40,7 +40,6 @@ type liveSuite struct {
 	LiveHarness
 }
 
-// open opens a session that is closed when the test ends.
 func (s *liveSuite) open() engine.LiveEditor {
 	s.Helper()
 	editor, err := s.Engine.Open(s.Context(), s.Model)
@@ -119,10 +118,10 @@ func mean(picture *engine.Picture) int {
 func (s *liveSuite) isFollowed() {
 	editor := s.open()
 	picture := live(image.Pt(640, 360), image.YCbCrSubsampleRatio420, true)
-	told, err := editor.SetPrompt(s.Context(), s.Prompt)
+	report, err := editor.SetPrompt(s.Context(), s.Prompt)
 	conformance.OK(s, err)
-	if told.Engine == "" || told.Understood != nil && len(told.Understood) == 0 {
-		s.Errorf("for a prompt that it follows, the engine reports %+v", told)
+	if report.Engine == "" || report.Understood != nil && len(report.Understood) == 0 {
+		s.Errorf("for a supported prompt, the engine reports %+v", report)
 	}
 	if edited := s.edit(editor, picture); edited == picture || slices.Equal(edited.Y, picture.Y) {
 		s.Error("the prompt changed nothing")

@@ -18,12 +18,11 @@ import (
 )
 
 const (
-	// enhanceTime is the timeout for a call while a job waits for it.
+	// A job waits for the call.
 	enhanceTime = 8 * time.Second
-	// maxAnswer is the maximum number of bytes read from a response.
+	// In bytes.
 	maxAnswer = 1 << 20
 	maxValues = 10_000
-	// maxTokens is the maximum number of generated tokens.
 	maxTokens = 300
 )
 
@@ -32,7 +31,6 @@ const instruction = `You improve prompts for a video and image editing model.
 Rewrite the user's prompt as one vivid, concrete paragraph of at most 80 words. Keep every wish and add no new subject.
 Answer with the prompt alone, in the language of the user's prompt.`
 
-// Enhancer expands prompts with a chat model.
 type Enhancer struct {
 	client *http.Client
 	url    string
@@ -40,8 +38,8 @@ type Enhancer struct {
 	key    string
 }
 
-// FromSettings returns the enhancer for the settings CUTROOM_ENHANCE_URL, CUTROOM_ENHANCE_MODEL and
-// CUTROOM_ENHANCE_KEY, or nil if none is set.
+// FromSettings reads CUTROOM_ENHANCE_URL, CUTROOM_ENHANCE_MODEL and CUTROOM_ENHANCE_KEY. It
+// returns nil if none is set.
 func FromSettings(base, model, key string) (*Enhancer, error) {
 	if base == "" {
 		if model != "" || key != "" {
@@ -59,7 +57,7 @@ func FromSettings(base, model, key string) (*Enhancer, error) {
 	return enhancer, nil
 }
 
-// NewEnhancer returns an enhancer for a model at a base URL, with or without "/v1". key may be empty.
+// The base URL may end with "/v1". key may be empty.
 func NewEnhancer(base, model, key string) (*Enhancer, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -81,7 +79,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// Enhance expands a prompt. The result is not empty and has at most maxLength code points.
+// The result is not empty and has at most maxLength code points.
 func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (string, error) {
 	body, err := json.Marshal(map[string]any{
 		"model":      e.model,

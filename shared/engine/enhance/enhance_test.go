@@ -123,7 +123,6 @@ func TestNewEnhancerRejectsInvalidURLs(t *testing.T) {
 	}
 }
 
-// A response with many small elements uses little more memory than its bytes.
 func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	answer := `{"choices":[{}` + strings.Repeat(",{}", 340<<10) + `]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))

@@ -19,13 +19,13 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxImage is the maximum size of a response with an image, in bytes. The image is base64 in JSON,
-// which is read completely. The limit is far above a PNG of the catalog's largest size.
+// maxImage limits a response with an image, in bytes. The image is base64 in JSON, which is read
+// completely. The limit is far above a PNG of the catalog's largest size.
 const maxImage = 64 << 20
 
 const maxValues = 1000
 
-// image edits an image. The server does this within the call.
+// The server edits within the call.
 func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	if spec.Data == nil {
 		return errors.New("openaimedia: an edit needs an input")
@@ -77,7 +77,6 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 	return e.finisher.Image(ctx, spec, transfer.Made{Path: raw, MIME: kind.MIME}, progress)
 }
 
-// formFile returns an input as a form file, named like its field.
 func formFile(field string, input *engine.Input) transfer.File {
 	kind, _ := media.Find(input.MIME)
 	return transfer.File{Field: field, Name: field + kind.Extension, Path: input.Path, MIME: input.MIME}

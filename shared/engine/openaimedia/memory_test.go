@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A response with many small elements uses little more memory than its bytes.
 func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   catalog.Kind

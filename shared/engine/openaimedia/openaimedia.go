@@ -24,19 +24,18 @@ import (
 )
 
 const (
-	// callTime is the timeout for a call that does not wait for a model.
+	// callTime limits a call that does not wait for a model.
 	callTime         = time.Minute
 	defaultPollEvery = time.Second
-	// maxPollsLost is the maximum number of consecutive failed polls.
+	// maxPollsLost limits consecutive failed polls.
 	maxPollsLost = 10
-	// deleteTime is the timeout for deleting a run's data on a server.
-	deleteTime = 5 * time.Second
+	deleteTime   = 5 * time.Second
 )
 
 type Config struct {
-	// Videos and Images are base URLs, with or without "/v1". They may be the same.
+	// The base URLs may end with "/v1". They may be the same.
 	Videos, Images string
-	// Key is the API key for the servers, or empty.
+	// Key may be empty.
 	Key    string
 	Runner transfer.Runner
 	// PollEvery is the time between two polls of a video. 0 means a second.
@@ -53,8 +52,8 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// newClient returns a client for an untrusted server. It follows no redirect, which would send the
-// key to another server, reads at most 64 KiB of headers, and does not decompress.
+// newClient is for an untrusted server. It follows no redirect, which would send the key to
+// another server, reads at most 64 KiB of headers, and does not decompress.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -65,7 +64,7 @@ func newClient() *http.Client {
 	}
 }
 
-// New returns an engine. It does not check whether the servers are running.
+// New does not check whether the servers are running.
 func New(c Config) (*Engine, error) {
 	e := &Engine{client: newClient(), key: c.Key, pollEvery: c.PollEvery}
 	e.finisher = transfer.Finisher{Runner: c.Runner, Done: generated}
@@ -94,23 +93,22 @@ func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities
 
 const Name = "openai"
 
-// Run edits as [engine.Engine] specifies. The stages are "generate" and
-// "finish". When the context ends, Run deletes the run on the server.
+// Run edits as [engine.Engine] specifies. The stages are "generate" and "finish". When the
+// context ends, Run deletes the run on the server.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (engine.Outcome, error) {
-	told := engine.Outcome{Engine: Name}
+	report := engine.Outcome{Engine: Name}
 	if spec.Kind == catalog.Image {
-		return told, e.image(ctx, spec, progress)
+		return report, e.image(ctx, spec, progress)
 	}
 	if spec.Reference != nil {
-		return told, engine.InvalidInput(nil, "The engine does not support a reference image with a video.")
+		return report, engine.InvalidInput(nil, "The engine does not support a reference image with a video.")
 	}
-	return told, e.video(ctx, spec, progress)
+	return report, e.video(ctx, spec, progress)
 }
 
-// call sends a request and returns the response, which the caller must close. A status other than
-// 200 is an error.
+// call returns the response, which the caller must close. A status other than 200 is an error.
 //
 // Errors: the context's; [*engine.Error].
 func (e *Engine) call(

@@ -28,7 +28,6 @@ import (
 	"cutroom/shared/engine/openaimedia"
 )
 
-// tools finds ffmpeg once for all tests.
 var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(
 		context.Background(),
@@ -36,15 +35,14 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// call is a request that the server received: its method and path, fields and files.
+// call is a request that the server received.
 type call struct {
 	what   string
 	fields map[string]string
 	files  map[string][]string
 }
 
-// upstream is a server whose responses for each path the test defines. It sends each response once,
-// but the last one repeatedly.
+// upstream sends each response once, but the last one repeatedly.
 type upstream struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -133,7 +131,7 @@ func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (
 	return e, u
 }
 
-// clip returns a server's result: a video with a different size, rate and length than requested.
+// The clip has a different size, rate and length than requested.
 func clip(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(mediatest.Video{Width: 96, Height: 64, FPS: 16, Seconds: 0.5, Silent: true}.Make(t))
@@ -261,7 +259,6 @@ func TestImageIsEdited(t *testing.T) {
 	}
 }
 
-// Each fault of a server has a defined outcome.
 func TestServerFaultsGiveClearErrors(t *testing.T) {
 	completed := map[string][]answer{create: {says(queued)}, status: {says(done)}, remove: {says("{}")}}
 	with := func(what string, then ...answer) map[string][]answer {
@@ -349,7 +346,7 @@ func TestReferenceImageWithVideoIsRejected(t *testing.T) {
 	}
 }
 
-// When the context ends, the run ends and is deleted on the server.
+// The run is deleted on the server.
 func TestCancellationDeletesRun(t *testing.T) {
 	e, u := serve(
 		t,
@@ -368,8 +365,7 @@ func TestCancellationDeletesRun(t *testing.T) {
 	}
 }
 
-// An input that cannot be read aborts the upload, instead of sending half of it as if it were
-// complete.
+// The server must not accept half of an upload as if it were complete.
 func TestUnreadableInputAbortsUpload(t *testing.T) {
 	e, _ := serve(t, map[string][]answer{create: {says(queued)}})
 	spec := newSpec(t, catalog.Edit)
@@ -398,7 +394,6 @@ func TestInvalidURLsAreRejected(t *testing.T) {
 	}
 }
 
-// No result is downloaded if the disk has no space for it.
 func TestDownloadLeavesTheDiskFree(t *testing.T) {
 	e, _ := serve(t, map[string][]answer{create: {says(done)}, content: {says(clip(t))}})
 	spec := newSpec(t, catalog.TextToVideo)

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/engine/openaimedia"
 )
 
-// An engine's redirect is not followed, because it would send the key and a DELETE to another
-// server.
+// A redirect would send the key and a DELETE to another server.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	found, err := tools()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxVideo is the maximum size of a download, and maxRecord of a video's record, in bytes.
+// In bytes.
 const (
 	maxVideo  = 2 << 30
 	maxRecord = 1 << 20
@@ -153,8 +153,8 @@ func (e *Engine) download(ctx context.Context, spec engine.Spec, target, path st
 	return nil
 }
 
-// forget makes the server stop and delete the video. It tries only once, because servers delete old
-// videos anyway.
+// forget makes the server stop and delete the video. It tries only once, because servers delete
+// old videos anyway.
 func (e *Engine) forget(ctx context.Context, target string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()

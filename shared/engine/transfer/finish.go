@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// Runner runs an FFmpeg command until it ends, like [ffmpeg.Tools].
+// Run runs an FFmpeg command until it ends, like [ffmpeg.Tools].
 type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
@@ -26,16 +26,16 @@ type Finisher struct {
 	Done float64
 }
 
-// Made is a file from a server. MIME is detected from its content.
+// MIME is detected from the content.
 type Made struct{ Path, MIME string }
 
-// FrameCount returns the number of frames in the result: as long as the input, and at least one.
+// The result is as long as the input, and has at least one frame.
 func FrameCount(spec engine.Spec) int {
 	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
 }
 
-// Video converts a server's video to the requested size, rate and length,
-// and adds the input's sound.
+// Video converts a server's video to the requested size, rate and length, and adds the input's
+// sound.
 func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progress func(engine.Progress)) error {
 	frames := FrameCount(spec)
 	seconds := float64(frames) / float64(spec.FPS)

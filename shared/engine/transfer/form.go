@@ -1,5 +1,5 @@
-// Package transfer has code shared by engines whose servers do not share a disk with this machine:
-// forms with files, downloads, and the conversion of a server's result to the catalog's promises.
+// Package transfer is for engines whose servers do not share a disk with this machine: forms with
+// files, downloads, and the conversion of a server's result to the catalog's promises.
 package transfer
 
 import (
@@ -15,13 +15,14 @@ import (
 type Field struct{ Name, Value string }
 
 type File struct {
-	// Field is the name of the form field, and Name is the file name. Neither may contain a quote.
+	// Field is the name of the form field, and Name is the file name. Neither may contain a
+	// quote.
 	Field, Name string
 	Path, MIME  string
 }
 
-// Form returns a multipart form that is generated while it is read, so that no file is held in
-// memory. The caller must close it, which stops the writing goroutine.
+// The form is generated while it is read, so that no file is held in memory. The caller must
+// close it, which stops the writing goroutine.
 func Form(fields []Field, files ...File) (body io.ReadCloser, contentType string) {
 	read, write := io.Pipe()
 	form := multipart.NewWriter(write)

@@ -10,12 +10,12 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// endless is a server whose response never ends.
+// The response of endless never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// A download stops while some of the free space remains.
+// Some free space remains.
 func TestDownloadsLeaveTheDiskFree(t *testing.T) {
 	const disk = 30 << 20
 	path := filepath.Join(t.TempDir(), "generated.mp4")

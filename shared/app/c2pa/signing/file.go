@@ -14,12 +14,12 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// File keeps an identity in a file that only its owner can read. Only one program may use it at the
-// same time.
+// File keeps an identity in a file that only its owner can read. Only one program may use it at
+// the same time.
 //
 // A second file, with -signers in its name, has the certificates of this identity and of earlier
-// ones. With that file the service still recognizes its signatures after a user replaced the
-// identity by moving the first file away. It contains no key.
+// ones, and no key. With it the service recognizes its signatures even after a user moved the
+// first file away.
 type File string
 
 func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
@@ -35,8 +35,8 @@ func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte
 	return text, f.addSigner(text)
 }
 
-// addSigner adds the certificates of an identity to the stored certificates. The next read reports
-// an invalid identity.
+// addSigner adds an identity's certificates to the stored ones. The next read reports an invalid
+// identity.
 func (f File) addSigner(identity []byte) error {
 	certificates, err := c2pa.Anchors(identity)
 	if err != nil {
@@ -51,8 +51,7 @@ func (f File) addSigner(identity []byte) error {
 
 func (f File) signersFile() string { return strings.TrimSuffix(string(f), ".pem") + "-signers.pem" }
 
-// signers returns the certificates of the current and earlier identities, or none if the file does
-// not exist.
+// signers returns no certificates if the file does not exist.
 func (f File) signers() ([]string, error) {
 	text, err := os.ReadFile(f.signersFile())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
@@ -77,8 +76,7 @@ func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err err
 	return text, false, err
 }
 
-// Certificates returns the certificates of the current and earlier identities in PEM. It returns
-// none before the first identity is made.
+// Certificates returns no certificates before the first identity is made.
 func (f File) Certificates(context.Context) ([]string, error) {
 	signers, err := f.signers()
 	if err != nil {
@@ -101,8 +99,8 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	return signers, nil
 }
 
-// ReadOnly reads an identity from a file. If the file does not exist, it makes an identity without
-// storing it, for trial runs.
+// ReadOnly reads an identity from a file. If the file does not exist, it makes an identity
+// without storing it, for trial runs.
 type ReadOnly File
 
 func (f ReadOnly) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {

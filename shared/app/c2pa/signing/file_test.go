@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// The certificates of a replaced identity are returned with its successor's. Its key is deleted.
+// The certificates of a replaced identity remain. Its key is deleted.
 func TestReplacedIdentitiesStayKnown(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "c2pa.pem")
@@ -61,7 +61,7 @@ func wantCertificates(t *testing.T, path string, want []string) {
 	}
 }
 
-// An identity of an earlier version stays known, and is recorded when it is used again.
+// It is recorded when it is used again.
 func TestIdentityOfEarlierVersionStaysKnown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -86,7 +86,6 @@ func TestIdentityOfEarlierVersionStaysKnown(t *testing.T) {
 	wantCertificates(t, path, []string{certificates})
 }
 
-// The error names the unreadable file.
 func TestDamagedSignersFileIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
 	damaged := filepath.Join(filepath.Dir(path), "c2pa-signers.pem")

@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Values of CUTROOM_C2PA.
 const (
 	// Auto signs results of engines with trained models.
 	Auto = "auto"
@@ -27,9 +26,9 @@ const (
 )
 
 type Settings struct {
-	// Mode is Auto, On or Off; "" is Auto.
+	// An empty Mode means Auto.
 	Mode string
-	// Library is the path of libc2pa_c; if "", [c2palib.Find] searches for it.
+	// If Library is "", [c2palib.Find] searches for libc2pa_c.
 	Library string
 	// Certificates and Key are PEM files; both are "" for a generated identity.
 	Certificates, Key string
@@ -37,7 +36,7 @@ type Settings struct {
 
 var errKeyAlone = errors.New("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: both are needed, or neither")
 
-// signs reports whether results of the engine, as named by CUTROOM_ENGINE, are signed.
+// engine is the value of CUTROOM_ENGINE.
 func (s Settings) signs(engine string) (bool, error) {
 	switch s.Mode {
 	case "", Auto:
@@ -60,18 +59,18 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Plan describes how results are signed. With a nil plan they are not.
+// With a nil Plan, results are not signed.
 type Plan struct {
 	config   Config
 	library  *c2palib.Library
 	identity *c2pa.Identity
 }
 
-// Find reads the settings, and finds the library and the deployer's own identity. It returns nil if
-// signing is off.
+// Find reads the settings, and finds the library and the deployer's own identity. It returns nil
+// if signing is off.
 //
-// Errors name the setting. After an error the program must not start, because its results would be
-// unsigned.
+// After an error, which names the setting, the program must not start, because its results would
+// be unsigned.
 func Find(ctx context.Context, c Config) (*Plan, error) {
 	signs, err := c.signs(c.Engine)
 	if err != nil {
@@ -108,12 +107,12 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 
 // Store keeps a generated identity in PEM.
 type Store interface {
-	// LoadOrMake returns the stored identity. The first call stores the result of make. Concurrent
-	// calls from several programs return the same identity.
+	// LoadOrMake returns the stored identity. The first call stores the result of make.
+	// Concurrent calls from several programs return the same identity.
 	LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
 
-// expiring is the time before a certificate's expiry at which the program starts to warn.
+// The program warns this long before a certificate expires.
 const expiring = 30 * 24 * time.Hour
 
 type Parts struct {
@@ -125,7 +124,7 @@ type Parts struct {
 	Logger *slog.Logger
 }
 
-// Signer returns the signer, or nil if signing is off. It first signs a test picture.
+// Signer returns nil if signing is off. It first signs a test picture.
 func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
 	if p == nil {
 		return nil, nil
@@ -141,7 +140,7 @@ func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
 	return signer, nil
 }
 
-// Certificates returns the certificates that sign results, in PEM.
+// The certificates are in PEM.
 func (p *Plan) Certificates(ctx context.Context, store Store) (string, error) {
 	identity, err := p.identityOf(ctx, store)
 	if err != nil {
@@ -150,12 +149,11 @@ func (p *Plan) Certificates(ctx context.Context, store Store) (string, error) {
 	return identity.Chain(), nil
 }
 
-// By describes the signer of results and its library.
 type By struct {
 	// Name is the subject of the certificate; Until is its expiry.
 	Name  string
 	Until time.Time
-	// Expiring reports whether the certificate expires within a month.
+	// Expiring means that the certificate expires within a month.
 	Expiring bool
 	Library  string
 }

@@ -17,39 +17,39 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// readTime is the default limit for verifying a small file. A harmless file takes a fiftieth of it.
+// A harmless small file takes a fiftieth of readTime.
 const readTime = api.MaxTurn
 
 type Config struct {
-	// Library is the path of libc2pa_c; if "", [c2palib.Find] searches for it.
+	// If Library is "", [c2palib.Find] searches for libc2pa_c.
 	Library string
-	// Sandbox may be nil; then the first verification creates one.
+	// If Sandbox is nil, the first verification creates one.
 	Sandbox *sandbox.Sandbox
-	// Signers returns the certificates, in PEM, of each current or earlier identity of the service,
+	// Signers returns the PEM certificates of each current or earlier identity of the service,
 	// even if it no longer signs.
 	Signers func(context.Context) ([]string, error)
 	// Certificates is a PEM file with a deployer's certificates, or "".
 	Certificates string
-	// Time is the timeout per file, not counting the time for its size; 0 means readTime.
+	// Time is the limit per file, in addition to the time for its size; 0 means readTime.
 	Time time.Duration
-	// Memory is the maximum address space of the process that reads a file, in bytes, without the
-	// library; 0 means c2pa's default.
+	// Memory is the maximum address space for reading a file, in bytes, without the library; 0
+	// means c2pa's default.
 	Memory int64
 	Logger *slog.Logger
 }
 
-// errCertificates hides the cause, which is only logged.
+// The cause is only logged.
 var errCertificates = fault.New(fault.Unavailable,
 	"The certificates for verification cannot be read. The service's log has the reason.")
 
-// Reader verifies the Content Credentials of files, whether results are signed or not. It searches
-// for the library on the first use, and again until it finds it. It is safe for concurrent use.
+// Reader verifies files, whether results are signed or not. It searches for the library on the
+// first use, and again until it finds it. It is safe for concurrent use.
 type Reader struct {
 	config Config
 
 	mu      sync.Mutex
 	library *c2palib.Library
-	// missed reports whether the missing library was logged.
+	// missed means that the missing library was logged.
 	missed bool
 }
 
@@ -60,10 +60,8 @@ func NewReader(c Config) *Reader {
 	return &Reader{config: c}
 }
 
-// Verify returns the Content Credentials of a file and whether they are valid.
-//
-// Errors: origin.ErrNoReader; as [c2pa.Reader.Verify]; fault.Unavailable if the certificates cannot
-// be read, because the signer would be unknown.
+// Errors: origin.ErrNoReader; as [c2pa.Reader.Verify]; fault.Unavailable if the certificates
+// cannot be read, because the signer would be unknown.
 func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	library, err := r.find(ctx)
 	if err != nil {
@@ -80,7 +78,7 @@ func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, erro
 	return reader.Verify(ctx, file)
 }
 
-// find finds the library. It logs once that the library is missing, and once that it was found.
+// find logs once that the library is missing, and once that it was found.
 func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,8 +118,7 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 	return library, err
 }
 
-// certificates returns the certificates of the service's generated identities and of a deployer's
-// identities.
+// own belongs to the service's generated identities, trusted to the deployer's.
 func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
 	texts, err := r.config.Signers(ctx)
 	if err != nil {

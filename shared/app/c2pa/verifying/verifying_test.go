@@ -30,7 +30,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// identity returns an identity that a service made, and its PEM text.
 func identity(t *testing.T) (*c2pa.Identity, []byte) {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -44,7 +43,6 @@ func identity(t *testing.T) (*c2pa.Identity, []byte) {
 	return who, text
 }
 
-// signed returns an open picture that the identity signed.
 func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	t.Helper()
 	signer := c2pa.New(c2pa.Config{
@@ -64,8 +62,8 @@ func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	return file
 }
 
-// A server verifies files as soon as the library exists, and logs once that it is missing. It
-// recognizes its earlier signatures even with signing off.
+// The missing library is logged once. The service recognizes its earlier signatures even with
+// signing off.
 func TestReaderFindsTheLibraryLater(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -135,11 +133,11 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 		}
 	}
 	if r := verify(signed(t, other)); r.State != origin.Valid || r.Own {
-		t.Errorf("another's signature, again: %+v", r)
+		t.Errorf("another service's signature, again: %+v", r)
 	}
 }
 
-// A deployer's certificates vouch for signers, but these signers do not count as the service.
+// These signers do not count as the service.
 func TestReaderTrustsDeployerCertificates(t *testing.T) {
 	t.Parallel()
 	own, _ := identity(t)

@@ -1,6 +1,6 @@
 // Package comfyuitest is a fake ComfyUI server for tests. It supports the calls that package
-// comfyui makes and responds like the real program; a test compares it with recorded responses. It
-// runs no nodes: it makes the saved files from the seed.
+// comfyui makes and responds like the real program; a test compares it with recorded responses.
+// It runs no nodes: it makes the saved files from the seed.
 package comfyuitest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Server is a fake ComfyUI server. The zero value of each option matches the real program.
+// The zero value of each option matches the real program.
 type Server struct {
 	// Classes is the response to GET /object_info, by class.
 	Classes map[string]json.RawMessage
@@ -23,8 +23,8 @@ type Server struct {
 	Image, Video func(seed int64) []byte
 	// Hold, if not nil, pauses a run at its second node until it is closed.
 	Hold chan struct{}
-	// Break, if not nil, is called before each request is handled, and reports whether it sent the
-	// response.
+	// Break, if not nil, is called before each request is handled, and reports whether it sent
+	// the response.
 	Break func(w http.ResponseWriter, r *http.Request) bool
 	// Free and Total are the device's memory in GET /system_stats; 0 means a lot.
 	Free, Total uint64
@@ -65,7 +65,7 @@ func (s *Server) Calls() []string {
 	return slices.Clone(s.calls)
 }
 
-// Restart makes the server forget everything, like a restart.
+// Restart makes the server forget everything.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,19 +116,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case call == "GET /system_stats":
 		s.answer(w, s.stats())
 	case isClass:
-		told := map[string]json.RawMessage{}
+		reported := map[string]json.RawMessage{}
 		if info, known := s.Classes[class]; known {
-			told[class] = info
+			reported[class] = info
 		}
-		s.answer(w, told)
+		s.answer(w, reported)
 	case isRun:
 		s.mu.Lock()
-		told := map[string]any{}
+		reported := map[string]any{}
 		if record, known := s.history[run]; known {
-			told[run] = record
+			reported[run] = record
 		}
 		s.mu.Unlock()
-		s.answer(w, told)
+		s.answer(w, reported)
 	default:
 		http.NotFound(w, r)
 	}

@@ -21,7 +21,7 @@ import (
 // Program is the real ComfyUI on the CPU, with tiny checkpoints for the models that the bundled
 // workflows name.
 type Program struct {
-	// URL is its address. It stays the same after a restart.
+	// URL stays the same after a restart.
 	URL string
 
 	command, folder string
@@ -81,7 +81,7 @@ func StartProgram(t *testing.T) *Program {
 	return p
 }
 
-// Start starts the program and returns when it responds.
+// Start returns when the program responds.
 func (p *Program) Start(t *testing.T) {
 	t.Helper()
 	p.process = exec.Command(p.command, p.arguments...)
@@ -107,7 +107,7 @@ func (p *Program) Start(t *testing.T) {
 	}
 }
 
-// Kill kills the program and returns when it has exited.
+// Kill returns when the program has exited.
 func (p *Program) Kill() {
 	if p.process != nil {
 		_ = p.process.Process.Kill() // it may have exited already

@@ -40,13 +40,12 @@ func (s *Server) takePrompt(w http.ResponseWriter, r *http.Request) {
 	}()
 }
 
-// inputs returns the required inputs of a class.
 func (s *Server) inputs(class string) []string {
-	var told struct {
+	var reported struct {
 		Input struct{ Required map[string]any }
 	}
-	_ = json.Unmarshal(s.Classes[class], &told)
-	return slices.Sorted(maps.Keys(told.Input.Required))
+	_ = json.Unmarshal(s.Classes[class], &reported)
+	return slices.Sorted(maps.Keys(reported.Input.Required))
 }
 
 // validate returns the error for an invalid workflow, or nil.

@@ -33,7 +33,6 @@ func (s *Server) queue() map[string]any {
 	return map[string]any{"queue_running": running, "queue_pending": pending}
 }
 
-// control serves the calls that delete and interrupt runs.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Delete []string `json:"delete"`

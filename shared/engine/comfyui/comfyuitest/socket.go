@@ -50,5 +50,4 @@ func (s *Server) write(client string, kind websocket.MessageType, content []byte
 	_ = socket.Write(ctx, kind, content) // it fails if the listener has disconnected
 }
 
-// socketTime is the timeout for a message to a listener.
 const socketTime = time.Minute

@@ -1,5 +1,5 @@
-// Package engineservertest is a fake engine server for tests: it implements the protocol of package
-// engineserver and edits with any engine.
+// Package engineservertest is a fake engine server for tests: it implements the protocol of
+// package engineserver and edits with any engine.
 package engineservertest
 
 import (
@@ -28,7 +28,7 @@ func Handler(e engine.Engine) http.Handler {
 		}
 		lines := &lines{w: w}
 		spec := specOf(request)
-		told, err := e.Run(r.Context(), spec, func(p engine.Progress) {
+		report, err := e.Run(r.Context(), spec, func(p engine.Progress) {
 			lines.write(engineserver.Line{Progress: &p.Fraction, Stage: p.Stage, Preview: p.Preview})
 		})
 		if err != nil {
@@ -40,7 +40,7 @@ func Handler(e engine.Engine) http.Handler {
 			)
 			return
 		}
-		result := engineserver.Result{Engine: told.Engine, Understood: told.Understood, Notice: told.Notice}
+		result := engineserver.Result{Engine: report.Engine, Understood: report.Understood, Notice: report.Notice}
 		if info, err := os.Stat(spec.Output); err == nil {
 			result.Bytes = info.Size()
 		}
@@ -52,7 +52,6 @@ func Handler(e engine.Engine) http.Handler {
 	return mux
 }
 
-// estimate returns how long edits take.
 func estimate(w http.ResponseWriter, r *http.Request, by engine.Estimator) {
 	var request engineserver.EstimatesRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// imageBytes is the length of the header before the pixels of a reference image.
+// The pixels of a reference image follow this header.
 const imageBytes = 8
 
 // ParseImage returns the reference image of a payload, and shares its memory. It returns nil to

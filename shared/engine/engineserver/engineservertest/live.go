@@ -18,7 +18,7 @@ import (
 type Live struct {
 	Engine engine.LiveEngine
 	Models []*catalog.Model
-	// Most is the maximum number of concurrent sessions. 0 means no limit.
+	// Most limits concurrent sessions. 0 means no limit.
 	Most int
 
 	mu   sync.Mutex
@@ -36,7 +36,8 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(reported) // it fails if the caller has disconnected
 		return
 	}
-	// Otherwise a response would wait for the end of the client's body. Every test server supports it.
+	// Otherwise a response would wait for the end of the client's body. Every test server
+	// supports it.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	// Further bytes from the client are not a request.
 	w.Header().Set("Connection", "close")
@@ -71,7 +72,6 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(r.Context(), from)
 }
 
-// Open returns the number of open sessions.
 func (l *Live) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +107,7 @@ type liveSession struct {
 	editor engine.LiveEditor
 }
 
-// serve serves the session until the client disconnects. It edits frames, newest first,
-// concurrently with changes.
+// serve edits frames, newest first, concurrently with changes, until the client disconnects.
 func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	pictures := make(chan []byte, 1)
@@ -177,7 +176,6 @@ func (s *liveSession) set(number uint32, reported engine.Outcome, err error) {
 	s.tell(livewire.Line{Set: set})
 }
 
-// failureOf converts an error to a report.
 func failureOf(err error) livewire.Failure {
 	var wrong *fault.Error
 	if errors.As(err, &wrong) && wrong.Code == fault.Invalid {

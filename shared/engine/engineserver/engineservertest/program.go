@@ -17,8 +17,8 @@ import (
 )
 
 // StartProgram starts the real engine server with tiny random models, which it creates first, and
-// returns its URL. It needs the packages of scripts/install-gpu.sh. The server stops when the test
-// ends.
+// returns its URL. It needs the packages of scripts/install-gpu.sh. The server stops when the
+// test ends.
 func StartProgram(t *testing.T) (url string) {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
@@ -74,7 +74,6 @@ func StartProgram(t *testing.T) (url string) {
 	return url
 }
 
-// healthy reports whether the server's health check returns 200.
 func healthy(ctx context.Context, t *testing.T, url string) bool {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
@@ -102,18 +101,18 @@ func AwaitLive(t *testing.T, url, model string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told livewire.Catalogue
-		err = json.NewDecoder(response.Body).Decode(&told)
+		var reported livewire.Catalogue
+		err = json.NewDecoder(response.Body).Decode(&reported)
 		response.Body.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told.Models[model].Ready {
+		if reported.Models[model].Ready {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("the engine server does not edit %s live: %+v", model, told)
+			t.Fatalf("the engine server does not edit %s live: %+v", model, reported)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

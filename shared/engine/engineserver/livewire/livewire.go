@@ -44,7 +44,7 @@ const ContentType = "application/vnd.cutroom.live"
 
 const (
 	MaxText = 64 << 10
-	// MaxPixels is the maximum number of pixels in a frame: 1920x1080 plus the rows that codecs add.
+	// MaxPixels is 1920x1080 plus the rows that codecs add.
 	MaxPixels      = 1920 * 1088
 	MaxImagePixels = 1 << 20
 )
@@ -68,7 +68,7 @@ type Catalogue struct {
 	Version int `json:"version"`
 	// Models maps canonical ids to models.
 	Models map[string]Model `json:"models"`
-	// Sessions is the maximum number of concurrent sessions. Open is their current number.
+	// Sessions limits the concurrent sessions. Open is their current number.
 	Sessions int `json:"sessions"`
 	Open     int `json:"open"`
 }
@@ -78,7 +78,6 @@ type Model struct {
 	Ready bool `json:"ready"`
 }
 
-// Begin is a client's first message.
 type Begin struct {
 	Version int    `json:"version"`
 	Model   string `json:"model"`
@@ -92,7 +91,7 @@ type Wish struct {
 	Prompt string `json:"prompt"`
 }
 
-// Line is a text from the server. Exactly one field is set.
+// Exactly one field is set.
 type Line struct {
 	Ready   *Ready   `json:"ready,omitempty"`
 	Set     *Set     `json:"set,omitempty"`
@@ -110,7 +109,7 @@ type Ready struct {
 type Set struct {
 	Number uint32   `json:"number"`
 	Error  *Failure `json:"error,omitempty"`
-	// Engine, Understood and Notice form the engine's report (see engine.Outcome).
+	// The engine's report (see engine.Outcome).
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
@@ -122,7 +121,7 @@ type Refused struct {
 	Error  Failure `json:"error"`
 }
 
-// Failure is why a request failed. Its message is for the user.
+// The message of a Failure is for the user.
 type Failure struct {
 	Code      job.Code `json:"code"`
 	Message   string   `json:"message"`
@@ -133,8 +132,8 @@ type Reader struct{ from *bufio.Reader }
 
 func NewReader(from io.Reader) *Reader { return &Reader{bufio.NewReaderSize(from, 64<<10)} }
 
-// Next reads a message. The payload uses the buffer, which may be nil, if the buffer is large
-// enough. Next returns io.EOF between two messages.
+// The payload uses the buffer, which may be nil, if the buffer is large enough. Next returns
+// io.EOF between two messages.
 func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
@@ -163,7 +162,8 @@ func longest(kind Kind) int64 {
 	case Text:
 		return MaxText
 	case Picture:
-		// The sides of chroma planes are rounded up: a picture of one row has as much chroma as luma.
+		// The sides of chroma planes are rounded up: a picture of one row has as much chroma as
+		// luma.
 		return pictureBytes + 2*MaxPixels + 2
 	case Image:
 		return imageBytes + 4*MaxImagePixels
@@ -175,7 +175,7 @@ func begin(to []byte, kind Kind, length int) []byte {
 	return binary.BigEndian.AppendUint32(append(to, byte(kind), 0, 0, 0), uint32(length))
 }
 
-// AppendText appends a message with the value as JSON. It returns an error if the text is too long.
+// AppendText appends the value as JSON. It fails if the text is too long.
 func AppendText(to []byte, value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -196,7 +196,7 @@ func planesBytes(size image.Point) (luma, chroma int) {
 	return size.X * size.Y, ((size.X + 1) / 2) * ((size.Y + 1) / 2)
 }
 
-// AppendPicture appends a message with a frame. The size must fit.
+// The size must fit.
 func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
 	size := picture.Rect.Size()
 	luma, chroma := planesBytes(size)
@@ -258,8 +258,7 @@ func ParsePicture(payload []byte) (number uint32, picture *engine.Picture, err e
 	}, nil
 }
 
-// AppendImage appends a message with a reference image, or nil to remove it. It returns an error if
-// the image is too large or inconsistent.
+// A nil reference removes the image. AppendImage fails if the image is too large or inconsistent.
 func AppendImage(to []byte, number uint32, reference *engine.ReferenceImage) ([]byte, error) {
 	var none engine.ReferenceImage
 	if reference == nil {
