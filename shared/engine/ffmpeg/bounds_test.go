@@ -66,8 +66,8 @@ func TestProcessorTimeIsLimited(t *testing.T) {
 	}
 }
 
-// The largest accepted picture is decoded, no matter how small its file is. No program uses much
-// memory, no matter what its file contains.
+// The largest accepted picture is decoded. No program uses much memory, whatever its file
+// contains.
 func TestDecompressionBombsAreHarmless(t *testing.T) {
 	tools := find(t)
 	const filter = "scale=64:64"
@@ -91,8 +91,8 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	checkCode(t, err, job.InvalidInput)
 	checkCode(t, resize(t, small, profile, filter), job.InvalidInput)
 
-	// A video with pictures larger than any accepted one, such as one whose header understates the
-	// size, is not decoded: even fewer pixels than an image may have are too many.
+	// Such a video may have a header that understates the size. Even fewer pixels than an image
+	// may have are too many.
 	large := mediatest.Video{Width: 1280, Height: 1200, Seconds: 0.1, Source: "color", Silent: true}.Make(t)
 	checkCode(t, small.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: large, MIME: "video/mp4"}},
@@ -112,7 +112,7 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	}
 }
 
-// The programs do not receive this program's environment, which may contain a key.
+// The environment may contain a key.
 func TestEnvironmentIsEmpty(t *testing.T) {
 	t.Setenv("CUTROOM_DEV_KEY", "ck_secret")
 	var out bytes.Buffer
@@ -127,7 +127,7 @@ func TestEnvironmentIsEmpty(t *testing.T) {
 	}
 }
 
-// If memory is scarce, the kernel kills a decoder and not the server.
+// If memory is scarce, the kernel must not kill the server.
 func TestKernelKillsDecodersFirst(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has such a score")
@@ -149,7 +149,6 @@ func TestKeptMessagesAreLimited(t *testing.T) {
 	}
 }
 
-// A program's child processes end with it.
 func TestChildProcessesAreKilled(t *testing.T) {
 	tools := find(t)
 	folder := t.TempDir()
@@ -171,7 +170,7 @@ func TestChildProcessesAreKilled(t *testing.T) {
 	waitForEnd(t, patience.Receive(t, "grandchild", grandchild))
 }
 
-// Pictures and short videos get little of the CPU time that the longest video gets, no matter what
+// Pictures and short videos get little of the CPU time that the longest video gets, whatever
 // follows their headers.
 func TestProcessorTimeDependsOnInput(t *testing.T) {
 	tools := find(t)

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// A program that was damaged at startup, for example by a running update, does not fail a job.
+// A running update may damage a program at startup.
 func TestBrokenProgramDoesNotBlameInput(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	t.Setenv("TMPDIR", t.TempDir())
@@ -39,7 +39,6 @@ func TestBrokenProgramDoesNotBlameInput(t *testing.T) {
 	}
 }
 
-// copyProgram replaces a program with a copy of another.
 func copyProgram(t *testing.T, from, path string) {
 	t.Helper()
 	content, err := os.ReadFile(from)

@@ -16,7 +16,7 @@ import (
 
 const controlTime = 30 * time.Second
 
-// controlSide is the side length of the control picture, in pixels.
+// In pixels.
 const controlSide = 16
 
 // control decodes a known good picture with the program, ffmpeg or ffprobe, in the usual sandbox

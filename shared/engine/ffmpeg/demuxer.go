@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// demuxers maps each accepted type to its demuxer. A forced demuxer prevents FFmpeg from guessing,
-// because it could choose a playlist or a script demuxer.
+// demuxers maps each accepted type to its demuxer. FFmpeg must not guess, because it could choose
+// a playlist or a script demuxer.
 var demuxers = map[string]string{
 	"video/mp4":        "mov",
 	"video/quicktime":  "mov",
@@ -29,11 +29,11 @@ var demuxers = map[string]string{
 	"image/tiff":       "tiff_pipe",
 }
 
-// maxStreams is the maximum number of tracks in a file. Phones and action cameras write about ten.
+// maxStreams limits the tracks in a file. Phones and action cameras write about ten.
 const maxStreams = 64
 
-// sandbox returns the options for an input of the type, which restrict it to its file and the
-// limits. Larger pictures are not decoded.
+// sandbox returns the options that restrict an input of the type to its file and the limits.
+// Larger pictures are not decoded.
 func (t *Tools) sandbox(mime string, pixels int) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
@@ -58,8 +58,7 @@ func (t *Tools) maxPixels() int {
 	return roughly(max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight))
 }
 
-// maxPixelsOf returns the maximum number of pixels of a picture in a file of the type, because
-// headers may understate the size.
+// maxPixelsOf limits a picture in a file of the type, because headers may understate the size.
 func (t *Tools) maxPixelsOf(mime string) int {
 	if kind, _ := media.Find(mime); kind.Video && !kind.Image {
 		return roughly(t.limits.VideoWidth * t.limits.VideoHeight)
@@ -71,6 +70,6 @@ func (t *Tools) maxPixelsOf(mime string) int {
 // sides up to blocks.
 func roughly(pixels int) int { return pixels + pixels/8 + 1<<20 }
 
-// maxAlloc is the maximum size of one allocation, in bytes: a picture with four channels of 16 bits
-// (pictures with 32 bits are allocated by channel), and a margin.
+// maxAlloc limits one allocation, in bytes: a picture with four channels of 16 bits (pictures
+// with 32 bits are allocated by channel), and a margin.
 func (t *Tools) maxAlloc() int { return 8*t.maxPixels() + 64<<20 }

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// The header's description matches ffprobe's.
 func TestDescribeVideoMatchesProbe(t *testing.T) {
 	tools := find(t)
 	colours := func(name string) []string {
@@ -84,7 +83,7 @@ func TestDescribeVideoMatchesProbe(t *testing.T) {
 	}
 }
 
-// The probe examines files with unusual header positions or repeated fields.
+// The positions are unusual, or fields are repeated.
 func TestUnusualHeadersAreLeftToProbe(t *testing.T) {
 	tools := find(t)
 	original, err := os.ReadFile(mediatest.Video{Silent: true, Args: []string{"-bf", "2"}}.Make(t))

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// developTime is the maximum CPU time for developing an image.
+// In CPU time.
 const developTime = 20 * time.Second
 
 // turns maps Exif orientations to the filters that rotate a picture upright.
@@ -37,8 +37,8 @@ func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engin
 	return input, err
 }
 
-// develop is ReadImage without the probe, and returns videos unchanged. If side is not 0, a picture
-// that is converted is also scaled down to it.
+// develop is ReadImage without the probe, and returns videos unchanged. If side is not 0, a
+// picture that is converted is also scaled down to it.
 func (t *Tools) develop(
 	ctx context.Context, folder string, input engine.Input, side int, most time.Duration,
 ) (engine.Input, error) {
@@ -104,7 +104,7 @@ func (t *Tools) develop(
 	return engine.Input{Path: filepath.Join(work, "developed.png"), MIME: "image/png"}, err
 }
 
-// profileTable is the file with the colour table from corrections.
+// corrections writes the colour table to this file.
 const profileTable = "profile.cube"
 
 func isHEIF(mime string) bool { return mime == "image/heic" || mime == "image/avif" }
@@ -137,8 +137,7 @@ func corrections(still media.Still) (filters []string, cube []byte) {
 	return filters, cube
 }
 
-// transfers and colours hold FFmpeg's names for the colour properties (ITU-T H.273) that are
-// converted.
+// FFmpeg's names for the colour properties (ITU-T H.273) that are converted.
 var (
 	transfers = map[int]string{16: "smpte2084", 18: "arib-std-b67"}
 	colours   = map[int]string{9: "bt2020", 12: "smpte432"}
@@ -174,15 +173,13 @@ func (t *Tools) unpack(
 	return input, media.Still{Profile: converted.Profile, Transfer: still.Transfer, Primaries: still.Primaries}, err
 }
 
-// maxHEIF is the maximum size of a HEIC or AVIF file in bytes. The file is copied before the
-// conversion.
+// In bytes. The file is copied before the conversion.
 const maxHEIF = 256 << 20
 
-// unpacked is the file that convertHEIF writes.
+// convertHEIF writes this file.
 const unpacked = "unpacked.png"
 
-// convertHEIF converts a picture. others holds the offsets of the flags of all other pictures in
-// the file.
+// others holds the offsets of the flags of all other pictures in the file.
 func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, others []int64, most time.Duration) error {
 	copied := filepath.Join(folder, "picture.heif")
 	if err := write(copied, from); err != nil {

@@ -71,8 +71,8 @@ func name(c color.RGBA) string {
 	return fmt.Sprintf("(%d,%d,%d)", c.R, c.G, c.B)
 }
 
-// The test covers all orientations of all formats: the orientation or size in the file, and the
-// pictures. Tools rotate PNG and all other formats except HEIC and AVIF in the same way.
+// The test covers all orientations of all formats. Tools rotate PNG and all other formats except
+// HEIC and AVIF in the same way.
 func TestImagesAreUpright(t *testing.T) {
 	for file, mime := range images {
 		for orientation, want := range orientations {
@@ -116,7 +116,6 @@ func TestImagesAreUpright(t *testing.T) {
 	}
 }
 
-// kept writes bytes to a file.
 func kept(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "picture.png")
@@ -126,7 +125,7 @@ func kept(t *testing.T, content []byte) string {
 	return path
 }
 
-// The test uses files that ffmpeg shows only in part, in wrong colours or not at all.
+// ffmpeg shows these files only in part, in wrong colours or not at all.
 func TestImagesAreShownCompletely(t *testing.T) {
 	made := func(name string) string {
 		return mediatest.Image{Name: name, Width: 96, Height: 64, Filter: quarters}.Make(t)

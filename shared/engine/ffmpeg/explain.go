@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/engine"
 )
 
-// checkTime is the maximum time for finding the input that made a run fail.
+// The search for the input that made a run fail may take this long.
 const checkTime = time.Minute
 
-// trouble matches a system error at the end of a line that means a shortage of resources or denied
-// access to files. An input cannot cause these errors.
+// trouble matches a system error at the end of a line that means a shortage of resources or
+// denied access to files. An input cannot cause these errors.
 var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|` +
 	`Resource temporarily unavailable|Read-only file system|Permission denied|Operation not permitted|` +
 	`Stale file handle|Transport endpoint is not connected|` +
@@ -27,7 +27,7 @@ var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files i
 var decoding = regexp.MustCompile(
 	`(?m)^.*(?i:error while decoding|decoding error|packet to decoder).*: Operation not permitted\s*$`)
 
-// explain returns the user's error for a failure with an obvious cause, or nil.
+// explain returns nil for a failure without an obvious cause.
 func explain(f *failure) *engine.Error {
 	switch {
 	case f.notRun:
@@ -48,7 +48,7 @@ func explain(f *failure) *engine.Error {
 	return nil
 }
 
-// shortage returns the error for a machine that lacks resources.
+// The machine lacks resources.
 func shortage(cause error) *engine.Error {
 	return &engine.Error{
 		Code: job.EngineError, Message: "The engine lacks resources that it needs.", Retryable: true, Err: cause,
@@ -103,14 +103,12 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 	return &engine.Error{Code: job.EngineError, Message: job.EngineFailedMessage, Err: f}
 }
 
-// lacksMemory reports whether the program could not allocate memory: its limits are too low for its
-// input, or the machine has too little memory.
+// Either the program's limits are too low for its input, or the machine has too little memory.
 func (f *failure) lacksMemory() bool {
 	return f.says("Cannot allocate memory") || f.says("cannot allocate memory")
 }
 
-// explainProbe returns the user's error for a failed probe. The command never changes, so either
-// the file or the machine is at fault.
+// A probe's command never changes, so either the file or the machine is at fault.
 func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {

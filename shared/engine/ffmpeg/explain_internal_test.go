@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A decoder that fails with -1 does not mean that the system denies access.
+// A decoder may fail with -1, the number of another error of the system.
 func TestDecoderFailureIsNotMachineTrouble(t *testing.T) {
 	const permitted = ": Operation not permitted\n"
 	for log, ofMachine := range map[string]bool{

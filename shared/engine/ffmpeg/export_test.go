@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/platform/sandbox"
 )
 
-// KeptLog is the maximum number of bytes kept from a program's messages.
 const KeptLog = keptLog
 
 // SetBounds lowers the limits of a run, so that a test can reach them.
@@ -42,15 +41,14 @@ func (t *Tools) ThatWriteAnywhere() *Tools {
 	return &loose
 }
 
-// ThatTrustTheMachine returns the tools without the control decoding after each failure, which is
-// half of all starts in a test with many bad files.
+// ThatTrustTheMachine skips the control decoding after each failure, which is half of all starts
+// in a test with many bad files.
 func (t *Tools) ThatTrustTheMachine() *Tools {
 	trusting := *t
 	trusting.trusting = true
 	return &trusting
 }
 
-// TimeFor returns the CPU time that a command may take.
 func (t *Tools) TimeFor(command Command) time.Duration { return t.bounds.timeFor(command) }
 
 var MemoryFor = memoryFor

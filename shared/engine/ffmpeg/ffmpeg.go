@@ -30,25 +30,24 @@ import (
 // oldestMajor is the oldest release whose options this package uses.
 const oldestMajor = 5
 
-// required lists the features that a build of FFmpeg must support. Distributions' builds usually
-// do.
+// A build of FFmpeg must support these features. Distributions' builds usually do.
 var required = map[string][]string{
 	"encoder": {"libx264", "aac", "png"},
 	"decoder": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
 	"filter":  {"scale", "zscale", "tonemap", "lut3d", "fps", "pad", "bwdif"},
 }
 
-// installation explains how to install a suitable build. Homebrew's formula ffmpeg lacks zscale,
-// and ffmpeg-full is not in PATH automatically.
+// Homebrew's formula ffmpeg lacks zscale, and ffmpeg-full is not in PATH automatically.
 const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or ` +
 	`"brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
 
-// heifPackage is the package that contains heif-convert.
+// heif-convert is in this package.
 const heifPackage = "libheif-examples (Debian, Ubuntu; elsewhere libheif or libheif-tools)"
 
-// Tools holds the programs, which were found and checked. Its methods are safe for concurrent use.
+// Tools holds the programs, which were found and checked. Its methods are safe for concurrent
+// use.
 type Tools struct {
-	// Folder is where Still and CheckHEIC create temporary folders: an absolute path, or "" for the
+	// Still and CheckHEIC create temporary folders in Folder: an absolute path, or "" for the
 	// system's folder. Set it before the first use.
 	Folder string
 
@@ -66,7 +65,7 @@ type Tools struct {
 func (t *Tools) Sandbox() *sandbox.Sandbox { return t.box }
 
 type bounds struct {
-	// memory is the program's maximum address space, in bytes.
+	// memory limits the program's address space, in bytes.
 	memory int64
 	// runTime and probeTime limit the CPU time of ffmpeg and ffprobe, over all threads.
 	runTime, probeTime time.Duration
@@ -101,8 +100,8 @@ func (b bounds) timeFor(command Command) time.Duration {
 	return time.Duration(min(seconds, b.runTime.Seconds()) * float64(time.Second))
 }
 
-// defaultBounds are far above the needs of any input within the limits: 1.3 GB to tone-map pictures
-// of 4096x4096, and the stacks of FFmpeg's threads for each core.
+// defaultBounds are far above the needs of any input within the limits: 1.3 GB to tone-map
+// pictures of 4096x4096, and the stacks of FFmpeg's threads for each core.
 func defaultBounds() bounds {
 	cores := runtime.NumCPU()
 	return bounds{
@@ -113,8 +112,8 @@ func defaultBounds() bounds {
 }
 
 // memoryFor returns a program's maximum address space on a machine with this much memory, or 0 if
-// unknown: at most half of the memory, so that a picture does not crash the server, but enough for
-// a 4K picture.
+// unknown: at most half of the memory, so that a picture does not crash the server, but enough
+// for a 4K picture.
 func memoryFor(machine int64, cores int) int64 {
 	most := int64(4<<30 + cores*32<<20)
 	if machine == 0 {
@@ -123,8 +122,8 @@ func memoryFor(machine int64, cores int) int64 {
 	return min(most, max(machine/2, 1<<30))
 }
 
-// machineMemory returns the memory of the machine, the container or the systemd unit in bytes, or 0 if
-// it is unknown.
+// machineMemory returns the memory of the machine, the container or the systemd unit in bytes, or
+// 0 if unknown.
 func machineMemory() (least int64) {
 	read := func(file, form string, unit int64) {
 		text, _ := os.ReadFile(file)
@@ -144,10 +143,10 @@ func machineMemory() (least int64) {
 	}
 }
 
-// Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restricts the inputs.
+// Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restricts the
+// inputs.
 //
-// An error is one line for the person who starts the program. It names the missing feature and how
-// to install it.
+// An error is one line that names the missing feature and how to install it.
 func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	tools := &Tools{limits: limits, bounds: defaultBounds()}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -230,7 +229,7 @@ func (t *Tools) check(ctx context.Context) error {
 	return nil
 }
 
-// list returns the program's list of one kind, such as "filters", and its banner.
+// kind is a kind of list, such as "filters".
 func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, err error) {
 	var out bytes.Buffer
 	banner, err = t.say(ctx, process{

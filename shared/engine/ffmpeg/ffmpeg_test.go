@@ -16,16 +16,15 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// limits contains the limits in docs/contract/media.md#input-limits.
+// docs/contract/media.md#input-limits
 var limits = catalog.Limits{
 	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
 }
 
-// installed returns the programs in PATH. They are looked up only once, because the lookup starts
-// each of them several times.
+// Looking up the programs starts each of them several times.
 var installed = sync.OnceValues(func() (*ffmpeg.Tools, error) { return ffmpeg.Find(context.Background(), limits) })
 
-// find returns new tools for the test, with the installed programs.
+// find returns new tools with the installed programs.
 func find(t *testing.T) *ffmpeg.Tools {
 	t.Helper()
 	tools, err := installed()

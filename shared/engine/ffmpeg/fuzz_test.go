@@ -10,7 +10,7 @@ import (
 
 // The programs' outputs are not trusted either, because a file may have compromised the programs.
 
-// FuzzStill searches for accepted output that exceeds the request.
+// Accepted output must not exceed the request.
 func FuzzStill(f *testing.F) {
 	f.Add([]byte("P7\nWIDTH 2\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n12345678"))
 	f.Add([]byte("P7\nWIDTH -2\nHEIGHT 99999999999\nENDHDR\n"))
@@ -24,7 +24,7 @@ func FuzzStill(f *testing.F) {
 	})
 }
 
-// FuzzProbe searches for a report from ffprobe that leads to an impossible result.
+// A report from ffprobe must not lead to an impossible result.
 func FuzzProbe(f *testing.F) {
 	f.Add([]byte(`{"format":{"duration":"1.5"},"streams":[{"codec_type":"video","width":16,"height":9,"pix_fmt":"yuv420p",
 		"sample_aspect_ratio":"4:3","avg_frame_rate":"30000/1001","side_data_list":[{"rotation":-90}]},{"codec_type":"audio"}]}`))
@@ -44,7 +44,7 @@ func FuzzProbe(f *testing.F) {
 	})
 }
 
-// FuzzPacketTimes searches for lines from ffprobe that lead to an impossible duration.
+// Nor must its lines lead to an impossible duration.
 func FuzzPacketTimes(f *testing.F) {
 	f.Add("0.0,0.0,0.04\n0.04,N/A,0.04\n")
 	f.Add("-1e308,NaN,1e308\n1e308,Inf,1\n")

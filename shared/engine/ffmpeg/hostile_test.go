@@ -23,8 +23,8 @@ type trap struct {
 	accepted      atomic.Int32
 }
 
-// setTrap listens on an address of this machine. The file is a clip of one
-// colour, in a container that can be concatenated with others.
+// setTrap listens on an address of this machine. The file is a clip of one colour, in a container
+// that can be concatenated with others.
 func setTrap(t *testing.T) *trap {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,7 +54,7 @@ func setTrap(t *testing.T) *trap {
 	return tr
 }
 
-// Outside the sandbox, ffmpeg opens the targets of the hostile files.
+// Without the sandbox, ffmpeg opens the targets of the hostile files.
 func TestTrapWorksOutsideSandbox(t *testing.T) {
 	tr := setTrap(t)
 	unsandboxed := func(demuxer, path string, options ...string) error {
@@ -82,8 +82,8 @@ func TestTrapWorksOutsideSandbox(t *testing.T) {
 	}
 }
 
-// checkRunRefuses checks that a run blames the input and writes no result, even without a probe.
-func checkRunRefuses(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
+// checkRunRejects checks that a run blames the input and writes no result, even without a probe.
+func checkRunRejects(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 	t.Helper()
 	folder := t.TempDir()
 	err := tools.Run(t.Context(), ffmpeg.Command{
@@ -97,7 +97,7 @@ func checkRunRefuses(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 	}
 }
 
-// A track that refers to another file is not read from it.
+// A track may refer to another file.
 func TestExternalTrackIsNotRead(t *testing.T) {
 	tools := find(t)
 	secret := mediatest.Video{
@@ -150,12 +150,12 @@ func TestFilesThatAreNotMediaAreRejected(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := tools.ProbeVideo(t.Context(), test.path, test.mime)
 			checkCode(t, err, job.InvalidInput)
-			checkRunRefuses(t, tools, test.path, test.mime)
+			checkRunRejects(t, tools, test.path, test.mime)
 		})
 	}
 }
 
-// The intact part of a truncated clip is used, as in players.
+// The intact part is used, as in players.
 func TestTruncatedClipIsUsed(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Truncated(t, mediatest.Video{FastStart: true, Seconds: 2}.Make(t), 0.7)
@@ -176,7 +176,7 @@ func TestTruncatedClipIsUsed(t *testing.T) {
 	}
 }
 
-// A file that is a video for one program and an archive for another is treated as a video.
+// The file is also an archive.
 func TestPolyglotIsTreatedAsVideo(t *testing.T) {
 	path := mediatest.WithZip(t, mediatest.Video{}.Make(t))
 	info, err := find(t).ProbeVideo(t.Context(), path, "video/mp4")
@@ -250,7 +250,7 @@ func TestOverlongClipsAreRejected(t *testing.T) {
 	})
 }
 
-// If no decoder supports the sound, the file is at fault, as with pictures.
+// No decoder supports the sound.
 func TestUndecodableSoundBlamesInput(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{}.Make(t))
 	if err != nil {

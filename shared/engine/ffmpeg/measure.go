@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// maxPackets is the maximum number of packets counted to find a duration: more than five
-	// minutes at media.MaxFrameRate.
+	// More packets than five minutes have at media.MaxFrameRate.
 	maxPackets = 150_000
-	// assumedFrameRate is assumed for a video without a declared rate, in frames per second.
+	// assumedFrameRate is for a video without a declared rate, in frames per second.
 	assumedFrameRate = 25
 )
 
-// measure reads packet times to count the packets and find the duration of a video that does not
-// declare it, such as a browser's recording. It stops when a limit is exceeded.
+// measure counts packets and finds the duration of a video that does not declare it, such as a
+// browser's recording. It stops when a limit is exceeded.
 func (t *Tools) measure(
 	ctx context.Context, path, mime string, info media.Info,
 ) (duration time.Duration, packets int, err error) {
@@ -73,7 +72,7 @@ type packetTimes struct {
 	failed error
 }
 
-// readPacketTimes reads lines with "pts,dts,duration". Each value is in seconds or N/A.
+// A line has "pts,dts,duration", each in seconds or N/A.
 func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	var times packetTimes
 	first, last := math.Inf(1), math.Inf(-1)

@@ -23,16 +23,14 @@ import (
 )
 
 const (
-	// thumbnailSide is the maximum length of a thumbnail's longer side in pixels, and maxThumbnail
-	// its maximum size in bytes (docs/contract/jobs.md#thumbnails).
+	// The limits of a thumbnail, for the longer side in pixels and in bytes
+	// (docs/contract/jobs.md#thumbnails).
 	thumbnailSide = 320
 	maxThumbnail  = 20_000
-	// posterTime is the maximum CPU time for the first frame of a file; the largest image takes
-	// about a second. laterTime is the maximum for a later frame, which requires decoding two
-	// seconds of a video.
+	// posterTime limits the CPU time for the first frame of a file; the largest image takes about
+	// a second. laterTime is for a later frame, which requires decoding two seconds of a video.
 	posterTime, laterTime = 4 * time.Second, 2 * time.Second
-	// bestPoster and worstPoster are JPEG qualities. bestPoster is good enough for the size; with
-	// worstPoster, even noise fits.
+	// JPEG qualities. bestPoster is good enough for the size; with worstPoster, even noise fits.
 	bestPoster, worstPoster = 80, 10
 )
 
@@ -56,11 +54,11 @@ func (f format) decoded(pictures int) int64 {
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
-	// blankBelow is the standard deviation of the brightness (0 to 255) below which a picture shows
-	// nothing: it is black, white or another single colour.
+	// A picture whose brightness (0 to 255) has a lower standard deviation shows nothing: it is
+	// black, white or another single colour.
 	blankBelow = 8.0
-	// A candidate is accepted from this fraction of the largest deviation: the first such candidate
-	// is the earliest after a fade from black.
+	// A candidate is accepted from this fraction of the largest deviation: the first such
+	// candidate is the earliest after a fade from black.
 	clearFrom = 0.8
 )
 
@@ -68,8 +66,8 @@ const (
 // frame from the first two seconds that is not. A thumbnail has at most 320 pixels on the longer
 // side and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files belong
 // together, like a result and its input: if one thumbnail would be blank, all show the same later
-// moment, because an edit may draw on black too. Posters writes into the folder. One ffmpeg process
-// makes the first pictures; each video with a search for later pictures needs another.
+// moment, because an edit may draw on black too. Posters writes into the folder. One ffmpeg
+// process makes the first pictures; each video with a search for later pictures needs another.
 //
 // Errors: [*engine.Error]. If one file cannot be decoded, all fail.
 func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
@@ -96,16 +94,16 @@ func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted
 		blank[i] = !picture.Poster && isVideo(picture.Input) && first.blank()
 	}
 	if slices.Contains(blank, true) {
-		t.lookLater(ctx, folder, of, blank, posters)
+		t.searchLater(ctx, folder, of, blank, posters)
 	}
 	return posters, ctx.Err()
 }
 
-// lookLater replaces the pictures of videos if some videos start blank. The new pictures are from
-// the moment at which all of these show something. A video that cannot be decoded that far keeps
-// its first picture. The search leaves a quarter of the context's time, so that Posters can still
-// return the first pictures.
-func (t *Tools) lookLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
+// searchLater replaces the pictures of videos if some videos start blank. The new pictures are
+// from the moment at which all of these show something. A video that cannot be decoded that far
+// keeps its first picture. The search leaves a quarter of the context's time, so that Posters can
+// still return the first pictures.
+func (t *Tools) searchLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
 	if end, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-time.Until(end)/4))
@@ -152,7 +150,7 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 		number := slices.Index(paths, picture.Path)
 		if number < 0 {
 			number = len(paths)
-			source, err := t.posed(ctx, picture)
+			source, err := t.sourceOf(ctx, picture)
 			if err != nil {
 				return err
 			}
@@ -174,9 +172,8 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 	return t.explainProbe(ctx, err)
 }
 
-// posed returns the source for a picture. It probes a video that was not probed yet, unless the
-// header describes it.
-func (t *Tools) posed(ctx context.Context, of engine.Depicted) (Source, error) {
+// sourceOf probes a video that was not probed yet, unless the header describes it.
+func (t *Tools) sourceOf(ctx context.Context, of engine.Depicted) (Source, error) {
 	source := Source{Path: of.Path, MIME: of.MIME, Info: of.Info, Options: []string{"-threads", "1"}}
 	if kind, _ := media.Find(of.MIME); !kind.Video || kind.Image || of.Info.Width > 0 {
 		return source, nil
@@ -194,11 +191,11 @@ func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 // laterFile holds the candidates of a video that starts blank.
 const laterFile = "poster-later.pam"
 
-// candidates returns at most the given number of a video's candidates. For a poster it returns only
-// the last one, because the others are large too. If the time runs out, it returns the pictures
-// that ffmpeg has written so far.
+// candidates returns at most the given number of a video's candidates. For a poster it returns
+// only the last one, because the others are large too. If the time runs out, it returns the
+// pictures that ffmpeg has written so far.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
-	source, err := t.posed(ctx, of)
+	source, err := t.sourceOf(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -261,8 +258,8 @@ func (p Picture) ThumbnailFilters() string {
 	return fmt.Sprintf("zscale=%s:f=bicubic:%s,format=%s,format=rgba", within(thumbnailSide), p.fullRange(), planes)
 }
 
-// PosterFilters returns the filters that make a picture of poster size for a JPEG. The sides of the
-// picture must be even.
+// PosterFilters returns the filters that make a picture of poster size for a JPEG. The sides of
+// the picture must be even.
 func (p Picture) PosterFilters() string {
 	if max(p.Size.Width, p.Size.Height) > engine.PosterSide {
 		// A side may be odd here, and zscale cannot subsample its chroma.
@@ -271,8 +268,7 @@ func (p Picture) PosterFilters() string {
 	return "zscale=m=170m:" + p.fullRange() + ",format=yuvj420p"
 }
 
-// fullRange holds zscale's options for full range, because RGB frames may still be marked with the
-// video's range.
+// RGB frames may still be marked with the video's range.
 func (p Picture) fullRange() string {
 	if p.Limited {
 		return "rin=limited:r=full:d=none"
@@ -286,7 +282,7 @@ type Thumbnail struct {
 	Blank bool
 }
 
-// ReadThumbnail converts a file written with ThumbnailFilters to a thumbnail, like Posters.
+// ReadThumbnail converts a file written with ThumbnailFilters.
 func ReadThumbnail(path string) (Thumbnail, error) {
 	wanted := formatOf(engine.Depicted{})
 	one, err := firstStill(path, wanted.side)
@@ -332,8 +328,8 @@ func firstStill(path string, side int) (first still, err error) {
 
 func (s still) blank() bool { return s.deviation() < blankBelow }
 
-// deviation returns the standard deviation of the brightness, 0 to 255. Transparent pixels count as
-// white, as in encode.
+// deviation returns the standard deviation of the brightness, 0 to 255. Transparent pixels count
+// as white, as in encode.
 func (s still) deviation() float64 {
 	var sum, squares float64
 	for at := 0; at < len(s.pixels); at += 4 {
@@ -346,8 +342,7 @@ func (s still) deviation() float64 {
 	return math.Sqrt(max(0, squares/n-(sum/n)*(sum/n)))
 }
 
-// encode encodes a picture as a JPEG with the best quality that fits. Transparent parts become
-// white.
+// encode encodes a JPEG with the best quality that fits. Transparent parts become white.
 func (s still) encode(wanted format) ([]byte, error) {
 	area := image.Rect(0, 0, s.size.Width, s.size.Height)
 	opaque := &image.RGBA{Pix: s.pixels, Stride: 4 * s.size.Width, Rect: area}

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// Posters are small JPEGs of each file's first frame, in the order of the files.
+// Posters are small JPEGs, in the order of the files.
 func TestPostersShowFirstPictures(t *testing.T) {
 	tools := find(t)
 	noise := "geq=random(1)*255:128+random(2)*127:128+random(3)*127"
@@ -91,8 +91,8 @@ func pictures(of ...engine.Input) (all []engine.Depicted) {
 	return all
 }
 
-// If a video starts blank, its poster is a later frame with content. For a picture, or a video that
-// does not change, the poster is the first frame.
+// The poster is a later frame with content. For a picture, or a video that does not change, it is
+// the first frame.
 func TestPostersSkipBlankStart(t *testing.T) {
 	tools := find(t)
 	clip := func(source, filter string) engine.Input {
@@ -119,9 +119,8 @@ func TestPostersSkipBlankStart(t *testing.T) {
 	}
 }
 
-// If a video starts blank, the search for a later frame stops soon, no matter how many frames the
-// first two seconds have. The poster is then the first frame. The test measures CPU time, which
-// does not depend on other load.
+// The search stops soon, however many frames the first two seconds have. The poster is then the
+// first frame. CPU time does not depend on other load.
 func TestPosterSearchIsLimited(t *testing.T) {
 	tools := find(t)
 	folder := t.TempDir()
@@ -156,8 +155,8 @@ func childrenTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// If an edit draws on its input's black frames, the poster's time does not change: the result's
-// poster shows the same moment as the input's poster.
+// An edit may draw on its input's black frames. The result's poster still shows the same moment
+// as the input's poster.
 func TestPostersOfEditMatchInputTime(t *testing.T) {
 	fading := mediatest.Video{Seconds: 3, Filter: "fade=d=1", Silent: true}
 	framed := fading
@@ -210,7 +209,6 @@ func posterSpread(t *testing.T, tools *ffmpeg.Tools, of engine.Input) float64 {
 	return math.Sqrt(squares/n - sum/n*sum/n)
 }
 
-// Transparent pixels are white in a poster.
 func TestPosterShowsTransparencyAsWhite(t *testing.T) {
 	clear := mediatest.Image{Source: "color=c=red", Filter: "format=rgba,geq=r=255:g=0:b=0:a=0", PixelFormat: "rgba"}
 	of := pictures(engine.Input{Path: clear.Make(t), MIME: "image/png"})
@@ -227,7 +225,7 @@ func TestPosterShowsTransparencyAsWhite(t *testing.T) {
 	}
 }
 
-// A file that cannot be decoded fails, and so does a run whose context ends.
+// A run whose context ends fails, too.
 func TestPostersFailForBrokenFiles(t *testing.T) {
 	tools := find(t)
 	broken := filepath.Join(t.TempDir(), "broken.mp4")

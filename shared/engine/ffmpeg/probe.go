@@ -19,16 +19,15 @@ import (
 )
 
 const (
-	// probeTime is the maximum wall-clock time of a probe. A healthy file takes a small fraction of
-	// a second.
+	// In wall-clock time. A healthy file takes a small fraction of a second.
 	probeTime = 2 * time.Minute
-	// maxReport is the maximum size of ffprobe's output, in bytes.
+	// maxReport limits ffprobe's output, in bytes.
 	maxReport = 1 << 20
 )
 
-// These constants list the only entries requested from ffprobe. They exclude tags, which can be
-// large. The properties of a video are known after decoding its first frames; an image's frame also
-// has the orientation.
+// Only these entries are requested from ffprobe, without tags, which can be large. The properties
+// of a video are known after decoding its first frames; an image's frame also has the
+// orientation.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
 	videoEntries   = "format=duration:stream=codec_type,codec_name,avg_frame_rate,r_frame_rate,duration," +
@@ -46,7 +45,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	if kind, _ := media.Find(mime); !kind.Video {
 		return media.Info{}, engine.InvalidInput(nil, "The file is not a video.")
 	}
-	check := func(info media.Info) error { return refuse(media.CheckVideo(info, t.limits)) }
+	check := func(info media.Info) error { return reject(media.CheckVideo(info, t.limits)) }
 	if err := precheck(path, mime, check); err != nil {
 		return media.Info{}, err
 	}
@@ -78,8 +77,8 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// tracks describes a video, whose duration and frame rate may be unknown. It also returns whether
-// the picture could be decoded, and the probe's messages.
+// tracks describes a video, whose duration and frame rate may be unknown. decoded reports whether
+// the picture could be decoded; log contains the probe's messages.
 func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info, decoded bool, log string, err error) {
 	report, log, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
 	if err != nil {
@@ -143,17 +142,17 @@ func precheckContent(r io.ReaderAt, size int64, mime string, check func(media.In
 	}
 	checks := map[string]func(io.ReaderAt, int64) error{"image/png": media.CheckPNG, "image/jpeg": media.CheckJPEG}
 	if slow := checks[mime]; slow != nil {
-		if err := refuse(slow(r, size)); err != nil {
+		if err := reject(slow(r, size)); err != nil {
 			return err
 		}
 	}
 	return check(info)
 }
 
-func (t *Tools) checkImage(info media.Info) error { return refuse(media.CheckImage(info, t.limits)) }
+func (t *Tools) checkImage(info media.Info) error { return reject(media.CheckImage(info, t.limits)) }
 
-// refuse converts an input's fault to invalid_input.
-func refuse(err error) error {
+// reject converts an input's fault to invalid_input.
+func reject(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Code == fault.Invalid {
 		return engine.InvalidInput(f.Err, "%s", f.Message)
@@ -223,8 +222,8 @@ func (c *capped) Write(p []byte) (int, error) {
 	return c.Buffer.Write(p)
 }
 
-// DescribeVideo returns ProbeVideo's result from the header alone, and whether it is complete (see
-// [media.Describe]). It starts no program, so the pictures may still be undecodable.
+// DescribeVideo returns ProbeVideo's result from the header alone, and whether it is complete
+// (see [media.Describe]). It starts no program, so the pictures may still be undecodable.
 //
 // Errors: as for ProbeVideo, if the video exceeds a limit.
 func (t *Tools) DescribeVideo(path, mime string) (info media.Info, whole bool, err error) {
@@ -240,5 +239,5 @@ func (t *Tools) DescribeVideo(path, mime string) (info media.Info, whole bool, e
 	if info, whole, err = media.Describe(file, stat.Size(), mime); err != nil || !whole {
 		return media.Info{}, false, err
 	}
-	return info, true, refuse(media.CheckVideo(info, t.limits))
+	return info, true, reject(media.CheckVideo(info, t.limits))
 }

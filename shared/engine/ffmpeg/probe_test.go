@@ -94,7 +94,8 @@ func TestProbeVideoReportsProperties(t *testing.T) {
 			if test.want.Duration == 0 {
 				test.want.Duration = time.Second
 			}
-			// A frame may be shown slightly longer than the others, and sound is cut at packet boundaries.
+			// A frame may be shown slightly longer than the others, and sound is cut at packet
+			// boundaries.
 			if off := got.Duration - test.want.Duration; off.Abs() > 110*time.Millisecond {
 				t.Errorf("duration %v, want %v", got.Duration, test.want.Duration)
 			}
@@ -151,7 +152,7 @@ func TestProbeImageReportsProperties(t *testing.T) {
 	}
 }
 
-// A clip's cover picture is not used as its picture.
+// A clip's cover is not its picture.
 func TestProbeVideoIgnoresCover(t *testing.T) {
 	cover, clip := mediatest.Image{Width: 32, Height: 32, Name: "a.jpg"}.Make(t), mediatest.Video{}.Make(t)
 	path := t.TempDir() + "/cover.mp4"

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// drainTime is the time for which the pipes of an exited program may stay open.
+	// The pipes of an exited program may stay open for drainTime.
 	drainTime = 5 * time.Second
-	// keptLog is the maximum number of bytes of a program's last messages that are kept for the log.
+	// In bytes of a program's last messages.
 	keptLog = 4 << 10
 	// exitOfLinker is the exit code of the dynamic linker if a library is missing.
 	exitOfLinker = 127
@@ -27,28 +27,28 @@ type process struct {
 	args    []string
 	// folder is the program's writable working folder, or "" for a program that only reads.
 	folder string
-	// inputs lists the files that it may read.
+	// inputs lists the files that the program may read.
 	inputs []string
 	stdin  io.Reader
 	stdout io.Writer
 	// progress, unless nil, becomes the program's file descriptor 3.
 	progress *os.File
-	// processorTime is the maximum CPU time over all threads.
+	// processorTime limits the CPU time over all threads.
 	processorTime time.Duration
-	// maxFile is the maximum size of each written file, in bytes.
+	// maxFile limits each written file, in bytes.
 	maxFile int64
-	// background lowers its priority below interactive work.
+	// background lowers the priority below interactive work.
 	background bool
-	// reserve makes the start fail if the system could not provide the memory that the program may
-	// use.
+	// reserve makes the start fail if the system could not provide the memory that the program
+	// may use.
 	reserve bool
 }
 
 type failure struct {
-	// program is the path of the program, or "" if a successful run produced nothing.
+	// program is a path, or "" if a successful run produced nothing.
 	program string
 	log     string
-	// signal is the signal that killed the program, or 0.
+	// signal killed the program, unless it is 0.
 	signal syscall.Signal
 	notRun bool
 	// overTime means that the program used up its CPU time, most.
@@ -71,7 +71,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	return err
 }
 
-// say is like run, but also returns the last of the program's messages.
+// say also returns the last of the program's messages.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
 	// The child dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
@@ -122,8 +122,8 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
-		// A program killed at the limit is charged slightly less than the limit, because the system
-		// measures the two differently.
+		// A program killed at the limit is charged slightly less than the limit, because the
+		// system measures the two differently.
 		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
 	return f.log, f

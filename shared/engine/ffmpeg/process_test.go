@@ -28,7 +28,7 @@ func endless(folder string) ffmpeg.Command {
 	}
 }
 
-// When its context ends, a run ends and leaves no process behind.
+// The run leaves no process behind.
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -51,10 +51,10 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// role is the environment variable that turns the test binary into the program that is killed.
+// With this environment variable, the test binary becomes the program that is killed.
 const role = "CUTROOM_TEST_RUN_ENDLESSLY"
 
-// When the program that runs ffmpeg is killed with SIGKILL, ffmpeg dies too.
+// The program is killed with SIGKILL.
 func TestKilledProgramKillsItsChildren(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux supports this")
@@ -102,7 +102,7 @@ func number(text string) int {
 	return n
 }
 
-// childrenOf lists the child processes of a process, if the system can list them.
+// Some systems cannot list child processes.
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -118,8 +118,8 @@ func childrenOf(t *testing.T, parent int) []int {
 	return children
 }
 
-// afterName returns the fields after the name in a process's stat: its state, its parent and so on.
-// It returns none if the process has exited.
+// afterName returns the fields after the name in a process's stat: its state, its parent and so
+// on. It returns none if the process has exited.
 func afterName(path string) []string {
 	stat, err := os.ReadFile(path)
 	if err != nil {

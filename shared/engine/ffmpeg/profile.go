@@ -10,8 +10,8 @@ import (
 // cubeSide is the number of nodes along each side of a colour table.
 const cubeSide = 33
 
-// primaries is a matrix by rows. In a profile it converts linear red, green and blue to XYZ of the
-// illuminant D50.
+// primaries is a matrix by rows. In a profile it converts linear red, green and blue to XYZ of
+// the illuminant D50.
 type primaries [3][3]float64
 
 // fromXYZ converts XYZ to linear sRGB.

@@ -22,8 +22,8 @@ type stream struct {
 	CodecType    string `json:"codec_type"`
 	CodecName    string `json:"codec_name"`
 	AvgFrameRate string `json:"avg_frame_rate"`
-	// RFrameRate is FFmpeg's guess of a rate that can express all times. It is used if the average
-	// is unknown.
+	// RFrameRate is FFmpeg's guess of a rate that can express all times. It is used if the
+	// average is unknown.
 	RFrameRate string `json:"r_frame_rate"`
 	Duration   string
 	FieldOrder string `json:"field_order"`
@@ -88,8 +88,8 @@ func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
-// choose returns the track that a player would play, from all tracks of a kind: the first decodable
-// default track, or else the first decodable one. found is false if none can be decoded.
+// choose returns the track that a player would play: the first decodable default track, or else
+// the first decodable one. found is false if none can be decoded.
 func choose(tracks []stream, has coders) (track int, found bool) {
 	best := 0
 	for i, s := range tracks {
@@ -107,7 +107,7 @@ func choose(tracks []stream, has coders) (track int, found bool) {
 // leastFields is the smallest side of frames that are deinterlaced, in pixels.
 const leastFields = 8
 
-// alphaDecoders maps codecs whose alpha FFmpeg's own decoders ignore to decoders that read it.
+// FFmpeg's own decoders of these codecs ignore alpha.
 var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}
 
 // steady reports whether a codec's sound keeps its sample rate and channels, because containers
@@ -146,7 +146,8 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio parses "30000/1001" or "4:3". It returns otherwise for an unknown, zero or infinite value.
+// ratio parses "30000/1001" or "4:3". It returns otherwise for an unknown, zero or infinite
+// value.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
 	if !ok {

@@ -13,14 +13,13 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// defaultMaxOutput is the default MaxOutput: five minutes at 50 Mbit/s.
+// Five minutes at 50 Mbit/s.
 const defaultMaxOutput = 2 << 30
 
 type Source struct {
-	// Path is the file's absolute path. MIME, detected from the content, determines the demuxer.
+	// Path is absolute. MIME, detected from the content, determines the demuxer.
 	Path, MIME string
-	// Info is the result of the probe. It determines a command's CPU time and is zero if the file
-	// was not probed.
+	// Info determines a command's CPU time and is zero if the file was not probed.
 	Info media.Info
 	// Options precede the input, such as "-ss", "1".
 	Options []string
@@ -28,25 +27,24 @@ type Source struct {
 
 // Command is one ffmpeg run. The package adds the restricting options.
 type Command struct {
-	// Folder is the working folder. Outputs are relative to it.
+	// Outputs are relative to Folder.
 	Folder string
 	// Frames, unless nil, is the first input, before Inputs.
 	Frames *Frames
 	Inputs []Source
-	// Args follows the inputs: filters, codecs and outputs. Use [Source.Picture] and [Source.Sound]
-	// for the tracks that the probe describes.
+	// Args follows the inputs: filters, codecs and outputs. Use [Source.Picture] and
+	// [Source.Sound] for the tracks that the probe describes.
 	Args []string
 	// Stdout, unless nil, receives the bytes written to pipe:1.
 	Stdout io.Writer
-	// Progress, unless nil, is called several times a second with the time written so far. Calls do
-	// not overlap, and there are none after Run has returned.
+	// Progress, unless nil, is called several times a second with the time written so far. Calls
+	// do not overlap, and there are none after Run has returned.
 	Progress func(written time.Duration)
-	// MaxOutput is the maximum size of each written file, in bytes; 0 means 2 GiB.
+	// MaxOutput limits each written file, in bytes; 0 means 2 GiB.
 	MaxOutput int64
 }
 
-// Run runs the command until it ends. When the context ends, the program is killed and has exited
-// before Run returns.
+// When the context ends, the program is killed and has exited before Run returns.
 //
 // Errors: the context's; [*engine.Error] if the input or the machine is at fault.
 func (t *Tools) Run(ctx context.Context, command Command) error {

@@ -47,7 +47,6 @@ func TestRunWritesResult(t *testing.T) {
 	}
 }
 
-// Frames made by this program come before the files.
 func TestRunReadsFramesFirst(t *testing.T) {
 	var out bytes.Buffer
 	size := catalog.Size{Width: 4, Height: 2}
@@ -64,8 +63,7 @@ func TestRunReadsFramesFirst(t *testing.T) {
 	}
 }
 
-// If the source of frames fails, the run fails, although the program only sees the end of its
-// input.
+// The program only sees the end of its input.
 func TestRunFailsWithBrokenFrames(t *testing.T) {
 	frames := io.MultiReader(bytes.NewReader(make([]byte, 3*4*2)), iotest.ErrReader(errors.New("broken")))
 	err := find(t).Run(t.Context(), ffmpeg.Command{
@@ -91,8 +89,7 @@ func TestRunWorksWithoutInput(t *testing.T) {
 	}
 }
 
-// An invalid command is this program's fault, not the client's, and its messages are not shown to
-// the client.
+// An invalid command is this program's fault. Its messages are not shown to the client.
 func TestRunBlamesInputOrMachine(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Video{}.Make(t)

@@ -20,17 +20,17 @@ import (
 	"cutroom/shared/engine"
 )
 
-// stillTime is the maximum CPU time for a still picture.
+// In CPU time.
 const stillTime = 5 * time.Second
 
 // Still decodes a picture, or an animation's first frame, for a program that does not decode
 // untrusted pictures itself. It shows the picture as ReadImage does, and scales it down if its
-// longer side exceeds side, in pixels. The result has rows from the top with four bytes per pixel:
-// red, green, blue and alpha, not premultiplied. The bytes pass through pipes, not a disk, unless
-// the picture must be converted first.
+// longer side exceeds side, in pixels. The result has rows from the top with four bytes per
+// pixel: red, green, blue and alpha, not premultiplied. The bytes pass through pipes, not a disk,
+// unless the picture must be converted first.
 //
-// Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable if
-// the machine is at fault.
+// Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable
+// if the machine is at fault.
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
 ) (pixels []byte, size catalog.Size, err error) {
@@ -97,8 +97,7 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	)
 }
 
-// fitted returns the filters for readStill that scale a picture down if its longer side exceeds
-// side, in pixels.
+// fitted scales a picture down for readStill if its longer side exceeds side, in pixels.
 func fitted(side int) string { return scaled(side) + ",format=rgba" }
 
 func scaled(side int) string { return "scale=" + within(side) + ":flags=bicubic" }
@@ -110,8 +109,7 @@ func within(side int) string {
 	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw*sar"), fmt.Sprintf(fit, "ih"))
 }
 
-// explainStill returns the user's error. The command never changes, so either the picture or the
-// machine is at fault.
+// The command never changes, so either the picture or the machine is at fault.
 func (t *Tools) explainStill(ctx context.Context, err error) error {
 	return explained(ctx, t.explainProbe(ctx, err))
 }
@@ -130,10 +128,10 @@ func explained(ctx context.Context, err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The image cannot be decoded now. Try again.")
 }
 
-// maxStillHeader is the maximum size of the header before the pixels, in bytes.
+// In bytes.
 const maxStillHeader = 128
 
-// readStill reads a picture in the PAM format: lines of text, then the pixels.
+// The PAM format has lines of text, then the pixels.
 func readStill(from io.Reader, side int) (pixels []byte, size catalog.Size, err error) {
 	broken := errors.New("ffmpeg: the decoded picture is invalid")
 	reader := bufio.NewReader(from)

@@ -79,7 +79,6 @@ func TestStillWritesOnlyToItsFolder(t *testing.T) {
 	}
 }
 
-// The colours and the alpha of a picture are unchanged.
 func TestStillKeepsColours(t *testing.T) {
 	picture := image.NewNRGBA(image.Rect(0, 0, 2, 1))
 	picture.SetNRGBA(0, 0, color.NRGBA{200, 20, 30, 255})
@@ -94,8 +93,8 @@ func TestStillKeepsColours(t *testing.T) {
 	}
 }
 
-// farBack moves the header of a HEIC behind 50 boxes, where Inspect does not find it. heif-convert
-// still decodes the file.
+// farBack moves the header of a HEIC behind 50 boxes, where Inspect does not find it.
+// heif-convert still decodes the file.
 func farBack(heic []byte) []byte {
 	at := bytes.Index(heic, []byte("meta"))
 	meta := slices.Clone(heic[at-4:][:binary.BigEndian.Uint32(heic[at-4:])])

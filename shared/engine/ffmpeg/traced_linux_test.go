@@ -17,11 +17,11 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// traceRole is the environment variable with the list of files to decode, in the traced process.
+// This environment variable lists the files to decode in the traced process.
 const traceRole = "CUTROOM_TEST_DECODE"
 
-// The test decodes files that refer to other files, have false headers, or are damaged, and checks
-// every file and socket that FFmpeg opens, whether or not the sandbox prevents it.
+// The files refer to other files, have false headers, or are damaged. Every file and socket that
+// FFmpeg opens is checked, whether or not the sandbox prevents it.
 func TestHostileFilesTraced(t *testing.T) {
 	if list := os.Getenv(traceRole); list != "" {
 		decodeAll(t, list)
@@ -69,7 +69,7 @@ func TestHostileFilesTraced(t *testing.T) {
 	t.Logf("%d hostile files; %d files opened, all of them FFmpeg's own or the one to decode", len(set), len(opened))
 }
 
-// decodeAll decodes the listed files as the service does, in a traced process.
+// decodeAll decodes the files as the service does.
 func decodeAll(t *testing.T, list string) {
 	content, err := os.ReadFile(list)
 	var set []mediatest.HostileFile
@@ -109,8 +109,8 @@ func decodeAll(t *testing.T, list string) {
 	}
 }
 
-// The lines of strace: a process and a call. If another process's line interrupts a call, the call
-// takes two lines, and the first ends as unfinished.
+// The lines of strace: a process and a call. If another process's line interrupts a call, the
+// call takes two lines, and the first ends as unfinished.
 var (
 	executed = regexp.MustCompile(`^(\d+) +execve\("[^"]*/ff(?:mpeg|probe)".*(?: = 0| <unfinished \.\.\.>)$`)
 	box      = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-sandbox",`)
@@ -119,8 +119,8 @@ var (
 	named    = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 )
 
-// readTrace returns the files that FFmpeg's processes opened. A socket or
-// another program fails the test.
+// readTrace returns the files that FFmpeg's processes opened. A socket or another program fails
+// the test.
 func readTrace(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	file, err := os.Open(path)
@@ -165,8 +165,8 @@ func readTrace(t *testing.T, path string) map[string]bool {
 	return opened
 }
 
-// mayOpen reports whether a path is a hostile file itself, a result, or a system file that FFmpeg
-// and its libraries read.
+// mayOpen allows a hostile file itself, a result, and system files that FFmpeg and its libraries
+// read.
 func mayOpen(set []mediatest.HostileFile, path string) bool {
 	for _, file := range set {
 		if file.Path == path {

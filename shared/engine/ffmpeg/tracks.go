@@ -10,15 +10,15 @@ import (
 // Only this file determines how tracks are read and corrected. The probe chooses them as
 // docs/contract/media.md#tracks specifies.
 
-// corrected reports whether the source is a probed video, so that corrections apply. FFmpeg itself
-// rotates phones' videos, whose size does not change.
+// Corrections apply only to a probed video. FFmpeg itself rotates phones' videos, whose size does
+// not change.
 func (s Source) corrected() bool {
 	kind, _ := media.Find(s.MIME)
 	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Turned
 }
 
-// trackOptions returns input options that select the decoder. They leave size changes to the
-// filters: FFmpeg would restart the graph, which loses the state of filters and crashes some.
+// trackOptions selects the decoder. Size changes are left to the filters: FFmpeg would restart
+// the graph, which loses the state of filters and crashes some.
 func (s Source) trackOptions() []string {
 	var options []string
 	if s.corrected() {
@@ -30,19 +30,18 @@ func (s Source) trackOptions() []string {
 	return options
 }
 
-// PictureTrack and SoundTrack return the names of the chosen tracks for "-map" and for links,
-// without the number of the input.
+// PictureTrack and SoundTrack name the chosen tracks for "-map" and for links, without the number
+// of the input.
 func (s Source) PictureTrack() string { return fmt.Sprintf("V:%d", s.Info.PictureTrack) }
 
 func (s Source) SoundTrack() string { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
 
-// Picture returns the start of a filter chain: an input's chosen video track, corrected.
+// Picture starts a filter chain with an input's chosen video track, corrected.
 func (s Source) Picture(number int) string {
 	return fmt.Sprintf("[%d:%s]%s", number, s.PictureTrack(), s.corrections())
 }
 
 // corrections returns filters that make frames progressive and give them the first frame's size.
-// They do not change other frames.
 func (s Source) corrections() string {
 	switch {
 	case !s.corrected():
@@ -53,8 +52,8 @@ func (s Source) corrections() string {
 	return boxed(s.Info)
 }
 
-// boxed returns filters that fit later frames of another size into the first frame's box, on black.
-// A shape that differs by less than a hundredth fills the box.
+// boxed returns filters that fit later frames of another size into the first frame's box, on
+// black. A shape that differs by less than a hundredth fills the box.
 func boxed(info media.Info) string {
 	width, height := cmp.Or(info.StoredWidth, info.Width), info.Height
 	shape := float64(info.Width) / float64(info.Height)
@@ -67,8 +66,9 @@ func boxed(info media.Info) string {
 }
 
 // Sound returns a filter chain from the chosen sound of an input to the link out, with the given
-// length in seconds. It fills gaps with silence, so that the sound stays in sync with the picture.
-// Put the chain into a separate graph, because FFmpeg restarts the graph when the sound changes.
+// length in seconds. It fills gaps with silence, so that the sound stays in sync with the
+// picture. Put the chain into a separate graph, because FFmpeg restarts the graph when the sound
+// changes.
 func (s Source) Sound(number int, seconds float64, out string) string {
 	start, format := "async=1:first_pts=0", "sample_rates=48000|44100:channel_layouts=stereo|mono"
 	if s.Info.SoundVaries {

@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// The test decodes progressive frames of one size, whose detail a deinterlacer would mistake for
-// interlacing, and compares the bytes.
+// The detail of these progressive frames looks like interlacing to a deinterlacer.
 func TestCorrectionsKeepOtherPictures(t *testing.T) {
 	tools := find(t)
 	const lines = "geq=lum='255*mod(Y,2)':cb='X':cr='Y'"
@@ -90,7 +89,7 @@ func TestPostersShowWhatPlayersShow(t *testing.T) {
 				t.Fatal(err)
 			}
 			if b := picture.Bounds(); b.Dx() != 160 || b.Dy() != 90 {
-				t.Errorf("it has %dx%d pixels, want 160x90", b.Dx(), b.Dy())
+				t.Errorf("the poster has %dx%d pixels, want 160x90", b.Dx(), b.Dy())
 			}
 			r, g, b, _ := picture.At(picture.Bounds().Dx()/4, 45).RGBA()
 			for i, value := range []uint32{r >> 8, g >> 8, b >> 8} {

@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// blameless checks that an error, if there is one, does not blame the input.
+// blameless checks that an error, if any, does not blame the input.
 func blameless(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -85,7 +85,7 @@ func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	}
 }
 
-// If file descriptors run out, no matter when, no file is blamed.
+// No file is blamed.
 func TestMissingDescriptorsBlameMachine(t *testing.T) {
 	tools := find(t)
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
@@ -109,7 +109,6 @@ func TestMissingDescriptorsBlameMachine(t *testing.T) {
 	}
 }
 
-// If no processes and threads can be started, no file is blamed.
 func TestMissingProcessesBlameMachine(t *testing.T) {
 	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || os.Getuid() != 0 ||
 		!strings.Contains(string(users), "4294967295") {
@@ -128,7 +127,6 @@ func TestMissingProcessesBlameMachine(t *testing.T) {
 	}
 }
 
-// If a program cannot allocate memory within its limit, the machine is to blame.
 func TestMissingMemoryBlamesMachine(t *testing.T) {
 	tools, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
@@ -147,7 +145,6 @@ func TestMissingMemoryBlamesMachine(t *testing.T) {
 	}
 }
 
-// Missing programs and read-only disks are not a file's fault.
 func TestMissingProgramsBlameMachine(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	folder := t.TempDir()
@@ -192,7 +189,7 @@ func TestReadOnlyDiskBlamesMachine(t *testing.T) {
 	}
 }
 
-// A program that the system kills, for example when memory runs out, is run again.
+// The system may kill a program, for example when memory runs out.
 func TestKilledProgramIsRetried(t *testing.T) {
 	command := endless(t.TempDir())
 	killed := false

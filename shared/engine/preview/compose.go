@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// paintedPixels is the maximum number of painted pixels per frame; the frame is then scaled. Scenes
-// are soft, and painting takes most of the time.
+// More pixels per frame are not painted; the frame is scaled. Scenes are soft, and painting takes
+// most of the time.
 const paintedPixels = 640 * 360
 
 // compose makes a video from text: a painted scene with the requested look. It has no sound.
@@ -36,18 +36,17 @@ func (e *edit) compose(ctx context.Context) error {
 	return e.encode(ctx, link)
 }
 
-// painter is a reader that paints a scene's frames on demand.
+// painter paints a scene's frames on demand.
 type painter struct {
 	ctx   context.Context
 	scene scene.Scene
 	size  catalog.Size
 	fps   int
-	// painted counts the frames so far, and left the remaining ones.
+	// The numbers of painted and of remaining frames.
 	painted, left int
 	frame, rest   []byte
 }
 
-// Read returns the next bytes of the frames.
 func (p *painter) Read(to []byte) (int, error) {
 	if len(p.rest) == 0 {
 		if err := p.next(); err != nil {

@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A clip that is edited in its decoded format looks like one that is first converted to RGB, no
-// matter what the file says about its colours.
+// The converted clip is RGB. The file may have any colours.
 func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 	size := box
 	for _, c := range []struct{ name, matrix, primaries, transfer string }{
@@ -25,12 +24,12 @@ func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 		{"xvYCC", "bt709", "bt709", "iec61966-2-4"},
 		{"linear", "bt709", "bt709", "linear"},
 		{"logarithmic", "bt709", "film", "log100"},
-		{"square root of it", "bt709", "smpte431", "log316"},
+		{"the square root of a logarithm", "bt709", "smpte431", "log316"},
 		{"extended gamut", "bt709", "smpte432", "bt1361e"},
 		{"cinema", "bt709", "smpte428", "smpte428"},
 		{"EBU", "bt470bg", "jedec-p22", "smpte240m"},
 		{"wide gamut", "bt709", "bt2020", "bt2020-10"},
-		{"a matrix of its own", "fcc", "bt709", "bt709"},
+		{"a custom matrix", "fcc", "bt709", "bt709"},
 		{"a matrix of high definition before", "smpte240m", "smpte240m", "smpte240m"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,7 +41,7 @@ func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 			}
 			given := input(t, clip.Make(t), false)
 			if given.Info.PixelFormat != "yuv420p" || given.Info.Matrix != c.matrix && c.matrix != "" {
-				t.Fatalf("the clip is said to be %+v", given.Info)
+				t.Fatalf("the clip is reported as %+v", given.Info)
 			}
 			converted := *given
 			converted.Info.PixelFormat = "" // as if it were not known

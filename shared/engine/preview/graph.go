@@ -22,7 +22,8 @@ type graph struct {
 	// prefix is the prefix of this graph's file names in the folder.
 	prefix string
 	size   catalog.Size
-	// luma is true while pictures are 8-bit luma and half-size chroma. Their frames name the matrix.
+	// luma is true while pictures are 8-bit luma and half-size chroma. Their frames name the
+	// matrix.
 	luma bool
 	// gray is true while red, green and blue are the same.
 	gray bool
@@ -32,7 +33,7 @@ type graph struct {
 	crisp bool
 	// restless grades how much of a texture changes from frame to frame.
 	restless restlessness
-	// fps is the frame rate; 0 for a single picture.
+	// fps is 0 for a single picture.
 	fps int
 	// frames, unless nil, is the first input, before the files.
 	frames *ffmpeg.Frames
@@ -61,8 +62,8 @@ const (
 // longer and do not change in most frames.
 const flickerTo = 0.15
 
-// rushFrom is the speed in units per second from which a texture rushes. At 720 lines and 20 frames
-// per second, it is 14 pixels per frame; encoders search 16 pixels.
+// From this speed in units per second, a texture rushes. At 720 lines and 20 frames per second,
+// it is 14 pixels per frame; encoders search 16 pixels.
 const rushFrom = 0.4
 
 func (g *graph) stir(motion look.Motion) {
@@ -115,8 +116,8 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<16)
-	// The file is read once and then deleted, so speed matters and size does not. Compression took
-	// a fifth of the drawing time.
+	// The file is read once and then deleted, so speed matters and size does not. Compression
+	// took a fifth of the drawing time.
 	encoder := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := encoder.Encode(out, picture); err != nil {
 		return "", fmt.Errorf("preview: %w", err)
@@ -146,11 +147,11 @@ func (g *graph) table(lut *look.LUT) (string, error) {
 	if lut.Nearest {
 		return fmt.Sprintf("lut3d=file=%s:interp=nearest", name), nil
 	}
-	from := asItIs
+	from := keepRange
 	if g.luma {
 		from = "rin=limited:r=full:d=none"
 	}
 	return fmt.Sprintf(
-		"zscale=%s,format=gbrp16,lut3d=file=%s:interp=tetrahedral,zscale=%s,format=gbrp", from, name, asItIs,
+		"zscale=%s,format=gbrp16,lut3d=file=%s:interp=tetrahedral,zscale=%s,format=gbrp", from, name, keepRange,
 	), nil
 }

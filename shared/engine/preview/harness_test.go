@@ -20,10 +20,9 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// sample is the clip that comes with the program; most tests examine its edits, small and short.
+// sample is the bundled clip; most tests examine its edits, small and short.
 var sample = filepath.Join("..", "..", "..", "testdata", "clip.mp4")
 
-// tools finds ffmpeg once for all tests.
 var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -32,8 +31,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// inputs and originals cache properties of files, which do not change, because most tests edit the
-// sample.
+// Most tests edit the sample, so its properties are cached.
 var (
 	inputs    sync.Map // the path to *engine.Input
 	originals sync.Map // the arguments of ffmpeg to []picture
@@ -85,7 +83,7 @@ func small(t testing.TB, prompt string) engine.Spec {
 	}
 }
 
-// run runs the edit and returns the path of the result.
+// run returns the path of the result.
 func run(t testing.TB, spec engine.Spec) string {
 	t.Helper()
 	path, _, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
@@ -95,10 +93,9 @@ func run(t testing.TB, spec engine.Spec) string {
 	return path
 }
 
-// attempt runs an edit, and returns the engine's report.
 func attempt(
 	t testing.TB, ctx context.Context, spec engine.Spec, progress func(engine.Progress),
-) (path string, told engine.Outcome, err error) {
+) (path string, outcome engine.Outcome, err error) {
 	t.Helper()
 	found, err := tools()
 	if err != nil {
@@ -110,11 +107,10 @@ func attempt(
 		name, spec.FPS, spec.Duration = "output.png", 0, 0
 	}
 	spec.Output = filepath.Join(spec.Folder, name)
-	told, err = preview.New(found).Run(ctx, spec, progress)
-	return spec.Output, told, err
+	outcome, err = preview.New(found).Run(ctx, spec, progress)
+	return spec.Output, outcome, err
 }
 
-// frames decodes a file at a size: one picture after the other.
 func frames(t testing.TB, path string, size catalog.Size) []picture {
 	t.Helper()
 	return decode(t, size, "-i", path, "-vf", "scale="+strings.Replace(size.String(), "x", ":", 1)+":flags=bicubic")
@@ -131,7 +127,6 @@ func edits(t testing.TB, specs ...engine.Spec) [][]picture {
 	return framesOf(t, specs[0].Size, paths...)
 }
 
-// framesOf decodes files at a size.
 func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 	t.Helper()
 	folder := t.TempDir()
@@ -158,8 +153,8 @@ func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 	return decoded
 }
 
-// untouched decodes the same number of frames of a spec's input as its result has, at the result's size
-// and rate.
+// untouched decodes the same number of frames of a spec's input as its result has, at the
+// result's size and rate.
 func untouched(t testing.TB, spec engine.Spec) []picture {
 	t.Helper()
 	filters := "scale=" + strings.Replace(spec.Size.String(), "x", ":", 1) + ":flags=bicubic"
@@ -189,7 +184,6 @@ func decode(t testing.TB, size catalog.Size, args ...string) []picture {
 	return pictures(t, size, out.Bytes())
 }
 
-// pictures splits raw frames.
 func pictures(t testing.TB, size catalog.Size, raw []byte) []picture {
 	t.Helper()
 	var pictures []picture

@@ -17,7 +17,7 @@ func (e *edit) image(ctx context.Context) error {
 		link, shape = e.split(link)
 		alpha = e.filter(ffmpeg.Plain(data.Info, e.size)+",format=rgba,alphaextract", shape)
 	}
-	link, err := e.style(ctx, e.pose(e.upright(link, data), inputThumbnail))
+	link, err := e.style(ctx, e.capture(e.upright(link, data), inputThumbnail))
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (e *edit) image(ctx context.Context) error {
 		link, format = e.filter("alphamerge", e.filter("format=rgba", link), alpha), "rgba"
 	}
 	link = e.filter("format="+format, link)
-	link = e.pose(link, resultThumbnail)
+	link = e.capture(link, resultThumbnail)
 	e.report("edit", analyzed)
 	err = e.runner.Run(ctx, ffmpeg.Command{
 		Folder: e.folder, Inputs: e.inputs,
@@ -34,7 +34,7 @@ func (e *edit) image(ctx context.Context) error {
 			"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link,
 			"-frames:v", "1", "-c:v", "png", "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
 			"-update", "1", "-f", "image2", "file:" + e.spec.Output,
-		}, e.poses...),
+		}, e.captures...),
 	})
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// box is the size of the models in these tests.
 var box = catalog.Size{Width: 320, Height: 180}
 
 // upright is a clip of four colours: red and green above blue and white.
@@ -23,14 +22,13 @@ const upright = "nullsrc"
 const corners = "drawbox=c=red:t=fill:w=iw/2:h=ih/2,drawbox=c=lime:t=fill:x=iw/2:w=iw/2:h=ih/2," +
 	"drawbox=c=blue:t=fill:y=ih/2:w=iw/2:h=ih/2,drawbox=c=white:t=fill:x=iw/2:y=ih/2:w=iw/2:h=ih/2"
 
-// TestTypicalInputsAreEdited edits typical inputs.
 func TestTypicalInputsAreEdited(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		clip  mediatest.Video
 		sound bool
 		size  catalog.Size
-		// seconds is the input's length.
+		// In the input.
 		seconds float64
 	}{
 		{"portrait", mediatest.Video{Width: 90, Height: 160}, true, catalog.Size{Width: 180, Height: 320}, 1},
@@ -123,8 +121,7 @@ func TestPicturesAreUpright(t *testing.T) {
 	}
 }
 
-// TestImagesAreEdited edits pictures of every kind; the result is a PNG with 8 bits per channel,
-// and with alpha if the input has it.
+// The result is a PNG with 8 bits per channel, and with alpha if the input has it.
 func TestImagesAreEdited(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -165,7 +162,7 @@ func TestImagesAreEdited(t *testing.T) {
 	})
 }
 
-// TestAlphaIsKeptOrWhite edits pictures with holes: an image keeps them, a video shows white.
+// An image keeps holes, a video shows white.
 func TestAlphaIsKeptOrWhite(t *testing.T) {
 	hole := "format=rgba,geq=r=200:g=30:b=30:a='255*gt(X,W/2)'"
 	image := input(t, mediatest.Image{PixelFormat: "rgba", Filter: hole}.Make(t), true)
@@ -187,8 +184,7 @@ func TestAlphaIsKeptOrWhite(t *testing.T) {
 	}
 }
 
-// TestHDRLooksLikeSDR edits one scene from a clip of high dynamic range and from
-// an ordinary one: on a screen both must look about the same.
+// On a screen, both edits of one scene must look about the same.
 func TestHDRLooksLikeSDR(t *testing.T) {
 	edit := func(clip mediatest.Video) picture {
 		data := input(t, clip.Make(t), false)
@@ -212,8 +208,7 @@ func TestHDRLooksLikeSDR(t *testing.T) {
 	}
 }
 
-// TestSoundStaysInSync edits a clip whose flashes and clicks coincide: they stay together, to within a
-// frame.
+// Flashes and clicks that coincide stay together, to within a frame.
 func TestSoundStaysInSync(t *testing.T) {
 	data := input(t, mediatest.Video{Flash: true, Source: "color=c=gray", Seconds: 2, FPS: 20}.Make(t), false)
 	spec := engine.Spec{
@@ -251,8 +246,7 @@ func TestSoundStaysInSync(t *testing.T) {
 	}
 }
 
-// TestResultHasLengthOfLongerTrack edits clips whose video and audio start or end at different
-// times: the result is as long as the longer track, and gaps become a still or silence.
+// Video and audio start or end at different times. Gaps become a still or silence.
 func TestResultHasLengthOfLongerTrack(t *testing.T) {
 	for _, c := range []struct {
 		name string

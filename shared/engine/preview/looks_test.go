@@ -18,7 +18,6 @@ type edited struct {
 	old, first, second picture
 }
 
-// properties are the characteristics of each look, by its name.
 var properties = map[string]map[string]func(e edited) bool{
 	"watercolor": {
 		"paper shows at the borders": func(e edited) bool { return e.after.borders > 225 && e.before.borders < 110 },
@@ -247,8 +246,8 @@ var popColors = [][3]float64{
 	{0x6a, 0x2f, 0xb5},
 }
 
-// inPalette returns the fraction of pixels whose channels each differ from one of the colours by at
-// most a distance.
+// inPalette returns the fraction of pixels whose channels each differ from one of the colours by
+// at most a distance.
 func inPalette(p picture, distance float64, colors [][3]float64) float64 {
 	near := 0.0
 	for y := range p.height {
@@ -276,7 +275,6 @@ func alongPalette(a, b picture) float64 {
 	return correlation(la, lb)
 }
 
-// specs returns an edit of the sample for each prompt.
 func specs(t *testing.T, prompts []string) []engine.Spec {
 	t.Helper()
 	var specs []engine.Spec
@@ -286,8 +284,6 @@ func specs(t *testing.T, prompts []string) []engine.Spec {
 	return specs
 }
 
-// TestLooksKeepTheirPromise edits the sample with the name of every look and measures the look's
-// properties.
 func TestLooksKeepTheirPromise(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
@@ -316,7 +312,6 @@ func TestLooksKeepTheirPromise(t *testing.T) {
 	}
 }
 
-// TestModifiersChangePicture edits the sample with words that change it a little.
 func TestModifiersChangePicture(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
@@ -350,7 +345,7 @@ func TestModifiersChangePicture(t *testing.T) {
 			result := results[i]
 			after := measure(result[0])
 			if !c.holds(before, after) {
-				t.Errorf("not so\nbefore %+v\nafter  %+v", before, after)
+				t.Errorf("got\nbefore %+v\nafter  %+v", before, after)
 			}
 			if d := difference(old, result); d < 8 {
 				t.Errorf("differs from the input by %.1f, want at least 8", d)
@@ -359,8 +354,8 @@ func TestModifiersChangePicture(t *testing.T) {
 	}
 }
 
-// Edits of a large picture at half or a third of its size look the same as edits of a small picture
-// at a larger fraction.
+// Edits of a large picture at half or a third of its size look the same as edits of a small
+// picture at a larger fraction.
 func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
 		less, more := small(t, prompt), small(t, prompt)
@@ -373,9 +368,9 @@ func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	}
 }
 
-// If grain changes, streaks rush by or a drawing jumps,
-// frames are predicted only from earlier ones. If a look stays or moves little, they are predicted from
-// later ones too. The encoder looks ahead if frames share content.
+// If grain changes, streaks rush by or a drawing jumps, frames are predicted only from earlier
+// ones. If a look stays or moves little, they are predicted from later ones too. The encoder
+// looks ahead if frames share content.
 func TestEncoderSearchMatchesTexture(t *testing.T) {
 	for prompt, want := range map[string]struct{ both, ahead bool }{
 		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},

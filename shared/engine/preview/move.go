@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// early moves a soft warp to the start of the operations if those before it treat all points alike.
-// There the picture still has luma and chroma, half the values of red, green and blue, and later
-// operations may run at half size.
+// early moves a soft warp to the start of the operations if those before it treat all points
+// alike. There the picture still has luma and chroma, half the values of red, green and blue, and
+// later operations may run at half size.
 func (g *graph) early(ops []look.Op) []look.Op {
 	if !g.luma || !g.even() {
 		return ops
@@ -72,7 +72,7 @@ func (g *graph) wave(link string, op look.Warp, seed uint32) (string, error) {
 			return "", err
 		}
 		luma, chroma := g.split(g.filter("format=gray", drawn))
-		luma = g.filter(fmt.Sprintf("zscale=w=%d:h=%d:f=bilinear:%s", g.size.Width, g.size.Height, asItIs), luma)
+		luma = g.filter(fmt.Sprintf("zscale=w=%d:h=%d:f=bilinear:%s", g.size.Width, g.size.Height, keepRange), luma)
 		chroma = g.filter("lut=c0="+levels(fmt.Sprintf("%[1]d.5+(val-%[1]d)/2", look.WarpZero)), chroma)
 		maps[i] = g.move(g.filter("mergeplanes=0x001010:yuv420p", luma, chroma), op.Motion)
 	}
@@ -95,8 +95,8 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	return g.drift(drawn, motion)
 }
 
-// drift moves a drawn picture that wraps around. It cuts parts out of a tiled picture, which copies
-// nothing.
+// drift moves a drawn picture that wraps around. It cuts parts out of a tiled picture, which
+// copies nothing.
 func (g *graph) drift(drawn string, motion look.Motion) string {
 	drawn = g.filter(g.drawn(), drawn)
 	tile := func(stack string, speed float64, side int) string {

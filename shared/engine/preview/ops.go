@@ -48,11 +48,11 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 	return link, nil
 }
 
-// halvedFrom is the radius in pixels from which a picture is smoothed at half size. A smaller
-// radius would keep detail that is lost at half size.
+// From this radius in pixels, a picture is smoothed at half size. A smaller radius would keep
+// detail that is lost at half size.
 const halvedFrom = 2.5
 
-// thirdFrom is the radius in pixels from which patches are made at a third of the size.
+// From this radius in pixels, patches are made at a third of the size.
 const thirdFrom = 4
 
 // softens reports whether the first operation leaves no detail. Warps or color changes before it
@@ -201,12 +201,11 @@ func bilateral(radius, within float64, planes int) string {
 	return fmt.Sprintf("bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=%d", radius, within, planes)
 }
 
-// chromaRange is the maximum difference between two colours that become one in a patch, as
-// [look.Smooth] specifies.
+// Colours with a smaller difference become one in a patch, as [look.Smooth] specifies.
 const chromaRange = 0.1
 
-// flatten makes patches of luma. Chroma, which has few pixels and soft borders, needs no
-// median, which takes long.
+// flatten makes patches of luma. Chroma, which has few pixels and soft borders, needs no median,
+// which takes long.
 func (g *graph) flatten(op look.Flatten) string {
 	radius := g.pixels(op.Radius)
 	luma := fmt.Sprintf("median=radius=%d:planes=1", radius)
@@ -218,7 +217,8 @@ func (g *graph) flatten(op look.Flatten) string {
 }
 
 // grade changes colours with a table in 16 bits. The filter is several times faster with 16 bits
-// than with 8, which outweighs the conversions. zscale converts in a quarter of the time of scale.
+// than with 8, which outweighs the conversions. zscale converts in a quarter of the time of
+// scale.
 func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 	if g.gray && !g.luma && !lut.Nearest {
 		g.gray = false
@@ -236,8 +236,8 @@ func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 	return g.filter(table, link), nil
 }
 
-// toned is grade for a gray picture, whose colours lie on the diagonal of the table: each
-// channel is a line from point to point over the gray.
+// toned is grade for a gray picture, whose colours lie on the diagonal of the table: each channel
+// is a line from point to point over the gray.
 func (g *graph) toned(link string, lut *look.LUT) string {
 	side, _ := lut.Points()
 	step := 255 / float64(side-1)
@@ -385,8 +385,8 @@ func (g *graph) pixels(units float64) int {
 	return look.Pixels(units, g.size.Width, g.size.Height)
 }
 
-// blurFactor returns the factor by which a picture may be scaled down before a blur over a number of
-// pixels, which hides the loss.
+// A picture may be scaled down by this factor before a blur over a number of pixels, which hides
+// the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 20:
@@ -408,7 +408,8 @@ func (g *graph) full() string {
 	return fmt.Sprintf("scale=%d:%d:flags=bicubic,format=gbrp", g.size.Width, g.size.Height)
 }
 
-// reduce and restore do the same for planar pictures that keep their format, in a third of the time.
+// reduce and restore do the same for planar pictures that keep their format, in a third of the
+// time.
 func (g *graph) reduce(factor int) string {
 	return g.zscale(evened(g.size.Width/factor), evened(g.size.Height/factor), "bilinear") + g.planar()
 }
@@ -421,7 +422,7 @@ func (g *graph) zscale(width, height int, filter string) string {
 	if g.luma {
 		return fmt.Sprintf("zscale=w=%d:h=%d:f=%s:d=none", width, height, filter)
 	}
-	return fmt.Sprintf("zscale=w=%d:h=%d:f=%s:%s", width, height, filter, asItIs)
+	return fmt.Sprintf("zscale=w=%d:h=%d:f=%s:%s", width, height, filter, keepRange)
 }
 
 // evened is the next lower side that has whole pixels of chroma too.
@@ -435,5 +436,5 @@ func (g *graph) planar() string {
 	return ",format=gbrp"
 }
 
-// asItIs makes zscale keep the range of RGB and not dither.
-const asItIs = "rin=full:r=full:d=none"
+// zscale must keep the range of RGB and not dither.
+const keepRange = "rin=full:r=full:d=none"

@@ -17,8 +17,7 @@ type picture struct {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// difference is the mean over all channels of all pixels of all frames, 0 to
-// 255.
+// difference is the mean over all channels of all pixels of all frames, 0 to 255.
 func difference(a, b []picture) float64 {
 	sum, count := 0.0, 0
 	for i := range min(len(a), len(b)) {
@@ -30,7 +29,7 @@ func difference(a, b []picture) float64 {
 	return sum / float64(count)
 }
 
-// differenceIn returns the mean difference between two pictures of a size within a part of them.
+// differenceIn returns the mean difference within a part of two pictures.
 func differenceIn(a, b picture, size catalog.Size, part image.Rectangle) float64 {
 	sum, count := 0.0, 0
 	for y := part.Min.Y; y < part.Max.Y; y++ {
@@ -51,15 +50,14 @@ type traits struct {
 	color float64
 	// warmth is the mean of red minus the mean of blue.
 	warmth float64
-	// red, green and blue are the channels' means.
+	// The channels' means.
 	red, green, blue float64
 	// edges is the mean of luma's steps between neighbours, and grain is the mean of its second
 	// differences.
 	edges, grain float64
 	// tones is how many of 4096 colours (4 bits a channel) cover nine tenths of the picture.
 	tones int
-	// borders is the light of the outermost pixels, and middle is the light around the picture's
-	// centre.
+	// The light of the outermost pixels, and around the picture's centre.
 	borders, middle float64
 }
 
@@ -171,8 +169,8 @@ func blockiness(p picture, side int) (inside, between float64) {
 	return sums[0] / counts[0], sums[1] / counts[1]
 }
 
-// likeness is how well the edges of two pictures agree after both are made
-// coarse: the correlation of their steps, -1 to 1.
+// likeness is how well the edges of two pictures agree after both are made coarse: the
+// correlation of their steps, -1 to 1.
 func likeness(a, b picture) float64 {
 	const side = 6
 	steps := func(p picture) []float64 {

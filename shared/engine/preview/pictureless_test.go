@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A clip with a valid header but no decodable picture is rejected: its sound is not enough for a
-// result.
+// The clip has a valid header and sound, but no decodable picture.
 func TestClipWithoutPicturesIsRejected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp4")

@@ -1,22 +1,23 @@
-// Package preview edits media on the CPU with FFmpeg, so that the service is
-// complete on a machine without a GPU.
+// Package preview edits media on the CPU with FFmpeg, so that the service is complete on a
+// machine without a GPU.
 //
-// It is a preview, not a model. It does not recognize objects: it changes colours, edges and textures.
-// A prompt is looked up in a lexicon of looks (package look). A reference image contributes its
-// colours; try-on recolours the clothes below a face; a video from text is a painted landscape or
-// abstraction chosen by words. A GPU engine with the same interface understands the prompt, adds
-// and replaces things, keeps people recognizable, and follows motion.
+// It is a preview, not a model. It does not recognize objects: it changes colours, edges and
+// textures. A prompt is looked up in a lexicon of looks (package look). A reference image
+// contributes its colours; try-on recolours the clothes below a face; a video from text is a
+// painted landscape or abstraction chosen by words. A GPU engine with the same interface
+// understands the prompt, adds and replaces things, keeps people recognizable, and follows
+// motion.
 //
-// The engine reports which parts of a request it follows (package reading). Other parts change nothing:
-// a request without any followed part returns the input's picture, and a notice that says so.
+// The engine reports which parts of a request it follows. Other parts change nothing: a request
+// without any followed part returns the input's picture, and a notice that says so.
 //
-// The edit is real and reproducible: the same request with the same seed produces the same bytes with the
-// same build of FFmpeg on the same kind of processor. Each edit is one pass of FFmpeg; if colours must be
-// known first, a few small frames are decoded before it.
+// The edit is reproducible: the same request with the same seed produces the same bytes with the
+// same build of FFmpeg on the same kind of processor. Each edit is one pass of FFmpeg; if colours
+// must be known first, a few small frames are decoded before it.
 //
-// The option self_anchor chooses which of the clip's colours a reference image's colours are
-// matched to: those in the first frame (if it is true or absent), or in key frames of the whole
-// clip. enhance_prompt has no effect here: this package has no language model.
+// With the option self_anchor (the default), a reference image's colours are matched to those of
+// the clip's first frame, otherwise to key frames of the entire clip. enhance_prompt has no
+// effect here: this package has no language model.
 package preview
 
 import (
@@ -32,10 +33,10 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview/look"
-	"cutroom/shared/engine/preview/reading"
+	"cutroom/shared/engine/preview/understanding"
 )
 
-// Runner runs an FFmpeg command until it ends, like [ffmpeg.Tools].
+// Run runs an FFmpeg command until it ends, like [ffmpeg.Tools].
 type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
@@ -52,26 +53,25 @@ var _ engine.Engine = (*Engine)(nil)
 
 func New(runner Runner) *Engine { return &Engine{runner, semaphore.NewWeighted(1)} }
 
-// Capabilities reports that the engine decodes its inputs with FFmpeg.
+// The engine decodes its inputs with FFmpeg.
 func (*Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Decodes: true} }
 
-// Name is the engine's name.
-const Name = reading.Engine
+const Name = understanding.Engine
 
 // Run edits as [engine.Engine] specifies. The stages are "analyze" and "edit".
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (engine.Outcome, error) {
-	asked := reading.Of(reading.Request{Kind: spec.Kind, Prompt: spec.Prompt, Reference: spec.Reference != nil})
-	told := engine.Outcome{Engine: Name, Understood: asked.Understood, Notice: asked.Notice}
+	asked := understanding.Of(understanding.Request{Kind: spec.Kind, Prompt: spec.Prompt, Reference: spec.Reference != nil})
+	outcome := engine.Outcome{Engine: Name, Understood: asked.Understood, Notice: asked.Notice}
 	edit := &edit{Engine: e, spec: spec, asked: asked, progress: progress}
 	if err := edit.run(ctx); err != nil {
-		return told, err
+		return outcome, err
 	}
 	if spec.Thumbnails {
-		told.Thumbnails = edit.thumbnails
+		outcome.Thumbnails = edit.thumbnails
 	}
-	return told, nil
+	return outcome, nil
 }
 
 func (edit *edit) run(ctx context.Context) error {
@@ -94,10 +94,10 @@ type edit struct {
 	*Engine
 	graph
 	spec     engine.Spec
-	asked    reading.Reading
+	asked    understanding.Result
 	progress func(engine.Progress)
-	// poses holds the arguments for the thumbnail outputs.
-	poses []string
+	// captures holds the arguments for the thumbnail outputs.
+	captures []string
 	// reported is the last reported progress; it never falls.
 	reported float64
 	shown    previews
@@ -111,12 +111,12 @@ func (e *edit) report(stage string, fraction float64) {
 	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
 }
 
-// length returns the number of frames in the result: as long as the input, and at least one.
+// The result is as long as the input, and has at least one frame.
 func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
 
-// look returns the look of the request; it has no operations if the engine follows no part of it.
+// The look has no operations if the engine follows no part of the request.
 func (e *edit) look() look.Look {
 	if e.asked.ByReference {
 		return look.Reference(e.spec.Seed)
@@ -124,14 +124,14 @@ func (e *edit) look() look.Look {
 	return look.Parse(e.spec.Prompt, e.spec.Seed)
 }
 
-// video edits a clip: it applies the look to the entire frame or the subject.
+// video applies the look to the entire frame or the subject.
 func (e *edit) video(ctx context.Context) error {
 	data := *e.spec.Data
 	link := e.upright(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}), data)
-	link = e.pose(link, inputThumbnail)
+	link = e.capture(link, inputThumbnail)
 	var err error
 	if e.spec.Kind == catalog.TryOn && len(e.asked.Understood) > 0 {
-		link, err = e.dress(ctx, e.colors(link))
+		link, err = e.layCloth(ctx, e.colors(link))
 	} else if e.spec.Kind != catalog.TryOn {
 		link, err = e.style(ctx, link)
 	}
@@ -172,7 +172,7 @@ func (e *edit) draw(ctx context.Context, link string, asked look.Look) (string, 
 // the edited clip, if it has any.
 func (e *edit) encode(ctx context.Context, link string) error {
 	seconds := float64(e.length()) / float64(e.fps)
-	link = e.pose(link, resultThumbnail)
+	link = e.capture(link, resultThumbnail)
 	link = e.filter(e.broadcast()+",format=yuv420p", link)
 	link, shown := e.watch(link)
 	args := []string{"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link}
@@ -188,7 +188,7 @@ func (e *edit) encode(ctx context.Context, link string) error {
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact",
 		"-map_metadata", "-1", "-map_chapters", "-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
-	args = append(append(args, shown...), e.poses...)
+	args = append(append(args, shown...), e.captures...)
 	e.report("edit", analyzed)
 	err := e.runner.Run(ctx, ffmpeg.Command{
 		Folder: e.folder, Frames: e.frames, Inputs: e.inputs, Args: args,
@@ -216,11 +216,12 @@ func (e *edit) effort() []string {
 		// A longer search saves a seventh of the bytes but takes almost twice the time.
 		return []string{"-preset", "superfast", "-crf", "22"}
 	case jumping:
-		// A frame either repeats the previous one or differs completely. A frame that stays on screen is
-		// worth more bytes. The encoder looks ahead to find such frames.
+		// A frame either repeats the previous one or differs completely. A frame that stays on
+		// screen is worth more bytes. The encoder looks ahead to find such frames.
 		return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:mbtree=1:rc-lookahead=5"}
 	case rushing:
-		// If no frame is predicted from two others, every frame has the quality that only the best had.
+		// If no frame is predicted from two others, every frame has the quality that only the
+		// best had.
 		return []string{"-preset", "superfast", "-crf", "21", "-x264-params", alone}
 	}
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}

@@ -18,14 +18,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-// reference and garment are pictures that come with the program.
 var (
 	reference = filepath.Join("..", "..", "..", "testdata", "reference.jpg")
 	garment   = filepath.Join("..", "..", "..", "testdata", "garment.png")
 	person    = filepath.Join("..", "..", "..", "testdata", "person.mp4")
 )
 
-// TestEveryKindIsEdited edits with every kind of model and examines the result as a player would.
+// The results are examined as a player would.
 func TestEveryKindIsEdited(t *testing.T) {
 	for _, c := range []struct {
 		kind      catalog.Kind
@@ -81,8 +80,8 @@ func TestEveryKindIsEdited(t *testing.T) {
 	}
 }
 
-// checkVideo checks that a browser plays a result at once: H.264 High in 8-bit
-// 4:2:0, with its index in front, exact size, frame rate and length, and audio in sync.
+// checkVideo checks that a browser plays a result immediately: H.264 High in 8-bit 4:2:0, with
+// its index in front, exact size, frame rate and length, and audio in sync.
 func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	t.Helper()
 	f := inspect(t, path)
@@ -117,11 +116,11 @@ func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 		t.Fatal(err)
 	}
 	if bytes.Index(content, []byte("moov")) > bytes.Index(content, []byte("mdat")) {
-		t.Error("the index stands behind the pictures")
+		t.Error("the index follows the pictures")
 	}
 }
 
-// TestSameRequestGivesSameResult runs requests twice, and with another seed.
+// Another seed gives another result.
 func TestSameRequestGivesSameResult(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -167,8 +166,7 @@ func same(t *testing.T, a, b string) bool {
 	return bytes.Equal(first, second)
 }
 
-// Any two prompts that each name a look produce visibly different pictures, and both differ from
-// the input.
+// All pictures also differ from the input.
 func TestPromptsGiveDifferentPictures(t *testing.T) {
 	prompts := []string{
 		"enhance it", "watercolor", "a watercolor of a snowy castle", "film noir", "golden hour", "make it blue",
@@ -177,8 +175,7 @@ func TestPromptsGiveDifferentPictures(t *testing.T) {
 	all(t, prompts, 8, func(prompt string) engine.Spec { return small(t, prompt) })
 }
 
-// A request without any followed part returns the
-// input's picture, no matter which seed, and the reason.
+// The request has no followed part. The engine reports the reason.
 func TestIgnoredPromptChangesNothing(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle, catalog.Clip, catalog.TryOn, catalog.Image} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -186,13 +183,13 @@ func TestIgnoredPromptChangesNothing(t *testing.T) {
 			spec.Kind = kind
 			var results [][]byte
 			for _, spec.Seed = range []uint32{1, 2} {
-				path, told, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+				path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if told.Engine != "preview" || told.Understood == nil || len(told.Understood) > 0 ||
-					!strings.Contains(told.Notice, "Nothing was changed") || !strings.Contains(told.Notice, "hat”") {
-					t.Errorf("the engine reports %+v", told)
+				if outcome.Engine != "preview" || outcome.Understood == nil || len(outcome.Understood) > 0 ||
+					!strings.Contains(outcome.Notice, "Nothing was changed") || !strings.Contains(outcome.Notice, "hat”") {
+					t.Errorf("the engine reports %+v", outcome)
 				}
 				result, err := os.ReadFile(path)
 				if err != nil {
@@ -211,7 +208,7 @@ func TestIgnoredPromptChangesNothing(t *testing.T) {
 	}
 }
 
-// Any two texts, and any two seeds, produce different videos.
+// So do any two seeds.
 func TestScenesDiffer(t *testing.T) {
 	texts := []string{
 		"the sea", "the sea at night", "a desert", "a desert with camels", "snowy mountains", "a city", "northern lights",
@@ -225,8 +222,8 @@ func TestScenesDiffer(t *testing.T) {
 	})
 }
 
-// A try-on with a garment also follows its prompt. Only the clothes change, a sixth of this
-// picture, so a whole frame differs by a sixth of the clothes' difference.
+// Only the clothes change, a sixth of this picture, so an entire frame differs by a sixth of the
+// clothes' difference.
 func TestTryOnFollowsGarmentAndPrompt(t *testing.T) {
 	all(t, []string{
 		"", "red", "a blue denim jacket", "a green leather coat", "striped wool",
@@ -237,8 +234,7 @@ func TestTryOnFollowsGarmentAndPrompt(t *testing.T) {
 	})
 }
 
-// TestTryOnKeepsFace checks on a moving photograph of a person that the clothes change, but neither
-// the face nor the hair.
+// The clothes of a moving photograph of a person change, but neither the face nor the hair.
 func TestTryOnKeepsFace(t *testing.T) {
 	spec := small(t, "a blue denim jacket")
 	spec.Kind, spec.Data, spec.Duration = catalog.TryOn, input(t, person, false), time.Second
@@ -261,7 +257,6 @@ func TestTryOnKeepsFace(t *testing.T) {
 	}
 }
 
-// A reference image's colours are used: any two of them produce visibly different pictures.
 func TestReferencesGiveDifferentPictures(t *testing.T) {
 	references := map[string]string{
 		"aurora": reference,
@@ -305,8 +300,7 @@ func TestReferencesGiveDifferentPictures(t *testing.T) {
 	})
 }
 
-// all runs an edit for every name. It compares each result with every other, and with the input if
-// there is one.
+// all compares each result with every other, and with the input if there is one.
 func all(t *testing.T, names []string, least float64, of func(name string) engine.Spec) {
 	t.Helper()
 	var specs []engine.Spec
@@ -329,8 +323,8 @@ func all(t *testing.T, names []string, least float64, of func(name string) engin
 	}
 }
 
-// TestSelfAnchorUsesFirstFrame edits a clip that turns from blue to red, towards a reference:
-// anchored colours are matched to its first frame, others to the whole clip.
+// The clip turns from blue to red. Without the option, the colours are matched to the entire
+// clip.
 func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
 	var specs []engine.Spec
@@ -352,7 +346,6 @@ func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	}
 }
 
-// TestEditEndsWithContext cancels an edit in the middle.
 func TestEditEndsWithContext(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	// previewFile is ffmpeg's file for the latest picture, overwritten each time.
+	// ffmpeg overwrites this file with each picture.
 	previewFile = "preview.jpg"
-	// previewSide is the longer side of previews, in pixels.
+	// In pixels.
 	previewSide = 320
-	// previewedFrom is the length of the shortest result that has previews, in seconds. A shorter
-	// one is finished before anyone sees a preview.
+	// A result shorter than this number of seconds is finished before anyone sees a preview.
 	previewedFrom = 2
 )
 
-// previews holds the state of a run's previews. One picture for each second of the result goes to a
-// second output, from frames that the graph has already made, so they need no extra pass.
+// previews holds the state of a run's previews. One picture for each second of the result goes to
+// a second output, from frames that the graph has already made, so they need no extra pass.
 type previews struct {
-	// written is when the last sent preview was written. sent is when it was sent. Both are zero
+	// written is when the last sent preview was written, and sent when it was sent. Both are zero
 	// before the first preview.
 	written, sent time.Time
 }

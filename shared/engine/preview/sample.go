@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// sampleSide is the longer side of the small frames that are measured, in pixels.
+	// The longer side of the measured frames, in pixels.
 	sampleSide = 160
-	// sampleFrames is the maximum number of key frames of a clip that are measured.
+	// sampleFrames limits the measured key frames of a clip.
 	sampleFrames = 12
 )
 
-// sample decodes the input's first frame, or key frames of the entire clip, at a small size, after
-// the operations of a look. It returns the frames one after another, with three bytes per pixel.
+// sample decodes the input's first frame, or key frames of the entire clip, at a small size,
+// after the operations of a look. It returns the frames one after another, with three bytes per
+// pixel.
 func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Size, error) {
 	small := *e
 	side := max(e.size.Width, e.size.Height)
@@ -74,8 +75,8 @@ func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error)
 	return small.decode(ctx, small.filter(ffmpeg.Plain(image.Info, small.size)+",format=rgba", link), 1)
 }
 
-// transfer returns the table that applies the colours of the reference image to
-// the input after the look.
+// transfer returns the table that applies the colours of the reference image to the input after
+// the look.
 func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error) {
 	before, _, err := e.sample(ctx, after)
 	if err != nil {

@@ -16,10 +16,10 @@ const (
 	resultPoster    = "poster.jpg"
 )
 
-// pose writes the first picture of a link to a file in the result's folder if thumbnails are
+// capture writes the first picture of a link to a file in the result's folder if thumbnails are
 // wanted, and returns the next link. The picture is decoded anyway, and another start of ffmpeg
 // would take longer. The first picture of a video result also becomes its poster.
-func (e *edit) pose(link, file string) (next string) {
+func (e *edit) capture(link, file string) (next string) {
 	if !e.spec.Thumbnails {
 		return link
 	}
@@ -38,12 +38,12 @@ func (e *edit) pose(link, file string) (next string) {
 }
 
 func (e *edit) write(link, file, codec string, options ...string) {
-	e.poses = append(append(e.poses, "-map", link, "-frames:v", "1", "-c:v", codec), options...)
-	e.poses = append(e.poses, "-f", "image2pipe", "file:"+filepath.Join(e.folder, file))
+	e.captures = append(append(e.captures, "-map", link, "-frames:v", "1", "-c:v", codec), options...)
+	e.captures = append(e.captures, "-f", "image2pipe", "file:"+filepath.Join(e.folder, file))
 }
 
-// readPoster returns the poster. It is nil if ffmpeg's file is missing or too large; the poster is
-// then made from the result.
+// readPoster returns nil if ffmpeg's file is missing or too large; the poster is then made from
+// the result.
 func (e *edit) readPoster() []byte {
 	path := filepath.Join(e.folder, resultPoster)
 	info, err := os.Stat(path)

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Thumbnails come with the result if requested, and leave the result unchanged.
+// Thumbnails leave the result unchanged.
 func TestThumbnailsComeWithResult(t *testing.T) {
 	t.Parallel()
 	clip := small(t, "a watercolor painting")
@@ -25,19 +25,19 @@ func TestThumbnailsComeWithResult(t *testing.T) {
 		var results [2][]byte
 		for i, wanted := range []bool{false, true} {
 			spec.Thumbnails = wanted
-			path, told, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if results[i], err = os.ReadFile(path); err != nil {
 				t.Fatal(err)
 			}
-			if made := told.Thumbnails != nil; made != wanted {
+			if made := outcome.Thumbnails != nil; made != wanted {
 				t.Fatalf("%s: thumbnails are made: %v, wanted: %v", spec.Kind, made, wanted)
 			}
 			var pictures engine.Thumbnails
 			if wanted {
-				pictures = told.Thumbnails()
+				pictures = outcome.Thumbnails()
 			}
 			for _, one := range []struct {
 				name    string
@@ -52,7 +52,7 @@ func TestThumbnailsComeWithResult(t *testing.T) {
 			} {
 				if !one.wanted {
 					if one.picture != nil {
-						t.Errorf("%s: the %s has a picture that was not wanted", spec.Kind, one.name)
+						t.Errorf("%s: the %s has a thumbnail that was not requested", spec.Kind, one.name)
 					}
 					continue
 				}
@@ -70,25 +70,23 @@ func TestThumbnailsComeWithResult(t *testing.T) {
 	}
 }
 
-// If a clip starts blank, the engine leaves thumbnails to the caller, which decodes more of the
-// clip.
+// The caller decodes more of a clip that starts blank, and makes the thumbnails.
 func TestBlankStartHasNoThumbnails(t *testing.T) {
 	t.Parallel()
 	spec := small(t, "a watercolor painting")
 	spec.Data = input(t, mediatest.Video{Seconds: 1, Filter: "fade=d=0.5"}.Make(t), false)
 	spec.Thumbnails = true
-	_, told, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	_, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pictures := told.Thumbnails()
+	pictures := outcome.Thumbnails()
 	if pictures.Input != nil || pictures.Result != nil || pictures.Poster != nil {
 		t.Errorf("pictures of %d, %d and %d bytes", len(pictures.Input), len(pictures.Result), len(pictures.Poster))
 	}
 }
 
-// No matter which format a picture has, its thumbnails and its poster have its colours, on white if
-// it is transparent.
+// The picture may have any format. Transparent parts are white.
 func TestThumbnailsHavePictureColours(t *testing.T) {
 	t.Parallel()
 	clear := mediatest.Image{
@@ -118,11 +116,11 @@ func TestThumbnailsHavePictureColours(t *testing.T) {
 	} {
 		spec := small(t, test.prompt)
 		spec.Kind, spec.Data, spec.Size, spec.Thumbnails = test.kind, test.data, test.size, true
-		_, told, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+		_, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
-		made := told.Thumbnails()
+		made := outcome.Thumbnails()
 		pictures := map[string][]byte{"result": made.Result, "input": made.Input}
 		if test.kind != catalog.Image {
 			pictures["poster"] = made.Poster

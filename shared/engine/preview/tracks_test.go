@@ -21,8 +21,8 @@ const (
 	others = "smptebars,hue=h=120"
 )
 
-// drawn describes a source filter with a size, such as "320x180", and a length in seconds. It draws
-// 25 frames per second.
+// drawn describes a source filter with a size, such as "320x180", and a length in seconds. It
+// draws 25 frames per second.
 func drawn(source, size, seconds string) []string {
 	name, rest, more := strings.Cut(source, ",")
 	if more {
@@ -59,11 +59,10 @@ func join(t *testing.T, name string, paths ...string) string {
 	return write(t, "-f", "concat", "-safe", "0", "-i", script, "-map", "0", "-c", "copy", name)
 }
 
-// x264 encodes pictures quickly.
 var x264 = strings.Fields("-pix_fmt yuv420p -c:v libx264 -preset ultrafast -g 25")
 
-// TestTracksAreCorrected edits files with several tracks, or whose tracks change or need corrections, and compares
-// pictures and sounds of the result with the original ones.
+// The files have several tracks, or tracks that change or need corrections. Pictures and sounds
+// of the result are compared with the original ones.
 func TestTracksAreCorrected(t *testing.T) {
 	wide, silent := drawn(bars, "320x180", "1"), []float64(nil)
 	changing := func(t *testing.T, name, codec string, args []string, sizes ...string) string {
@@ -188,7 +187,7 @@ func TestTracksAreCorrected(t *testing.T) {
 	}
 }
 
-// TestLooksSurviveSizeChange edits with looks whose graphs FFmpeg cannot start again.
+// FFmpeg cannot start the graphs of these looks again.
 func TestLooksSurviveSizeChange(t *testing.T) {
 	part := func(size string) string {
 		return write(t, slices.Concat(drawn(bars, size, "0.2"), x264, []string{"a.ts"})...)

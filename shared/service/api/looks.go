@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look"
 	"cutroom/shared/engine/preview/pictures"
-	"cutroom/shared/engine/preview/reading"
 	"cutroom/shared/engine/preview/scene"
+	"cutroom/shared/engine/preview/understanding"
 )
 
 // docs/contract/jobs.md#prompt-check
@@ -24,11 +24,11 @@ type EngineFacts struct {
 	Enhances bool
 }
 
-func (e EngineFacts) isPreview() bool { return e.Name == "" || e.Name == reading.Engine }
+func (e EngineFacts) isPreview() bool { return e.Name == "" || e.Name == understanding.Engine }
 
 func (e EngineFacts) name() string {
 	if e.isPreview() {
-		return reading.Engine
+		return understanding.Engine
 	}
 	return e.Name
 }
@@ -39,7 +39,7 @@ type modelBody struct {
 	Kind     catalog.Kind `json:"kind"`
 	Realtime bool         `json:"realtime"`
 	// Ignores holds the fields that have no effect.
-	Ignores map[string]reading.Ignored `json:"ignores"`
+	Ignores map[string]understanding.Ignored `json:"ignores"`
 	// SameAs lists the models that the engine treats like this one.
 	SameAs []string   `json:"same_as"`
 	Price  *priceBody `json:"price,omitempty"`
@@ -56,19 +56,19 @@ func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) err
 	for i, m := range all {
 		described := modelBody{
 			ID: m.ID, Aliases: append([]string{}, m.Aliases...), Kind: m.Kind, Realtime: m.Realtime,
-			Ignores: map[string]reading.Ignored{}, SameAs: []string{},
+			Ignores: map[string]understanding.Ignored{}, SameAs: []string{},
 			Price: newPriceBody(m.Price),
 		}
 		if s.Engine.isPreview() {
-			described.Ignores = reading.Ignores(m)
+			described.Ignores = understanding.Ignores(m)
 			for _, other := range all {
-				if other.ID != m.ID && reading.Same(m, other) {
+				if other.ID != m.ID && understanding.Same(m, other) {
 					described.SameAs = append(described.SameAs, other.ID)
 				}
 			}
 		}
 		if _, offered := m.Form.Field("enhance_prompt"); offered && !s.Engine.Enhances {
-			described.Ignores["enhance_prompt"] = reading.Ignored{Why: "No chat model is configured to expand prompts."}
+			described.Ignores["enhance_prompt"] = understanding.Ignored{Why: "No chat model is configured to expand prompts."}
 		}
 		body.Models[i] = described
 	}
@@ -127,7 +127,7 @@ func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) err
 }
 
 func knownLooks() (looksBody, error) {
-	body := looksBody{Engine: reading.Engine, Scenes: scene.Names()}
+	body := looksBody{Engine: understanding.Engine, Scenes: scene.Names()}
 	var err error
 	if body.Original, err = lookPicture(pictures.Original); err != nil {
 		return body, err
@@ -194,7 +194,7 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 		Engine: s.Engine.name(), Cost: estimated(m, resolution, time.Duration(seconds*float64(time.Second))),
 	}
 	if s.Engine.isPreview() {
-		read := reading.Of(reading.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
+		read := understanding.Of(understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
 		body.Understood, body.Ignored, body.Notice = read.Understood, append([]string{}, read.Ignored...), read.Notice
 	}
 	s.writeJSON(w, r, http.StatusOK, body)

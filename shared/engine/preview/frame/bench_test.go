@@ -11,13 +11,13 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// combined holds prompts with two moods and a medium, the most that a prompt can combine.
+// Prompts can combine at most two moods and a medium.
 var combined = []string{
 	"underwater film noir woodblock", "cyberpunk neon rain, oil painting", "vhs vintage film watercolor",
 	"vhs matrix mosaic", "vhs underwater oil painting", "dreamy fog impressionist",
 }
 
-// BenchmarkEdit edits frames with every look on one core.
+// Each look is drawn on one core.
 func BenchmarkEdit(b *testing.B) {
 	in := pictureOf(b, frameOf(b, frame.Box, 1))
 	for _, prompt := range append(append(look.Names(), ""), combined...) {
@@ -36,7 +36,7 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// BenchmarkSetPrompt prepares every look, as a prompt change does.
+// A prompt change prepares the look.
 func BenchmarkSetPrompt(b *testing.B) {
 	in := frameOf(b, frame.Box, 1)
 	for _, prompt := range append(append(look.Names(), ""), combined...) {

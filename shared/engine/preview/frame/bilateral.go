@@ -4,16 +4,17 @@ import "math"
 
 // bilateral smooths a plane and keeps its edges, in a time that does not depend on the radius. It
 // passes forwards and backwards, across and down. Each pass pulls a pixel towards the previous
-// pixel by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for Edge-Aware
-// Image and Video Processing", 2011: the recursive filter). The fractions of a pixel add up to one,
-// so no division is needed. It keeps its scratch memory and is not safe for concurrent use.
+// pixel by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for
+// Edge-Aware Image and Video Processing", 2011: the recursive filter). The fractions of a pixel
+// add up to one, so no division is needed. It keeps its scratch memory and is not safe for
+// concurrent use.
 type bilateral struct {
 	// evened is the plane with evenedBits below the level.
 	evened []int32
-	// pull maps a difference of levels, plus 255, to a fraction of 1<<pullBits. The offset avoids a
-	// branch on the sign.
+	// pull maps a difference of levels, plus 255, to a fraction of 1<<pullBits. The offset avoids
+	// a branch on the sign.
 	pull [512]int32
-	// radius and levels are the parameters of pull.
+	// The parameters of pull.
 	radius, levels float64
 }
 
@@ -22,8 +23,7 @@ const (
 	pullBits   = 14
 )
 
-// smooth filters with two standard deviations: in pixels over the picture, and over levels as a
-// fraction of their range.
+// The standard deviation radius is in pixels, levels is a fraction of the range of levels.
 func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels float64) {
 	if b.radius != radius || b.levels != levels {
 		b.radius, b.levels = radius, levels

@@ -8,8 +8,8 @@ type blurrer struct {
 	across  []uint8
 }
 
-// box replaces each pixel by the mean of the square with the given radius. At the borders the last
-// pixels repeat.
+// box replaces each pixel by the mean of the square with the given radius. At the borders the
+// last pixels repeat.
 func (b *blurrer) box(plane []uint8, width, height, radius int) {
 	radius = min(radius, width-1, height-1)
 	if radius < 1 {
@@ -67,8 +67,7 @@ func (b *blurrer) gaussian(plane []uint8, width, height int, sigma float64) {
 	}
 }
 
-// boxes returns the radii of three boxes that together blur like a Gaussian with the standard
-// deviation.
+// Three boxes with these radii together blur like a Gaussian with the standard deviation.
 func boxes(sigma float64) [3]int {
 	ideal := math.Sqrt(4*sigma*sigma + 1)
 	low := int(ideal)

@@ -2,8 +2,8 @@
 // sessions.
 //
 // It draws the same looks as package preview does for finished videos, in Go and at 640x360, fast
-// enough for live frames on one core. Like package preview, it changes colours, edges and textures,
-// and does not recognize objects.
+// enough for live frames on one core. Like package preview, it changes colours, edges and
+// textures, and does not recognize objects.
 package frame
 
 import (
@@ -16,13 +16,12 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/look"
-	"cutroom/shared/engine/preview/reading"
+	"cutroom/shared/engine/preview/understanding"
 )
 
-// Box is the size into which edited frames fit. Its sides are swapped for upright pictures.
+// Edited frames fit into Box. Its sides are swapped for upright pictures.
 var Box = catalog.Size{Width: 640, Height: 360}
 
-// maxPixels is the maximum number of pixels in a frame.
 const maxPixels = 1920 * 1088
 
 // Engine creates editors. It is safe for concurrent use.
@@ -33,8 +32,7 @@ type Engine struct {
 
 var _ engine.LiveEngine = (*Engine)(nil)
 
-// New returns an engine. The clock moves anything that drifts over a picture; seed returns the seed
-// of a session.
+// The clock moves anything that drifts over a picture; seed returns the seed of a session.
 func New(now func() time.Time, seed func() uint32) *Engine {
 	return &Engine{now: now, seed: seed}
 }
@@ -54,9 +52,8 @@ type editor struct {
 	mu sync.Mutex
 	// asked is the latest request. made is the plan for frames. It matches the request once it is
 	// compiled.
-	asked request
-	made  *plan
-	// notice is the notice about the last frame.
+	asked  request
+	made   *plan
 	notice string
 }
 
@@ -70,18 +67,18 @@ type request struct {
 type plan struct {
 	request request
 	program *program
-	// finish is the step that depends on the first frame, such as matching the reference's colours.
-	// It is nil until then, or if it is not needed.
+	// finish is the step that depends on the first frame, such as matching the reference's
+	// colours. It is nil until then, or if it is not needed.
 	finish step
 	settle func(w *workspace) step
 }
 
-// SetPrompt sets the prompt. It prepares the look while the editing of frames continues.
+// SetPrompt prepares the look while the editing of frames continues.
 func (e *editor) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
 	return e.ask(func(r *request) { r.prompt = prompt }), nil
 }
 
-// SetImage sets the reference image; nil removes it.
+// nil removes the reference image.
 func (e *editor) SetImage(_ context.Context, sent *engine.ReferenceImage) (engine.Outcome, error) {
 	image := newReference(sent)
 	return e.ask(func(r *request) { r.image = image }), nil
@@ -96,9 +93,9 @@ func (e *editor) ask(change func(*request)) engine.Outcome {
 	asked, made := e.asked, e.made
 	e.mu.Unlock()
 	read := e.read(asked)
-	told := engine.Outcome{Engine: reading.Engine, Understood: read.Understood, Notice: read.Notice}
+	outcome := engine.Outcome{Engine: understanding.Engine, Understood: read.Understood, Notice: read.Notice}
 	if made == nil || asked == before {
-		return told
+		return outcome
 	}
 	next := e.plan(asked, made.program.size)
 	e.mu.Lock()
@@ -106,23 +103,23 @@ func (e *editor) ask(change func(*request)) engine.Outcome {
 	if e.asked == asked {
 		e.made = next
 	}
-	return told
+	return outcome
 }
 
-func (e *editor) read(asked request) reading.Reading {
-	return reading.Of(reading.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
+func (e *editor) read(asked request) understanding.Result {
+	return understanding.Of(understanding.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
 }
 
-// current returns the plan for frames of a size. New requests do not delay it, because ask prepares
-// their plan. If the size is new, current prepares one plan. If the request changes during that
-// time, only this frame uses the plan.
+// current returns the plan for frames of a size. New requests do not delay it, because ask
+// prepares their plan. If the size is new, current prepares one plan. If the request changes
+// during that time, only this frame uses the plan.
 func (e *editor) current(size catalog.Size) *plan {
 	made, asked := e.state()
 	if made != nil && made.program.size == size {
 		return made
 	}
-	// Do not hold the lock: a panic here affects one session, but unlocking a lock twice would end
-	// the process.
+	// Do not hold the lock: a panic here affects one session, but unlocking a lock twice would
+	// end the process.
 	next := e.plan(asked, size)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -157,7 +154,7 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 		p.program = &program{size: size}
 	case e.kind == catalog.TryOn:
 		p.program = &program{size: size}
-		p.settle = p.program.dress(asked, e.seed)
+		p.settle = p.program.layCloth(asked, e.seed)
 	case read.ByReference:
 		p.program = compile(look.Reference(e.seed), size, false)
 		p.settle = asked.image.transfer
@@ -170,7 +167,7 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	return p
 }
 
-// Edit returns the edited picture, as [engine.LiveEditor] specifies.
+// Edit edits as [engine.LiveEditor] specifies.
 //
 // Errors: fault.Invalid if the frame is empty or too large; the context's.
 func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
@@ -229,7 +226,7 @@ func (p *plan) idle() bool {
 	return len(p.program.steps)+len(p.program.over) == 0 && p.settle == nil && p.finish == nil
 }
 
-// run edits the picture in the workspace. Only one edit of the session calls it at a time.
+// Only one edit of the session calls run at a time.
 func (p *plan) run(w *workspace, at time.Duration) {
 	p.program.run(w, at)
 	if p.settle != nil {
@@ -242,8 +239,8 @@ func (p *plan) run(w *workspace, at time.Duration) {
 
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// load sets the picture from a decoded one, scaled to a size. If it has luma and chroma, by defines
-// their colours.
+// load sets the picture from a decoded one, scaled to a size. If it has luma and chroma, by
+// defines their colours.
 func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.sized(size)
 	planes, ok := from.(*image.YCbCr)
@@ -259,8 +256,7 @@ func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.join(planes, by)
 }
 
-// begin sets the picture for a program from a decoded one, or only luma and chroma if the program
-// starts with those.
+// begin sets the picture for a program, or only luma and chroma if the program starts with those.
 func (w *workspace) begin(p *program, from image.Image, by *colors) {
 	planes, ok := from.(*image.YCbCr)
 	switch {
@@ -275,7 +271,7 @@ func (w *workspace) begin(p *program, from image.Image, by *colors) {
 	}
 }
 
-// resize sets the colours from a picture, scaled to a size, and nothing else.
+// resize sets only the colours from a picture, scaled to a size.
 func (w *workspace) resize(from *image.YCbCr, size catalog.Size) {
 	w.colors.sized(size)
 	have := from.Bounds().Size()
@@ -303,7 +299,7 @@ func chromaSize(p *image.YCbCr) catalog.Size {
 	return catalog.Size{Width: (size.X + across - 1) / across, Height: (size.Y + down - 1) / down}
 }
 
-// loadAny sets the picture from one of any type, such as a gray one.
+// loadAny accepts pictures of any type, such as gray ones.
 func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 	bounds := from.Bounds()
 	whole := newRaster(catalog.Size{Width: bounds.Dx(), Height: bounds.Dy()})

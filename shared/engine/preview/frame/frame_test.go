@@ -29,7 +29,6 @@ import (
 
 const seed = 7
 
-// tools finds ffmpeg once for all tests.
 var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -38,7 +37,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// probed caches properties of pictures by their bytes, because most tests edit the same picture.
+// Most tests edit the same picture.
 var probed sync.Map
 
 // frameOf returns a frame of the sample clip as a JPEG of the size.
@@ -91,13 +90,12 @@ func editor(t testing.TB, kind catalog.Kind) engine.LiveEditor {
 	return e
 }
 
-// pictureOf returns a decoded JPEG as editors take pictures.
 func pictureOf(t testing.TB, encoded []byte) *engine.Picture {
 	t.Helper()
 	return &engine.Picture{YCbCr: *decoded(t, encoded).(*image.YCbCr)}
 }
 
-// edit returns an edited JPEG. It is a copy, because the next edit reuses the memory.
+// edit returns a copy, because the next edit reuses the memory.
 func edit(t testing.TB, e engine.LiveEditor, jpeg []byte) image.Image {
 	t.Helper()
 	return edited(t, e, pictureOf(t, jpeg))
@@ -158,8 +156,8 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 	return picture
 }
 
-// difference is the mean absolute difference of two pictures of one size, in
-// levels of a channel, after averaging squares with the given side.
+// difference is the mean absolute difference of two pictures of one size, in levels of a channel,
+// after averaging squares with the given side.
 func difference(t testing.TB, a, b image.Image, side int) float64 {
 	t.Helper()
 	size := a.Bounds().Size()
@@ -223,23 +221,23 @@ func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 	}
 }
 
-// Ignored parts of a prompt change nothing, and the editor says so.
+// The editor reports the ignored parts.
 func TestIgnoredPartsChangeNothing(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TryOn} {
 		e := editor(t, kind)
-		told, _ := e.SetPrompt(t.Context(), "add a hat")
-		if told.Engine != "preview" || told.Understood == nil || len(told.Understood) > 0 ||
-			!strings.Contains(told.Notice, "hat”") {
-			t.Errorf("%s: the editor says %+v", kind, told)
+		outcome, _ := e.SetPrompt(t.Context(), "add a hat")
+		if outcome.Engine != "preview" || outcome.Understood == nil || len(outcome.Understood) > 0 ||
+			!strings.Contains(outcome.Notice, "hat”") {
+			t.Errorf("%s: the editor reports %+v", kind, outcome)
 		}
 		if changed := difference(t, edit(t, e, in), decoded(t, in), 1); changed > 0 {
 			t.Errorf("%s: the picture changes by %.2f", kind, changed)
 		}
 	}
-	told, _ := editor(t, catalog.Edit).SetPrompt(t.Context(), "snow, and add a hat")
-	if !slices.Equal(told.Understood, []string{"winter"}) {
-		t.Errorf("the editor says %+v", told)
+	outcome, _ := editor(t, catalog.Edit).SetPrompt(t.Context(), "snow, and add a hat")
+	if !slices.Equal(outcome.Understood, []string{"winter"}) {
+		t.Errorf("the editor reports %+v", outcome)
 	}
 }
 
@@ -263,8 +261,7 @@ func TestReferenceColoursAreApplied(t *testing.T) {
 	}
 }
 
-// Try-on changes the clothes of a person, but not the head or the rest; a picture without a face stays
-// unchanged.
+// Neither the head nor the rest changes. A picture without a face stays unchanged.
 func TestTryOnChangesOnlyClothes(t *testing.T) {
 	data := filepath.Join("..", "..", "..", "..", "testdata")
 	garment, err := os.ReadFile(filepath.Join(data, "garment.png"))
@@ -277,9 +274,9 @@ func TestTryOnChangesOnlyClothes(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := editor(t, catalog.TryOn)
-	told, _ := e.SetImage(t.Context(), still(t, garment, "image/png"))
-	if !slices.Equal(told.Understood, []string{"cloth of the reference image"}) {
-		t.Errorf("the editor says %+v", told)
+	outcome, _ := e.SetImage(t.Context(), still(t, garment, "image/png"))
+	if !slices.Equal(outcome.Understood, []string{"cloth of the reference image"}) {
+		t.Errorf("the editor reports %+v", outcome)
 	}
 	nobody := frameOf(t, frame.Box, 1)
 	if d := difference(t, edit(t, e, nobody), decoded(t, nobody), 1); d > 2 {
@@ -292,13 +289,13 @@ func TestTryOnChangesOnlyClothes(t *testing.T) {
 	e.SetImage(t.Context(), nil)
 	edit(t, e, nobody)
 	if notice() != "" {
-		t.Errorf("without a garment it says %q", notice())
+		t.Errorf("without a garment the notice is %q", notice())
 	}
 	e = editor(t, catalog.TryOn)
 	e.SetImage(t.Context(), still(t, garment, "image/png"))
 	worn, plain := edit(t, e, in), decoded(t, in)
 	if notice() != "" {
-		t.Errorf("of a person it says %q", notice())
+		t.Errorf("for a person the notice is %q", notice())
 	}
 	part := func(picture image.Image, r image.Rectangle) image.Image { return picture.(*image.YCbCr).SubImage(r) }
 	for _, c := range []struct {
@@ -326,7 +323,7 @@ func TestChangesApplyFromNextFrame(t *testing.T) {
 		t.Errorf("after the prompt the frame differs by %.2f only", d)
 	}
 	if d := difference(t, hot, edit(t, e, in), 1); d != 0 {
-		t.Errorf("the same frame is edited otherwise, by %.2f", d)
+		t.Errorf("the same frame is edited differently, by %.2f", d)
 	}
 	e.SetPrompt(t.Context(), "")
 	if d := difference(t, first, edit(t, e, in), 1); d != 0 {
@@ -334,15 +331,15 @@ func TestChangesApplyFromNextFrame(t *testing.T) {
 	}
 }
 
-// A session's first prompt often comes while its first frame is edited.
+// The prompt arrives while the first frame is edited.
 func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	fresh := editor(t, catalog.Edit)
 	fresh.SetPrompt(t.Context(), "film noir")
 	want := edit(t, fresh, in)
 	for range 4 {
-		// The clock is read just before the first frame's look is prepared,
-		// which takes far longer than setting a prompt.
+		// The clock is read just before the first frame's look is prepared, which takes far
+		// longer than setting a prompt.
 		making := make(chan struct{})
 		begun := sync.OnceFunc(func() { close(making) })
 		clock := func() time.Time {
@@ -368,7 +365,6 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	}
 }
 
-// A frame is edited even if the prompt keeps changing.
 func TestFramesAreEditedWhilePromptsChange(t *testing.T) {
 	in := pictureOf(t, frameOf(t, frame.Box, 1))
 	e := editor(t, catalog.Edit)
@@ -440,8 +436,7 @@ func TestFramesAreFittedIntoBox(t *testing.T) {
 	}
 }
 
-// Every look, and every two looks at once, can edit pictures of either range with hardly a row or a
-// column.
+// The frames have hardly a row or a column, in either range. Looks are tried alone and in pairs.
 func TestEveryLookEditsThinFrames(t *testing.T) {
 	names := look.Names()
 	for i, name := range names {
@@ -471,7 +466,7 @@ func TestBadFramesAreRejected(t *testing.T) {
 	edit(t, e, frameOf(t, frame.Box, 1))
 }
 
-// A picture in video range is edited like the same picture in full range, and keeps its range.
+// The picture is edited like the same picture in full range.
 func TestPictureRangeIsKept(t *testing.T) {
 	full := pictureOf(t, frameOf(t, frame.Box, 1))
 	scale := func(levels int) func(uint8) uint8 {
@@ -487,15 +482,15 @@ func TestPictureRangeIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !out.Narrow {
-			t.Errorf("%q: the range is another", prompt)
+			t.Errorf("%q: the range has changed", prompt)
 		}
 		if (out == narrow) != (prompt == "") {
-			t.Errorf("%q: the picture is the one that was given: %v", prompt, out == narrow)
+			t.Errorf("%q: the result is the input itself: %v", prompt, out == narrow)
 		}
 		widen := func(v uint8) uint8 { return uint8(min(255, max(0, ((int(v)-16)*255+109)/219))) }
 		chroma := func(v uint8) uint8 { return uint8(min(255, max(0, ((int(v)-16)*255+112)/224))) }
 		if d := difference(t, want, copied(&out.YCbCr, widen, chroma), 1); d > 1.5 {
-			t.Errorf("%q: it differs by %.2f from the one of the full range", prompt, d)
+			t.Errorf("%q: the picture differs by %.2f from the one with full range", prompt, d)
 		}
 	}
 }

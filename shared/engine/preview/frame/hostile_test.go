@@ -20,13 +20,13 @@ var hostileSizes = []image.Point{
 	{5, 640}, {641, 7}, {100, 33}, {37, 640}, {1919, 1087},
 }
 
-// subsamplings are all that a JPEG may have.
+// A JPEG may have these subsamplings.
 var subsamplings = []image.YCbCrSubsampleRatio{
 	image.YCbCrSubsampleRatio420, image.YCbCrSubsampleRatio444, image.YCbCrSubsampleRatio422,
 	image.YCbCrSubsampleRatio440, image.YCbCrSubsampleRatio411, image.YCbCrSubsampleRatio410,
 }
 
-// noisy returns a picture whose lines are longer than it is wide, and whose planes end with its last
+// The lines of noisy's picture are longer than it is wide, and its planes end with its last
 // pixel, so that a read behind it is noticed.
 func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand) *image.YCbCr {
 	picture := image.NewYCbCr(image.Rect(0, 0, size.X+16, size.Y), ratio)
@@ -42,8 +42,7 @@ func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand)
 	return picture
 }
 
-// A session whose frames change size every time edits them like a new session, no matter which
-// sizes and looks.
+// A session whose frames change size every time must edit them like a new session.
 func TestHostileSizesAreEdited(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := look.Names()
@@ -69,8 +68,8 @@ func TestHostileSizesAreEdited(t *testing.T) {
 	}
 }
 
-// wantPicture fails unless a session's picture equals a new session's, and its planes have the lengths
-// for its size.
+// wantPicture fails unless a session's picture equals a new session's, and its planes have the
+// lengths for its size.
 func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engine.Picture) {
 	t.Helper()
 	got, want := session.(*image.YCbCr), fresh.(*image.YCbCr)

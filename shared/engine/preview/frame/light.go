@@ -41,8 +41,8 @@ func (p *program) bloom(op look.Bloom) step {
 	}
 }
 
-// glowFrom is the standard deviation in pixels from which light is blurred at half size, then at a
-// quarter, and so on. The blur hides the loss.
+// From this standard deviation in pixels, light is blurred at half size, then at a quarter, and
+// so on. The blur hides the loss.
 const glowFrom = 3
 
 // fringe shifts red to the left and blue to the right. Border pixels are repeated.
@@ -230,7 +230,7 @@ func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	return now.moved(op.Motion, s)
 }
 
-// mapOf returns the levels of a warp's map in a sheet's size. A nil map moves nothing.
+// A nil map moves nothing.
 func mapOf(drawn *image.Gray, s sheet) []uint8 {
 	if drawn != nil {
 		return drawn.Pix

@@ -2,5 +2,5 @@
 
 package frame_test
 
-// compareEach is the interval of the looks that are compared with finished media: all of them.
+// All looks are compared with finished media.
 const compareEach = 1

@@ -8,12 +8,11 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// overlay is a gray layer on an edited picture's planes in these colours. There it takes half as
-// long as changing red, green and blue equally.
+// overlay lays a gray layer over an edited picture's planes in these colours, in half the time of
+// changing red, green and blue equally.
 type overlay func(w *workspace, at time.Duration, by *colors)
 
-// overlays reports whether an operation can be an overlay. A moving layer cannot, because half its
-// offset does not exist in chroma.
+// A moving layer cannot be an overlay, because half its offset does not exist in chroma.
 func overlays(op look.Op) bool {
 	layer, ok := op.(look.Layer)
 	return ok && layer.Gray() && (layer.Mode == look.Add || layer.Motion == look.Motion{})

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// program is a look prepared for frames of one size, with computed tables and drawn textures. It is
-// immutable and may be shared.
+// program is a look prepared for frames of one size, with computed tables and drawn textures. It
+// is immutable and may be shared.
 type program struct {
 	size  catalog.Size
 	steps []step
@@ -24,7 +24,8 @@ type program struct {
 // frame.
 type step func(w *workspace, at time.Duration)
 
-// workspace is an editor's memory: the picture and the buffers of the operations. Frames reuse it.
+// workspace is an editor's memory: the picture and the buffers of the operations. Frames reuse
+// it.
 type workspace struct {
 	picture raster
 	// other is a second picture of the same size.
@@ -35,7 +36,7 @@ type workspace struct {
 	blur      blurrer
 	bilateral bilateral
 	scalers   map[[4]int]*resampler
-	// plane, row and ratios are scratch memory for a plane, a line, and a plane of lines.
+	// Scratch memory for a plane, a line, and a plane of lines.
 	plane, row, ratios []uint8
 	// notice is a step's notice about the frame, or "".
 	notice string
@@ -43,8 +44,8 @@ type workspace struct {
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }
 
-// maxScalers is the maximum number of stored pairs of sizes. A session has a few, and its memory
-// must not grow if the size changes with each frame.
+// maxScalers limits the stored pairs of sizes. A session has a few, and its memory must not grow
+// if the size changes with each frame.
 const maxScalers = 16
 
 func (w *workspace) scaler(from, to catalog.Size) *resampler {
@@ -152,8 +153,8 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 	return p
 }
 
-// tones returns the change of colours at the start of the operations, or nil if there is none or it
-// is too expensive at this size.
+// tones returns the change of colours at the start of the operations, or nil if there is none or
+// it is too expensive at this size.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {
 		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
@@ -164,9 +165,9 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 }
 
 // regraded returns the steps of the first operations, layers and clarity, that work on luma and
-// chroma before a change of colours converts to red, green and blue. Chroma at half size saves more
-// time than the conversion takes. If the change creates borders, half-size chroma would be visible
-// in them.
+// chroma before a change of colours converts to red, green and blue. Chroma at half size saves
+// more time than the conversion takes. If the change creates borders, half-size chroma would be
+// visible in them.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {
@@ -192,8 +193,8 @@ func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) 
 	return append(steps, p.shape(shapings, tones)), done + 1
 }
 
-// step returns the renderer of one operation. The renderers follow package preview, so that the
-// live picture looks like the finished video. They are cheaper where the difference is hard to see.
+// The renderers follow package preview, so that the live picture looks like the finished video.
+// They are cheaper where the difference is hard to see.
 func (p *program) step(op look.Op) step {
 	switch op := op.(type) {
 	case look.Clarity:

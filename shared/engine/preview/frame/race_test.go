@@ -2,6 +2,6 @@
 
 package frame_test
 
-// compareEach is the interval of compared looks: every sixth, because the race detector finds nothing
-// in one session's drawing and makes it several times slower.
+// Every sixth look is compared, because the race detector finds nothing in one session's drawing
+// and makes it several times slower.
 const compareEach = 6

@@ -28,7 +28,7 @@ func (r *raster) sized(size catalog.Size) {
 	}
 }
 
-// grown returns a slice of the length, with arbitrary values.
+// The values are arbitrary.
 func grown[T any](have []T, length int) []T {
 	if cap(have) < length {
 		return make([]T, length)
@@ -48,8 +48,8 @@ type colors struct {
 	black int32
 	// luma holds the weights of red, green and blue in luma.
 	luma [3]uint32
-	// cb and cr hold their weights in chroma; light is luma's weight in each of them. The rest are
-	// chroma's weights: Cr in red, Cb and Cr in green, Cb in blue.
+	// cb and cr hold their weights in chroma; light is luma's weight in each of them. The rest
+	// are chroma's weights: Cr in red, Cb and Cr in green, Cb in blue.
 	cb, cr                                         [3]int32
 	light, crInRed, cbInGreen, crInGreen, cbInBlue int32
 }
@@ -91,7 +91,7 @@ func (c *colors) widen(planes *chroma) {
 	})
 }
 
-// split sets a plane of luma at full size and two of chroma at half size (4:2:0) from the picture.
+// split converts to luma at full size and chroma at half size (4:2:0).
 func (r raster) split(to *image.YCbCr, by *colors) {
 	kr, kg, kb, black := by.luma[0], by.luma[1], by.luma[2], uint32(by.black)<<16+1<<15
 	width, height := r.size.Width, r.size.Height
@@ -148,7 +148,7 @@ func (r raster) splitChroma(to *image.YCbCr, by *colors, y, next int) {
 	}
 }
 
-// join sets the picture from a plane of luma and two of chroma at half size (4:2:0).
+// join is the inverse of split.
 func (r raster) join(from *image.YCbCr, by *colors) {
 	gain, black := by.light, by.black
 	crInRed, cbInGreen, crInGreen, cbInBlue := by.crInRed, by.cbInGreen, by.crInGreen, by.cbInBlue

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// sampleSide is the longer side of measured pictures, in pixels.
+// Pictures are measured at this longer side, in pixels.
 const sampleSide = 160
 
 // reference is a stored reference image with three bytes per pixel.

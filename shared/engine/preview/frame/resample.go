@@ -7,8 +7,8 @@ import (
 )
 
 // resampler scales planes from one size to another. It uses a triangle filter over the pixels
-// around each position. The filter is wider if the picture shrinks, so that no pixel is skipped. A
-// resampler is made for a pair of sizes and keeps its scratch memory, so it is not safe for
+// around each position. The filter is wider if the picture shrinks, so that no pixel is skipped.
+// A resampler is made for a pair of sizes and keeps its scratch memory, so it is not safe for
 // concurrent use.
 type resampler struct {
 	width, height int
@@ -23,8 +23,8 @@ type resampler struct {
 	sums         []int32
 }
 
-// taps defines a pixel as a weighted mean of pixels: the pixels from first on, with weights that add up
-// to 1<<14.
+// taps defines a pixel as a weighted mean of pixels: the pixels from first on, with weights that
+// add up to 1<<14.
 type taps struct {
 	first   int
 	weights []int32
@@ -352,8 +352,8 @@ func lean(to, near, next []uint8) {
 	}
 }
 
-// leaned returns three quarters of the bytes of one number and a quarter of another's: the mean of the
-// near one and of both's mean. One mean is rounded up and the other down.
+// leaned returns three quarters of the bytes of one number and a quarter of another's: the mean
+// of the near one and of both's mean. One mean is rounded up and the other down.
 func leaned(near, next uint64) uint64 {
 	const low7 = 0x7f7f7f7f7f7f7f7f
 	mean := near&next + (near^next)>>1&low7

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Enlarging by a whole number gives the same result as the taps, except for rounding.
+// The growth factors are integers. Rounding may differ.
 func TestGrowthMatchesTaps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {8, 8}, {37, 5}, {64, 33}} {
@@ -27,7 +27,6 @@ func TestGrowthMatchesTaps(t *testing.T) {
 	}
 }
 
-// Shrinking by a whole number gives the mean.
 func TestShrinkingComputesMeans(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, size := range [][2]int{{1, 1}, {3, 2}, {4, 4}, {9, 5}, {21, 3}} {
@@ -52,7 +51,7 @@ func TestShrinkingComputesMeans(t *testing.T) {
 	}
 }
 
-// Processing eight pixels at once gives the same result as processing each.
+// Eight pixels are processed at once.
 func TestLayersMatchSinglePixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for name, do := range map[string]func(to, from []uint8){
@@ -87,7 +86,6 @@ func TestLayersMatchSinglePixels(t *testing.T) {
 	}
 }
 
-// Eight pixels at once get the same values as each of them.
 func TestSharpeningMatchesSinglePixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for _, amount := range []float64{0.3, 0.5, 1.1, 1.5} {
@@ -110,7 +108,7 @@ func noise(random *rand.Rand, length int) []uint8 {
 	return levels
 }
 
-// alikeWithin fails unless levels are at most so far from others.
+// alikeWithin fails unless levels differ by at most most.
 func alikeWithin(t *testing.T, what string, got, want []uint8, most int) {
 	t.Helper()
 	for i := range got {

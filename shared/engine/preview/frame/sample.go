@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// sampleQuality is the JPEG quality of samples, of 100.
+// Of 100.
 const sampleQuality = 82
 
 // Sample edits a JPEG like a session's first frame, and returns it scaled to a size.

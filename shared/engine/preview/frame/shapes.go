@@ -11,7 +11,8 @@ import (
 
 // These operations change shapes: smoothing, patches, blocks, lines.
 
-// chroma is a picture in luma and chroma at half size (4:2:0), the form in which smoothing is cheap.
+// chroma is a picture in luma and chroma at half size (4:2:0), the form in which smoothing is
+// cheap.
 type chroma struct{ image.YCbCr }
 
 func (c *chroma) sized(size catalog.Size) {
@@ -43,12 +44,11 @@ func (w *workspace) shrunk(size catalog.Size) *raster {
 	return &w.small
 }
 
-// shaping is an operation on a plane of luma or chroma. It changes only shapes and does not need
-// red, green and blue. Chroma has half the sides.
+// shaping changes only shapes in a plane of luma or chroma. Chroma has half the sides.
 type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 
-// halvedFrom is the radius in pixels from which a picture is smoothed at half size, because
-// smoothing leaves no detail that needs more.
+// From this radius in pixels, a picture is smoothed at half size, because smoothing leaves no
+// detail that needs more.
 const halvedFrom = 2
 
 // halves reports whether the first operation leaves no detail that needs the full size. Warps or
@@ -107,8 +107,7 @@ func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	return all
 }
 
-// chromaRange is the maximum difference between two colours that become one in a patch, as
-// [look.Smooth] specifies.
+// Colours with a smaller difference become one in a patch, as [look.Smooth] specifies.
 const chromaRange = 0.1
 
 // flatten makes patches of luma. Chroma has few pixels and soft borders, so it needs no median,
@@ -126,8 +125,8 @@ func (p *program) flatten(op look.Flatten) shaping {
 	}
 }
 
-// shape shapes the planes in the workspace, and sets the picture from them, with other
-// tones unless they are nil.
+// shape shapes the planes in the workspace, and sets the picture from them, with other tones
+// unless they are nil.
 func (p *program) shape(all []shaping, other *tones) step {
 	return func(w *workspace, _ time.Duration) {
 		w.colors.planes(func(plane []uint8, width, height int, chroma bool) {
@@ -238,10 +237,12 @@ func (p *program) clarity(op look.Clarity) shaping {
 
 // sharpener increases the difference to a blurred plane.
 type sharpener struct {
-	// sharp and wide are the weights of the plane and the blurred plane, as fractions of 1<<sharpBits.
+	// sharp and wide are the weights of the plane and the blurred plane, as fractions of
+	// 1<<sharpBits.
 	sharp, wide uint64
-	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum is
-	// never negative; zero is the resulting offset of the sum, without its bits below the level.
+	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum
+	// is never negative; zero is the resulting offset of the sum, without its bits below the
+	// level.
 	ground, zero uint64
 }
 
@@ -307,8 +308,8 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. It finds them when the step starts, at the
-// size of the program found: a picture smoothed at half size has no finer lines.
+// lines draws lines on a picture of the program's size. It finds them when the step starts, at
+// the size of the program found: a picture smoothed at half size has no finer lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias
@@ -387,8 +388,7 @@ func (p *program) lines(op look.Lines, found *program) step {
 // multiplied is a x b of 255, rounded down.
 func multiplied(a, b uint8) uint8 { return by255(uint32(a) * uint32(b)) }
 
-// blurFactor returns the factor by which a picture may shrink before a blur over the given pixels,
-// which hides the loss.
+// A picture may shrink by this factor before a blur over the given pixels, which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 12:

@@ -16,8 +16,9 @@ type table struct {
 	points *[1 << 16]uint64
 	// step is the distance from a point to its neighbours in red, green and blue.
 	step [channelMask + 1]uint32
-	// places holds for each level of red, green and blue the index of the point below it, above placeBits,
-	// and its fraction of the way to the next point, of 1<<fractionBits, with the channel below.
+	// places holds for each level of red, green and blue the index of the point below it, above
+	// placeBits, and its fraction of the way to the next point, of 1<<fractionBits, with the
+	// channel below.
 	places [3][256]uint32
 }
 
@@ -73,9 +74,10 @@ func (t *table) apply(r raster) {
 		}
 		return
 	}
-	// Between the points: the tetrahedron of the cube's six that the colour is in, whose corners are
-	// reached by the greatest fraction first. The fractions have their channel below them, so that the
-	// greatest and the least also contain their channels, and no branch depends on the picture.
+	// Between the points: the tetrahedron of the cube's six that the colour is in, whose corners
+	// are reached by the greatest fraction first. The fractions have their channel below them, so
+	// that the greatest and the least also contain their channels, and no branch depends on the
+	// picture.
 	step := t.step
 	all := step[0] + step[1] + step[2]
 	for i := range red {
@@ -110,7 +112,7 @@ type tones struct {
 const (
 	toneBits = 3
 	toneStep = 1 << toneBits
-	// toneSide is the number of steps. The last is one above the greatest level.
+	// The last step is one above the greatest level.
 	toneSide = 256/toneStep + 1
 	// halfTone rounds levels that are weighed in both directions.
 	halfTone = (1<<(2*laneBits) + 1<<laneBits + 1) << (levelBits + 2*toneBits - 1)

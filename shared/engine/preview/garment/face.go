@@ -18,7 +18,7 @@ import (
 //go:embed facefinder
 var facefinder []byte
 
-// classifier is the cascade, unpacked once; it is safe for concurrent use.
+// classifier is safe for concurrent use.
 var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 	found, err := pigo.NewPigo().Unpack(facefinder)
 	if err != nil {
@@ -28,18 +28,17 @@ var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 })
 
 const (
-	// FaceSide is the longer side of the pictures that are searched for faces, in pixels. A face in
-	// them has at least minFace pixels.
+	// Pictures are searched for faces at this longer side, in pixels. A face in them has at least
+	// minFace pixels.
 	FaceSide = 400
 	minFace  = 22
-	// minQuality is the lowest score that counts as a face. Frontal faces score 20 and more, other
-	// detections below 5.
+	// Frontal faces score 20 and more, other detections below 5.
 	minQuality = 9
 )
 
-// Face is the position of a face. All lengths are fractions of the picture's width.
+// The lengths of a Face are fractions of the picture's width.
 type Face struct {
-	// X and Y are its center. Size is its width and height without the hair.
+	// X and Y are the center. Size is the width and height without the hair.
 	X, Y, Size float64
 }
 
@@ -73,8 +72,8 @@ func FindFace(pixels []byte, size catalog.Size) (face Face, found bool, err erro
 	return face, largest > 0, nil
 }
 
-// Torso returns how likely a position shows the upper part of the clothes, 0 to 1: below the chin,
-// as wide as the shoulders. The position is in fractions of the picture's width.
+// Torso returns how likely a position shows the upper part of the clothes, 0 to 1: below the
+// chin, as wide as the shoulders. The position is in fractions of the picture's width.
 func (f Face) Torso(x, y float64) float64 {
 	u, v := math.Abs(x-f.X)/f.Size, (y-f.Y)/f.Size
 	// The neck of the clothes lies in the middle, the shoulders fall to the sides.

@@ -1,6 +1,6 @@
 // Package garment finds a person's clothes in a picture and draws new ones, for the preview of
-// try-on. The clothes are below the face (see FindFace), in colours that occur there but not in the
-// face or next to the body.
+// try-on. The clothes are below the face (see FindFace), in colours that occur there but not in
+// the face or next to the body.
 package garment
 
 import (
@@ -20,7 +20,7 @@ type Clothes struct {
 	luma float64
 }
 
-// bins is the number of steps along each side of a histogram of colours.
+// A histogram of colours has this many steps along each side.
 const bins = 16
 
 type histogram struct {
@@ -33,8 +33,8 @@ func (h *histogram) add(pixel []byte, weight float64) {
 	h.total += weight
 }
 
-// density returns how often a colour occurs compared with evenly distributed colours, smoothed over
-// its neighbours.
+// density returns how often a colour occurs compared with evenly distributed colours, smoothed
+// over its neighbours.
 func (h *histogram) density(r, g, b float64) float64 {
 	at := [3]float64{r*bins - 0.5, g*bins - 0.5, b*bins - 0.5}
 	var low [3]int
@@ -110,8 +110,8 @@ func Find(shots []Shot, size catalog.Size) Clothes {
 		luma += v * (0.2126*r + 0.7152*g + 0.0722*b)
 	})
 	found.luma = luma / (covered + 1e-9)
-	// Clothes that look like everything else cannot be identified by colour. Then only the position
-	// counts.
+	// Clothes that look like everything else cannot be identified by colour. Then only the
+	// position counts.
 	if covered < 0.2*all || all == 0 {
 		found.Table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
 		found.luma = 0.5
@@ -137,8 +137,8 @@ func (c Clothes) Shade() *look.LUT {
 	})
 }
 
-// worded is the weight of the prompt's cloth if a reference image and a prompt are combined. The
-// garment stays recognizable, and the prompt shows.
+// The prompt's cloth has this weight if a reference image and a prompt are combined. The garment
+// stays recognizable, and the prompt shows.
 const worded = 0.4
 
 // Reference is a small copy of the image that a request refers to.
@@ -245,7 +245,7 @@ func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.S
 	return picture
 }
 
-// between interpolates the colour between four pixels, over white if they are transparent.
+// Transparent pixels become white.
 func between(pixels []byte, size catalog.Size, x, y float64) color.RGBA {
 	x0, y0 := int(x), int(y)
 	var sum [3]float64

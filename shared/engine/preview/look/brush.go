@@ -10,19 +10,19 @@ import (
 // brush defines how paint is applied: in strokes that follow swirling lines. The textures of one
 // brush and seed belong together.
 type brush struct {
-	// bristle and length are a stroke's finest line and its length, in units.
+	// The width of a stroke's finest line, and its length, in units.
 	bristle, length float64
 	// swirl is the number of eddies in a unit.
 	swirl float64
 
 	mu sync.Mutex
-	// laid caches the last strokes, which several textures of a look need. Sheets of other sizes have
-	// the same strokes if only the pixels are larger.
+	// laid caches the last strokes, which several textures of a look need. Sheets of other sizes
+	// have the same strokes if only the pixels are larger.
 	laid strokes
 }
 
-// strokes is noise smeared along lines, with mean 0 and standard deviation 1, and the direction of
-// the stroke at every point. It is read-only.
+// strokes is noise smeared along lines, with mean 0 and standard deviation 1, and the direction
+// of the stroke at every point. It is read-only.
 type strokes struct {
 	*Sheet
 	directions [][2]float32
@@ -39,8 +39,8 @@ func (b *brush) lay(s *Sheet) strokes {
 	return b.laid
 }
 
-// draw draws the strokes for a sheet on a coarse one of it, by line integral convolution
-// (Cabral and Leedom, 1993).
+// draw draws the strokes for a sheet on a coarse one of it, by line integral convolution (Cabral
+// and Leedom, 1993).
 func (b *brush) draw(s, laid *Sheet) strokes {
 	flow := s.field(5)
 	spots := &Sheet{Width: laid.Width, Height: laid.Height, Unit: laid.Unit, Values: make([]float32, len(laid.Values))}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// cells are pieces of about equal size around scattered points (a Voronoi
-// diagram). They have no seam at the borders.
+// cells are pieces of about equal size around scattered points (a Voronoi diagram). They have no
+// seam at the borders.
 type cells struct {
 	// perUnit is the number of pieces along a unit.
 	perUnit float64
@@ -71,8 +71,8 @@ func (c *cells) on(s *Sheet) diagram {
 	return d
 }
 
-// nearest returns the position of the nearest point as steps from (x, y), and the distances of the
-// nearest two, all in cells.
+// nearest returns the position of the nearest point as steps from (x, y), and the distances of
+// the nearest two, all in cells.
 func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	u, v := x/d.width*float64(d.columns), y/d.height*float64(d.rows)
 	cu, cv := math.Floor(u), math.Floor(v)

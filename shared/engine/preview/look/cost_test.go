@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// Any caller may request the reading of a prompt, so even the longest prompt must need little
-// memory per word.
+// Any caller may send the longest prompt.
 func TestParsingUsesLittleMemoryPerWord(t *testing.T) {
 	const words, most = 4000, 10
 	for name, read := range map[string]func(string) look.Reading{

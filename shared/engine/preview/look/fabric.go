@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// weave is a pattern of cloth. At a position in units it returns the fraction of the second colour,
-// 0 to 1, and the lighting of the surface, around 0.
+// weave is a pattern of cloth. At a position in units it returns the fraction of the second
+// colour, 0 to 1, and the lighting of the surface, around 0.
 type weave func(x, y float64, uneven *noise.Field) (second, relief float64)
 
 // pattern is a weave that prompts can ask for.
@@ -136,7 +136,7 @@ func dyesIn(tokens []string) []dye {
 	return found
 }
 
-// garments lists words for clothes. They do not change the cut of the clothes.
+// These words do not change the cut of the clothes.
 var garments = sync.OnceValue(func() map[string]bool {
 	return set(`wear wearing wears dress dressed put on in with him her them he she they person man woman girl boy
 	model subject somebody someone replace swap change clothe clothes clothing cloth fabric garment outfit top tee shirt
@@ -183,7 +183,7 @@ func ReadCloth(prompt string) Reading {
 	return r
 }
 
-// patternWords returns the words that name the pattern or texture of a cloth.
+// These words name the pattern or texture of a cloth.
 var patternWords = sync.OnceValue(func() map[string]bool {
 	known := map[string]bool{"plain": true, "cotton": true}
 	all := patterns()

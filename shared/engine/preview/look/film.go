@@ -16,8 +16,8 @@ func vignette(amount, from float64) Texture {
 	}
 }
 
-// frame lightens the borders unevenly, as if a brush did not reach the paper's edge, for Screen layers.
-// Width is in units.
+// frame lightens the borders unevenly, as if a brush did not reach the paper's edge, for Screen
+// layers. Width is in units.
 func frame(amount, width float64) Texture {
 	return func(s *Sheet) {
 		edge := s.field(30)
@@ -41,7 +41,7 @@ func scratches(amount float64) Texture {
 		for range 5 {
 			x, from := source.Float()*width, source.Float()*height
 			length, lean, strength := source.Between(0.15, 0.7), source.Between(-0.01, 0.01), source.Between(0.25, 0.8)
-			s.stamp(x, from, 0.02, length, func(dx, dy float64) float64 {
+			s.place(x, from, 0.02, length, func(dx, dy float64) float64 {
 				return amount * strength * smoothstep(
 					0.0016, 0.0004, math.Abs(dx-lean*math.Sin(dy*7)),
 				) * smoothstep(1, 0.6, math.Abs(dy)/length)
@@ -51,7 +51,7 @@ func scratches(amount float64) Texture {
 			x, y, size := source.Float()*width, source.Float()*height, source.Between(0.0015, 0.005)
 			squeeze, turn, strength := source.Between(0.3, 1), source.Float()*math.Pi, source.Between(0.3, 0.9)
 			sin, cos := math.Sincos(turn)
-			s.stamp(x, y, size, size, func(dx, dy float64) float64 {
+			s.place(x, y, size, size, func(dx, dy float64) float64 {
 				return amount * strength * smoothstep(size, size*0.5, math.Hypot(dx*cos+dy*sin, (dy*cos-dx*sin)/squeeze))
 			})
 		}

@@ -34,9 +34,10 @@ const (
 	Add
 )
 
-// Motion moves a texture. The zero Motion keeps it still.
+// The zero Motion keeps a texture still.
 type Motion struct {
-	// Hold is the time in seconds that the texture stays before it jumps elsewhere. 0 means forever.
+	// Hold is the time in seconds that the texture stays before it jumps elsewhere. 0 means
+	// forever.
 	Hold float64
 	// Right and Down are speeds in units per second. A texture wraps around at the borders.
 	Right, Down float64
@@ -54,19 +55,19 @@ type Sheet struct {
 	Values []float32
 }
 
-// JumpMargin is the difference in size between a jumping layer's sheet and the picture, in units.
+// The sheet of a jumping layer is larger than the picture by this, in units.
 const JumpMargin = 0.25
 
-// JumpAcross and JumpDown determine where in its sheet the picture's part of a jumping layer begins: after
-// n jumps, at the fractional parts of n x JumpAcross and n x JumpDown, as fractions of the margin. The
-// sequence never repeats.
+// JumpAcross and JumpDown determine where in its sheet the picture's part of a jumping layer
+// begins: after n jumps, at the fractional parts of n x JumpAcross and n x JumpDown, as fractions
+// of the margin. The sequence never repeats.
 const (
 	JumpAcross = 0.618034
 	JumpDown   = 0.754878
 )
 
-// Pixels converts a length in units to a whole number of pixels, at least 1, of
-// a picture of the size.
+// Pixels converts a length in units to a whole number of pixels, at least 1, of a picture of the
+// size.
 func Pixels(length float64, width, height int) int {
 	return max(1, int(math.Round(length*float64(min(width, height)))))
 }
@@ -80,8 +81,8 @@ func newSheet(width, height int, seed uint32, motion Motion) *Sheet {
 	return &Sheet{Width: width, Height: height, Unit: unit, Seed: uint64(seed), Values: make([]float32, width*height)}
 }
 
-// Draw draws the layer's texture for a picture of the size in pixels. A layer
-// that jumps gets JumpMargin more on each axis.
+// Draw draws the layer's texture for a picture of the size in pixels. A layer that jumps gets
+// JumpMargin more on each axis.
 func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	sheet := newSheet(width, height, seed, l.Motion)
 	l.Texture(sheet)
@@ -114,8 +115,8 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	return picture
 }
 
-// with returns one layer for the textures of both layers, or nil if they cannot be combined: their
-// modes or motions differ, or they have colours.
+// with returns one layer for the textures of both layers, or nil if they cannot be combined:
+// their modes or motions differ, or they have colours.
 func (l Layer) with(other Layer) Op {
 	if l.Mode != other.Mode || l.Motion != other.Motion || !l.Gray() || !other.Gray() {
 		return nil
@@ -154,8 +155,8 @@ func (l Layer) Gray() bool {
 
 func level(v float64) uint8 { return uint8(max(0, min(255, v*255+0.5))) }
 
-// fill sets every value from its position, in units from the sheet's corner. It calls the function
-// from several goroutines.
+// fill sets every value from its position, in units from the sheet's corner. It calls the
+// function from several goroutines.
 func (s *Sheet) fill(value func(x, y float64) float64) {
 	s.fillRows(func(y float64) func(x float64) float64 {
 		return func(x float64) float64 { return value(x, y) }
@@ -241,9 +242,10 @@ func (s *Sheet) fractal(of *noise.Field, waves float64, octaves int) soft {
 	return s.smooth(distance, func(x, y float64) float64 { return of.Fractal(x*waves, y*waves, octaves) })
 }
 
-// stamp calls draw with every pixel within reach of a position, all in units. A stamp that crosses
-// a border continues at the opposite one. The returned value replaces the sheet's if it is greater.
-func (s *Sheet) stamp(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
+// place calls draw with every pixel within reach of a position, all in units. A shape that
+// crosses a border continues at the opposite one. The returned value replaces the sheet's if it
+// is greater.
+func (s *Sheet) place(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
 	x0, x1 := int(math.Floor((cx-reachX)*s.Unit)), int(math.Ceil((cx+reachX)*s.Unit))
 	y0, y1 := int(math.Floor((cy-reachY)*s.Unit)), int(math.Ceil((cy+reachY)*s.Unit))
 	for y := y0; y <= y1; y++ {
@@ -275,8 +277,8 @@ func (s *Sheet) between(x, y float64) float64 {
 	return float64(a + (b-a)*v)
 }
 
-// coarse returns a sheet that covers this one, with pixels of the given size in units, but at least
-// one pixel of this sheet.
+// coarse returns a sheet that covers this one, with pixels of the given size in units, but at
+// least one pixel of this sheet.
 func (s *Sheet) coarse(size float64) *Sheet {
 	step := max(1, size*s.Unit)
 	c := &Sheet{

@@ -23,7 +23,6 @@ func bytesOf(picture image.Image) []byte {
 	return nil
 }
 
-// made returns the operations of every look by name, made once for all tests.
 var made = sync.OnceValue(func() map[string][]Op {
 	all := map[string][]Op{}
 	for _, e := range lexicon() {
@@ -32,8 +31,7 @@ var made = sync.OnceValue(func() map[string][]Op {
 	return all
 })
 
-// TestTexturesDependOnSeed draws every texture of every look. Equal seeds give equal textures, and different seeds
-// differ if the texture is random. The size fits the motion.
+// Different seeds differ if the texture is random. The size fits the motion.
 func TestTexturesDependOnSeed(t *testing.T) {
 	const width, height = 96, 54
 	margin := newSheet(width, height, 1, Motion{Hold: 1}).Height - height
@@ -115,7 +113,7 @@ func TestLayersAreNeutral(t *testing.T) {
 	}
 }
 
-// Textures that leave on one side and come back on the other have no seam there.
+// Textures leave on one side and come back on the other.
 func TestMovingTexturesHaveNoSeam(t *testing.T) {
 	const width, height = 160, 90
 	for name, ops := range made() {
@@ -192,8 +190,7 @@ func TestClothFollowsPrompt(t *testing.T) {
 	}
 }
 
-// A texture's panic reaches its caller, who can contain it, although several goroutines draw the
-// rows.
+// Several goroutines draw the rows. The caller can recover from the panic.
 func TestTexturePanicReachesCaller(t *testing.T) {
 	draw := func() (err error) {
 		defer panics.Error(&err)
@@ -210,7 +207,7 @@ func TestLayersAreCombined(t *testing.T) {
 	value := func(v float32) Texture {
 		return func(s *Sheet) {
 			for i := range s.Values {
-				s.Values[i] = max(s.Values[i], v) // as stamps do
+				s.Values[i] = max(s.Values[i], v) // as shapes do
 			}
 		}
 	}
@@ -239,8 +236,7 @@ func TestLayersAreCombined(t *testing.T) {
 	}
 }
 
-// Textures of a brush share their strokes, also at half size, because strokes
-// take most of the time.
+// This also holds at half size. Strokes take most of the time.
 func TestBrushTexturesShareStrokes(t *testing.T) {
 	b := &brush{bristle: 0.004, length: 0.034, swirl: 1}
 	laid := b.lay(newSheet(640, 360, 1, Motion{}))
@@ -254,8 +250,7 @@ func TestBrushTexturesShareStrokes(t *testing.T) {
 	}
 }
 
-// Textures of the same cells share their pieces, which take most of the time,
-// and no sheet gets another's pieces.
+// Pieces take most of the time. No sheet gets another's pieces.
 func TestCellTexturesSharePieces(t *testing.T) {
 	c := &cells{perUnit: 22, purpose: 1}
 	sheet := newSheet(320, 180, 1, Motion{})
@@ -271,8 +266,8 @@ func TestCellTexturesSharePieces(t *testing.T) {
 	}
 }
 
-// Drawing at half size and scaling up equals drawing at full size, and
-// a soft warp tears nothing apart.
+// Drawing at half size and scaling up equals drawing at full size, and a soft warp tears nothing
+// apart.
 func TestSoftTexturesSurviveHalfSize(t *testing.T) {
 	const width, height = 640, 360
 	soft := 0

@@ -2,9 +2,9 @@ package look
 
 type entry struct {
 	name string
-	// phrases lists the phrases that request the look, in the form that words returns.
+	// phrases request the look, in the form that words returns.
 	phrases []string
-	// generic lists words that request the look if the prompt names no other.
+	// generic words request the look if the prompt names no other.
 	generic []string
 	// medium is true if the look is a medium, such as paint. Moods, such as weather, are applied
 	// before the medium.

@@ -7,12 +7,12 @@ type Entry struct {
 	Name string
 	// Words lists English phrases for the look. Names lists phrases in other languages.
 	Words, Names []string
-	// Medium is true if the look is a medium, such as paint. A prompt has at most one medium and a
-	// few other looks.
+	// Medium is true if the look is a medium, such as paint. A prompt has at most one medium and
+	// a few other looks.
 	Medium bool
 }
 
-// List returns all looks, in the order of application.
+// The looks are in the order of application.
 func List() []Entry {
 	foreign := foreignNames()
 	var list []Entry
@@ -24,8 +24,8 @@ func List() []Entry {
 	return list
 }
 
-// Changes returns the words of each change that is smaller than a look, such as
-// "brighter"; the first is its name.
+// Changes returns the words of each change that is smaller than a look, such as "brighter"; the
+// first is its name.
 func Changes() [][]string {
 	var list [][]string
 	for _, m := range modifiers() {

@@ -28,8 +28,8 @@ var refusals = sync.OnceValue(func() map[string]bool {
 	return set(`नहीं मत ना না নয় ছাড়া নেই نہیں نہ بغیر`)
 })
 
-// things start instructions that no look follows, such as removing objects, and mention clothes and
-// held objects.
+// things start instructions that no look follows, such as removing objects, and mention clothes
+// and held objects.
 var things = sync.OnceValue(func() map[string]bool {
 	return set(`remove removing removed delete deleting erase erasing eliminate hide blur unblur crop cut trim
 	mask strip clean wipe rid wear wearing wears hold holding holds carry carrying ride riding
@@ -62,14 +62,14 @@ var wholes = sync.OnceValue(func() map[string]bool {
 // joiners join two instructions.
 var joiners = sync.OnceValue(func() map[string]bool { return set("and then but plus also y et und e и و") })
 
-// scopes apply a change of colours to the whole picture.
+// scopes apply a change of colours to the entire picture.
 var scopes = sync.OnceValue(func() map[string]bool {
 	return set(`everything whole entire video clip image picture photo footage scene tone toned tint tinted hue palette
 	lighting mood wash cast overlay filter grade grading atmosphere`)
 })
 
-// objectlike lists phrases of looks that usually name a thing in the picture. They request a look
-// only if the prompt names nothing else or requests a style.
+// objectlike phrases of looks usually name a thing in the picture. They request a look only if
+// the prompt names nothing else or requests a style.
 var objectlike = sync.OnceValue(func() map[string]bool {
 	members := map[string]bool{}
 	for phrase := range strings.SplitSeq(`fall, october, icy, ice, frozen, christmas, aquarium, golden, dawn, fire, flames,
@@ -93,5 +93,5 @@ var styleCues = sync.OnceValue(func() map[string]bool {
 // articles may stand between a cue and its look.
 var articles = sync.OnceValue(func() map[string]bool { return set("a an the un una une ein eine um uma") })
 
-// afterNo lists words before which "no" is the Portuguese "in the".
+// Before these words, "no" is the Portuguese "in the".
 var afterNo = sync.OnceValue(func() map[string]bool { return set("estilo inverno outono formato entardecer") })

@@ -1,7 +1,7 @@
 // Package look describes edits as data. [Parse] converts a prompt to a [Look]: a list of simple
-// operations such as "smooth the areas between edges", "change colours by this table" or "lay this
-// paper over it". It uses no program and no file. Each engine renders the operations in its own
-// way.
+// operations such as "smooth the areas between edges", "change colours by this table" or "lay
+// this paper over it". It uses no program and no file. Each engine renders the operations in its
+// own way.
 //
 // The look depends only on the prompt and the seed.
 //
@@ -10,16 +10,16 @@
 package look
 
 type Look struct {
-	// Names lists the lexicon entries that the prompt asks for, in the order of application. It may
-	// be empty.
+	// Names lists the lexicon entries that the prompt asks for, in the order of application. It
+	// may be empty.
 	Names []string
 	Ops   []Op
 	// Seed places random details, such as grain.
 	Seed uint32
 }
 
-// Op is one operation on a picture: [Smooth], [Flatten], [Pixelate], [Clarity],
-// [Grade], [Lines], [Bloom], [Fringe], [Warp] or [Layer].
+// Op is one operation on a picture: [Smooth], [Flatten], [Pixelate], [Clarity], [Grade], [Lines],
+// [Bloom], [Fringe], [Warp] or [Layer].
 type Op interface{ isOp() }
 
 // Smooth smooths the areas between edges and keeps the edges (a bilateral filter).
@@ -56,15 +56,15 @@ type Grade struct{ LUT *LUT }
 
 // Lines draws places that are darker than their surroundings.
 //
-// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To there is no
-// ink. If r is at most From the ink is full: the picture is multiplied by the ink's colour.
+// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To there is
+// no ink. If r is at most From the ink is full: the picture is multiplied by the ink's colour.
 type Lines struct {
-	// Width is half the side of the square over which luma is blurred, in
-	// units: about the width of a line.
+	// Width is half the side of the square over which luma is blurred, in units: about the width
+	// of a line.
 	Width float64
 	// From and To are ratios from 0 to 1, From below To.
 	From, To float64
-	// Ink is the lines' colour, each channel 0 to 1.
+	// Each channel of Ink is 0 to 1.
 	Ink [3]float64
 	// Fill changes the picture between the lines; nil keeps it.
 	Fill *LUT
@@ -73,8 +73,8 @@ type Lines struct {
 // LinesBias prevents noise in dark areas from becoming lines; see [Lines].
 const LinesBias = 0.12
 
-// Bloom lets bright places shine over their surroundings: light above Threshold is blurred and screened
-// over the picture.
+// Bloom lets bright places shine over their surroundings: light above Threshold is blurred and
+// screened over the picture.
 type Bloom struct {
 	// Radius is the standard deviation of the blur, in units.
 	Radius float64

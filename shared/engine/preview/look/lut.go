@@ -10,21 +10,21 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// lutSize is the number of points along each side of a table: steps of 8
-// levels, between which a renderer interpolates.
+// lutSize is the number of points along each side of a table: steps of 8 levels, between which a
+// renderer interpolates.
 const lutSize = 33
 
 // LUT is a change of colours, as a table over the cube of sRGB.
 type LUT struct {
-	// Nearest means that colours between the table's points take the nearest point's value rather than
-	// a mixture.
+	// Nearest means that colours between the table's points take the nearest point's value rather
+	// than a mixture.
 	Nearest bool
 	// values are red, green and blue, red's index running fastest.
 	values []float32
 	size   int
 }
 
-// NewLUT makes the table of adjustments, applied in order.
+// NewLUT applies the adjustments in order.
 func NewLUT(adjustments ...Adjust) *LUT {
 	// All points have the same few levels.
 	var light [lutSize]float64
@@ -107,8 +107,8 @@ func (l *LUT) Then(next *LUT) *LUT {
 	return both
 }
 
-// A table is gentle if a colour changes over one step of a channel by at most gentleSteps steps of the
-// table, except in one of abruptIn places, such as at the limits of the cube.
+// A table is gentle if a colour changes over one step of a channel by at most gentleSteps steps
+// of the table, except in one of abruptIn places, such as at the limits of the cube.
 const (
 	gentleSteps = 4.0
 	abruptIn    = 200
@@ -151,12 +151,12 @@ func (l *LUT) Gray() bool {
 }
 
 // Points returns the table itself for engines that apply it: side points along each side of the
-// cube, as red, green and blue from 0 to 1, red's index running fastest. The caller must not change
-// it.
+// cube, as red, green and blue from 0 to 1, red's index running fastest. The caller must not
+// change it.
 func (l *LUT) Points() (side int, values []float32) { return l.size, l.values }
 
-// WriteM3D writes the table in the .m3d format (Pandora), whose values are integers, here of
-// 16 bits: ffmpeg reads them in a sixth of the time that the decimals of .cube take it.
+// WriteM3D writes the .m3d format (Pandora), whose values are integers, here of 16 bits: ffmpeg
+// reads them in a sixth of the time that the decimals of .cube take it.
 func (l *LUT) WriteM3D(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	line := fmt.Appendf(nil, "in %d\nout %d\nvalues red green blue\n", l.size*l.size*l.size, math.MaxUint16+1)

@@ -43,8 +43,7 @@ func TestLUTAppliesAdjustments(t *testing.T) {
 	}
 }
 
-// TestTransferMatchesReference maps pictures towards a reference: the mean colours match, and even
-// a reference of one flat colour preserves the scene.
+// The mean colours match, and even a reference of one flat colour preserves the scene.
 func TestTransferMatchesReference(t *testing.T) {
 	var scene, warmScene, flat []byte
 	for i := range 4096 {
@@ -78,7 +77,7 @@ func TestTransferMatchesReference(t *testing.T) {
 	}
 }
 
-// TestOklabMatchesPublishedValues checks the conversion against the values on its author's page.
+// The values are from its author's page.
 func TestOklabMatchesPublishedValues(t *testing.T) {
 	for _, c := range []struct{ rgb, lab [3]float64 }{
 		{[3]float64{1, 1, 1}, [3]float64{1, 0, 0}},

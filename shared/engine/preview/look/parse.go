@@ -3,8 +3,8 @@ package look
 import "slices"
 
 const (
-	// maxMoods and maxModifiers limit how many entries of the lexicon one prompt can combine; more
-	// would take time and only muddy the picture.
+	// One prompt can combine this many entries of the lexicon; more would take time and only
+	// muddy the picture.
 	maxMoods     = 2
 	maxModifiers = 3
 )
@@ -22,8 +22,8 @@ type request struct {
 }
 
 // Parse converts a prompt to a look. Words of the lexicon choose one medium and up to two moods;
-// words such as "brighter" or "blue" modify it. Other words change nothing. Without any word of the
-// lexicon, the look has no operations. The seed varies the look.
+// words such as "brighter" or "blue" modify it. Other words change nothing. Without any word of
+// the lexicon, the look has no operations. The seed varies the look.
 func Parse(prompt string, seed uint32) Look {
 	asked := request{maxMoods: maxMoods}.read(prompt, nil)
 	if !asked.follows() {
@@ -32,8 +32,8 @@ func Parse(prompt string, seed uint32) Look {
 	return asked.look(seed)
 }
 
-// Scenery returns the look that a prompt adds to a picture painted from its words, like Parse, but with
-// at most one mood. The seed varies it even if the prompt adds none.
+// Scenery returns the look that a prompt adds to a picture painted from its words, like Parse,
+// but with at most one mood. The seed varies it even if the prompt adds none.
 func Scenery(prompt string, seed uint32) Look {
 	return scenery(prompt, nil).look(seed)
 }
@@ -83,9 +83,9 @@ func (asked request) look(seed uint32) Look {
 	return look
 }
 
-// begin puts a change of colours before the look's own first change, so that both become one table.
-// Earlier operations work on shapes, which a small change of colours does not affect. If there is
-// no table nearby, begin puts it after smoothing, which may leave a smaller picture.
+// begin puts a change of colours before the look's own first change, so that both become one
+// table. Earlier operations work on shapes, which a small change of colours does not affect. If
+// there is no table nearby, begin puts it after smoothing, which may leave a smaller picture.
 func begin(start *LUT, ops []Op) []Op {
 	first := 0
 	for i, op := range ops {
@@ -117,7 +117,7 @@ func Names() []string {
 	return names
 }
 
-// add adds a look. It reports false if its kind is present already or the limit is reached.
+// add reports false if the look's kind is present already or the limit is reached.
 func (asked *request) add(e *entry) bool {
 	switch {
 	case e.medium:
@@ -146,7 +146,8 @@ func (asked *request) modify(m *modifier) bool {
 	return true
 }
 
-// fuse merges consecutive operations that can be one: grades become one table, layers one drawn picture.
+// fuse merges consecutive operations that can be one: grades become one table, layers one drawn
+// picture.
 func fuse(ops []Op) []Op {
 	var fused []Op
 	for _, op := range ops {

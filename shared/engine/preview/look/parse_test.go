@@ -51,7 +51,6 @@ func TestParseFindsLooks(t *testing.T) {
 	}
 }
 
-// Prompts with the same meaning lead to the same operations.
 func TestEquivalentPromptsGiveSameLook(t *testing.T) {
 	for _, same := range [][]string{
 		{"watercolor", "Watercolour!", "make it a watercolor", "turn this video into watercolors"},
@@ -95,8 +94,8 @@ func equal(a, b Look) bool {
 	return true
 }
 
-// TestEveryLookIsWellFormed checks the lexicon: its phrases are unique and found, lengths are
-// useful, and every look has a colour table that the seed can vary.
+// Phrases are unique and found, lengths are useful, and every look has a colour table that the
+// seed can vary.
 func TestEveryLookIsWellFormed(t *testing.T) {
 	owner := map[string]string{}
 	claim := func(phrase, name string) {
@@ -105,7 +104,7 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 			t.Errorf("%s: the phrase %q has no words", name, phrase)
 		}
 		if other, taken := owner[key]; taken && other != name {
-			t.Errorf("%q asks for both %s and %s", phrase, other, name)
+			t.Errorf("%q requests both %s and %s", phrase, other, name)
 		}
 		owner[key] = name
 	}
@@ -169,8 +168,6 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestForeignNamesSelectLooks checks the looks' names in other languages: each name belongs to a
-// look in the lexicon and selects it.
 func TestForeignNamesSelectLooks(t *testing.T) {
 	names := foreignNames()
 	for name := range names {
@@ -191,8 +188,7 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 	}
 }
 
-// TestTyposAreRecognized checks which misspelled words are recognized, and that common words similar to a look's are
-// not.
+// Common words similar to a look's are not mistaken for it.
 func TestTyposAreRecognized(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"waterclor": "watercolor", "watercolur painting": "watercolor", "aquarrelle": "watercolor",
@@ -216,8 +212,7 @@ func TestTyposAreRecognized(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that no prompt breaks the reader, and that its quotes of ignored parts are in the
-// prompt.
+// No prompt breaks the reader, and its quotes of ignored parts are in the prompt.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"", "don't", "a red, leather jacket", "水彩画風にして", "اجعله لوحة زيتية", "no no no", "remove\x00\xff the snow", "as as of of",

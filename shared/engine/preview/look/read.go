@@ -10,12 +10,13 @@ type Reading struct {
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim and in order.
 	Ignored []string
-	// Empty is true if the prompt has no words; Declined, if it only asks to keep things unchanged.
+	// Empty is true if the prompt has no words; Declined, if it only asks to keep things
+	// unchanged.
 	Empty, Declined bool
 }
 
-// Read returns the meaning of a prompt. The caller handles words for which known, which may be nil,
-// returns true: they are not listed as ignored.
+// Read returns the meaning of a prompt. The caller handles words for which known, which may be
+// nil, returns true: they are not listed as ignored.
 func Read(prompt string, known func(word string) bool) Reading {
 	asked := request{maxMoods: maxMoods}.read(prompt, known)
 	return Reading{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
@@ -31,8 +32,8 @@ const (
 	named
 	filler
 	joiner
-	// placing, turning and thing start an instruction, and so does negation; refusal cancels its whole
-	// instruction.
+	// placing, turning and thing start an instruction, and so does negation; refusal cancels its
+	// entire instruction.
 	placing
 	turning
 	thing
@@ -117,8 +118,8 @@ func classOf(word string) class {
 	return content
 }
 
-// instructions splits the parts of a prompt into instructions: at punctuation, and before words that
-// start one. A negation holds until the end of its clause.
+// instructions splits the parts of a prompt into instructions: at punctuation, and before words
+// that start one. A negation holds until the end of its clause.
 func instructions(all []part) [][]part {
 	var split [][]part
 	for i, p := range all {
@@ -151,8 +152,8 @@ func count(parts []part, c class) int {
 	return n
 }
 
-// isLocal reports whether an instruction is about a thing in the picture: it places
-// something that the lexicon does not know, or turns such a thing into another.
+// isLocal reports whether an instruction is about a thing in the picture: it places something
+// that the lexicon does not know, or turns such a thing into another.
 func isLocal(instruction []part) bool {
 	unknown := count(instruction, content) > 0
 	switch instruction[0].class {
@@ -171,8 +172,8 @@ func isLocal(instruction []part) bool {
 	return false
 }
 
-// isBare reports whether an instruction is only a colour or a degree, such as the "red" of "a red,
-// leather jacket".
+// isBare reports whether an instruction is only a colour or a degree, such as the "red" of "a
+// red, leather jacket".
 func isBare(instruction []part) bool {
 	modifiers := 0
 	for _, p := range instruction {
@@ -226,8 +227,8 @@ func blocked(instruction []part) []part {
 	})
 }
 
-// follow adds the wishes in an instruction and returns the ignored parts. It stores a generic look
-// in generic for later.
+// follow adds the wishes in an instruction and returns the ignored parts. It stores a generic
+// look in generic for later.
 func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })
@@ -259,14 +260,13 @@ func (asked *request) follow(instruction []part, generic **entry) (followed bool
 }
 
 const (
-	// maxQuotes is the maximum number of quoted parts, and maxQuote their maximum length in code
-	// points.
+	// The limits of quoted parts, and of their length in code points.
 	maxQuotes = 6
 	maxQuote  = 60
 )
 
-// quote returns the ignored parts verbatim. Parts with only fillers between them, in one clause, become
-// one.
+// quote returns the ignored parts verbatim. Parts with only fillers between them, in one clause,
+// become one.
 func quote(prompt string, all, ignored []part) []string {
 	dropped := map[int]bool{}
 	for _, p := range ignored {
@@ -285,7 +285,8 @@ func quote(prompt string, all, ignored []part) []string {
 		if i > 0 && p.first.clause != all[i-1].last.clause || !dropped[p.first.from] && !plain {
 			end()
 		}
-		// Fillers neither start nor end a quoted part, unless a filler is an instruction's first word.
+		// Fillers neither start nor end a quoted part, unless a filler is an instruction's first
+		// word.
 		if dropped[p.first.from] && !plain {
 			if from < 0 {
 				from = p.first.from

@@ -4,8 +4,8 @@ import "math"
 
 // These are the textures of screens, presses and toys.
 
-// dots is a halftone screen around 1/2, for Add layers. Cell is the distance
-// of dots in units, angle is in degrees.
+// dots is a halftone screen around 1/2, for Add layers. Cell is the distance of dots in units,
+// angle is in degrees.
 func dots(amplitude, cell, angle float64) Texture {
 	sin, cos := math.Sincos(angle * math.Pi / 180)
 	return func(s *Sheet) {
@@ -32,8 +32,8 @@ func bayer(amplitude, block float64) Texture {
 	}
 }
 
-// bricks are the studs and joints of toy bricks as large as a Pixelate's
-// blocks, around 1/2, for Add layers.
+// bricks draws the studs and joints of toy bricks as large as a Pixelate's blocks, around 1/2,
+// for Add layers.
 func bricks(depth, block float64) Texture {
 	return func(s *Sheet) {
 		side := Pixels(block, int(s.Unit), int(s.Unit))
@@ -58,8 +58,8 @@ func bricks(depth, block float64) Texture {
 	}
 }
 
-// tiles are the joints and bevels of mosaic stones as large as a Pixelate's
-// blocks, around 1/2, for Add layers.
+// tiles draws the joints and bevels of mosaic stones as large as a Pixelate's blocks, around 1/2,
+// for Add layers.
 func tiles(depth, block float64) Texture {
 	return func(s *Sheet) {
 		side := Pixels(block, int(s.Unit), int(s.Unit))
@@ -86,7 +86,7 @@ func tiles(depth, block float64) Texture {
 
 func sign(v float64) float64 { return math.Copysign(1, v) }
 
-// scanlines are a tube's lines, for Multiply layers.
+// scanlines draws a tube's lines, for Multiply layers.
 func scanlines(depth, every float64) Texture {
 	return func(s *Sheet) {
 		s.fill(func(_, y float64) float64 {
@@ -95,8 +95,8 @@ func scanlines(depth, every float64) Texture {
 	}
 }
 
-// tape is the noise of a magnetic tape: short dashes along the lines, and torn
-// bands, for Screen layers.
+// tape draws the noise of a magnetic tape: short dashes along the lines, and torn bands, for
+// Screen layers.
 func tape(amount float64) Texture {
 	return func(s *Sheet) {
 		source := s.source(22)
@@ -111,8 +111,8 @@ func tape(amount float64) Texture {
 	}
 }
 
-// grid is the ruling of drafting paper, for Screen layers: fine lines, and
-// stronger ones at every fifth.
+// grid draws the ruling of drafting paper, for Screen layers: fine lines, and stronger ones at
+// every fifth.
 func grid(amount, every float64) Texture {
 	return func(s *Sheet) {
 		pixel := 1 / s.Unit
@@ -127,8 +127,8 @@ func grid(amount, every float64) Texture {
 	}
 }
 
-// code is columns of falling signs, with a bright head and a fading tail, for Screen layers. It has
-// no seam.
+// code draws columns of falling signs, with a bright head and a fading tail, for Screen layers.
+// It has no seam.
 func code(amount float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()

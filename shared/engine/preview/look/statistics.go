@@ -12,7 +12,7 @@ type Statistics struct {
 	Covariance [3][3]float64
 }
 
-// Measure returns the statistics of pixels: three bytes each, red, green, blue.
+// The pixels have three bytes each, red, green, blue.
 func Measure(pixels []byte) Statistics {
 	var s Statistics
 	count := float64(len(pixels) / 3)
@@ -38,11 +38,11 @@ func Measure(pixels []byte) Statistics {
 	return s
 }
 
-// Transfer returns the change of colours that maps a picture of the first statistics to the colours
-// of the second: the linear map between two normal distributions that moves colours least (Pitié
-// and Kokaram, "The linear Monge-Kantorovitch linear colour mapping for example-based colour
-// transfer", 2007). The change of contrast is limited, so that a reference of one flat colour does
-// not wipe the picture out.
+// Transfer returns the change of colours that maps a picture of the first statistics to the
+// colours of the second: the linear map between two normal distributions that moves colours least
+// (Pitié and Kokaram, "The linear Monge-Kantorovitch linear colour mapping for example-based
+// colour transfer", 2007). The change of contrast is limited, so that a reference of one flat
+// colour does not wipe the picture out.
 func Transfer(from, to Statistics) *LUT {
 	// A picture without any variation has no directions to map between.
 	a, b := from.Covariance, to.Covariance
@@ -89,8 +89,8 @@ func product(a, b matrix3) matrix3 {
 	return out
 }
 
-// symmetric applies a function to the eigenvalues of a symmetric matrix, which
-// it finds by Jacobi's rotations.
+// symmetric applies a function to the eigenvalues of a symmetric matrix, which it finds by
+// Jacobi's rotations.
 func symmetric(m matrix3, f func(float64) float64) matrix3 {
 	vectors := matrix3{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
 	for range 12 {

@@ -58,7 +58,8 @@ func pigment(depth float64) Texture {
 	}
 }
 
-// hatching is pencil strokes, thicker where the picture below is darker once a steep grade follows.
+// hatching draws pencil strokes, thicker where the picture below is darker once a steep grade
+// follows.
 func hatching(depth float64) Texture {
 	return func(s *Sheet) {
 		hand := s.field(7)

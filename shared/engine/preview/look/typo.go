@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// minTypo is the minimum length in code points of words that are recognized with one wrong
-	// letter, and minTypos with two.
+	// Words of this many code points are recognized with one or two wrong letters.
 	minTypo  = 5
 	minTypos = 8
-	// maxMended is the maximum number of prompt words that are compared with the vocabulary.
+	// This many prompt words are compared with the vocabulary.
 	maxMended = 100
 )
 
-// mend replaces misspelled words with words from the vocabulary. It does not change words that have
-// another meaning in the vocabulary or in English. It assumes that the first letter is right.
+// mend replaces misspelled words with words from the vocabulary. It does not change words that
+// have another meaning in the vocabulary or in English. It assumes that the first letter is
+// right.
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
@@ -56,9 +56,9 @@ func (v *vocabulary) nearest(text string) (word string, found bool) {
 	return word, len(owners) > 0
 }
 
-// editDistance returns the number of letters that are missing, added, wrong, or swapped with their
-// neighbour between two words (optimal string alignment). It returns more than most if the distance
-// is greater.
+// editDistance returns the number of letters that are missing, added, wrong, or swapped with
+// their neighbour between two words (optimal string alignment). It returns more than most if the
+// distance is greater.
 func editDistance(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1

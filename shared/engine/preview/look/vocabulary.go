@@ -18,7 +18,7 @@ var namesFile string
 //go:embed friends.txt
 var friendsFile string
 
-// meaning is the meaning of a phrase: a look, or else a modifier.
+// A phrase means a look, or else a modifier.
 type meaning struct {
 	phrase   []string
 	look     *entry
@@ -37,8 +37,8 @@ func (m meaning) name() string {
 type vocabulary struct {
 	// meanings is keyed by the first word of a phrase.
 	meanings map[string][]meaning
-	// words contains the words of all phrases; known also contains all correct words with a similar
-	// spelling. Only other words can be misspelled.
+	// words contains the words of all phrases; known also contains all correct words with a
+	// similar spelling. Only other words can be misspelled.
 	words, known map[string]bool
 	// long maps first letters to the words that may be recognized in a misspelled one.
 	long map[rune][]string

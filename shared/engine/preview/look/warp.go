@@ -8,8 +8,8 @@ import (
 // Warp moves the points of the picture: each takes the colour of a nearby position, in whole
 // pixels.
 type Warp struct {
-	// Across and Down give the source point: 1/2 is the point itself, 0 and 1 are Reach to the left or
-	// above and to the right or below. nil means 1/2.
+	// Across and Down give the source point: 1/2 is the point itself, 0 and 1 are Reach to the
+	// left or above and to the right or below. nil means 1/2.
 	Across, Down Texture
 	// Reach is in units.
 	Reach  float64
@@ -19,11 +19,12 @@ type Warp struct {
 	Soft bool
 }
 
-// WarpZero is the level of a warp's map that means no move; each level above or below is one pixel.
+// WarpZero is the level of a warp's map that means no move; each level above or below is one
+// pixel.
 const WarpZero = 128
 
-// Draw draws the maps of the warp for a picture of the size in pixels, like [Layer.Draw]. A map is nil
-// if nothing moves.
+// Draw draws the maps of the warp for a picture of the size in pixels, like [Layer.Draw]. A map
+// is nil if nothing moves.
 func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	draw := func(texture Texture) *image.Gray {
 		if texture == nil {
@@ -41,8 +42,8 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	return draw(w.Across), draw(w.Down)
 }
 
-// wobble is smooth noise around 1/2; scale is its number of waves in a unit. purpose distinguishes
-// textures of one look.
+// wobble is smooth noise around 1/2; scale is its number of waves in a unit. purpose
+// distinguishes textures of one look.
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)
@@ -53,8 +54,8 @@ func wobble(scale float64, purpose uint64) Texture {
 	}
 }
 
-// ripples are waves around 1/2 without a seam at the borders: count of them
-// along the height, or along the width when across.
+// ripples draws waves around 1/2 without a seam at the borders: count of them along the height,
+// or along the width when across.
 func ripples(count int, across bool) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -69,7 +70,8 @@ func ripples(count int, across bool) Texture {
 	}
 }
 
-// tracking is a worn tape's displacement of lines: each is moved a little, and the lines of one band far.
+// tracking is a worn tape's displacement of lines: each is moved a little, and the lines of one
+// band far.
 func tracking() Texture {
 	return func(s *Sheet) {
 		source, jitter := s.source(52), s.field(53)

@@ -5,7 +5,7 @@ import "math"
 // These are the textures of weather, water and sky, for Screen layers. Moving textures wrap around
 // at the borders.
 
-// snow is flakes of about the given size in units, count of them per square unit.
+// snow draws flakes of about the given size in units, count of them per square unit.
 func snow(amount, size float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(40 + count))
@@ -13,14 +13,14 @@ func snow(amount, size float64, count int) Texture {
 		for range int(float64(count) * width * height) {
 			x, y := source.Float()*width, source.Float()*height
 			radius, strength := size*source.Between(0.5, 1.3), amount*source.Between(0.5, 1)
-			s.stamp(x, y, radius, radius, func(dx, dy float64) float64 {
+			s.place(x, y, radius, radius, func(dx, dy float64) float64 {
 				return strength * smoothstep(radius, radius*0.25, math.Hypot(dx, dy))
 			})
 		}
 	}
 }
 
-// rain is streaks of the given length in units.
+// rain draws streaks of the given length in units.
 func rain(amount, length float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(41 + count))
@@ -29,14 +29,14 @@ func rain(amount, length float64, count int) Texture {
 		for range int(float64(count) * width * height) {
 			x, y := source.Float()*width, source.Float()*height
 			reach, strength := length*source.Between(0.5, 1.2)/2, amount*source.Between(0.35, 1)
-			s.stamp(x, y, 0.003+reach*lean, reach, func(dx, dy float64) float64 {
+			s.place(x, y, 0.003+reach*lean, reach, func(dx, dy float64) float64 {
 				return strength * smoothstep(0.0022, 0.0004, math.Abs(dx+dy*lean)) * smoothstep(1, 0.2, math.Abs(dy)/reach)
 			})
 		}
 	}
 }
 
-// petals are leaves and blossoms in the air: randomly rotated pointed ellipses.
+// petals draws leaves and blossoms in the air: randomly rotated pointed ellipses.
 func petals(amount, size float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(42 + count))
@@ -46,7 +46,7 @@ func petals(amount, size float64, count int) Texture {
 			long, thin := size*source.Between(0.6, 1.2), source.Between(0.25, 0.6)
 			strength := amount * source.Between(0.6, 1)
 			sin, cos := math.Sincos(source.Float() * 2 * math.Pi)
-			s.stamp(x, y, long, long, func(dx, dy float64) float64 {
+			s.place(x, y, long, long, func(dx, dy float64) float64 {
 				u, v := (dx*cos+dy*sin)/long, (dy*cos-dx*sin)/(long*thin)
 				shape := math.Abs(v) - (1 - u*u)
 				vein := 1 - 0.25*smoothstep(0.15, 0.02, math.Abs(v))
@@ -56,7 +56,7 @@ func petals(amount, size float64, count int) Texture {
 	}
 }
 
-// bubbles are thin rings with a spark of light.
+// bubbles draws thin rings with a spark of light.
 func bubbles(amount float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(43)
@@ -64,7 +64,7 @@ func bubbles(amount float64, count int) Texture {
 		for range int(float64(count) * width * height) {
 			x, y := source.Float()*width, source.Float()*height
 			radius := 0.004 + 0.02*math.Pow(source.Float(), 3)
-			s.stamp(x, y, radius*1.2, radius*1.2, func(dx, dy float64) float64 {
+			s.place(x, y, radius*1.2, radius*1.2, func(dx, dy float64) float64 {
 				r := math.Hypot(dx, dy) / radius
 				spark := smoothstep(0.35, 0.1, math.Hypot(dx/radius+0.4, dy/radius+0.4))
 				return amount * (0.7*smoothstep(0.7, 0.95, r)*smoothstep(1.08, 0.98, r) + 0.9*spark + 0.12*smoothstep(1, 0.9, r))
@@ -73,7 +73,7 @@ func bubbles(amount float64, count int) Texture {
 	}
 }
 
-// stars are points of light, denser towards the top.
+// stars draws points of light, denser towards the top.
 func stars(amount float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(45)
@@ -81,7 +81,7 @@ func stars(amount float64, count int) Texture {
 		for range int(float64(count) * width * height) {
 			x, y := source.Float()*width, math.Pow(source.Float(), 1.6)*height*0.62
 			radius, strength := source.Between(0.0012, 0.0034), amount*math.Pow(source.Float(), 1.5)
-			s.stamp(x, y, radius*3, radius*3, func(dx, dy float64) float64 {
+			s.place(x, y, radius*3, radius*3, func(dx, dy float64) float64 {
 				d := math.Hypot(dx, dy) / radius
 				return strength * (math.Exp(-d*d) + 0.25*math.Exp(-d))
 			})
@@ -96,7 +96,7 @@ func embers(amount float64, count int) Texture {
 		for range int(float64(count) * width * height) {
 			x, y := source.Float()*width, source.Float()*height
 			radius, strength := source.Between(0.0015, 0.006), amount*source.Between(0.3, 1)
-			s.stamp(x, y, radius*2.5, radius*3.5, func(dx, dy float64) float64 {
+			s.place(x, y, radius*2.5, radius*3.5, func(dx, dy float64) float64 {
 				return strength * bell(math.Hypot(dx, dy*0.7)/radius)
 			})
 		}
@@ -108,7 +108,7 @@ func mist(amount float64) Texture {
 	return func(s *Sheet) {
 		bank := s.field(47)
 		width, height := s.aspect()
-		// A quarter of the finest wave, which is a thirtieth of the whole height.
+		// A quarter of the finest wave, which is a thirtieth of the entire height.
 		density := s.smooth(1.0/216, func(x, y float64) float64 {
 			// The field repeats every 256 units, so both ends of a row show the same place.
 			turn := x / width * 2 * math.Pi

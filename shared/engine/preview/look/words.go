@@ -12,14 +12,14 @@ import (
 type token struct {
 	// text is the word as phrases are written: see normal.
 	text string
-	// from and to are its position in the prompt, in bytes.
+	// The position in the prompt, in bytes.
 	from, to int
 	// clause is the number of clauses before the word. Punctuation ends a clause.
 	clause int
 }
 
-// tokenize splits a text into words. In scripts without spaces, each character is a word, so that a
-// phrase is found within a sentence.
+// tokenize splits a text into words. In scripts without spaces, each character is a word, so that
+// a phrase is found within a sentence.
 func tokenize(text string) []token {
 	var found []token
 	clause, from := 0, -1
@@ -56,8 +56,8 @@ func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
 }
 
-// words splits a text into the words of its tokens: lower case, letters and digits only, without the ending
-// of a plural, so that "Oil Paintings!" requests an "oil painting".
+// words splits a text into the words of its tokens: lower case, letters and digits only, without
+// the ending of a plural, so that "Oil Paintings!" requests an "oil painting".
 func words(text string) []string {
 	var list []string
 	for _, t := range tokenize(text) {
@@ -66,8 +66,8 @@ func words(text string) []string {
 	return list
 }
 
-// normal returns a word without spelling variants: capital letters, accents, apostrophes and plural
-// endings, and in Arabic the article, vowel signs and letter forms.
+// normal returns a word without spelling variants: capital letters, accents, apostrophes and
+// plural endings, and in Arabic the article, vowel signs and letter forms.
 func normal(word string) string {
 	word = norm.NFC.String(strings.Map(func(r rune) rune {
 		switch {

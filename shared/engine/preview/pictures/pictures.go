@@ -18,7 +18,7 @@ var files embed.FS
 
 var Size = catalog.Size{Width: 192, Height: 108}
 
-// Original is the name of the picture of the photograph itself.
+// Original is the name of the photograph itself.
 const Original = "original"
 
 // Of returns the JPEG of a look by its name, or of [Original].

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/engine/preview/pictures"
 )
 
-// Every look has a picture, and every picture has its look.
+// Every picture has its look, too.
 func TestEveryLookHasAPicture(t *testing.T) {
 	known := map[string]bool{pictures.File(pictures.Original): true}
 	for _, name := range append(look.Names(), pictures.Original) {
@@ -42,8 +42,7 @@ func TestEveryLookHasAPicture(t *testing.T) {
 	}
 }
 
-// The pictures match the engine's output: the test draws a few of them again. If this fails, run go
-// generate here.
+// The test draws a few pictures again. If it fails, run go generate here.
 func TestPicturesAreUpToDate(t *testing.T) {
 	sample, err := os.ReadFile(filepath.Join("draw", "sample.jpg"))
 	if err != nil {

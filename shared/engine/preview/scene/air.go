@@ -75,8 +75,8 @@ type heaven struct {
 	cover, drift float64
 }
 
-// color returns the sky's colour at a position above the horizon. disc, 0 or 1, determines whether
-// the sun itself is visible.
+// color returns the sky's colour at a position above the horizon. disc, 0 or 1, determines
+// whether the sun itself is visible.
 func (h heaven) color(x, y, disc float64) rgb {
 	up := (h.horizon - y) / h.horizon
 	c := h.at(up)
@@ -111,7 +111,8 @@ type profile struct {
 	step float64
 }
 
-// newProfile draws an outline over x from -margin to width+margin; top returns the y of its height.
+// newProfile draws an outline over x from -margin to width+margin; top returns the y of its
+// height.
 func newProfile(width float64, top func(x float64) float64) profile {
 	const points = 1024
 	p := profile{make([]float64, points+1), (width + 2*profileMargin) / points}
@@ -121,7 +122,7 @@ func newProfile(width float64, top func(x float64) float64) profile {
 	return p
 }
 
-// profileMargin is how far beyond the picture outlines reach, for mirrors and moving eyes.
+// Outlines reach this far beyond the picture, for mirrors and moving eyes.
 const profileMargin = 0.6
 
 func (p profile) at(x float64) float64 {

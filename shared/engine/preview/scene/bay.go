@@ -15,9 +15,9 @@ type coast struct {
 	// sunAt is the sun's position and start the boat's, as fractions of the width.
 	sunAt, start, phase float64
 	sea                 rgb
-	// slopes are the colours of the hills, the farthest first.
+	// The farthest hills are first.
 	slopes [3]rgb
-	// true adds a person who watches.
+	// A person watches.
 	somebody bool
 }
 
@@ -127,7 +127,6 @@ func (o *bayView) water(x, y float64) rgb {
 	return c.mix(mirrored.mix(o.sea, 0.3), 0.62*a*smooth(shore+0.04, shore+0.08, y))
 }
 
-// sailingBoat is a boat at a position in the picture.
 type sailingBoat struct{ x, y, tilt float64 }
 
 // color returns the boat's colour and how much of the point it covers.

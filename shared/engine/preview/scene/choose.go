@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// Choose returns the scene that a text asks for. Words choose the place and the
-// time of day; the rest of the text and the seed vary the scene, so that two
-// texts, or two seeds, never produce the same one.
+// Choose returns the scene that a text asks for. Words choose the place and the time of day; the
+// rest of the text and the seed vary the scene, so that two texts, or two seeds, never produce
+// the same one.
 func Choose(prompt string, seed uint32) Scene {
 	words := wordsOf(prompt)
 	source := noise.NewSource(uint64(seed), 0)
@@ -53,7 +53,7 @@ func wordsOf(prompt string) []string {
 // meanings maps meanings to their words, separated by spaces.
 type meanings map[string]string
 
-// lights lists the times of day and the weather.
+// The times of day and the weather.
 var lights = meanings{
 	"sunset": "sunset dusk evening golden autumn fire",
 	"dawn":   "sunrise dawn morning spring pastel soft",

@@ -9,7 +9,7 @@ import (
 const (
 	// desertEdge is the height of the desert's horizon.
 	desertEdge = 0.46
-	// duneCount is the number of dunes, one behind another.
+	// The dunes, one behind another.
 	duneCount = 6
 )
 

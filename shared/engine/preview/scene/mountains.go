@@ -9,14 +9,13 @@ import (
 const (
 	// valley is the height of the horizon behind the mountains.
 	valley = 0.78
-	// rangeCount is the number of ranges, one behind another.
+	// The ranges, one behind another.
 	rangeCount = 5
 )
 
 // fir is a tree in the foreground: its place, and the size of its outline.
 type fir struct{ x, height, width float64 }
 
-// massif holds the parts of a view of mountains.
 type massif struct {
 	rock, clouds *noise.Field
 	day          air

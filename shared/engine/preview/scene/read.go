@@ -15,7 +15,7 @@ type Reading struct {
 	people       bool
 }
 
-// unseen lists words that choose a scene but do not appear in it.
+// These words choose a scene but do not appear in it.
 var unseen = strings.Fields("dragon castle fox wolf bear robot car cars traffic camel camels astronaut spaceship rocket " +
 	"alien lighthouse ship harbor harbour egypt mars tokyo york iceland fire smoke")
 

@@ -1,9 +1,9 @@
-// Package scene paints moving pictures: landscapes and abstractions that are
-// computed from a seed, point by point, in the manner of a fragment shader. It
-// stands in for a model that imagines a video from a text.
+// Package scene paints moving pictures: landscapes and abstractions that are computed from a
+// seed, point by point, in the manner of a fragment shader. It stands in for a model that
+// imagines a video from a text.
 //
-// A scene is a pure function of its seed, the position in the picture and the
-// time, so the same request produces the same frames.
+// A scene is a pure function of its seed, the position in the picture and the time, so the same
+// request produces the same frames.
 package scene
 
 import (
@@ -23,12 +23,12 @@ type Scene struct {
 	at func(seconds, aspect float64) shader
 }
 
-// shader returns the colour at a place: x runs from 0 to the aspect and y from 0
-// at the top to 1 at the bottom.
+// shader returns the colour at a place: x runs from 0 to the aspect and y from 0 at the top to 1
+// at the bottom.
 type shader func(x, y float64) rgb
 
-// Paint fills frame with the picture at a time in seconds: width x height
-// pixels, three bytes each (red, green, blue), row by row from the top.
+// Paint fills frame with the picture at a time in seconds: width x height pixels, three bytes
+// each (red, green, blue), row by row from the top.
 func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, seconds float64) error {
 	shade := s.at(seconds, float64(width)/float64(height))
 	scale := 1 / float64(height)

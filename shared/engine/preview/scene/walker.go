@@ -2,8 +2,8 @@ package scene
 
 import "math"
 
-// jetty is a wooden pier that runs from the lower edge towards the horizon,
-// and how much of the point it covers. The eye is above x = middle.
+// jetty is a wooden pier that runs from the lower edge towards the horizon. The eye is above x =
+// middle.
 func jetty(x, y, middle, far float64) (rgb, float64) {
 	if y < far {
 		return rgb{}, 0
@@ -28,7 +28,7 @@ func jetty(x, y, middle, far float64) (rgb, float64) {
 // figure is a person while a point of it is painted, part over part.
 type figure struct {
 	x, y, t float64
-	// color is the colour painted so far, and covered the covered fraction of the point.
+	// The colour painted so far, and the covered fraction of the point.
 	color   rgb
 	covered float64
 }
@@ -40,8 +40,8 @@ var (
 	hair   = hex(0x5b2b2a)
 )
 
-// walker is a person in a raincoat, seen from behind, with hair and scarf blowing in the wind. The
-// light comes from the right.
+// walker is a person in a raincoat, seen from behind, with hair and scarf blowing in the wind.
+// The light comes from the right.
 func walker(x, y, t, middle float64) (rgb, float64) {
 	// Drawn at 1/1.8 of its size, standing on y = 0.93.
 	const size = 1.8

@@ -1,11 +1,12 @@
-// Package noise produces numbers that look random but are not: every value is a function of a seed
-// and a position, with no state in between. The same seed produces the same picture on every run.
+// Package noise produces numbers that look random but are not: every value is a function of a
+// seed and a position, with no state in between. The same seed produces the same picture on every
+// run.
 package noise
 
 import "math"
 
-// Mix scrambles a number so that neighbours have nothing in common. It is the
-// finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+// Mix scrambles a number so that neighbours have nothing in common. It is the finalizer of
+// SplitMix64 (Steele, Lea and Flood, 2014).
 func Mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -16,8 +17,8 @@ func Mix(x uint64) uint64 {
 // Source is a sequence of numbers drawn from a seed. Its zero value is the sequence of seed 0.
 type Source struct{ state uint64 }
 
-// NewSource starts a sequence. The order of the seed's parts matters: a picture's seed, then a number
-// for the purpose of the sequence.
+// The order of the seed's parts matters: a picture's seed, then a number for the purpose of the
+// sequence.
 func NewSource(seed ...uint64) *Source {
 	s := &Source{}
 	for _, part := range seed {
@@ -38,8 +39,8 @@ func (s *Source) Between(low, high float64) float64 { return low + (high-low)*s.
 
 func (s *Source) Intn(n int) int { return int(s.Uint64() % uint64(n)) }
 
-// Normal draws from a bell curve around 0 with standard deviation 1. It sums twelve uniform draws,
-// which is cheap and avoids the rare extremes that would show as specks.
+// Normal draws from a bell curve around 0 with standard deviation 1. It sums twelve uniform
+// draws, which is cheap and avoids the rare extremes that would show as specks.
 func (s *Source) Normal() float64 {
 	a, b, c := s.Uint64(), s.Uint64(), s.Uint64()
 	sum := 0.0
@@ -50,11 +51,11 @@ func (s *Source) Normal() float64 {
 	return sum/65536 - 6
 }
 
-// fieldSize is the number of lattice points along a field's sides; a field repeats beyond it.
+// A field has this many lattice points along its sides and repeats beyond them.
 const fieldSize = 256
 
-// Field is smooth noise over the plane: values from -1 to 1 at whole
-// coordinates, and a smooth surface between them. It repeats every 256 units.
+// Field is smooth noise over the plane: values from -1 to 1 at whole coordinates, and a smooth
+// surface between them. It repeats every 256 units.
 type Field struct {
 	values [fieldSize * fieldSize]float32
 }
@@ -67,7 +68,6 @@ func NewField(seed ...uint64) *Field {
 	return f
 }
 
-// At returns the field's value at a place.
 func (f *Field) At(x, y float64) float64 {
 	x0, y0 := math.Floor(x), math.Floor(y)
 	u, v := fade(x-x0), fade(y-y0)

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// A line of a field has the values that the field has there.
 func TestLinesMatchField(t *testing.T) {
 	f := NewField(3, 4)
 	for _, y := range []float64{0, 0.25, 17.9, 255.5, 256, 700.1, -3.7} {

@@ -1,26 +1,26 @@
-// Package oklab converts between sRGB and Oklab, a colour space in which equal
-// steps look about equally large (Björn Ottosson, "A perceptual color space
-// for image processing", 2020). L is lightness from 0 to 1, A runs from green
-// to red and B from blue to yellow, both about -0.3 to 0.3.
+// Package oklab converts between sRGB and Oklab, a colour space in which equal steps look about
+// equally large (Björn Ottosson, "A perceptual color space for image processing", 2020). L is
+// lightness from 0 to 1, A runs from green to red and B from blue to yellow, both about -0.3 to
+// 0.3.
 package oklab
 
 import "math"
 
 type Color struct{ L, A, B float64 }
 
-// FromSRGB converts from encoded sRGB: each channel 0 to 1.
+// Each channel of encoded sRGB is 0 to 1.
 func FromSRGB(r, g, b float64) Color { return FromLinear(decode(r), decode(g), decode(b)) }
 
 // Light is the linear light of a channel of sRGB, for [FromLinear].
 func Light(v float64) float64 { return decode(v) }
 
-// SRGB converts to sRGB. Colours that a screen cannot show have channels below 0 or above 1.
+// Colours that a screen cannot show have channels below 0 or above 1.
 func (c Color) SRGB() (r, g, b float64) {
 	r, g, b = c.Linear()
 	return encode(r), encode(g), encode(b)
 }
 
-// FromLinear converts from linear light, in the primaries of sRGB.
+// Linear light is in the primaries of sRGB.
 func FromLinear(r, g, b float64) Color {
 	l := math.Cbrt(0.4122214708*r + 0.5363325363*g + 0.0514459929*b)
 	m := math.Cbrt(0.2119034982*r + 0.6806995451*g + 0.1073969566*b)
@@ -32,7 +32,6 @@ func FromLinear(r, g, b float64) Color {
 	}
 }
 
-// Linear converts to linear light, in the primaries of sRGB.
 func (c Color) Linear() (r, g, b float64) {
 	l := c.L + 0.3963377774*c.A + 0.2158037573*c.B
 	m := c.L - 0.1055613458*c.A - 0.0638541728*c.B
@@ -46,8 +45,8 @@ func (c Color) Linear() (r, g, b float64) {
 // Chroma returns the distance of a colour from gray.
 func (c Color) Chroma() float64 { return math.Hypot(c.A, c.B) }
 
-// FromHue makes a colour from its lightness, chroma and hue in degrees (about 30 red, 70 orange, 110
-// yellow, 145 green, 195 cyan, 260 blue, 305 violet, 350 pink).
+// FromHue makes a colour from its lightness, chroma and hue in degrees (about 30 red, 70 orange,
+// 110 yellow, 145 green, 195 cyan, 260 blue, 305 violet, 350 pink).
 func FromHue(lightness, chroma, hue float64) Color {
 	sin, cos := math.Sincos(hue * math.Pi / 180)
 	return Color{lightness, chroma * cos, chroma * sin}
@@ -69,8 +68,8 @@ func encode(v float64) float64 {
 	if v <= 0.0031308 {
 		return v * 12.92
 	}
-	// The power of 1/2.4 is the fourth root of the fifth power of the cube root. That takes a third
-	// of the time.
+	// The power of 1/2.4 is the fourth root of the fifth power of the cube root. That takes a
+	// third of the time.
 	root := math.Cbrt(v)
 	return 1.055*root*math.Sqrt(math.Sqrt(root)) - 0.055
 }

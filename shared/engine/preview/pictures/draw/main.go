@@ -27,8 +27,8 @@ func draw() error {
 		if name == "original" {
 			prompt = ""
 		}
-		// The size and the file names match package pictures, which cannot be built before the pictures
-		// exist.
+		// The size and the file names match package pictures, which cannot be built before the
+		// pictures exist.
 		picture, err := frame.Sample(sample, prompt, catalog.Size{Width: 192, Height: 108})
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package reading
+package understanding
 
 import (
 	"maps"
@@ -14,7 +14,7 @@ type Ignored struct {
 	Unless string `json:"unless,omitempty"`
 }
 
-// Ignores returns the fields of a model's form that the engine ignores, by name.
+// Ignores returns the ignored fields of a model's form, by name.
 func Ignores(m *catalog.Model) map[string]Ignored {
 	ignored := map[string]Ignored{}
 	if _, offered := m.Form.Field("self_anchor"); offered {

@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// dress returns the step that puts cloth on the subject, as package preview does for finished
-// videos. The clothes' colours are learned from the first frame that shows a face.
-func (p *program) dress(asked request, seed uint32) func(w *workspace) step {
+// layCloth puts cloth on the subject, as package preview does for finished videos. The clothes'
+// colours are learned from the first frame that shows a face.
+func (p *program) layCloth(asked request, seed uint32) func(w *workspace) step {
 	var reference *garment.Reference
 	if asked.image != nil {
 		reference = &garment.Reference{Size: asked.image.size, Pixels: opaque(asked.image.pixels)}
@@ -24,8 +24,8 @@ func (p *program) dress(asked request, seed uint32) func(w *workspace) step {
 	}
 }
 
-// lookEvery is the interval between face searches, because people move.
-const lookEvery = 400 * time.Millisecond
+// Faces are searched for at this interval, because people move.
+const findEvery = 400 * time.Millisecond
 
 // wearing lays cloth over the clothes of a moving person.
 type wearing struct {
@@ -37,11 +37,10 @@ type wearing struct {
 	next          time.Duration
 }
 
-// step edits the picture in the workspace. It changes nothing until a face is found. After that it
-// uses the last found face.
+// step changes nothing until a face is found. After that it uses the last found face.
 func (c *wearing) step(w *workspace, at time.Duration) {
 	if at >= c.next {
-		c.next = at + lookEvery
+		c.next = at + findEvery
 		c.find(w)
 	}
 	if c.colors == nil {
@@ -73,8 +72,8 @@ func (c *wearing) find(w *workspace) {
 	}
 }
 
-// faceSide is the longer side of the picture that is searched for a face. It is smaller than for
-// finished videos, because frames cannot wait.
+// A picture of this longer side is searched for a face. It is smaller than for finished videos,
+// because frames cannot wait.
 const faceSide = 240
 
 // wear lays the cloth where the clothes' colours are, and keeps the folds.

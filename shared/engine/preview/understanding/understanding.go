@@ -1,6 +1,6 @@
-// Package reading reports which parts of a request the preview engine follows, with notices for the
-// user, before the edit and after.
-package reading
+// Package understanding reports which parts of a request the preview engine follows, with notices for
+// the user, before the edit and after.
+package understanding
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// Engine is the name of the preview engine.
 const Engine = "preview"
 
 type Request struct {
@@ -22,7 +21,7 @@ type Request struct {
 	Reference bool
 }
 
-type Reading struct {
+type Result struct {
 	// Understood lists the followed parts in the order of application. It is never nil.
 	Understood []string
 	// Ignored lists the parts of the prompt that are not followed, as written.
@@ -34,7 +33,7 @@ type Reading struct {
 }
 
 const (
-	// ReferenceColors and ReferenceGarment name the parts that the engine takes from a reference image.
+	// The parts that the engine takes from a reference image.
 	ReferenceColors  = "colors of the reference image"
 	ReferenceGarment = "cloth of the reference image"
 
@@ -45,7 +44,7 @@ const (
 	asAsked   = "Nothing was changed, as the prompt asks."
 )
 
-func Of(asked Request) Reading {
+func Of(asked Request) Result {
 	switch asked.Kind {
 	case catalog.TextToVideo:
 		return ofScene(asked)
@@ -55,9 +54,9 @@ func Of(asked Request) Reading {
 	return ofLook(asked)
 }
 
-func ofLook(asked Request) Reading {
+func ofLook(asked Request) Result {
 	read := look.Read(asked.Prompt, nil)
-	r := Reading{Understood: read.Understood, Ignored: read.Ignored}
+	r := Result{Understood: read.Understood, Ignored: read.Ignored}
 	followed, left := len(read.Understood) > 0, len(read.Ignored) > 0
 	if asked.Reference && !read.Declined && (followed || !left) {
 		r.Understood = append(r.Understood, ReferenceColors)
@@ -83,10 +82,10 @@ func ofLook(asked Request) Reading {
 	return r
 }
 
-func ofScene(asked Request) Reading {
+func ofScene(asked Request) Result {
 	painted := scene.Read(asked.Prompt)
 	read := look.ReadScenery(asked.Prompt, painted.Shows)
-	r := Reading{Understood: slices.Clone(painted.Understood), Ignored: read.Ignored}
+	r := Result{Understood: slices.Clone(painted.Understood), Ignored: read.Ignored}
 	for _, name := range read.Understood {
 		if !slices.Contains(r.Understood, name) {
 			r.Understood = append(r.Understood, name)
@@ -106,9 +105,9 @@ func ofScene(asked Request) Reading {
 	return r
 }
 
-func ofGarment(asked Request) Reading {
+func ofGarment(asked Request) Result {
 	read := look.ReadCloth(asked.Prompt)
-	r := Reading{Understood: read.Understood, Ignored: read.Ignored}
+	r := Result{Understood: read.Understood, Ignored: read.Ignored}
 	if asked.Reference && !read.Declined {
 		r.Understood = append(r.Understood, ReferenceGarment)
 	}

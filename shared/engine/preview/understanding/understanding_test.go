@@ -1,4 +1,4 @@
-package reading_test
+package understanding_test
 
 import (
 	"slices"
@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/engine/preview/reading"
+	"cutroom/shared/engine/preview/understanding"
 )
 
-// answer is the reading of a prompt: the followed and the ignored parts, each separated by "; ", and
-// the beginning of the notice.
+// answer is the understanding of a prompt: the followed and the ignored parts, each separated by "; ",
+// and the beginning of the notice.
 type answer struct {
 	kind                        catalog.Kind
 	prompt                      string
@@ -26,7 +26,7 @@ const (
 	cut        = "The preview engine recolors the upper part of the clothes"
 )
 
-// answers are prompts as people write them.
+// People write such prompts.
 var answers = []answer{
 	// Prompts that need a generative model.
 	{edit, "remove the person", "", "remove the person", unfollowed},
@@ -98,10 +98,9 @@ var answers = []answer{
 	{tryOn, "", "", "", "Nothing was changed: there is neither"},
 }
 
-// TestReadingsOfPrompts checks the readings of prompts.
-func TestReadingsOfPrompts(t *testing.T) {
+func TestPromptsAreUnderstood(t *testing.T) {
 	for _, c := range answers {
-		got := reading.Of(reading.Request{Kind: c.kind, Prompt: c.prompt})
+		got := understanding.Of(understanding.Request{Kind: c.kind, Prompt: c.prompt})
 		if u, i := strings.Join(got.Understood, "; "), strings.Join(got.Ignored, "; "); u != c.understood || i != c.ignored {
 			t.Errorf("%s %q: understood %q, ignored %q; want %q, %q", c.kind, c.prompt, u, i, c.understood, c.ignored)
 		}
@@ -117,7 +116,6 @@ func TestReadingsOfPrompts(t *testing.T) {
 	}
 }
 
-// TestReferencesAreReported checks the effect of a reference image.
 func TestReferencesAreReported(t *testing.T) {
 	for _, c := range []struct {
 		kind        catalog.Kind
@@ -125,16 +123,16 @@ func TestReferencesAreReported(t *testing.T) {
 		understood  []string
 		byReference bool
 	}{
-		{edit, "", []string{reading.ReferenceColors}, true},
-		{edit, "make it look like this", []string{reading.ReferenceColors}, true},
-		{edit, "winter", []string{"winter", reading.ReferenceColors}, false},
+		{edit, "", []string{understanding.ReferenceColors}, true},
+		{edit, "make it look like this", []string{understanding.ReferenceColors}, true},
+		{edit, "winter", []string{"winter", understanding.ReferenceColors}, false},
 		{edit, "put this hat on him", nil, false},
 		{edit, "don't change anything", nil, false},
-		{tryOn, "", []string{reading.ReferenceGarment}, false},
-		{tryOn, "wearing this jacket", []string{reading.ReferenceGarment}, false},
-		{tryOn, "a blue jacket", []string{"blue", reading.ReferenceGarment}, false},
+		{tryOn, "", []string{understanding.ReferenceGarment}, false},
+		{tryOn, "wearing this jacket", []string{understanding.ReferenceGarment}, false},
+		{tryOn, "a blue jacket", []string{"blue", understanding.ReferenceGarment}, false},
 	} {
-		got := reading.Of(reading.Request{Kind: c.kind, Prompt: c.prompt, Reference: true})
+		got := understanding.Of(understanding.Request{Kind: c.kind, Prompt: c.prompt, Reference: true})
 		if !slices.Equal(got.Understood, c.understood) || got.ByReference != c.byReference {
 			t.Errorf("%s %q: %+v, want %q, by the reference %t", c.kind, c.prompt, got, c.understood, c.byReference)
 		}

@@ -13,11 +13,12 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// dress puts cloth on the subject: a pattern with the garment's colours and texture replaces the
-// clothes' own colours and keeps their folds.
+// layCloth puts cloth on the subject: a pattern with the garment's colours and texture replaces
+// the clothes' own colours and keeps their folds.
 //
-// Errors: [*engine.Error] if there is no face, because the clothes are searched for below the face.
-func (e *edit) dress(ctx context.Context, link string) (string, error) {
+// Errors: [*engine.Error] if there is no face, because the clothes are searched for below the
+// face.
+func (e *edit) layCloth(ctx context.Context, link string) (string, error) {
 	stills, size, apart, err := e.stills(ctx)
 	if err != nil {
 		return "", err
@@ -77,12 +78,12 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	return e.filter("maskedmerge", plain, dressed, mask), nil
 }
 
-// clothed is the height below a face that must be visible to show clothes, in face sizes.
+// Clothes must be visible this far below a face, in face sizes.
 const clothed = 1.5
 
 const (
-	// stillsApart is the interval in seconds between frames that are searched for faces. maxStills
-	// is their maximum number: in long clips the interval is larger.
+	// The interval in seconds between frames that are searched for faces, and their maximum
+	// number: in long clips the interval is larger.
 	stillsApart = 0.5
 	maxStills   = 24
 )
@@ -113,8 +114,8 @@ type sighting struct {
 	garment.Shot
 }
 
-// follow finds the subject's face in pictures of one size, apart seconds from each other. A face of
-// a very different size belongs to another person.
+// follow finds the subject's face in pictures of one size, apart seconds from each other. A face
+// of a very different size belongs to another person.
 func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, error) {
 	var seen []sighting
 	var sizes []float64
@@ -183,7 +184,7 @@ func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	return picture
 }
 
-// garmentSide is the longer side at which a reference image is searched for a garment, in pixels.
+// A reference image is searched for a garment at this longer side, in pixels.
 const garmentSide = 384
 
 func (e *edit) cloth(ctx context.Context) (image.Image, error) {
