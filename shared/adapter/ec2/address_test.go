@@ -124,7 +124,7 @@ func TestTaskWithoutIPv4NeedsNoCall(t *testing.T) {
 	metadata := `{"Networks": [{"IPv6Addresses": ["2001:db8::7"], "MACAddress": "0a:de:f6:10:51:e5"}]}`
 	found, err := inTask(t, metadata).Find(t.Context())
 	if err != nil || !slices.Equal(found, []netip.Addr{netip.MustParseAddr("2001:db8::7")}) {
-		t.Errorf("%v, %v", found, err)
+		t.Errorf("got %v, %v", found, err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestTaskWithoutPublicAddressIsAnError(t *testing.T) {
 	last.before = cancel // simulates the timeout
 	found, err := inTask(t, fmt.Sprintf(metadata, ""), bare, last).Find(ctx)
 	if err == nil || !strings.Contains(err.Error(), "no public IPv4 address") {
-		t.Errorf("%v, %v", found, err)
+		t.Errorf("got %v, %v", found, err)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestMissingPermissionIsReported(t *testing.T) {
 		"<Message>You are not authorized to perform this operation.</Message></Error></Errors></Response>"}
 	found, err := inTask(t, fmt.Sprintf(metadata, ""), refused).Find(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "UnauthorizedOperation: You are not authorized") {
-		t.Errorf("%v, %v", found, err)
+		t.Errorf("got %v, %v", found, err)
 	}
 }
 

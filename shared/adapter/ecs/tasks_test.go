@@ -41,7 +41,7 @@ func TestTaskIsRunOnce(t *testing.T) {
 	tasks, asked := answering(t, map[string]string{"RunTask": `{"tasks":[{"taskArn":"` + task + `"}],"failures":[]}`})
 	arn, err := tasks.Run(t.Context(), smokeTask, "token")
 	if err != nil || arn != task {
-		t.Fatalf("%q, %v", arn, err)
+		t.Fatalf("got %q, %v", arn, err)
 	}
 	_, body, _ := strings.Cut((*asked)[0], " ")
 	var sent map[string]any

@@ -38,7 +38,7 @@ func TestSignedDownloadNeedsNoKey(t *testing.T) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != 200 || string(body) != "a film" {
-		t.Errorf("%d %q, %v", response.StatusCode, body, err)
+		t.Errorf("got %d %q, %v", response.StatusCode, body, err)
 	}
 	if header := response.Header; header.Get("Content-Type") != "video/mp4" ||
 		header.Get("Content-Disposition") != `inline; filename="job_1.mp4"` {

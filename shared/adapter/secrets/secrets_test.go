@@ -27,7 +27,7 @@ func TestSecretIsReadOnce(t *testing.T) {
 	}
 	for range 3 {
 		if value, err := secret.Value(t.Context()); err != nil || string(value) != "of the cursors" {
-			t.Errorf("%q, %v", value, err)
+			t.Errorf("got %q, %v", value, err)
 		}
 	}
 	if calls := proxy.Calls(); len(calls) != 1 {

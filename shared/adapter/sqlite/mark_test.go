@@ -26,7 +26,7 @@ func TestMarkCountsWrites(t *testing.T) {
 	db := open()
 	first, err := db.Mark(ctx)
 	if err != nil || first.Database == "" {
-		t.Fatalf("%+v, %v", first, err)
+		t.Fatalf("got %+v, %v", first, err)
 	}
 	key := credential.Key{ID: "key_1", Account: "acme", Tier: "dev", CreatedAt: time.Now()}
 	if err := db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {

@@ -214,7 +214,7 @@ func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
 				var none webhook.NoResponse
 				if answer.Status != c.status || (err != nil) != (c.says != "") || err != nil && !errors.As(err, &none) ||
 					string(none) != c.says {
-					return fmt.Errorf("%+v, %v", answer, err)
+					return fmt.Errorf("got %+v, %v", answer, err)
 				}
 				return nil
 			})

@@ -135,7 +135,7 @@ const familyPlace = "$family"
 
 func checkFamily(family string) error {
 	if !isFamily(family) {
-		return fmt.Errorf("family %q: only letters, digits and '-', at most %d", family, maxFamily)
+		return fmt.Errorf("family %q must consist of 1 to %d letters, digits and '-'", family, maxFamily)
 	}
 	return nil
 }

@@ -215,7 +215,7 @@ func TestPricesAreExact(t *testing.T) {
 		{Per: catalog.PerSecond, Millionths: 50_000, Currency: "EUR"}, {Per: catalog.PerEdit, Millionths: 1, Currency: "EUR"}, nil,
 	}
 	if got := []*catalog.MediaPrice{clip.Price, image.Price, other.Price}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %+v, %+v", clip.Price, image.Price, other.Price)
+		t.Errorf("got prices %+v, %+v and %+v", clip.Price, image.Price, other.Price)
 	}
 	for length, want := range map[time.Duration]int64{
 		4960 * time.Millisecond: 248_000_000, time.Nanosecond: 1, 1_033_333_333: 51_666_667, math.MaxInt64: 461_168_601_842_738_791,

@@ -59,7 +59,7 @@ func TestJWTIsEquivalentToItsToken(t *testing.T) {
 	issued, token := w.mint(scope, 3*time.Second)
 	who, err := w.authenticator.Authenticate(t.Context(), issued.JWT)
 	if err != nil || who.Account() != "acme" || who.Token == nil || who.Token.Hash != token.Hash {
-		t.Fatalf("%+v, %v", who, err)
+		t.Fatalf("got %+v, %v", who, err)
 	}
 	if got := who.Scope(); !got.AllowsModel("gen-2.5") || got.AllowsModel("gen-2.1") ||
 		got.AllowsOrigin("https://b.example") || got.MaxSession != scope.MaxSession {

@@ -117,7 +117,7 @@ func TestFileIsFoundWhileItIsFinalized(t *testing.T) {
 		}
 	}
 	if got, err := w.service.Get(t.Context(), "acme", f.ID); err != nil || got.Pending {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestUnknownContentKeepsDeclaredType(t *testing.T) {
 	f := w.announce(t, "acme", "plain text")
 	b.stored[f.Blob] = []byte("plain text")
 	if got, err := w.service.Get(t.Context(), "acme", f.ID); err != nil || got.MIME != "application/x-mine" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

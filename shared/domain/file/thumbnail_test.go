@@ -35,7 +35,7 @@ func (w *world) pictured(t *testing.T, blobs blob.Store) file.File {
 		t.Fatal(err)
 	}
 	if picture, err := file.Thumbnail(t.Context(), blobs, f.Blob); err != nil || string(picture) != "small" {
-		t.Fatalf("%q, %v", picture, err)
+		t.Fatalf("got %q, %v", picture, err)
 	}
 	return f
 }
@@ -109,7 +109,7 @@ func TestEmptyThumbnailIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if picture, err := file.Thumbnail(t.Context(), blobs, f.Blob); err != nil || len(picture) != 0 {
-		t.Errorf("%q, %v", picture, err)
+		t.Errorf("got %q, %v", picture, err)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestSweeperFollowsRetention(t *testing.T) {
 	}
 
 	if n, err := w.sweeper.SweepUnknown(ctx); err != nil || n != 1 {
-		t.Fatalf("%d, %v", n, err)
+		t.Fatalf("got %d, %v", n, err)
 	}
 	if aside, err := w.blobs.ListAside(ctx); err != nil || len(aside) != 1 || path.Base(aside[0].Name) != "data" {
 		t.Errorf("set aside: %+v, %v; want the broken upload", aside, err)

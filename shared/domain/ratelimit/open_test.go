@@ -19,7 +19,7 @@ func TestOpenThingsAreLimited(t *testing.T) {
 	}{{"one", true}, {"one", true}, {"one", false}, {"two", true}, {"two", false}} {
 		leave, ok := enter(want.key)
 		if ok != want.ok {
-			t.Errorf("%d, %s: %t", i, want.key, ok)
+			t.Errorf("Enter %d of %s returned %t", i, want.key, ok)
 		}
 		if ok {
 			leaves = append(leaves, leave)

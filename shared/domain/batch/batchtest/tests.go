@@ -275,7 +275,7 @@ var tests = []test{
 		finished, err = s.Finished(s.ctx, 10)
 		s.are(finished, err)
 		if chunks, err := s.Chunks(s.ctx, b.ID); err != nil || len(chunks) > 0 {
-			s.Errorf("%+v, %v", chunks, err)
+			s.Errorf("got chunks %+v, %v", chunks, err)
 		}
 		s.forget(started) // ended later
 		s.is(b)
