@@ -384,7 +384,7 @@ func TestUseBeyondReservationCounts(t *testing.T) {
 }
 
 // A call that moves to another row reserves the maximum cost of that row.
-func TestReservationChanges(t *testing.T) {
+func TestReservationCanBeChanged(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
 		r := p.must(40)

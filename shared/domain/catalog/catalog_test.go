@@ -87,7 +87,7 @@ func TestFitKeepsTheAspectRatio(t *testing.T) {
 	}
 }
 
-func TestPlanOfSourceKeepsTheInput(t *testing.T) {
+func TestSourceResolutionKeepsInput(t *testing.T) {
 	m := &catalog.Model{FPS: 20, Sizes: map[string]catalog.Size{"720p": size(t, "1280x704"), "source": size(t, "3840x2160")}}
 	for _, c := range []struct {
 		resolution, input string

@@ -21,7 +21,7 @@ func (b overtaken) Extend(ctx context.Context, id string, until time.Time) error
 }
 
 // Another request may finish or abandon the same pending file.
-func TestUploadNoticesThatAnotherRequestWasFaster(t *testing.T) {
+func TestUploadReportsCompetingRequest(t *testing.T) {
 	for says, c := range map[string]struct {
 		other func(w *world, f file.File) error
 		is    fault.Code

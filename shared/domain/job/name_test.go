@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-func TestResultName(t *testing.T) {
+func TestResultNameJoinsInputAndPrompt(t *testing.T) {
 	const id = "job_01K00000000000000000000D0E"
 	for _, c := range []struct{ source, prompt, want string }{
 		{"beach.mp4", "watercolor", "beach-watercolor"},

@@ -20,7 +20,7 @@ func cost(t *testing.T, f *ratelimit.Failures, name string) time.Duration {
 	return time.Since(began)
 }
 
-func TestFailuresCostMoreAndMore(t *testing.T) {
+func TestFailureDelaysGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := ratelimit.NewFailures(time.Now)
 		for i := range 10 {

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-func TestOpenThingsAreLimited(t *testing.T) {
+func TestOpenCountIsLimited(t *testing.T) {
 	var open ratelimit.Open
 	enter := func(key string) (func(), bool) {
 		return open.Enter(ratelimit.OpenLimit{Name: "all", Most: 4}, ratelimit.OpenLimit{Name: "account", Most: 3},
