@@ -25,16 +25,16 @@ func TestReserveIsNotAvailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	room := int64(0)
-	for i := 0; i < 100 && room >= 0; i++ {
-		if room, err = scarce.Available(1); err == nil && room >= 0 {
+	available := int64(0)
+	for i := 0; i < 100 && available >= 0; i++ {
+		if available, err = scarce.Available(1); err == nil && available >= 0 {
 			_, err = scarce.Put(t.Context(), fmt.Sprint("blob", i), strings.NewReader("x"))
 		}
 		if err != nil {
 			t.Fatalf("at blob %d: %v", i, err)
 		}
 	}
-	if room >= 0 {
+	if available >= 0 {
 		t.Error("a disk almost without inodes has space")
 	}
 	for size, want := range map[int64]int64{10 << 20: 1 << 20, 20 << 30: 1 << 30, 1 << 40: 1 << 40 / 50} {

@@ -58,7 +58,7 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 			t.Fatalf("%d are used (%v), want %d", got, err, want)
 		}
 	}
-	_, err := budgets.Take(ctx, budget.Allocation{Counter: daily, ID: "lease-1"}, 100, 50, 50)
+	_, err := budgets.Take(ctx, budget.Allocation{Counter: daily, ID: "allocation-1"}, 100, 50, 50)
 	conformance.OK(t, err)
 	claims := func(amount int64) []budget.Claim {
 		return []budget.Claim{{Counter: monthly, Limit: 1000, Amount: amount}, {Counter: daily, Limit: 100, Amount: amount}}
@@ -110,7 +110,7 @@ func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 			t.Fatalf("%d are used (%v), want %d", got, err, want)
 		}
 	}
-	allocation := budget.Allocation{Counter: daily, ID: "lease-1"}
+	allocation := budget.Allocation{Counter: daily, ID: "allocation-1"}
 	lose := func(answers int64, do func(context.Context) error) {
 		t.Helper()
 		lost.left.Store(answers)
@@ -210,7 +210,7 @@ func TestBudgetCallsMatchDocumentation(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewBudgets(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
-	allocation := budget.Allocation{Counter: daily, ID: "lease-1"}
+	allocation := budget.Allocation{Counter: daily, ID: "allocation-1"}
 	take := func(least int64) func() error {
 		return func() error {
 			taken, err := store.Take(ctx, allocation, 100, least, least)

@@ -90,10 +90,10 @@ func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 // Amounts that were reported as spent or in flight stay used.
 func (b *Budgets) endDead(ctx context.Context, tx *transaction, c budget.Counter) error {
 	boot, dead := b.machine.Boot(), (b.machine.Now() - budget.EndAfter).Milliseconds()
-	var leases, unused int64
+	var expired, unused int64
 	err := tx.QueryRowContext(ctx, "select count(*), coalesce(sum(max(share - spent - flight, 0)), 0) from budget_lease where "+
-		isCounter+" and "+expiredAllocations, append(counterKey(c), boot, dead)...).Scan(&leases, &unused)
-	if err != nil || leases == 0 {
+		isCounter+" and "+expiredAllocations, append(counterKey(c), boot, dead)...).Scan(&expired, &unused)
+	if err != nil || expired == 0 {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, "delete from budget_lease where "+isCounter+" and "+expiredAllocations,

@@ -34,8 +34,8 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 			t.Fatalf("%d are used (%v), want %d", got, err, want)
 		}
 	}
-	lease := budget.Allocation{Counter: daily, ID: "lease-1"}
-	if taken, err := budgets.Take(ctx, lease, 100, 50, 50); err != nil || taken.Amount != 50 {
+	allocation := budget.Allocation{Counter: daily, ID: "allocation-1"}
+	if taken, err := budgets.Take(ctx, allocation, 100, 50, 50); err != nil || taken.Amount != 50 {
 		t.Fatal(taken, err)
 	}
 	claim := func(amount int64) []budget.Claim {
@@ -64,8 +64,8 @@ func TestAllocationsEndWithMachine(t *testing.T) {
 	counter := budget.Counter{
 		ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Window: "2026-02-03",
 	}
-	lease := budget.Allocation{Counter: counter, ID: "lease-1", Spent: 3, Flight: 4}
-	if _, err := openAt(t, path).Budgets(before).Take(ctx, lease, 100, 50, 50); err != nil {
+	allocation := budget.Allocation{Counter: counter, ID: "allocation-1", Spent: 3, Flight: 4}
+	if _, err := openAt(t, path).Budgets(before).Take(ctx, allocation, 100, 50, 50); err != nil {
 		t.Fatal(err)
 	}
 	after := openAt(t, path).Budgets(&machine{boot: "second"})

@@ -51,30 +51,37 @@ func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credent
 	return issued, token
 }
 
-// A JWT is equivalent to its token's secret: it has the same scope and expiry, and takes one read.
-func TestJWTIsEquivalentToItsToken(t *testing.T) {
-	w := newJWTWorld(t)
-	scope := credential.Scope{Models: []string{"gen-2.5"}, Origins: []string{"https://a.example"},
-		MaxSession: 90 * time.Second}
-	issued, token := w.mint(scope, 3*time.Second)
-	who, err := w.authenticator.Authenticate(t.Context(), issued.JWT)
-	if err != nil || who.Account() != "acme" || who.Token == nil || who.Token.Hash != token.Hash {
-		t.Fatalf("got %+v, %v", who, err)
-	}
-	if got := who.Scope(); !got.AllowsModel("gen-2.5") || got.AllowsModel("gen-2.1") ||
-		got.AllowsOrigin("https://b.example") || got.MaxSession != scope.MaxSession {
-		t.Errorf("the scope is %+v", got)
-	}
-	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil || w.store.reads != 1 {
-		t.Errorf("%d reads, %v", w.store.reads, err)
-	}
-	w.now = token.ExpiresAt.Add(-time.Millisecond)
-	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
-		t.Errorf("a millisecond before its expiry: %v", err)
-	}
-	w.now = token.ExpiresAt
-	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("at its expiry: %v", err)
+// forms are the two forms of a token.
+var forms = map[string]func(credential.Issued) string{
+	"secret": func(i credential.Issued) string { return i.Secret }, "JWT": func(i credential.Issued) string { return i.JWT },
+}
+
+func TestTokenWorksUntilExpiry(t *testing.T) {
+	for name, form := range forms {
+		w := newJWTWorld(t)
+		scope := credential.Scope{Models: []string{"gen-2.5"}, Origins: []string{"https://a.example"},
+			MaxSession: 90 * time.Second}
+		issued, token := w.mint(scope, 3*time.Second)
+		who, err := w.authenticator.Authenticate(t.Context(), form(issued))
+		if err != nil || who.Account() != "acme" || who.Tier.Name != "default" || who.Token == nil ||
+			who.Token.Hash != token.Hash || !strings.HasPrefix(issued.Secret, "ek_") {
+			t.Fatalf("%s: got %+v, %v", name, who, err)
+		}
+		if got := who.Scope(); !got.AllowsModel("gen-2.5") || got.AllowsModel("gen-2.1") ||
+			got.AllowsOrigin("https://b.example") || got.MaxSession != scope.MaxSession {
+			t.Errorf("%s: the scope is %+v", name, got)
+		}
+		if _, err := w.authenticator.Authenticate(t.Context(), form(issued)); err != nil || w.store.reads != 1 {
+			t.Errorf("%s: %d reads, %v", name, w.store.reads, err)
+		}
+		w.now = token.ExpiresAt.Add(-time.Millisecond)
+		if _, err := w.authenticator.Authenticate(t.Context(), form(issued)); err != nil {
+			t.Errorf("%s, a millisecond before its expiry: %v", name, err)
+		}
+		w.now = token.ExpiresAt
+		if _, err := w.authenticator.Authenticate(t.Context(), form(issued)); !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("%s, at its expiry: %v", name, err)
+		}
 	}
 }
 
@@ -111,17 +118,22 @@ func TestJWTClaimsDescribeToken(t *testing.T) {
 	}
 }
 
-func TestRevocationInvalidatesJWT(t *testing.T) {
-	w := newJWTWorld(t)
-	issued, _ := w.mint(credential.Scope{}, time.Hour)
-	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
-		t.Fatal(err)
-	}
-	w.key.RevokedAt = w.now
-	w.store.keys.byHash[w.key.Hash] = w.key
-	w.now = w.now.Add(credential.CacheAge)
-	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("a JWT of a revoked key: %v", err)
+func TestRevocationInvalidatesTokens(t *testing.T) {
+	for name, form := range forms {
+		w := newJWTWorld(t)
+		issued, _ := w.mint(credential.Scope{}, time.Hour)
+		if other, _ := w.mint(credential.Scope{}, time.Hour); form(other) == form(issued) {
+			t.Errorf("%s: two tokens are equal", name)
+		}
+		if _, err := w.authenticator.Authenticate(t.Context(), form(issued)); err != nil {
+			t.Fatal(err)
+		}
+		w.key.RevokedAt = w.now
+		w.store.keys.byHash[w.key.Hash] = w.key
+		w.now = w.now.Add(credential.CacheAge)
+		if _, err := w.authenticator.Authenticate(t.Context(), form(issued)); !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("%s of a revoked key: %v", name, err)
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ type accounts struct {
 	name     string
 	used     int64
 	files    []file.File
-	rooms    []file.Reservation
+	reserved []file.Reservation
 	promised []file.File
 }
 
@@ -146,7 +146,7 @@ func (a *accounts) play(turns int) {
 		case 2:
 			r, err := a.Store.Reserve(a.ctx, a.reservation(a.name), size, size, limit, a.now)
 			if a.fits(err, size, limit) {
-				a.rooms = append(a.rooms, r)
+				a.reserved = append(a.reserved, r)
 			}
 		case 3:
 			f := a.big(a.name, 10+size, limit)
@@ -162,15 +162,15 @@ func (a *accounts) play(turns int) {
 				}
 			}
 		case 5:
-			if len(a.rooms) > 0 {
+			if len(a.reserved) > 0 {
 				f := a.sized(a.name, size)
-				f.Reserved = a.rooms[0]
+				f.Reserved = a.reserved[0]
 				if size <= f.Reserved.Bytes {
 					limit = 0 // if others have exceeded the limit, a change that adds nothing may be rejected or not
 				}
 				if a.fits(a.Store.Create(a.ctx, f, limit), size-f.Reserved.Bytes, limit) {
 					f.Reserved = file.Reservation{}
-					a.files, a.rooms = append(a.files, f), a.rooms[1:]
+					a.files, a.reserved = append(a.files, f), a.reserved[1:]
 				}
 			}
 		case 6:

@@ -104,7 +104,7 @@ var leaseTests = []test{
 		s.active(account, left+1)
 	}},
 	{"return the address of a lease while it is alive", func(s *suite) {
-		tells := func(epoch, want string) {
+		hasAddress := func(epoch, want string) {
 			s.Helper()
 			got, err := s.Store.Address(s.ctx, epoch)
 			conformance.OK(s, err)
@@ -118,14 +118,14 @@ var leaseTests = []test{
 		gone(one)
 		conformance.OK(s, s.Store.Begin(s.ctx, one, "10.0.0.1:8080"))
 		s.begin(two)
-		tells(one, "10.0.0.1:8080")
-		tells(two, "")
+		hasAddress(one, "10.0.0.1:8080")
+		hasAddress(two, "")
 		s.Pass(session.RenewEvery)
 		conformance.OK(s, s.Store.Renew(s.ctx, one))
 		conformance.OK(s, s.Store.End(s.ctx, two))
 		gone(two)
 		s.Pass(session.TakeAfter - moment)
-		tells(one, "10.0.0.1:8080")
+		hasAddress(one, "10.0.0.1:8080")
 		s.Pass(moment)
 		gone(one)
 	}},
