@@ -51,6 +51,8 @@ type Job struct {
 	Inputs  map[string]JobInput `json:"inputs"`
 	// Planned describes the result before it is made, or is nil if unknown.
 	Planned *Planned `json:"planned"`
+	// Changed is false if the result equals the input except for size and rate, or nil if unknown.
+	Changed *bool `json:"changed"`
 	// Engine is the engine that made the result. Understood lists the parts of the prompt that it
 	// followed, or nil if unknown. Notice contains its remarks on the result.
 	Engine     string     `json:"engine"`

@@ -159,6 +159,10 @@ func jobs(t *testing.T, s shell) {
 	if states := s.documents("jobs", "watch", id); len(states) != 1 || states[0]["status"] != "completed" {
 		t.Errorf("watching a completed job printed %v", states)
 	}
+	got := s.run("image", "look.png", "-p", "add a hat", "--resolution", "480p", "-o", "hat.png")
+	if got.code != 9 || got.stdout != "hat.png\n" || !strings.Contains(got.stderr, "the result is unchanged") {
+		t.Errorf("a prompt of which nothing is followed: %+v", got)
+	}
 	s.works("jobs", "download", id, "-o", "same.png")
 	if !bytes.Equal(s.read("out.png"), s.read("same.png")) {
 		t.Error("two downloads differ")

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,15 +72,17 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 	return failures(results)
 }
 
-func failures(results []result) error {
+// failures returns a [*BatchError] if a result is a failure, and ErrUnchanged if one is unchanged.
+func failures(results []result) (err error) {
 	count := 0
 	for _, done := range results {
 		if done.Error != "" {
 			count++
 		}
+		err = cmp.Or(err, checkChanged(done.Changed))
 	}
 	if count == 0 {
-		return nil
+		return err
 	}
 	return &BatchError{count, len(results)}
 }
@@ -139,7 +142,11 @@ func (e *editor) summary(results []result) error {
 	}
 	list := e.invocation.newList("INPUT", "STATUS", "JOB", "RESULT")
 	for _, done := range results {
-		if err := list.add(done, done.Input, done.Status, first(done.JobID, "-"),
+		status := done.Status
+		if checkChanged(done.Changed) != nil {
+			status = "unchanged"
+		}
+		if err := list.add(done, done.Input, status, first(done.JobID, "-"),
 			first(done.Error, done.Output)); err != nil {
 			return err
 		}

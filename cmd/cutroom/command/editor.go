@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,13 +23,15 @@ type editor struct {
 }
 
 type result struct {
-	Input      string   `json:"input,omitempty"`
-	Output     string   `json:"output,omitempty"`
-	Status     string   `json:"status"`
-	JobID      string   `json:"job_id,omitempty"`
-	Model      string   `json:"model"`
-	Seed       uint32   `json:"seed"`
-	Error      string   `json:"error,omitempty"`
+	Input  string `json:"input,omitempty"`
+	Output string `json:"output,omitempty"`
+	Status string `json:"status"`
+	JobID  string `json:"job_id,omitempty"`
+	Model  string `json:"model"`
+	Seed   uint32 `json:"seed"`
+	Error  string `json:"error,omitempty"`
+	// Changed, Engine, Understood and Notice are copied from the job.
+	Changed    *bool    `json:"changed,omitempty"`
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
@@ -75,13 +78,21 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	e.reportCost([]result{done})
 	switch {
 	case e.invocation.JSON && output == "-" && !e.order.Detach:
-		return nil // the result went to stdout
+		// the result went to stdout
 	case e.invocation.JSON:
-		return e.invocation.Print(done)
+		err = e.invocation.Print(done)
 	case e.order.Detach:
-		return e.invocation.printLine(done.JobID)
+		err = e.invocation.printLine(done.JobID)
 	case output != "-":
-		return e.invocation.printPath(output)
+		err = e.invocation.printPath(output)
+	}
+	return cmp.Or(err, checkChanged(done.Changed))
+}
+
+// checkChanged returns ErrUnchanged if a result is known to be unchanged.
+func checkChanged(changed *bool) error {
+	if changed != nil && !*changed {
+		return ErrUnchanged
 	}
 	return nil
 }
@@ -185,7 +196,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 		return done, err
 	}
 	done.Status, done.Model, done.Seed = job.Status, job.Model, job.Seed
-	done.Engine, done.Understood, done.Notice = job.Engine, job.Understood, job.Notice
+	done.Changed, done.Engine, done.Understood, done.Notice = job.Changed, job.Engine, job.Understood, job.Notice
 	done.Planned, done.Cost, done.Bill = job.Planned, job.Cost, job.Bill
 	if done.Planned == nil && job.Result != nil && job.Result.Width > 0 {
 		done.Planned = &client.Planned{Width: job.Result.Width, Height: job.Result.Height}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -275,16 +276,15 @@ func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 		if err != nil {
 			return err
 		}
-		if c.Output == "-" {
-			return nil // the result went to stdout
+		switch {
+		case c.Output == "-": // the result went to stdout
+		case s.JSON: // each change was printed
+		case c.Output != "":
+			err = s.printPath(c.Output)
+		default:
+			err = s.showJob(job)
 		}
-		if c.Output != "" && !s.JSON {
-			return s.printPath(c.Output)
-		}
-		if s.JSON {
-			return nil // each change was printed
-		}
-		return s.showJob(job)
+		return cmp.Or(err, checkChanged(job.Changed))
 	})
 }
 

@@ -26,6 +26,7 @@ const (
 	jobFailed
 	unreachable
 	damaged
+	unchanged
 	interrupted = 130
 )
 
@@ -56,6 +57,9 @@ func (e *JobError) Error() string {
 	}
 	return fmt.Sprintf("the job %s failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
 }
+
+// ErrUnchanged is the error for a result that equals its input.
+var ErrUnchanged = errors.New("the result is unchanged, because the engine followed nothing in the prompt")
 
 // InterruptedError is the error for a command that was interrupted while it waited for a job or
 // downloaded its result to Output.
@@ -107,6 +111,8 @@ func ExitCode(err error) int {
 		return denied
 	case errors.As(err, &job):
 		return jobFailed
+	case errors.Is(err, ErrUnchanged):
+		return unchanged
 	case errors.As(err, &failure):
 		switch failure.Status {
 		case http.StatusUnauthorized, http.StatusForbidden:

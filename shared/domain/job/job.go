@@ -102,11 +102,14 @@ type Request struct {
 
 // Cost returns the cost of the job at its accepted price, in billionths of the currency. It uses
 // the expected length until the result exists, and never exceeds a reserved cost. A failed job
-// costs nothing.
+// costs nothing, and an unchanged result 0.
 func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
 		return 0, "", false
+	}
+	if changed, known := j.Changed(); known && !changed {
+		return 0, price.Currency, true
 	}
 	if j.Result != nil && j.Result.Duration > 0 {
 		length = j.Result.Duration
@@ -118,6 +121,16 @@ func (j Job) Cost() (billionths int64, currency string, known bool) {
 		}
 	}
 	return billionths, price.Currency, known
+}
+
+// Changed reports whether the result differs from the input in more than size and rate. known is
+// false without a result or an input, or if the engine did not report which part of the prompt it
+// followed.
+func (j Job) Changed() (changed, known bool) {
+	if j.Result == nil || j.Request.Inputs[catalog.DataField].Blob == "" {
+		return false, false
+	}
+	return len(j.Result.Understood) > 0, j.Result.Understood != nil
 }
 
 func (r Request) Option(name string) string {

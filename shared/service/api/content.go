@@ -133,7 +133,11 @@ func describeResult(header http.Header, j job.Job) {
 }
 
 // docs/contract/jobs.md#engine-report
-func describeOutcome(header http.Header, result *job.Result) {
+func describeOutcome(header http.Header, j job.Job) {
+	result := j.Result
+	if changed, known := j.Changed(); known {
+		header.Set("X-Changed", strconv.FormatBool(changed))
+	}
 	if result.Engine != "" {
 		header.Set("X-Engine", headerText(result.Engine))
 	}

@@ -45,7 +45,7 @@ func (w *world) costOf(id string) *cost {
 }
 
 // The cost is estimated from the length of the input, then from the length of the result. Failed
-// jobs are free.
+// jobs and unchanged results are free.
 func TestJobShowsItsCost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	id := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)), text("prompt", "x")))
@@ -63,6 +63,16 @@ func TestJobShowsItsCost(t *testing.T) {
 	}
 	if a := w.get("/v1/jobs/"+id, studio); !strings.Contains(a.body, `"cost":{"amount":0.248,"currency":"EUR"}`) {
 		t.Errorf("the bill: %s", a.body)
+	}
+	same := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)), text("prompt", "x")))
+	w.start(same)
+	result.Blob, result.Understood = job.ResultBlob(same, "nonce"), []string{}
+	if err := w.records.Complete(t.Context(), same, "nonce", result, w.now()); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.get("/v1/jobs/"+same, studio); !strings.Contains(a.body, `"cost":{"amount":0,"currency":"EUR"}`) ||
+		!strings.Contains(a.body, `"changed":false`) || job.Billed(w.record(same)).Cost != 0 {
+		t.Errorf("of an unchanged result: %s", a.body)
 	}
 	// The length of a truncated clip is unknown.
 	unknown := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)[:600]), text("prompt", "x")))

@@ -150,7 +150,7 @@ func TestImageEditIsJob(t *testing.T) {
 		t.Fatalf("%d %s %v", a.status, a.body, a.header)
 	}
 	for name, want := range map[string]string{
-		"X-Engine": "script", "X-Understood": "winter",
+		"X-Changed": "true", "X-Engine": "script", "X-Understood": "winter",
 		"X-Notice": "%E2%80%9C%C3%9Cbermut%E2%80%9D was not followed: 100 %25 true.",
 	} {
 		if got := a.header.Get(name); got != want {

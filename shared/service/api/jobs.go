@@ -217,6 +217,9 @@ func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 	if j.Estimate > 0 {
 		body.EstimatedSeconds = new(max(1, wholeSeconds(j.Estimate)))
 	}
+	if changed, known := j.Changed(); known {
+		body.Changed = &changed
+	}
 	if j.Result != nil {
 		body.EnhancedPrompt = j.Result.EnhancedPrompt
 		body.Engine, body.Understood, body.Notice = j.Result.Engine, j.Result.Understood, j.Result.Notice
@@ -245,6 +248,7 @@ type jobBody struct {
 	askedBody
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
 	// docs/contract/jobs.md#engine-report
+	Changed    *bool    `json:"changed,omitempty"`
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`

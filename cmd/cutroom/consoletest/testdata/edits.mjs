@@ -140,6 +140,11 @@ export async function tabs(visit) {
   check(Math.abs(stage.width / stage.height - 16 / 9) < 0.03, `the clip has no bars beside it, but is shown in ${stage.width}x${stage.height}`);
   await page.getByRole("button", { name: "Run edit" }).click();
   equal(await page.locator("#form-problem").textContent(), "Write what to change, or add a reference image.", "a run without a prompt shows");
+  await page.getByLabel("Prompt", { exact: true }).fill("add a hat");
+  await page.getByRole("button", { name: "Run anyway" }).click();
+  await page.locator(".made .unchanged").waitFor();
+  equal(await page.locator(".recent [data-status=unchanged] .state").textContent(), "Unchanged", "the state of an unchanged result");
+  equal(await page.getByLabel("Where the original ends").count(), 0, "sliders of an unchanged result");
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.getByLabel("Where the original ends").waitFor();

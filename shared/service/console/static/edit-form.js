@@ -35,7 +35,11 @@ export class Form {
     this.onchange = () => {};
     this.shapes = async () => []; // resolves to the sizes and seconds of the inputs
     this.prompt = make("textarea", { id: "prompt", rows: 3, "aria-describedby": "prompt-count form-problem", on: { input: () => this.count() } });
-    this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference) }));
+    this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference) }),
+      nothing => {
+        this.nothing = nothing;
+        this.label();
+      });
     this.prompt.addEventListener("keydown", event => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
@@ -189,9 +193,13 @@ export class Form {
   }
 
   name() {
-    const runs = (1 + this.besides().length) * +this.results.value, kind = kindOf(this.chosen);
-    this.words.textContent = runs === 1 ? kind.run : `Run ${runs} ${kind.one}s`;
+    this.label();
     this.estimate();
+  }
+
+  label() {
+    const runs = (1 + this.besides().length) * +this.results.value, kind = kindOf(this.chosen);
+    this.words.textContent = this.nothing ? "Run anyway" : runs === 1 ? kind.run : `Run ${runs} ${kind.one}s`;
   }
 
   async estimate() {

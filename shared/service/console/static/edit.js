@@ -417,7 +417,7 @@ class Edit {
       this.actions.replaceChildren(...actions(run, { stage: this.stage, again: () => this.again(run), edit: editResult, settings: useSettings, gone: () => this.gone(run) }));
       this.notes.replaceChildren(notes(run));
       this.terminal.replaceChildren(...[terminal(run)].filter(Boolean));
-      return say("The edit has finished.");
+      return say(run.unchanged ? "The result is unchanged." : "The edit has finished.");
     }
     if (run.phase === "failed" && !run.problem) return run.settle();
     showFailure(this.stage, run, button("", "Back", () => this.back()));

@@ -214,7 +214,7 @@ class Gallery {
         make("div", { class: "about" }, make("strong", { class: "file-name", title: words }, words),
           make("span", {}, [model ? titleOf(model) : job.model, job.inputs?.data?.name].filter(Boolean).join(" · ")),
           make("span", { class: "facts" }, make("span", { class: "dot" }), state === "processing" ? `${Math.floor(job.progress * 100)} %` : stateWords[state], " · ", since(job.created_at)))),
-      ended(job) && this.selection.box(job.job_id, { name: words, done: state === "completed" }));
+      ended(job) && this.selection.box(job.job_id, { name: words, done: job.status === "completed" }));
     this.picture(job, picture);
     return card;
   }

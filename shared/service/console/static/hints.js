@@ -6,9 +6,10 @@ import { understand } from "./engine.js";
 const typingPause = 300;
 
 export class Hints {
-  // asked returns {model, prompt, reference}.
-  constructor(asked) {
+  // asked returns {model, prompt, reference}. heard is called with true if the engine follows nothing.
+  constructor(asked, heard) {
     this.asked = asked;
+    this.heard = heard;
     this.element = make("div", { class: "hints", role: "status" });
   }
 
@@ -21,10 +22,12 @@ export class Hints {
     this.controller?.abort();
     const controller = this.controller = new AbortController();
     const { model, prompt, reference } = this.asked();
+    this.heard(false);
     if (!prompt) return this.element.replaceChildren();
     const facts = await understand(model, prompt, reference, controller.signal);
     if (controller.signal.aborted) return;
     if (!facts?.understood) return this.element.replaceChildren();
+    this.heard(!facts.understood.length);
     const chips = [
       ...facts.understood.map(words => make("li", { class: "hint" }, icon("check"), words)),
       ...(facts.ignored || []).map(words => make("li", { class: "hint not" }, icon("alert"), `“${words}”`)),

@@ -12,10 +12,11 @@ const quiet = 45_000;
 
 export const ended = job => job.status === "completed" || job.status === "failed";
 
-// A cancelled job is not shown as failed.
-export const stateOf = job => job.error?.code === "cancelled" ? "cancelled" : job.status;
+// stateOf returns a job's state as text. A cancelled job is not shown as failed, and a result that
+// equals its input not as done.
+export const stateOf = job => job.error?.code === "cancelled" ? "cancelled" : job.changed === false ? "unchanged" : job.status;
 
-export const stateWords = { pending: "Waiting", processing: "Editing", completed: "Done", failed: "Failed", cancelled: "Cancelled" };
+export const stateWords = { pending: "Waiting", processing: "Editing", completed: "Done", unchanged: "Unchanged", failed: "Failed", cancelled: "Cancelled" };
 
 // mendable reports whether the same edit may succeed if it is sent again.
 export const mendable = job => job.error?.code !== "invalid_input";

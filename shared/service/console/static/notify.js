@@ -24,7 +24,7 @@ export async function choose(on) {
 // announce announces the end of a run if the tab is hidden.
 export function announce(run) {
   if (!document.hidden) return;
-  const words = run.phase === "done" ? "Done" : "Failed";
+  const words = run.phase === "done" ? run.words() : "Failed";
   before ??= document.title;
   document.title = `${words}: ${run.prompt || run.model?.id || "an edit"}`;
   if (!notifies()) return;

@@ -102,9 +102,9 @@ export function showFailure(stage, run, ...buttons) {
       buttons)));
 }
 
-// The original is shown if this browser has it.
+// The original is shown if this browser has it and the result differs.
 export async function showResult(stage, run) {
-  const before = await run.original();
+  const before = run.unchanged ? undefined : await run.original();
   const { box, bar } = compare(run.kind, before, run.url, stage);
   const player = box.querySelector("video:last-of-type");
   if (player) posterOf(run).then(poster => poster && (player.poster = poster));
@@ -134,6 +134,7 @@ export function notes(run) {
   const engine = job.engine && make("span", { class: "badge", title: "The engine that made it" }, `${job.engine} engine`);
   const followed = job.understood?.map(words => make("li", {}, icon("check"), words));
   return make("div", { class: "made" },
+    run.unchanged && make("p", { class: "unchanged" }, icon("alert"), make("strong", {}, "Unchanged")),
     make("p", {}, make("strong", {}, run.model ? titleOf(run.model) : job.model), ` · ${["seed " + job.seed, took(job), ago(job.completed_at), about(job.estimated_cost)].filter(Boolean).join(" · ")} `, engine),
     followed?.length > 0 && make("ul", { class: "followed", "aria-label": "Followed parts of the prompt" }, followed),
     job.notice && make("p", { class: "remark", role: "note" }, icon("info"), make("span", {}, job.notice)),

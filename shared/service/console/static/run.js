@@ -79,11 +79,16 @@ export class Run {
     return time < leastWatched || done <= 0 ? undefined : (1 - this.share) / done * time / 1000;
   }
 
+  // unchanged reports whether the result equals the input.
+  get unchanged() {
+    return this.phase === "done" && this.job?.changed === false;
+  }
+
   words() {
     return {
       reading: "Reading the file", uploading: this.mode?.id === "words" ? "Sending" : "Uploading", waiting: "Waiting for a worker",
       editing: kindOf(this.model).doing, lost: "The connection was lost; retrying", fetching: "Fetching the result",
-      done: "Done", failed: "Failed", cancelled: "Cancelled",
+      done: this.unchanged ? "Unchanged" : "Done", failed: "Failed", cancelled: "Cancelled",
     }[this.phase];
   }
 

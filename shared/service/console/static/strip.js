@@ -125,7 +125,7 @@ export class Strip {
       if (shown !== undefined) press.setAttribute("aria-pressed", String(shown));
       const words = run.prompt || (run.model?.id ?? run.job?.model ?? "");
       press.dataset.id = run.id || "";
-      press.dataset.status = run.phase;
+      press.dataset.status = run.unchanged ? "unchanged" : run.phase;
       if (name.textContent !== words) {
         name.textContent = words;
         press.title = words;
