@@ -13,40 +13,29 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 )
 
-// To reject a client, the server accepts the upgrade, sends an error and closes the connection
-// (docs/contract/realtime.md#rejections).
+// The server accepts the upgrade before it sends the error (docs/contract/realtime.md#rejections).
 func TestSessionRequiresValidCredential(t *testing.T) {
 	const page = "https://app.example.com"
 	w := newWorld(t, setup{origins: []string{page, "https://other.example.com"}})
-	revoked, err := credential.NewKey("ck_revoked_key", "studio", credential.DefaultTier, "", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.keys.CreateKey(t.Context(), audit.Operator(revoked.CreatedAt), revoked); err != nil {
-		t.Fatal(err)
-	}
-	orphaned := w.issue("ck_revoked_key", credential.Scope{}, time.Hour)
+	revoked := w.newKey("ck_revoked_key")
+	orphaned := w.issue(revoked, credential.Scope{}, time.Hour)
 	orphan := orphaned.Secret
-	if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), revoked.ID); err != nil {
-		t.Fatal(err)
-	}
+	w.revoke(revoked)
 	expired := w.mint(studio, credential.Scope{}, time.Millisecond)
 	time.Sleep(2 * time.Millisecond)
 	token := func(scope credential.Scope) string { return w.mint(studio, scope, time.Hour) }
-	otherRoutes := w.limitedKey("ck_other_routes", func(k *credential.Key) {
+	otherRoutes := w.newKey("ck_other_routes", func(k *credential.Key) {
 		k.Limits.Routes = []credential.RouteGroup{credential.JobRoutes, credential.TokenRoutes}
 	})
 	const key, model, origin = "Invalid API key", "Model not allowed", "Origin not allowed"
 	for _, c := range []struct {
 		name, model, secret string
 		header              []string
-		// reason is the expected reason of a rejection, or "".
-		reason string
+		reason              string // "" if the client is accepted
 	}{
 		{"a key", "gen-2.5", studio, nil, ""},
 		{"a key in the header", "gen-2.5", "", []string{"X-Api-Key", studio}, ""},
@@ -65,7 +54,7 @@ func TestSessionRequiresValidCredential(t *testing.T) {
 		{"an unknown key", "gen-2.5", "ck_0123456789", nil, key},
 		{"an unknown token", "gen-2.5", "ek_0123456789", nil, key},
 		{"a wrong key in the header and a correct one in the query", "gen-2.5", studio, []string{"X-Api-Key", "ck_0123456789"}, key},
-		{"a revoked key", "gen-2.5", "ck_revoked_key", nil, key},
+		{"a revoked key", "gen-2.5", revoked, nil, key},
 		{"a token of a revoked key", "gen-2.5", orphan, nil, key},
 		{"an expired token", "gen-2.5", expired, nil, key},
 		{"a wrong key and a wrong model", "gen-9", "ck_0123456789", nil, key},
@@ -73,16 +62,16 @@ func TestSessionRequiresValidCredential(t *testing.T) {
 		{"an unknown model", "gen-9", studio, nil, model},
 		{"a model without realtime", "gen-clip", studio, nil, model},
 		{"an image model", "gen-image-2", studio, nil, model},
-		{"an expired key", "gen-2.5", w.limitedKey("ck_expired_key", func(k *credential.Key) {
+		{"an expired key", "gen-2.5", w.newKey("ck_expired_key", func(k *credential.Key) {
 			k.ExpiresAt = k.CreatedAt
 		}), nil, key},
 		{"a key for other routes", "gen-2.5", otherRoutes, nil, "Route not allowed"},
 		{"a token of a key for other routes", "gen-2.5", w.mint(otherRoutes, credential.Scope{}, time.Hour), nil,
 			"Route not allowed"},
-		{"a key for another model", "gen-2.1", w.limitedKey("ck_other_model", func(k *credential.Key) {
+		{"a key for another model", "gen-2.1", w.newKey("ck_other_model", func(k *credential.Key) {
 			k.Limits.Models = []string{"gen-2.5"}
 		}), nil, model},
-		{"a key for the model and realtime sessions", "gen-2.5", w.limitedKey("ck_this_model", func(k *credential.Key) {
+		{"a key for the model and realtime sessions", "gen-2.5", w.newKey("ck_this_model", func(k *credential.Key) {
 			k.Limits = credential.Limits{
 				Models: []string{"gen-latest"}, Routes: []credential.RouteGroup{credential.RealtimeRoutes},
 			}
@@ -126,11 +115,7 @@ func TestSessionsAreLimited(t *testing.T) {
 	first := w.open("gen-2.5", studio)
 	w.open("gen-2.1", w.mint(studio, credential.Scope{}, time.Hour))
 	w.active("studio", 2)
-	refused := w.dial("gen-2.5", studio)
-	if m := refused.next(); m.Type != "error" || m.Error != "Concurrent session limit reached." {
-		t.Errorf("got %+v", m)
-	}
-	refused.ends("", websocket.StatusTryAgainLater, "Concurrent session limit reached.")
+	w.dial("gen-2.5", studio).rejected(websocket.StatusTryAgainLater, isFull)
 	w.open("gen-2.5", rival)
 	w.active("studio", 2)
 
@@ -143,8 +128,7 @@ func TestSessionsAreLimited(t *testing.T) {
 	w.open("gen-2.5", studio)
 }
 
-// If the store is slow or unavailable, clients are asked to retry.
-func TestFailingStoreAsksToRetry(t *testing.T) {
+func TestStoreFailureAsksClientsToRetry(t *testing.T) {
 	var failing atomic.Pointer[error]
 	w := newWorld(t, setup{failing: &failing})
 	for _, err := range []error{
@@ -153,18 +137,13 @@ func TestFailingStoreAsksToRetry(t *testing.T) {
 		),
 	} {
 		failing.Store(&err)
-		refused := w.dial("gen-2.5", studio)
-		if m := refused.next(); m.Type != "error" || m.Error != tryAgain {
-			t.Errorf("%v: got %+v", err, m)
-		}
-		refused.ends("", websocket.StatusTryAgainLater, tryAgain)
+		w.dial("gen-2.5", studio).rejected(websocket.StatusTryAgainLater, tryAgain)
 	}
 	failing.Store(nil)
 	w.open("gen-2.5", studio)
 	w.active("studio", 1)
 }
 
-// A page may send the header x-api-key.
 func TestStreamAnswersPreflight(t *testing.T) {
 	w := newWorld(t, setup{origins: []string{"https://app.example.com"}})
 	for origin, want := range map[string]string{
@@ -223,8 +202,8 @@ func TestPlainRequestGetsHTTPError(t *testing.T) {
 		}
 		body, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		var told struct{ Detail string }
-		if err := json.Unmarshal(body, &told); c.method != http.MethodHead && (err != nil || told.Detail == "") {
+		var problem struct{ Detail string }
+		if err := json.Unmarshal(body, &problem); c.method != http.MethodHead && (err != nil || problem.Detail == "") {
 			t.Errorf("%s %v: the error is %s", c.method, c.header, body)
 		}
 		if allowed := response.Header.Get("Access-Control-Allow-Origin"); allowed != "*" {

@@ -17,9 +17,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A request without a valid credential needs little memory: the HTTP library uses 10 times its size, and the
-// server adds little.
-func TestAnonymousRequests(t *testing.T) {
+// The HTTP library uses 10 times a request's size.
+func TestAnonymousRequestsNeedLittleMemory(t *testing.T) {
 	const perByte, more = 12, 32 << 10
 	w := newWorld(t, setup{webrtc: true, limit: 1})
 	const size = 50_000
@@ -55,8 +54,7 @@ func TestAnonymousRequests(t *testing.T) {
 	}
 }
 
-// askOnce sends a request on a new connection, and reads until the response is complete or the server
-// closes the connection.
+// askOnce sends a request on a new connection and reads until the server closes it.
 func (w *world) askOnce(request string) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)
@@ -72,13 +70,11 @@ func (w *world) askOnce(request string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// A WebSocket without a valid credential is open only to report the error. The server decodes no
-// message from such a client. It closes the connection even if the client sends nothing, never
-// stops sending, or does not reply to the close frame.
+// The server decodes no message of such a client. It closes the connection even if the client never
+// stops sending or does not reply to the close frame.
 func TestAnonymousWebSocketNeedsLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 100 * time.Millisecond}})
-	// In bytes of memory. Dropping an empty frame of 6 bytes needs up to 160 bytes, which are freed
-	// immediately.
+	// Dropping an empty frame of 6 bytes needs up to 160 bytes, which are freed immediately.
 	const most, forEmptyFrames = 512 << 10, 20 << 20
 	frame := func(kind byte, size int) string {
 		head := binary.BigEndian.AppendUint64([]byte{0x80 | kind, 0x80 | 127}, uint64(size))
@@ -106,8 +102,7 @@ func TestAnonymousWebSocketNeedsLittleMemory(t *testing.T) {
 				}
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(patience.Max))
-				_, _ = io.WriteString(conn, "GET /v1/stream?model=gen-latest&"+key+" HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"+
-					"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+				_, _ = io.WriteString(conn, upgradeRequest("gen-latest&"+key))
 				go func() { _, _ = conn.Write(sends) }() // it fails when the server closes
 				heard, err = io.ReadAll(conn)
 				if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -3,8 +3,10 @@ package realtime_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -23,7 +25,6 @@ type client struct {
 	conn *websocket.Conn
 }
 
-// message is a server's message: a text message or a frame.
 type message struct {
 	Type      string          `json:"type"`
 	SessionID string          `json:"session_id"`
@@ -44,12 +45,11 @@ type message struct {
 	Token string `json:"token"`
 	Room  string `json:"room_name"`
 
-	frame image.Image
-	// closed is the received close frame; nil while the connection is open.
-	closed *websocket.CloseError
+	frame  image.Image
+	closed *websocket.CloseError // nil while the connection is open
 }
 
-// dial connects with a key in the query. The other arguments are names and values of header fields.
+// The other arguments are names and values of header fields.
 func (w *world) dial(model, key string, header ...string) *client {
 	w.t.Helper()
 	query := url.Values{}
@@ -94,11 +94,9 @@ func (w *world) open(model, key string, header ...string) *client {
 	return c
 }
 
-// tryAgain is the error when the server could not read its store in time.
 const tryAgain = "No session can be opened now. Try again."
 
-// first connects and returns the client and its first message. It retries if the machine stalled while the
-// server read its store.
+// first returns a client and its first message. It retries if a stall delayed the server's store.
 func first(connect func() *client) (c *client, m message) {
 	for range 10 {
 		c = connect()
@@ -169,7 +167,6 @@ func (c *client) write(kind websocket.MessageType, content []byte) {
 	}
 }
 
-// ack expects an acknowledgement with the given error.
 func (c *client) ack(kind, failure string) message {
 	c.t.Helper()
 	m := c.next()
@@ -179,7 +176,7 @@ func (c *client) ack(kind, failure string) message {
 	return m
 }
 
-// painted expects a frame of the given colour.
+// painted sends a frame and expects it to return in the given colour.
 func (c *client) painted(want color.RGBA) {
 	c.t.Helper()
 	c.show(plain(32, 16, color.White))
@@ -188,16 +185,12 @@ func (c *client) painted(want color.RGBA) {
 		c.t.Fatalf("no frame: %+v", m)
 	}
 	got := color.RGBAModel.Convert(m.frame.At(16, 8)).(color.RGBA)
-	for _, d := range []int{int(got.R) - int(want.R), int(got.G) - int(want.G), int(got.B) - int(want.B)} {
-		if d < -12 || d > 12 {
-			c.t.Errorf("the frame is %v, want %v", got, want)
-			return
-		}
+	if !near(got, want, 12) {
+		c.t.Errorf("the frame is %v, want %v", got, want)
 	}
 }
 
-// ends expects generation_ended with the given reason, unless it is empty, and then a close frame
-// with the given code and text.
+// ends expects generation_ended with the reason, unless it is empty, and then a close frame.
 func (c *client) ends(reason string, code websocket.StatusCode, text string) message {
 	c.t.Helper()
 	var ended message
@@ -210,4 +203,34 @@ func (c *client) ends(reason string, code websocket.StatusCode, text string) mes
 		c.t.Errorf("got %+v (%v), want to be closed with %d %q", m, m.closed, code, text)
 	}
 	return ended
+}
+
+// upgradeRequest opens a WebSocket with the model and the rest of the query.
+func upgradeRequest(query string) string {
+	return "GET /v1/stream?model=" + query + " HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+}
+
+// flood sends prompts until the server disconnects the client.
+func (c *client) flood() {
+	for i := range 2000 {
+		text := fmt.Appendf(nil, `{"type":"prompt","prompt":"%d"}`, i)
+		if c.conn.Write(context.Background(), websocket.MessageText, text) != nil {
+			return
+		}
+	}
+}
+
+func (c *client) setImage(picture []byte) {
+	c.t.Helper()
+	c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(picture) + `"}`)
+}
+
+func near(got, want color.RGBA, most int) bool {
+	for _, d := range []int{int(got.R) - int(want.R), int(got.G) - int(want.G), int(got.B) - int(want.B)} {
+		if d < -most || d > most {
+			return false
+		}
+	}
+	return true
 }

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A text message of many small elements needs at most 20 times its size in memory.
 func TestTextMessagesNeedLittleMemory(t *testing.T) {
 	const size = 1 << 20 // the maximum is 14 MB
 	repeated := func(element string) string { return strings.Repeat(element, size/len(element)) }
@@ -46,7 +45,6 @@ func TestTextMessagesNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// A frame beyond the limit is rejected based on its header, before it uses memory.
 func TestLargeFramesAreNotDecoded(t *testing.T) {
 	head := func(width, height uint16, kind byte, sampling string) []byte {
 		frame := append([]byte{0xff, 0xd8, 0xff, kind, 0, 17, 8}, binary.BigEndian.AppendUint16(nil, height)...)

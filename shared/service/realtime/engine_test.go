@@ -15,15 +15,14 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// remote is an engine on other hardware. It has a fixed number of slots, does not accept images, and hangs
-// while the test holds it.
+// remote is an engine on other hardware. It has a number of sessions and accepts no images.
 type remote struct {
 	painter
-	room atomic.Int32
+	slots atomic.Int32
 }
 
 func (r *remote) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
-	if r.room.Add(-1) < 0 {
+	if r.slots.Add(-1) < 0 {
 		return nil, fault.New(fault.Unavailable, "The engine has no free session. Try again.")
 	}
 	return &remoteEditor{canvas{painter: &r.painter, color: colorOf("")}}, nil
@@ -37,22 +36,21 @@ func (e *remoteEditor) SetImage(context.Context, *engine.ReferenceImage) (engine
 	return engine.Outcome{}, fault.New(fault.Invalid, "The engine accepts no images.")
 }
 
-// If the engine is full, the client is asked to retry, and the slot is released.
 func TestFullEngineReleasesSlot(t *testing.T) {
 	full := &remote{}
-	full.room.Store(1) // for the session that checks that the server is ready
+	full.slots.Store(1) // for the session that checks that the server is ready
 	w := newWorld(t, setup{engine: full})
-	full.room.Store(0)
+	full.slots.Store(0)
 	w.dial("gen-2.5", studio).rejected(websocket.StatusTryAgainLater, tryAgain)
 	w.active("studio", 0)
-	full.room.Store(1)
+	full.slots.Store(1)
 	w.open("gen-2.5", studio)
 }
 
-// If the engine rejects an image, the prompt in the same message is also not applied.
+// The prompt in the same message is also not applied.
 func TestImageRejectedByEngineChangesNothing(t *testing.T) {
 	r := &remote{}
-	r.room.Store(100)
+	r.slots.Store(100)
 	c := newWorld(t, setup{engine: r}).open("gen-2.5", studio)
 	c.say(`{"type":"prompt","prompt":"blue","enhance_prompt":false}`)
 	c.ack("prompt_ack", "")
@@ -61,10 +59,9 @@ func TestImageRejectedByEngineChangesNothing(t *testing.T) {
 	c.painted(colorOf("blue"))
 }
 
-// Sessions whose remote engine hangs do not delay other sessions' frames.
 func TestHangingRemoteEngineDelaysNoOthers(t *testing.T) {
 	r := &remote{}
-	r.room.Store(100)
+	r.slots.Store(100)
 	w := newWorld(t, setup{engine: r})
 	hung := make(chan struct{}, 10)
 	hang := func(ctx context.Context) {
@@ -80,8 +77,7 @@ func TestHangingRemoteEngineDelaysNoOthers(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// planner is an engine that keeps preparing the prompt for frames 64 pixels wide until the test
-// stops it.
+// planner is an engine that prepares the prompt for frames 64 pixels wide until it is released.
 type planner struct {
 	painter
 	begun, release chan struct{}
@@ -110,7 +106,6 @@ func (e *planning) Edit(ctx context.Context, picture *engine.Picture) (*engine.P
 	return e.canvas.Edit(ctx, picture)
 }
 
-// Sessions whose frames need a plan do not delay another account's frames.
 func TestPlansDelayNoOtherAccounts(t *testing.T) {
 	p := &planner{begun: make(chan struct{}, 100), release: make(chan struct{})}
 	w := newWorld(t, setup{engine: p})

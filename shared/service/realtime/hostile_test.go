@@ -2,8 +2,6 @@ package realtime_test
 
 import (
 	"bufio"
-	"context"
-	"fmt"
 	"image/color"
 	"net"
 	"net/http"
@@ -19,8 +17,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Each kind of misbehaviour ends a session with a specific code.
-func TestMessagesThatEndASession(t *testing.T) {
+func TestMisbehaviourEndsSession(t *testing.T) {
 	w := newWorld(t, setup{})
 	t.Run("a frame that is too large", func(t *testing.T) {
 		c := w.open("gen-2.5", studio)
@@ -32,7 +29,6 @@ func TestMessagesThatEndASession(t *testing.T) {
 	t.Run("a text that is too large", func(t *testing.T) {
 		c := w.open("gen-2.5", studio)
 		c.t = t
-		// The server may disconnect before the whole message has arrived.
 		_ = c.conn.Write(t.Context(), websocket.MessageText,
 			[]byte(`{"type":"prompt","prompt":"`+strings.Repeat("x", 14<<20)+`"}`))
 		if m := c.next(); m.closed == nil || m.closed.Code != websocket.StatusMessageTooBig {
@@ -42,15 +38,7 @@ func TestMessagesThatEndASession(t *testing.T) {
 	t.Run("a flood of prompts", func(t *testing.T) {
 		c := w.open("gen-2.5", studio)
 		c.t = t
-		go func() {
-			for i := range 2000 {
-				if c.conn.Write(
-					context.Background(), websocket.MessageText, fmt.Appendf(nil, `{"type":"prompt","prompt":"%d"}`, i),
-				) != nil {
-					return
-				}
-			}
-		}()
+		go c.flood()
 		refused := 0
 		m := c.next()
 		for ; m.Type == "prompt_ack"; m = c.next() {
@@ -69,7 +57,6 @@ func TestMessagesThatEndASession(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// The memory and goroutines of hostile clients are released.
 func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{limit: 20, times: realtime.Times{
 		Ping: 200 * time.Millisecond, Pong: 500 * time.Millisecond, Write: time.Second, Close: 300 * time.Millisecond,
@@ -83,10 +70,10 @@ func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	hostile.Wait()
 	w.active("studio", 0)
 	http.DefaultClient.CloseIdleConnections()
-	eventually(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
-	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
+	patience.Until(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
+	patience.Until(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
 	// A stalled machine does not reply to pings in time.
-	eventually(t, "a session paints", w.paints)
+	patience.Until(t, "a session paints", w.paints)
 }
 
 // paints reports whether a new session edits a frame.
@@ -124,9 +111,7 @@ func attack(t *testing.T, w *world, number int) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience.Max))
-	upgrade := "GET /v1/stream?model=gen-2.5&api_key=" + studio +
-		" HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+	upgrade := upgradeRequest("gen-2.5&api_key=" + studio)
 	send := func(parts ...string) {
 		for _, part := range parts {
 			// The write fails once the server has closed the connection.
@@ -135,8 +120,7 @@ func attack(t *testing.T, w *world, number int) {
 			}
 		}
 	}
-	// Clients' frames are masked. This mask is all zeros.
-	const mask = "\x00\x00\x00\x00"
+	const mask = "\x00\x00\x00\x00" // clients' frames are masked
 	switch number % 8 {
 	case 0: // no key, and nothing more
 		send(strings.Replace(upgrade, studio, "", 1))
@@ -163,7 +147,7 @@ func attack(t *testing.T, w *world, number int) {
 		}
 	}
 	if number%16 < 8 {
-		// Half of them never read, so that only a timeout ends them.
+		// Half of them never read, so only a timeout ends them.
 		time.Sleep(2 * time.Second)
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// The test checks the corners of frames with all orientations and of a CMYK frame.
 func TestFramesAreUpright(t *testing.T) {
 	const quarters = "geq=r='255*(lt(X,W/2)*lt(Y,H/2)+gte(X,W/2)*gte(Y,H/2))':g='255*gte(X,W/2)':b='255*gte(Y,H/2)'"
 	shown := map[int]string{1: "rgbw", 2: "grwb", 3: "wbgr", 4: "bwrg", 5: "rbgw", 6: "brwg", 7: "wgbr", 8: "gwrb"}

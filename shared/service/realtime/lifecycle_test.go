@@ -13,7 +13,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
@@ -42,10 +41,9 @@ func TestTicksCountTheSeconds(t *testing.T) {
 	}
 }
 
-// A tick contains the engine's notice about frames while it applies.
 func TestTicksIncludeNotice(t *testing.T) {
 	t.Parallel()
-	says := &critic{}
+	says := &noticing{}
 	w := newWorld(t, setup{engine: says})
 	c := w.open("gen-2.5", studio)
 	await := func(notice string) {
@@ -60,20 +58,20 @@ func TestTicksIncludeNotice(t *testing.T) {
 	await("")
 }
 
-// critic is an engine with a notice that the test sets.
-type critic struct{ notice atomic.Value }
+// noticing is an engine with a notice that the test sets.
+type noticing struct{ notice atomic.Value }
 
-func (c *critic) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
-	return &criticalEditor{critic: c}, nil
+func (c *noticing) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
+	return &noticingEditor{engine: c}, nil
 }
 
-type criticalEditor struct {
+type noticingEditor struct {
 	canvas
-	critic *critic
+	engine *noticing
 }
 
-func (e *criticalEditor) Notice() string {
-	notice, _ := e.critic.notice.Load().(string)
+func (e *noticingEditor) Notice() string {
+	notice, _ := e.engine.notice.Load().(string)
 	return notice
 }
 
@@ -89,23 +87,12 @@ func TestMaximumDurationEndsSession(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// The sessions of the key and of its tokens end, and no others.
 func TestRevokedKeyEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
-	const parent = "ck_parent_key"
-	key, err := credential.NewKey(parent, "studio", credential.DefaultTier, "", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.keys.CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {
-		t.Fatal(err)
-	}
-	own, minted, other := w.open("gen-2.5", parent), w.open(
-		"gen-2.5", w.mint(parent, credential.Scope{}, time.Minute),
-	), w.open("gen-2.5", studio)
-	if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	parent := w.newKey("ck_parent_key")
+	own, minted := w.open("gen-2.5", parent), w.open("gen-2.5", w.mint(parent, credential.Scope{}, time.Minute))
+	other := w.open("gen-2.5", studio)
+	w.revoke(parent)
 	for _, c := range []*client{own, minted} {
 		c.ends("key_revoked", websocket.StatusPolicyViolation, "Invalid API key")
 	}
@@ -113,10 +100,9 @@ func TestRevokedKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// The sessions of the key's client tokens also end.
 func TestExpiredKeyEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
-	parent := w.limitedKey("ck_parent_key", func(k *credential.Key) { k.ExpiresAt = k.CreatedAt.Add(time.Minute) })
+	parent := w.newKey("ck_parent_key", func(k *credential.Key) { k.ExpiresAt = k.CreatedAt.Add(time.Minute) })
 	own, minted := w.open("gen-2.5", parent), w.open("gen-2.5", w.mint(parent, credential.Scope{}, time.Minute))
 	other := w.open("gen-2.5", studio)
 	w.later.Store(int64(time.Minute))
@@ -127,7 +113,6 @@ func TestExpiredKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// During shutdown, the server notifies all sessions, closes them and frees their slots.
 func TestShutdownEndsSessions(t *testing.T) {
 	w := newWorld(t, setup{})
 	var all []*client
@@ -149,7 +134,6 @@ func TestShutdownEndsSessions(t *testing.T) {
 	}
 }
 
-// A client that does not reply delays the shutdown by at most Times.Drain.
 func TestShutdownDoesNotWaitForClients(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Close: 100 * time.Millisecond, Drain: time.Second}})
 	w.open("gen-2.5", studio) // does not read any more
@@ -183,7 +167,6 @@ func TestIdleSessionsEnd(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// A client that disappeared without closing the connection loses its slot.
 func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, 10*time.Second, func(pong time.Duration) error {
@@ -201,7 +184,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 			}
 		}()
 		w.open("gen-2.5", studio) // does not read, so it does not reply to pings
-		eventually(t, "a session ends", func() bool {
+		patience.Until(t, "a session ends", func() bool {
 			n, err := w.records.Active(t.Context(), "studio")
 			if err != nil {
 				t.Fatal(err)
@@ -221,7 +204,6 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	})
 }
 
-// A process that was suspended stops serving its sessions, however late it notices the suspension.
 func TestSuspendedProcessEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{})
 	begun := make(chan struct{})
@@ -240,8 +222,7 @@ func TestSuspendedProcessEndsItsSessions(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// A process that was suspended during a send still reports the lost session to its client, because the system
-// has accepted the message in time.
+// The suspension happens during a send whose message the system has already accepted.
 func TestSuspendedProcessReportsLostSession(t *testing.T) {
 	t.Parallel()
 	const writeTime = time.Second
@@ -259,27 +240,29 @@ func TestSuspendedProcessReportsLostSession(t *testing.T) {
 	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
 }
 
-// glut is an engine whose frames are larger than a connection's buffers.
-type glut struct{}
+// huge is an engine whose frames are larger than a connection's buffers.
+type huge struct{}
 
-func (glut) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) { return &glutton{}, nil }
+func (huge) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
+	return &hugeEditor{}, nil
+}
 
-type glutton struct{ canvas }
+type hugeEditor struct{ canvas }
 
 // Edit returns noise, which needs more than a byte per pixel as JPEG.
-func (*glutton) Edit(context.Context, *engine.Picture) (*engine.Picture, error) {
+func (*hugeEditor) Edit(context.Context, *engine.Picture) (*engine.Picture, error) {
 	noise := filled(image.Rect(0, 0, 4500, 4500), red)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise.Y)
 	return noise, nil
 }
 
-// The client of a lost session is disconnected before others take its slot, even if it does not read.
+// The client is disconnected even if it does not read.
 func TestLostSessionDisconnectsItsClient(t *testing.T) {
-	w := newWorld(t, setup{engine: glut{}, times: realtime.Times{Write: time.Hour, Close: 50 * time.Millisecond}})
+	w := newWorld(t, setup{engine: huge{}, times: realtime.Times{Write: time.Hour, Close: 50 * time.Millisecond}})
 	c := w.open("gen-2.5", studio)
 	c.show(plain(32, 16, red)) // does not read the responses
 	w.asleep.Add(int64(session.FenceAfter))
-	eventually(
+	patience.Until(
 		t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") },
 	)
 }
@@ -296,7 +279,7 @@ func TestBusyEngineDoesNotHoldSlot(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// slow is an engine that is slow to prepare a prompt.
+// slow is an engine that prepares a prompt until it is released.
 type slow struct {
 	painter
 	begun, release chan struct{}
@@ -317,29 +300,17 @@ func (e *slowEditor) SetPrompt(context.Context, string) (engine.Outcome, error) 
 	return engine.Outcome{}, nil
 }
 
-// The usage contains part of an open session and all of an ended session.
 func TestUsageIsRecorded(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Usage: 300 * time.Millisecond}})
 	began := time.Now()
-	today := usage.DayOf(began)
+	today := w.now()
 	total := func(model string) usage.Counts {
 		t.Helper()
-		// Midnight may pass.
-		totals, err := w.usage.Totals(t.Context(), "studio", today, usage.DayOf(time.Now()), usage.All)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var sum usage.Counts
-		for _, t := range totals {
-			if t.Model == model {
-				sum.Add(t.Counts)
-			}
-		}
-		return sum
+		return w.used(model, today)
 	}
 	first, second := w.open("gen-latest", studio), w.open("gen-2.5", w.mint(studio, credential.Scope{}, time.Minute))
 	other := w.open("gen-2.1", studio)
-	eventually(t, "the usage of open sessions is recorded", func() bool {
+	patience.Until(t, "the usage of open sessions is recorded", func() bool {
 		return total("gen-2.5").SessionSeconds >= 2 && total("gen-2.1").SessionSeconds >= 1
 	})
 	for _, c := range []*client{first, second, other} {

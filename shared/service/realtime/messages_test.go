@@ -149,11 +149,10 @@ func TestPromptsAreExpanded(t *testing.T) {
 	prompt(`{"type":"prompt","prompt":"one"}`)
 	c.painted(colorOf("one"))
 	release <- "one, but better"
-	eventually(t, "the expanded prompt is followed", func() bool {
+	patience.Until(t, "the expanded prompt is followed", func() bool {
 		c.show(plain(32, 16, color.White))
 		got := color.RGBAModel.Convert(c.next().frame.At(16, 8)).(color.RGBA)
-		want := colorOf("one, but better")
-		return max(got.R, want.R)-min(got.R, want.R) < 12 && max(got.G, want.G)-min(got.G, want.G) < 12
+		return near(got, colorOf("one, but better"), 12)
 	})
 	prompt(`{"type":"prompt","prompt":"two"}`)
 	prompt(`{"type":"prompt","prompt":"three"}`)
@@ -170,7 +169,6 @@ func (e enhancer) Enhance(ctx context.Context, prompt string, _ int) (string, er
 	return e(ctx, prompt)
 }
 
-// When frames arrive faster than they can be edited, all but the newest are dropped.
 func TestNewestFrameWins(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", studio)
@@ -202,7 +200,6 @@ func TestNewestFrameWins(t *testing.T) {
 	c.painted(colorOf("after the frames"))
 }
 
-// A session's frames wait for at most one edit from another session.
 func TestSessionsTakeTurns(t *testing.T) {
 	w := newWorld(t, setup{})
 	var edits atomic.Int64
@@ -227,8 +224,7 @@ func TestSessionsTakeTurns(t *testing.T) {
 	}
 }
 
-// Accounts take turns. The frames of an account with one session wait for one or two edits from an
-// account with many sessions, not for an edit from each session.
+// The frames of an account with one session wait for one or two edits of the other account.
 func TestAccountsTakeTurnsForFrames(t *testing.T) {
 	w := newWorld(t, setup{})
 	places := max(1, runtime.GOMAXPROCS(0)-1)
@@ -300,7 +296,6 @@ func TestInvalidFrameIsRejected(t *testing.T) {
 	c.painted(colorOf(""))
 }
 
-// Most JPEGs are YCbCr. Others are grey or RGB.
 func TestGreyAndRGBFramesAreEdited(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	c := w.open("gen-2.5", studio)
@@ -329,11 +324,8 @@ func TestGreyAndRGBFramesAreEdited(t *testing.T) {
 			t.Fatalf("%s: no frame: %+v", what, m)
 		}
 		got := color.RGBAModel.Convert(m.frame.At(100, 100)).(color.RGBA)
-		for _, d := range []int{int(got.R) - int(f.want.R), int(got.G) - int(f.want.G), int(got.B) - int(f.want.B)} {
-			if d < -4 || d > 4 {
-				t.Errorf("%s: the frame is %v, want %v", what, got, f.want)
-				break
-			}
+		if !near(got, f.want, 4) {
+			t.Errorf("%s: the frame is %v, want %v", what, got, f.want)
 		}
 	}
 }
@@ -346,8 +338,7 @@ func giant(frame []byte) []byte {
 	return frame
 }
 
-// layered is a frame followed by empty scans. A decoder of progressive JPEG must traverse the entire picture
-// for each scan.
+// layered adds empty scans to a frame. For each scan, a decoder must traverse the entire picture.
 func layered(frame []byte, scans int) []byte {
 	const scan = "\xff\xda\x00\x08\x01\x01\x00\x01\x01\x00\x00\x00"
 	body, end := frame[:len(frame)-2], frame[len(frame)-2:]
@@ -376,9 +367,6 @@ func TestUnknownMessageIsReported(t *testing.T) {
 	c.painted(colorOf(""))
 	c.say(`{"type":"livekit_join"}`)
 	const no = "LiveKit transport not allowed on this server"
-	if m := c.next(); m.Type != "error" || m.Error != no {
-		t.Errorf("got %+v", m)
-	}
-	c.ends("", websocket.StatusPolicyViolation, no)
+	c.rejected(websocket.StatusPolicyViolation, no)
 	w.active("studio", 0)
 }

@@ -1,7 +1,6 @@
 package realtime_test
 
 import (
-	"encoding/base64"
 	"flag"
 	"image/color"
 	"math/rand/v2"
@@ -20,16 +19,14 @@ var (
 	mutatedImages = flag.Int("mutated-images", mutations/5, "number of images that TestMutatedPicturesEndNoSession sends")
 )
 
-// perSession is the number of pictures that one session sends. The rate limit allows more in a burst.
-const perSession = 20
+const perSession = 20 // pictures; the rate limit allows more in a burst
 
-// Pictures that are corrupted in many different ways end no session, and another session continues.
 // To send more: -run TestMutatedPicturesEndNoSession -mutated-frames 18000 -mutated-images 3000.
 func TestMutatedPicturesEndNoSession(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	done := make(chan struct{})
 	var other sync.WaitGroup
-	other.Go(func() { goesOn(t, w, done) })
+	other.Go(func() { receivesFrames(t, w, done) })
 	frames, images := frameSeeds(t), imageSeeds(t)
 	var edited, refused atomic.Int64
 	batches := make(chan func(c *client, random *rand.Rand))
@@ -67,8 +64,8 @@ func TestMutatedPicturesEndNoSession(t *testing.T) {
 	}
 }
 
-// goesOn expects another account's session to receive edited frames until done is closed.
-func goesOn(t *testing.T, w *world, done <-chan struct{}) {
+// receivesFrames expects another account's session to receive frames until done is closed.
+func receivesFrames(t *testing.T, w *world, done <-chan struct{}) {
 	c := w.open("gen-2.5", rival)
 	frames := 0
 	for ; ; frames++ {
@@ -87,7 +84,6 @@ func goesOn(t *testing.T, w *world, done <-chan struct{}) {
 	}
 }
 
-// sendsFrame sends a frame and expects it to be edited or rejected.
 func (c *client) sendsFrame(data []byte, edited, refused *atomic.Int64) {
 	c.show(data)
 	switch m := c.next(); {
@@ -100,10 +96,9 @@ func (c *client) sendsFrame(data []byte, edited, refused *atomic.Int64) {
 	}
 }
 
-// sendsImage sends a reference image and expects it to be accepted or rejected. If it was accepted, it expects
-// a frame to be edited with it.
+// sendsImage sends a reference image and, if it is accepted, expects a frame edited with it.
 func (c *client) sendsImage(data []byte, edited, refused *atomic.Int64) {
-	c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(data) + `"}`)
+	c.setImage(data)
 	m := c.next()
 	if m.Type != "set_image_ack" || m.Error == "Internal error" {
 		c.t.Errorf("got %+v of %x", m, data[:min(len(data), 4096)])
@@ -129,7 +124,6 @@ func frameSeeds(t *testing.T) [][]byte {
 	}
 }
 
-// imageSeeds returns reference images of all kinds, including hostile ones.
 func imageSeeds(t *testing.T) [][]byte {
 	seeds := [][]byte{
 		mediatest.WebPOverCanvas(t), mediatest.WebPBomb(), square(t, 1, red), square(t, 7, red), mediatest.ProgressiveJPEG,

@@ -21,7 +21,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A hostile picture ends at most the session that sent it.
 func TestHostilePictureDelaysNoOthers(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	other := w.open("gen-2.5", rival)
@@ -35,7 +34,7 @@ func TestHostilePictureDelaysNoOthers(t *testing.T) {
 			t.Run(model+", "+name, func(t *testing.T) {
 				c := w.open(model, studio)
 				c.t = t
-				c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(picture) + `"}`)
+				c.setImage(picture)
 				if m := c.next(); m.Type != "set_image_ack" {
 					t.Errorf("got %+v", m)
 				}
@@ -97,7 +96,6 @@ func (e echo) Enhance(ctx context.Context, prompt string, _ int) (string, error)
 	}
 }
 
-// After a panic in the engine, the session's resources are released for the next session.
 func TestPanicEndsOnlyItsSession(t *testing.T) {
 	acknowledged := make(chan struct{})
 	for in, provoke := range map[string]func(c *client){
@@ -108,9 +106,7 @@ func TestPanicEndsOnlyItsSession(t *testing.T) {
 			c.ack("prompt_ack", "")
 			acknowledged <- struct{}{}
 		},
-		"image": func(c *client) {
-			c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(square(t, 8, red)) + `"}`)
-		},
+		"image": func(c *client) { c.setImage(square(t, 8, red)) },
 	} {
 		t.Run(in, func(t *testing.T) {
 			w := newWorld(t, setup{engine: trap{in: in}, enhancer: echo{acknowledged}})
@@ -144,8 +140,7 @@ func TestPanicEndsOnlyItsSession(t *testing.T) {
 	})
 }
 
-// sometimes is an engine that panics when it opens its second session. The test uses the first one to see
-// that the server is ready.
+// sometimes is an engine that panics at its second session, the first after w.ready.
 type sometimes struct{ opened atomic.Int32 }
 
 func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
@@ -155,7 +150,7 @@ func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEdit
 	return (&painter{}).Open(ctx, m)
 }
 
-// slowPictures blocks on pictures of one size until the test releases it.
+// slowPictures blocks on the picture slow until the test releases it.
 type slowPictures struct {
 	slow    []byte
 	begun   chan struct{}
@@ -174,18 +169,14 @@ func (p slowPictures) Still(ctx context.Context, data []byte, _ string, _ int) (
 	return make([]byte, 4), catalog.Size{Width: 1, Height: 1}, nil
 }
 
-// An account with slow images does not delay another account, whatever its number of sessions.
 func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
 	w := newWorld(t, setup{pictures: slow})
-	set := func(c *client, picture []byte) {
-		c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(picture) + `"}`)
-	}
 	first, second, other := w.open("gen-2.5", studio), w.open("gen-2.5", studio), w.open("gen-2.5", rival)
-	set(first, slow.slow)
+	first.setImage(slow.slow)
 	patience.Receive(t, "slow.begun", slow.begun)
-	set(second, slow.slow)
-	set(other, square(t, 16, red))
+	second.setImage(slow.slow)
+	other.setImage(square(t, 16, red))
 	other.ack("set_image_ack", "")
 	if len(slow.begun) > 0 {
 		t.Error("two images of an account are decoded concurrently")
@@ -195,7 +186,6 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	second.ack("set_image_ack", "")
 }
 
-// An account's long messages share a memory limit. A client that exceeds it is asked to try again.
 // Other accounts are not affected.
 func TestLongMessagesShareMemoryLimit(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}

@@ -1,8 +1,6 @@
 package realtime_test
 
 import (
-	"context"
-	"fmt"
 	"net/url"
 	"runtime"
 	"strings"
@@ -12,18 +10,17 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/testkit/patience"
 )
 
-// knocks connects with the query parameter queue: "true", "false", or "" to omit it.
-func (w *world) knocks(key, waits string) *client {
+// dialQueue connects with the query parameter queue: "true", "false", or "" to omit it.
+func (w *world) dialQueue(key, queue string) *client {
 	w.t.Helper()
 	query := url.Values{"model": {"gen-2.5"}, "api_key": {key}}
-	if waits != "" {
-		query.Set("queue", waits)
+	if queue != "" {
+		query.Set("queue", queue)
 	}
 	return w.dialWith(query)
 }
@@ -31,7 +28,7 @@ func (w *world) knocks(key, waits string) *client {
 // queues connects and waits until it has a place in the queue.
 func (w *world) queues(key string) *client {
 	w.t.Helper()
-	c, m := first(func() *client { return w.knocks(key, "true") })
+	c, m := first(func() *client { return w.dialQueue(key, "true") })
 	if m.Type != "queue_position" {
 		w.t.Fatalf("got %+v, want a place in the queue", m)
 	}
@@ -84,21 +81,21 @@ func (c *client) rejected(code websocket.StatusCode, text string) {
 
 const isFull = "Concurrent session limit reached."
 
-// A client that asks to wait gets its place and is served in order. Waiting clients do not count as sessions.
+// Waiting clients do not count as sessions.
 func TestQueueServesInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, queue: 3, times: realtime.Times{Ping: time.Hour}})
 	holder := w.open("gen-2.5", studio)
-	first := w.knocks(studio, "true")
+	first := w.dialQueue(studio, "true")
 	first.waits(1, 1)
 	second, third := w.queues(studio), w.queues(studio)
 	third.waits(3, 3)
 	w.active("studio", 1)
 
-	w.knocks(studio, "").rejected(websocket.StatusTryAgainLater, isFull)
-	w.knocks(studio, "false").rejected(websocket.StatusTryAgainLater, isFull)
-	w.knocks(studio, "true").rejected(websocket.StatusTryAgainLater, isFull) // the queue is full
-	w.knocks(rival, "true").begins()
+	w.dialQueue(studio, "").rejected(websocket.StatusTryAgainLater, isFull)
+	w.dialQueue(studio, "false").rejected(websocket.StatusTryAgainLater, isFull)
+	w.dialQueue(studio, "true").rejected(websocket.StatusTryAgainLater, isFull) // the queue is full
+	w.dialQueue(rival, "true").begins()
 
 	second.leave()
 	third.waits(2, 2)
@@ -111,19 +108,19 @@ func TestQueueServesInOrder(t *testing.T) {
 	third.begins()
 	third.leave()
 	w.active("studio", 0)
-	eventually(t, "the log reports the waits", func() bool {
+	patience.Until(t, "the log reports the waits", func() bool {
 		log := w.log.String()
 		return strings.Count(log, `msg="client waits for a session"`) == 4 &&
 			strings.Count(log, `msg="wait ended"`) == 4 && strings.Count(log, "outcome=session") == 2
 	})
 }
 
-// Messages are kept for the session, except frames.
+// Frames are not kept.
 func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour}})
 	holder := w.open("gen-2.5", studio)
-	c := w.knocks(studio, "true")
+	c := w.dialQueue(studio, "true")
 	c.waits(1, 1)
 	c.show([]byte("no JPEG at all"))
 	c.say(`{"type":"prompt","prompt":"red"}`)
@@ -141,38 +138,21 @@ func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	c.painted(colorOf("green"))
 }
 
-// A wait ends when the key is revoked, the server stops, or the client misbehaves.
 func TestWaitEndsLikeSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour, Revocation: 50 * time.Millisecond}})
-	const parent = "ck_parent_key"
-	key, err := credential.NewKey(parent, "studio", credential.DefaultTier, "", time.Now())
-	if err == nil {
-		err = w.keys.CreateKey(t.Context(), audit.Operator(key.CreatedAt), key)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	parent := w.newKey("ck_parent_key")
 	holder := w.open("gen-2.5", studio)
 	revoked, minted := w.queues(parent), w.queues(w.mint(parent, credential.Scope{}, time.Minute))
 	flood, large, stays := w.queues(studio), w.queues(studio), w.queues(studio)
 	stays.waits(5, 5)
-	if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	w.revoke(parent)
 	revoked.rejected(websocket.StatusPolicyViolation, "Invalid API key")
 	minted.rejected(websocket.StatusPolicyViolation, "Invalid API key")
 	// The server may disconnect before the whole message has arrived.
 	_ = large.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 2<<20+1))
 	large.rejected(websocket.StatusMessageTooBig, "The message is too large.")
-	go func() {
-		for i := range 2000 {
-			if flood.conn.Write(context.Background(), websocket.MessageText,
-				fmt.Appendf(nil, `{"type":"prompt","prompt":"%d"}`, i)) != nil {
-				return
-			}
-		}
-	}()
+	go flood.flood()
 	for m := flood.next(); m.Error != "Too many messages"; m = flood.next() {
 		if m.Type != "queue_position" && m.Error != "The session has not started. Wait for session_started." {
 			t.Fatalf("got %+v", m)
@@ -192,31 +172,30 @@ func TestWaitEndsLikeSession(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A client that joins a room waits unless it declines. Any other client is rejected.
+// A client that joins a room waits unless it declines.
 func TestJoinWaitsInQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: time.Hour, Join: patience.Max}})
 	w.open("gen-2.5", studio)
-	c := w.knocks(studio, "")
+	c := w.dialQueue(studio, "")
 	c.say(`{"type":"livekit_join","passthrough":true}`)
 	c.say(`{"type":"set_image","image_data":null,"prompt":null}`)
 	c.waits(1, 1)
 	for _, first := range []string{
 		`{"type":"livekit_join","queue":false}`, `{"type":"prompt","prompt":"red"}`, `no JSON`,
 	} {
-		c := w.knocks(studio, "")
+		c := w.dialQueue(studio, "")
 		c.say(first)
 		c.rejected(websocket.StatusTryAgainLater, isFull)
 	}
-	w.knocks(studio, "false").rejected(websocket.StatusTryAgainLater, isFull)
+	w.dialQueue(studio, "false").rejected(websocket.StatusTryAgainLater, isFull)
 
 	hurried := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Join: time.Millisecond}})
 	hurried.open("gen-2.5", studio)
-	hurried.knocks(studio, "").rejected(websocket.StatusTryAgainLater, isFull)
+	hurried.dialQueue(studio, "").rejected(websocket.StatusTryAgainLater, isFull)
 }
 
-// Clients that wait and disconnect leave nothing behind.
-func TestLeavingTheQueueLeavesNothing(t *testing.T) {
+func TestLeavingTheQueueLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{limit: 1, queue: 200, times: realtime.Times{Ping: time.Hour, Close: 300 * time.Millisecond}})
 	holder := w.open("gen-2.5", studio)
 	before := runtime.NumGoroutine()
@@ -237,10 +216,10 @@ func TestLeavingTheQueueLeavesNothing(t *testing.T) {
 		}
 		going.Wait()
 	}
-	last := w.knocks(studio, "true")
+	last := w.dialQueue(studio, "true")
 	last.waits(1, 1)
 	holder.leave()
 	last.begins()
 	// The first session may have started some of its goroutines after they were counted.
-	eventually(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+20 })
+	patience.Until(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+20 })
 }

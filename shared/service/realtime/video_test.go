@@ -25,7 +25,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// codecs loads the library once for all tests.
 var codecs = sync.OnceValues(func() (*vp8.Library, error) {
 	box, err := sandbox.New(context.Background())
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/engine"
@@ -30,12 +29,10 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Pictures have the size that the engine derives from the camera's. It changes with the camera.
 func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	for name, of := range map[string]struct {
 		engine engine.LiveEngine
-		// sizes are the sizes of the camera and of the returned video.
-		sizes [][4]int
+		sizes  [][4]int // of the camera and of the returned video
 	}{
 		"an engine that keeps the size": {nil, [][4]int{
 			{640, 360, 640, 360}, {320, 180, 320, 180}, {180, 320, 180, 320}, {322, 182, 322, 182}, {640, 360, 640, 360},
@@ -58,18 +55,7 @@ func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	}
 }
 
-// Every end of a session is also announced to the client and viewers in its room, and frees the slot.
 func TestEndIsAnnouncedInRoom(t *testing.T) {
-	parent := func(t *testing.T, w *world) credential.Key {
-		key, err := credential.NewKey("ck_parent_key", "studio", credential.DefaultTier, "", time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.keys.CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {
-			t.Fatal(err)
-		}
-		return key
-	}
 	for name, of := range map[string]struct {
 		setup  setup
 		key    func(t *testing.T, w *world) string
@@ -87,17 +73,9 @@ func TestEndIsAnnouncedInRoom(t *testing.T) {
 			left: livekit.ReasonRoomDeleted,
 		},
 		"a key that is revoked": {
-			setup: setup{times: realtime.Times{Revocation: 50 * time.Millisecond}},
-			key:   func(t *testing.T, w *world) string { parent(t, w); return "ck_parent_key" },
-			end: func(t *testing.T, w *world, _ *videoClient) {
-				found, err := w.keys.FindKey(t.Context(), credential.HashOf("ck_parent_key"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), found.ID); err != nil {
-					t.Fatal(err)
-				}
-			},
+			setup:  setup{times: realtime.Times{Revocation: 50 * time.Millisecond}},
+			key:    func(_ *testing.T, w *world) string { return w.newKey("ck_parent_key") },
+			end:    func(_ *testing.T, w *world, _ *videoClient) { w.revoke("ck_parent_key") },
 			reason: "key_revoked", code: websocket.StatusPolicyViolation, text: "Invalid API key",
 			left: livekit.ReasonRoomDeleted,
 		},
@@ -180,8 +158,7 @@ func (e *failingEditor) Edit(ctx context.Context, picture *engine.Picture) (*eng
 	return e.canvas.Edit(ctx, picture)
 }
 
-// asks requests to watch a room, and returns the status and the response.
-func (w *world) asks(name, key string, header ...string) (status int, answer string) {
+func (w *world) asksToWatch(name, key string, header ...string) (status int, answer string) {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, "http://"+w.address+"/watch-stream/"+name, nil)
 	if err != nil {
@@ -205,16 +182,15 @@ func (w *world) asks(name, key string, header ...string) (status int, answer str
 
 func (w *world) watches(name, key string) *livekittest.Client {
 	w.t.Helper()
-	status, answer := w.asks(name, key)
-	var told message
-	if err := json.Unmarshal([]byte(answer), &told); err != nil || status != http.StatusOK {
+	status, answer := w.asksToWatch(name, key)
+	var room message
+	if err := json.Unmarshal([]byte(answer), &room); err != nil || status != http.StatusOK {
 		w.t.Fatalf("%d: %s", status, answer)
 	}
-	return livekittest.Join(w.t, livekittest.Config{URL: told.URL, Token: told.Token, Version: livekit.Version1})
+	return livekittest.Join(w.t, livekittest.Config{URL: room.URL, Token: room.Token, Version: livekit.Version1})
 }
 
-// Watching requires a credential from the session's account for the model and the page. It ends
-// with the session.
+// Watching ends with the session.
 func TestOnlyOwnAccountMayWatch(t *testing.T) {
 	const page = "https://app.example.com"
 	w := newWorld(t, setup{webrtc: true, origins: []string{page}})
@@ -233,17 +209,17 @@ func TestOnlyOwnAccountMayWatch(t *testing.T) {
 		{"a wrong key", c.watched, "ck_wrong_key_1", nil, http.StatusUnauthorized},
 		{"another account", c.watched, rival, nil, http.StatusNotFound},
 		{"a token of another model", c.watched, token(credential.Scope{Models: []string{"gen-2.1"}}), nil, http.StatusForbidden},
-		{"a key for other routes", c.watched, w.limitedKey("ck_other_routes", func(k *credential.Key) {
+		{"a key for other routes", c.watched, w.newKey("ck_other_routes", func(k *credential.Key) {
 			k.Limits.Routes = []credential.RouteGroup{credential.JobRoutes}
 		}), nil, http.StatusForbidden},
-		{"a key for another model", c.watched, w.limitedKey("ck_other_model", func(k *credential.Key) {
+		{"a key for another model", c.watched, w.newKey("ck_other_model", func(k *credential.Key) {
 			k.Limits.Models = []string{"gen-2.1"}
 		}), nil, http.StatusForbidden},
 		{"a page that is not allowed", c.watched, studio, []string{"Origin", "https://evil.example.com"}, http.StatusForbidden},
 		{"an unknown room", "room_1", studio, nil, http.StatusNotFound},
 		{"no room", "", studio, nil, http.StatusNotFound},
 	} {
-		if status, answer := w.asks(of.room, of.key, of.header...); status != of.status {
+		if status, answer := w.asksToWatch(of.room, of.key, of.header...); status != of.status {
 			t.Errorf("%s: %d %s", of.name, status, answer)
 		}
 	}
@@ -255,7 +231,7 @@ func TestOnlyOwnAccountMayWatch(t *testing.T) {
 	c.drop()
 	viewer.Left()
 	w.active("studio", 0)
-	if status, answer := w.asks(c.watched, studio); status != http.StatusNotFound {
+	if status, answer := w.asksToWatch(c.watched, studio); status != http.StatusNotFound {
 		t.Errorf("after the end: %d %s", status, answer)
 	}
 	again := livekittest.New(t, livekittest.Config{URL: viewer.URL, Token: viewer.Token, Version: livekit.Version1})
@@ -264,7 +240,6 @@ func TestOnlyOwnAccountMayWatch(t *testing.T) {
 	}
 }
 
-// Media keeps a session alive without messages. Without media, it ends.
 func TestMediaKeepsSessionAlive(t *testing.T) {
 	t.Parallel()
 	network := &atomic.Pointer[lossytest.Conn]{}
@@ -290,8 +265,7 @@ func TestMediaKeepsSessionAlive(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A camera that sends megabytes per second of malformed frames loses only its own pictures until it sends
-// valid frames.
+// Megabytes per second of malformed frames do not affect other sessions.
 func TestSessionSurvivesBrokenFrames(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true})
 	other := w.goLive(w.open("gen-2.5", rival), newCamera(t, 160, 90))
@@ -321,7 +295,7 @@ func TestSessionSurvivesBrokenFrames(t *testing.T) {
 }
 
 // The text of an error decides whether common clients retry five times or never.
-func TestErrorDecidesRetriesOfClients(t *testing.T) {
+func TestClientsRetryOnlyTemporaryErrors(t *testing.T) {
 	givesUp := func(text string) bool {
 		for _, words := range []string{
 			"permission denied", "not allowed", "invalid session", "401", "invalid api key", "unauthorized",
@@ -371,8 +345,6 @@ func TestErrorDecidesRetriesOfClients(t *testing.T) {
 	}
 }
 
-// Whatever ends a session, the session's memory, goroutines, descriptors, sockets and helper
-// processes are released.
 func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 300 * time.Millisecond}})
 	http.DefaultClient.CloseIdleConnections()
@@ -418,7 +390,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 		one(how)
 	}
 	w.active("studio", 0)
-	eventually(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
+	patience.Until(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
 	goroutines, memory := level()
 	descriptors := openFiles(t)
 	var clients sync.WaitGroup
@@ -431,12 +403,12 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	}
 	clients.Wait()
 	w.active("studio", 0)
-	eventually(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
-	eventually(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
+	patience.Until(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
+	patience.Until(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
 	// The database opens some connections only when several sessions need them. If 100 sessions each
 	// left a descriptor open, there would be far more.
-	eventually(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+20 })
-	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+8<<20 })
+	patience.Until(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+20 })
+	patience.Until(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+8<<20 })
 }
 
 func openFiles(t *testing.T) int {

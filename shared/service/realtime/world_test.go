@@ -38,36 +38,27 @@ import (
 	"cutroom/shared/testkit/sqlitetest"
 )
 
-// Keys of two accounts.
 const (
 	studio = "ck_studio_key"
 	rival  = "ck_rival_key1"
 )
 
-// setup configures a world; the zero value is the default.
 type setup struct {
-	// pictures decodes reference images; ffmpeg does by default.
-	pictures realtime.Pictures
-	// textMemory is the maximum size of an account's long text messages, in bytes.
-	textMemory int64
-	// price is the price per second of a session, in millionths of the currency.
-	price int64
-	// limit is the maximum number of sessions per account; 0 means no limit.
-	limit int
-	// perKey is the maximum number of sessions per key; 0 means no limit.
-	perKey   int
-	queue    int
-	webrtc   bool
-	times    realtime.Times
-	engine   engine.LiveEngine
-	enhancer realtime.Enhancer
-	origins  []string
+	pictures   realtime.Pictures // ffmpeg by default
+	textMemory int64             // for an account's long messages, in bytes
+	price      int64             // of a second, in millionths of the currency
+	limit      int               // of sessions per account; 0 means no limit
+	perKey     int               // of sessions per key; 0 means no limit
+	queue      int
+	webrtc     bool
+	times      realtime.Times
+	engine     engine.LiveEngine
+	enhancer   realtime.Enhancer
+	origins    []string
 	// failing is the error of the store when a slot is taken; it may be nil.
 	failing *atomic.Pointer[error]
-	// network wraps the UDP port of rooms; it may be nil.
-	network func(net.PacketConn) net.PacketConn
-	// sent is called after every write to a connection with the number of bytes, before the write
-	// returns. It may be nil.
+	network func(net.PacketConn) net.PacketConn // wraps the UDP port of rooms; may be nil
+	// sent is called after every write to a connection, before the write returns; it may be nil.
 	sent func(size int)
 }
 
@@ -83,14 +74,12 @@ type world struct {
 	blobs   *diskblob.Store
 	engine  *painter
 	log     *programtest.Output
-	// asleep is the simulated suspension of the process, in nanoseconds.
-	asleep atomic.Int64
-	// clock is the server's clock. It stops while the machine stalls, so that no session seems idle.
-	// later is the time in nanoseconds by which it is ahead.
+	asleep  atomic.Int64 // how long the process was suspended, in nanoseconds
+	// clock is the server's clock. It stops while the machine stalls, so that no session seems
+	// idle. later is added to it, in nanoseconds.
 	clock *patience.Clock
 	later atomic.Int64
-	// stop stops the server like the end of its program, and waits for it.
-	stop func()
+	stop  func() // stops the server like the end of its program
 }
 
 // machine measures how long the machine has run without a stall that loses a session.
@@ -226,7 +215,6 @@ func newWorld(t *testing.T, s setup) *world {
 	return w
 }
 
-// tools finds ffmpeg once for all tests.
 var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -244,7 +232,7 @@ func pictures(t *testing.T) *ffmpeg.Tools {
 	return found
 }
 
-// watchedListener accepts connections that call sent after each write, before the write returns.
+// watchedListener accepts connections that call sent after each write.
 type watchedListener struct {
 	net.Listener
 	sent func(size int)
@@ -279,10 +267,10 @@ func (u unsteady) Take(ctx context.Context, slot session.Slot, limit int) error 
 	return u.Store.Take(ctx, slot, limit)
 }
 
-// ready waits until sessions can be opened, because the instance has its first lease.
+// ready waits for the instance's first lease.
 func (w *world) ready() {
 	w.t.Helper()
-	eventually(w.t, "sessions can be opened", func() bool {
+	patience.Until(w.t, "sessions can be opened", func() bool {
 		c := w.dial("gen-2.5", rival)
 		defer c.drop()
 		return c.next().Type == "session_started"
@@ -292,7 +280,7 @@ func (w *world) ready() {
 
 func (w *world) active(account string, want int) {
 	w.t.Helper()
-	eventually(w.t, "the number of sessions", func() bool {
+	patience.Until(w.t, "the number of sessions", func() bool {
 		n, err := w.records.Active(w.t.Context(), account)
 		if err != nil {
 			w.t.Fatal(err)
@@ -301,18 +289,31 @@ func (w *world) active(account string, want int) {
 	})
 }
 
-// limitedKey creates a key of the account studio with the limits that change sets.
-func (w *world) limitedKey(secret string, change func(*credential.Key)) string {
+// newKey creates a key of the account studio after the changes, and returns its secret.
+func (w *world) newKey(secret string, changes ...func(*credential.Key)) string {
 	w.t.Helper()
 	key, err := credential.NewKey(secret, "studio", credential.DefaultTier, "", time.Now())
 	if err == nil {
-		change(&key)
+		for _, change := range changes {
+			change(&key)
+		}
 		err = w.keys.CreateKey(w.t.Context(), audit.Operator(key.CreatedAt), key)
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return secret
+}
+
+func (w *world) revoke(secret string) {
+	w.t.Helper()
+	key, err := w.keys.FindKey(w.t.Context(), credential.HashOf(secret))
+	if err == nil {
+		_, err = w.keys.RevokeKey(w.t.Context(), audit.Operator(time.Now()), key.ID)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *world) mint(key string, scope credential.Scope, lifetime time.Duration) string {
@@ -353,11 +354,9 @@ func (w *world) store(account string, content []byte) string {
 	return f.ID
 }
 
-// painter is an engine that returns a frame of the same size in one colour: the reference image's if there is
-// one, otherwise the prompt's.
+// painter is an engine whose frames have the colour of the reference image or else of the prompt.
 type painter struct {
-	// before is called before each edit; it may be nil.
-	before atomic.Pointer[func(ctx context.Context)]
+	before atomic.Pointer[func(ctx context.Context)] // called before each edit; may be nil
 }
 
 func (p *painter) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
@@ -437,9 +436,4 @@ func plain(width, height int, fill color.Color) []byte {
 		panic(err) // writing to a buffer does not fail
 	}
 	return out.Bytes()
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	patience.Until(t, what, is)
 }

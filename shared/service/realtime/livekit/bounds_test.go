@@ -22,7 +22,6 @@ func nested(content []byte, numbers ...protowire.Number) []byte {
 	return content
 }
 
-// A message of the maximum size with many small elements needs at most 20 times its size in memory.
 func TestElementsNeedLittleMemory(t *testing.T) {
 	of := func(element string) []byte { return bytes.Repeat([]byte(element), maxSignal/len(element)) }
 	for name, content := range map[string][]byte{
@@ -51,7 +50,6 @@ func TestElementsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// A list with the maximum number of elements is accepted. A longer list is rejected.
 func TestListsAreLimited(t *testing.T) {
 	for _, of := range []struct {
 		name    string
@@ -120,7 +118,6 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// A small message that expands to more than the limit is rejected.
 func TestExpandedJoinIsLimited(t *testing.T) {
 	for size, accepted := range map[int]bool{MaxJoin: true, MaxJoin + 1: false, 100 * MaxJoin: false} {
 		var b bytes.Buffer

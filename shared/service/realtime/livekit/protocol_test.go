@@ -45,7 +45,6 @@ var (
 	zero, negative = int64(0), int64(-1)
 )
 
-// The content of some messages.
 const (
 	layerJSON = `{"quality":"HIGH","width":1,"height":2,"bitrate":3,"rid":"f"}`
 	trackJSON = `{"sid":"TR_1","type":"VIDEO","name":"n","muted":true,"width":1,"height":2,"source":"CAMERA",
@@ -62,7 +61,7 @@ const (
 		"server_info":{"version":"1","protocol":16}`
 )
 
-// compared lists messages and their content. Each field of each message is set at least once.
+// compared sets each field of each message at least once.
 func compared() (messages []livekit.Message, contents []string) {
 	add := func(m livekit.Message, content string) {
 		messages, contents = append(messages, m), append(contents, content)

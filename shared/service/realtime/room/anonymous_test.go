@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// hostileQueries returns queries that no regular client sends, by name.
 func hostileQueries() map[string]string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -43,14 +42,12 @@ func hostileQueries() map[string]string {
 	}
 }
 
-// nestedRequests returns a wrapped join request with only empty elements.
 func nestedRequests(count int) []byte {
 	return livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: bytes.Repeat([]byte("\x2a\x00"), count)})
 }
 
-// A request without a valid token needs little memory, because it is rejected before anything else is
-// decoded.
-func TestAnonymousRequests(t *testing.T) {
+// Such a request is rejected before anything else is decoded.
+func TestAnonymousRequestsNeedLittleMemory(t *testing.T) {
 	// In bytes, in addition to up to 60 kB for the request.
 	const limit = 64 << 10
 	w := newWorld(t, nil)

@@ -30,7 +30,7 @@ func packetsOf(frames int, first uint16) (all []*rtp.Packet) {
 
 func numberOf(frame assembled) int { return int(binary.BigEndian.Uint32(frame.data)) }
 
-// Late, duplicate and reordered packets result in the same frames, even when the packet numbers wrap around.
+// The packets are also duplicated, and their numbers wrap around.
 func TestReorderedPacketsMakeSameFrames(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	packets := packetsOf(50, 65500)
@@ -61,7 +61,7 @@ func TestReorderedPacketsMakeSameFrames(t *testing.T) {
 	}
 }
 
-// A lost packet is requested several times, and then abandoned. Later frames report the loss.
+// After some requests, the packet is abandoned, and later frames report the loss.
 func TestLostPacketsAreRequested(t *testing.T) {
 	packets := packetsOf(4, 10)
 	const lost = 5 // of the second frame
@@ -96,7 +96,7 @@ func TestLostPacketsAreRequested(t *testing.T) {
 	}
 }
 
-// A frame without an end holds at most maxEncoded bytes, including its packets' headers.
+// The limit maxEncoded includes the packets' headers.
 func TestUnfinishedFrameHoldsLittleMemory(t *testing.T) {
 	a, most := newAssembler(), 0
 	for number := range uint16(2 * maxHeld) {
@@ -110,7 +110,6 @@ func TestUnfinishedFrameHoldsLittleMemory(t *testing.T) {
 	}
 }
 
-// Whatever the packets are, the returned frames are complete, in order and within the limits.
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{0, 1, 16, 0, 2, 144, 1, 2, 3})
 	f.Add(bytes.Repeat([]byte{1, 0, 16}, 100))

@@ -23,7 +23,7 @@ type world struct {
 	http *httptest.Server
 	// reach changes how new clients connect to the server; nil changes nothing.
 	reach func(*webrtc.SettingEngine, *webrtc.Configuration)
-	// later is the time in nanoseconds by which the clock of tokens is ahead.
+	// later is how far the clock of tokens is ahead, in nanoseconds.
 	later atomic.Int64
 }
 
@@ -105,7 +105,7 @@ func (w *world) expired(r *Room) livekittest.Config {
 	return w.as(r, livekit.Version1, true)
 }
 
-// join returns a client that has joined. It uses the networks, by default UDP.
+// join uses UDP if no networks are given.
 func (w *world) join(
 	r *Room, version livekit.Version, publish bool, networks ...webrtc.NetworkType,
 ) *livekittest.Client {
@@ -113,7 +113,7 @@ func (w *world) join(
 	return livekittest.Join(w.T, w.as(r, version, publish, networks...))
 }
 
-// numbered is a camera whose frames have five packets. They contain the tag, the size of a key frame, and a
+// numbered is a camera. Its frames have five packets with a tag, the size of a key frame and a
 // number.
 func numbered() func(key bool) []byte {
 	number := uint32(0)

@@ -15,8 +15,6 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A description of many small elements needs at most 20 times its size in memory, whether it is accepted or
-// not.
 func TestDescriptionsNeedLittleMemory(t *testing.T) {
 	const head = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n"
 	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\n"
@@ -49,8 +47,6 @@ func TestDescriptionsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// A packet with reports of any kind needs at most 20 times its size in memory until it has been
-// read or dropped.
 func TestReportsNeedLittleMemory(t *testing.T) {
 	const size = 1200
 	reports := map[string][]byte{}
@@ -94,8 +90,6 @@ func TestReportsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// Packets need at most 20 times their size in memory. No more of them are kept than a frame of the
-// maximum size needs.
 func TestPacketsNeedLittleMemory(t *testing.T) {
 	const count, overhead = 20_000, 50 // of IP, UDP, RTP and SRTP, for each packet
 	for name, number := range map[string]func(i int) (sequence uint16, payload []byte){

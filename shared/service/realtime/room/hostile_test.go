@@ -45,8 +45,7 @@ func adding(count int, line string) func(string) string {
 	}
 }
 
-// An invalid offer immediately ends its participant, whatever the library would do with it. Unusual but valid
-// offers are answered.
+// Unusual but valid offers are answered.
 func TestInvalidOfferEndsParticipant(t *testing.T) {
 	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:m%d\r\na=recvonly\r\na=rtpmap:96 VP8/90000"
 	w := newWorld(t, nil)
@@ -88,7 +87,7 @@ func TestInvalidOfferEndsParticipant(t *testing.T) {
 	w.join(r, livekit.Version1, true).Sees(10)
 }
 
-// The server sends nothing to an address in a client's descriptions or in a later candidate.
+// The addresses are in the client's descriptions and in later candidates.
 func TestServerContactsNoOtherAddress(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -133,7 +132,7 @@ func TestServerContactsNoOtherAddress(t *testing.T) {
 	}
 }
 
-// credentials returns the server's credentials from a description, with which a client may connect.
+// credentials returns the ICE user name and password from a description.
 func credentials(description string) (name, password string) {
 	find := func(key string) string {
 		return regexp.MustCompile(`a=` + key + `:(\S+)`).FindStringSubmatch(description)[1]
@@ -211,8 +210,7 @@ func heap() int {
 	return int(memory.HeapAlloc)
 }
 
-// The library keeps all messages of a handshake, even after it has ended. A client that sends too many
-// is disconnected.
+// The library keeps all messages of a handshake, even after it has ended.
 func TestEndlessHandshakeEndsParticipant(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -243,7 +241,6 @@ func TestEndlessHandshakeEndsParticipant(t *testing.T) {
 	t.Error("the participant stays")
 }
 
-// Media that a client sends without a handshake do not fill the memory.
 func TestMediaBeforeHandshakeAreDropped(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -281,7 +278,6 @@ func TestMediaBeforeHandshakeAreDropped(t *testing.T) {
 	}
 }
 
-// Packets for a participant that has not answered the server's offer do not fill the memory.
 func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -307,7 +303,6 @@ func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
 	}
 }
 
-// A participant that has not answered the server's offer after answerTime is disconnected.
 func TestUnansweredOfferEndsParticipant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -322,7 +317,7 @@ func TestUnansweredOfferEndsParticipant(t *testing.T) {
 	}
 }
 
-// A participant may use only a limited number of addresses. It receives no more bytes than it sends.
+// A participant receives at most twice the bytes that it sends.
 func TestAddressesOfClientAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -349,7 +344,7 @@ func TestAddressesOfClientAreLimited(t *testing.T) {
 			answered++
 		}
 		if n > 2*len(binding(t, name+":"+mine, password)) {
-			t.Errorf("%d bytes are the answer", n)
+			t.Errorf("a response has %d bytes", n)
 		}
 	}
 	// More addresses were allowed during the test.
@@ -358,7 +353,6 @@ func TestAddressesOfClientAreLimited(t *testing.T) {
 	}
 }
 
-// Strangers' connections to the TCP port time out, whatever they send, and leave capacity for clients.
 func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -393,7 +387,6 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
 }
 
-// Connections from one address leave capacity for other addresses. When one ends, another is admitted.
 func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	plain, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -447,8 +440,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	}
 }
 
-// A client that opens too many data channels or streams is disconnected, because each one uses memory until
-// the client leaves.
+// Each data channel or stream uses memory until the client leaves.
 func TestExcessiveStreamsDisconnect(t *testing.T) {
 	for name, opens := range map[string]func(c *livekittest.Client){
 		"data channels": func(c *livekittest.Client) {
@@ -486,7 +478,7 @@ func TestExcessiveStreamsDisconnect(t *testing.T) {
 	}
 }
 
-// Reports about too many packets and invalid reports are dropped before any lookup. Later reports are read.
+// Later reports are read.
 func TestExcessiveReportsAreDropped(t *testing.T) {
 	var sent [][]byte
 	for range 50 {
@@ -524,8 +516,7 @@ func TestExcessiveReportsAreDropped(t *testing.T) {
 	}
 }
 
-// A client that constantly requests key frames gets few, because all other clients also receive
-// them.
+// All clients receive the key frames that one client requests.
 func TestKeyFramesAreRateLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
@@ -609,7 +600,6 @@ func TestConcurrentUsesOfTokenAdmitOne(t *testing.T) {
 	livekittest.Join(t, config).Sees(5)
 }
 
-// A client may send as many bytes as a negotiation needs. A client that sends more is disconnected.
 func TestSignallingIsRateLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -622,7 +612,6 @@ func TestSignallingIsRateLimited(t *testing.T) {
 	}
 }
 
-// Streams without a reader keep few packets. Other streams still work.
 func TestUnreadPacketsNeedLittleMemory(t *testing.T) {
 	for _, reports := range []int{0, maxStreams / 2, maxStreams} {
 		i, packet, kept := newIntake(func() {}), make([]byte, 1000), 0

@@ -27,7 +27,6 @@ func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
 
 func numberIn(frame []byte) int { return int(binary.BigEndian.Uint32(frame[10:])) }
 
-// A report about lost packets does not count the padding in its last chunk.
 func TestPaddingOfReportIsNotLoss(t *testing.T) {
 	symbols := make([]uint16, 14)
 	for i := range 9 {
@@ -46,7 +45,6 @@ func TestPaddingOfReportIsNotLoss(t *testing.T) {
 	}
 }
 
-// On a network that loses, duplicates and reorders packets, most frames return in order.
 func TestMediaSurvivesLossyNetwork(t *testing.T) {
 	w, _ := behind(t, lossytest.Faults{Drop: 0.02, Duplicate: 0.02, Reorder: 0.02})
 	r, _ := w.mirror()
@@ -79,7 +77,6 @@ func TestBlockedUDPFallsBackToTCP(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeUDP4, webrtc.NetworkTypeTCP4).Sees(20)
 }
 
-// Only packets sent during the outage are lost.
 func TestMediaSurvivesNetworkOutage(t *testing.T) {
 	w, network := behind(t, lossytest.Faults{})
 	r, heard := w.mirror()

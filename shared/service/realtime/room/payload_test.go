@@ -7,7 +7,7 @@ import (
 	"github.com/pion/rtp/codecs"
 )
 
-// The number of each picture is one more than the previous picture's. libwebrtc uses it to find references.
+// libwebrtc finds references by the number, which grows by one per picture.
 func TestEveryPictureHasANumber(t *testing.T) {
 	p := &payloader{}
 	frame := bytes.Repeat([]byte{1, 2, 3}, 20)

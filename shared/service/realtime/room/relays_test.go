@@ -19,8 +19,7 @@ const relayHost = "127.0.0.2"
 
 const relaySecret = "a secret of the relay"
 
-// newRelay starts a TURN server that accepts only TLS. It returns its URL, and the pool that trusts its
-// certificate.
+// newRelay starts a TURN server that accepts only TLS. trust accepts its certificate.
 func newRelay(t *testing.T) (url string, trust *x509.CertPool) {
 	t.Helper()
 	// The certificate of net/http/httptest is valid for 127.0.0.1.
@@ -77,8 +76,7 @@ func (d throughTLS) Dial(network, address string) (net.Conn, error) {
 	return tls.Dial(network, address, &tls.Config{RootCAs: d.trust})
 }
 
-// A client whose packets do not reach the server over UDP or TCP receives a relay with credentials, and sends
-// its camera through the relay over TLS.
+// The client's packets reach the server only through the relay.
 func TestRelayForwardsMedia(t *testing.T) {
 	url, trust := newRelay(t)
 	var stopped, passed atomic.Int64

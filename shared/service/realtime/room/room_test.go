@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A client of either version sends camera and sound over UDP or TCP. Client and viewers receive both.
 func TestRoomReturnsMedia(t *testing.T) {
 	for name, of := range map[string]struct {
 		version livekit.Version
@@ -46,7 +45,7 @@ func TestRoomReturnsMedia(t *testing.T) {
 	}
 }
 
-// A token admits to its room until it expires. After that, only participants may reconnect with it.
+// After a token has expired, its participant may still reconnect with it.
 func TestTokenAdmitsOnlyToItsRoom(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -90,7 +89,6 @@ func TestSecondUseOfTokenReplacesFirst(t *testing.T) {
 	second.Sees(5)
 }
 
-// When a viewer leaves, another one may join.
 func TestViewersAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -113,8 +111,7 @@ func TestViewersAreLimited(t *testing.T) {
 	viewers[1].Sees(3)
 }
 
-// A client may repeatedly remove its camera and publish another one. Only the newest one is assembled,
-// even if the client does not remove the others.
+// Only the newest camera is assembled, even if the client does not remove the others.
 func TestTrackCanBeReplaced(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -147,15 +144,14 @@ func TestTrackCanBeReplaced(t *testing.T) {
 	})
 }
 
-// A client that resumes at an instance that does not know it must rejoin. A client that stays away too
-// long is forgotten.
+// A participant that stays away too long is forgotten.
 func TestFailedResumptionRejoins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
 	c.Sees(1)
-	tells := func(what, token string, sid string, action livekit.LeaveAction) {
+	resumes := func(what, token string, sid string, action livekit.LeaveAction) {
 		t.Helper()
 		one := livekittest.New(t, livekittest.Config{URL: c.URL, Token: token, Version: livekit.Version1})
 		one.Dial("&join_request=" + livekittest.Wrapped(&livekit.JoinRequest{Reconnect: true, ParticipantSid: sid}))
@@ -164,14 +160,14 @@ func TestFailedResumptionRejoins(t *testing.T) {
 		}
 	}
 	sid := c.Joined.Participant.Sid
-	tells("one of another name", c.Token, "PA_1", livekit.ActionReconnect)
-	tells("one of another token", w.token(r, true), sid, livekit.ActionReconnect)
+	resumes("another name", c.Token, "PA_1", livekit.ActionReconnect)
+	resumes("another token", w.token(r, true), sid, livekit.ActionReconnect)
 	c.Sees(1)
 	c.Drop()
-	patience.Until(t, "one that stays away is forgotten", func() bool {
+	patience.Until(t, "the participant is forgotten", func() bool {
 		return r.find(c.Joined.Participant.Identity, sid) == nil
 	})
-	tells("one that was away for too long", c.Token, sid, livekit.ActionReconnect)
+	resumes("a participant that was away for too long", c.Token, sid, livekit.ActionReconnect)
 	r.Close(livekit.ReasonRoomDeleted)
-	tells("a participant of a closed room", c.Token, sid, livekit.ActionDisconnect)
+	resumes("a participant of a closed room", c.Token, sid, livekit.ActionDisconnect)
 }
