@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A line that consists of the cheapest elements uses at most 20 bytes of memory per byte.
 func TestLinesUseLittleMemory(t *testing.T) {
 	const most = 1 << 20
 	const head = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"small"`

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Free memory goes to the account that holds the least. A line that does not fit waits, and a line
-// larger than the limit runs on its own.
+// A line that does not fit waits. A line larger than the limit waits for all others.
 func TestMemoryIsSharedByAccounts(t *testing.T) {
 	const unit = 1 << 20
 	m := newMemory(8 * unit)

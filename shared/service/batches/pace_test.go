@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A batch adapts to the number of concurrent calls that are accepted. It waits if none are.
+// If no call is accepted, the batch waits.
 func TestPaceFollowsRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace(4)

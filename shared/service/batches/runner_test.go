@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/racetest"
 )
 
-// hold blocks calls until the channel is closed or the context ends.
+// hold blocks calls until release is closed.
 func (w *world) hold(account string) (release chan struct{}) {
 	release = make(chan struct{})
 	w.set(func(ctx context.Context, body string) gateway.BatchResponse {
@@ -32,8 +32,7 @@ func (w *world) hold(account string) (release chan struct{}) {
 	return release
 }
 
-// answerSlowly responds to calls of the account acme one after another, so that thousands take long
-// enough for a runner to notice the end of a batch.
+// answerSlowly gives a runner the time to notice the end of a batch of thousands of calls.
 func (w *world) answerSlowly() {
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		time.Sleep(20 * time.Millisecond)
@@ -58,14 +57,14 @@ func TestBatchCompletes(t *testing.T) {
 	if got := w.billed("acme"); got != 20 || len(results) != 20 {
 		t.Errorf("%d calls were billed, %d answered", got, len(results))
 	}
-	w.eventually("the blobs of the batch are deleted", func() bool {
+	patience.Until(w, "the blobs of the batch are deleted", func() bool {
 		known, err := w.db.Batches().Known(t.Context(), b.ID)
 		_, lost := w.blobs.Head(t.Context(), b.InputBlob)
 		return err == nil && !known && fault.Is(lost, fault.NotFound)
 	})
 }
 
-// If runners are stopped at any time, each call has one result and is billed once.
+// Each call has one result and is billed once.
 func TestBatchSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +79,7 @@ func TestBatchSurvivesRestarts(t *testing.T) {
 	b := w.create("acme", lines(1000))
 	for round := range 4 {
 		stop := w.run()
-		w.eventually("calls", func() bool {
+		patience.Until(w, "calls", func() bool {
 			_, different := w.calls()
 			return different > 150*(round+1)
 		})
@@ -97,8 +96,7 @@ func TestBatchSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// A call is retried after a temporary rejection, up to three times after an internal error, and
-// never after a permanent rejection.
+// Internal errors are retried until a call was made three times. Permanent rejections are not.
 func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,7 +140,6 @@ func TestTemporaryFailuresAreRetried(t *testing.T) {
 	}
 }
 
-// A response that cannot be written fails its call but not the batch.
 func TestInvalidJSONResponseFailsOnlyItsCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -164,7 +161,6 @@ func TestInvalidJSONResponseFailsOnlyItsCall(t *testing.T) {
 	}
 }
 
-// Input errors are reported with their lines, and no call is made.
 func TestInputErrorsAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -267,14 +263,14 @@ func TestInvalidBatchesAreRejected(t *testing.T) {
 	}
 }
 
-// A cancelled batch ends with a result for every call. Running calls finish.
+// Running calls finish.
 func TestCancelledBatchHasAllResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	release := w.hold("acme")
 	w.run()
 	b := w.create("acme", lines(50))
-	w.eventually("calls to start", func() bool { all, _ := w.calls(); return all == 3 })
+	patience.Until(w, "calls to start", func() bool { all, _ := w.calls(); return all == 3 })
 	b, err := w.service.Cancel(t.Context(), "acme", b.ID)
 	w.must(err)
 	if b.Status != batch.Cancelling || b.CancellingAt.IsZero() {
@@ -303,15 +299,14 @@ func TestCancelledBatchHasAllResults(t *testing.T) {
 	}
 }
 
-// An expired batch ends with the results obtained so far, even if no runner worked on it when it
-// expired.
+// No runner works on the second batch when it expires.
 func TestExpiredBatchKeepsItsResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answerSlowly()
 	stop := w.run()
 	running := w.create("acme", lines(5000))
-	w.eventually("calls", func() bool { all, _ := w.calls(); return all > 4 })
+	patience.Until(w, "calls", func() bool { all, _ := w.calls(); return all > 4 })
 	w.ahead.Store(int64(batch.Window + time.Minute))
 	w.runner.Wake()
 	running = w.reaches(running, batch.Expired)
@@ -338,16 +333,15 @@ func TestExpiredBatchKeepsItsResults(t *testing.T) {
 	}
 }
 
-// A batch ends if its key is revoked.
 func TestRevokedKeyEndsBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answerSlowly()
 	w.run()
 	b := w.create("acme", lines(5000))
-	w.eventually("calls", func() bool { all, _ := w.calls(); return all > 4 })
+	patience.Until(w, "calls", func() bool { all, _ := w.calls(); return all > 4 })
 	w.revoked.Store(true)
-	w.eventually("the end of the batch", func() bool {
+	patience.Until(w, "the end of the batch", func() bool {
 		w.runner.Wake() // by default the key is checked every few seconds
 		now, err := w.service.Get(t.Context(), "acme", b.ID)
 		return err == nil && now.Status != batch.InProgress
@@ -358,7 +352,7 @@ func TestRevokedKeyEndsBatch(t *testing.T) {
 	}
 }
 
-// While the disk is full, no more calls are made and none is lost.
+// No more calls are made, and none is lost.
 func TestFullDiskPausesBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -368,7 +362,7 @@ func TestFullDiskPausesBatch(t *testing.T) {
 	})
 	w.run()
 	b := w.create("acme", lines(100))
-	w.eventually("a rejection", func() bool { return strings.Contains(w.log.String(), "disk is full") })
+	patience.Until(w, "a rejection", func() bool { return strings.Contains(w.log.String(), "disk is full") })
 	if all, _ := w.calls(); all > 20 {
 		t.Errorf("%d calls were made", all)
 	}
@@ -399,8 +393,7 @@ func (in *largeInput) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A batch of 50,000 calls and 100 MB uses a few MB of memory. Under the race detector, which is
-// many times slower, the test makes a tenth of the calls.
+// With the race detector, which is many times slower, the test makes a tenth of the calls.
 func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	input, atMost := &largeInput{calls: batch.MaxLines, text: 2000}, int64(64<<20)
 	if racetest.Enabled {
@@ -422,7 +415,7 @@ func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	w.run()
 	most := uint64(0)
-	w.eventually("the batch to end", func() bool {
+	patience.Until(w, "the batch to end", func() bool {
 		runtime.ReadMemStats(&now)
 		most = max(most, now.HeapAlloc)
 		time.Sleep(50 * time.Millisecond)
@@ -443,7 +436,6 @@ func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	}
 }
 
-// An account whose stalled batches hold all slots hands slots over to others.
 func TestStalledBatchesLeaveSlotsToOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -457,15 +449,14 @@ func TestStalledBatchesLeaveSlotsToOthers(t *testing.T) {
 	for range 20 {
 		w.create("acme", strings.Replace(lines(1), `"n":0`, `"stuck":0`, 1))
 	}
-	w.eventually("all slots to be taken", func() bool { all, _ := w.calls(); return all >= 16 })
+	patience.Until(w, "all slots to be taken", func() bool { all, _ := w.calls(); return all >= 16 })
 	b := w.reaches(w.create("other", lines(3)), batch.Completed)
 	if b.Answered != 3 {
 		t.Errorf("got %+v", b)
 	}
 }
 
-// Running calls of a cancelled batch are cancelled soon if other accounts wait, even if they
-// outlive the service. They are billed, because they are not retried.
+// They are cancelled if other accounts wait, and are billed, because they are not retried.
 func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
@@ -480,9 +471,9 @@ func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 		})
 		stop := w.run()
 		b := w.create("acme", lines(10))
-		w.eventually("calls to start", func() bool { all, _ := w.calls(); return all == 3 })
+		patience.Until(w, "calls to start", func() bool { all, _ := w.calls(); return all == 3 })
 		w.create("other", lines(10))
-		w.eventually("another account's batch to run", func() bool { all, _ := w.calls(); return all == 4 })
+		patience.Until(w, "another account's batch to run", func() bool { all, _ := w.calls(); return all == 4 })
 		_, err := w.service.Cancel(t.Context(), "acme", b.ID)
 		w.must(err)
 		if stops {
@@ -500,8 +491,7 @@ func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	}
 }
 
-// callMiB is the memory for long lines in calls, in MiB. It is a sixteenth of the default, so that
-// long lines are short and cheap in these tests.
+// callMiB is the memory for long lines, in MiB. A sixteenth of the default makes the tests cheap.
 const callMiB = 4
 
 // longLine is a line with a body of the given size in sixteenths of a MiB that ends in n.
@@ -510,7 +500,7 @@ func longLine(n, sixteenths int) string {
 	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
 }
 
-// Of many long lines, only a few are in memory, and no line of a waiting call is.
+// No line of a waiting call is in memory.
 func TestLongLinesUseLimitedMemory(t *testing.T) {
 	const accounts, length, fit = 6, 19, 3
 	w := newWorld(t)
@@ -553,7 +543,7 @@ func TestLongLinesUseLimitedMemory(t *testing.T) {
 	w.run()
 	most := uint64(0)
 	for _, b := range all {
-		w.eventually("the batch to end", func() bool {
+		patience.Until(w, "the batch to end", func() bool {
 			runtime.GC()
 			runtime.ReadMemStats(&now)
 			most = max(most, now.HeapAlloc)
@@ -570,7 +560,6 @@ func TestLongLinesUseLimitedMemory(t *testing.T) {
 	}
 }
 
-// Batches with long lines are validated and end while slow calls hold all the memory.
 func TestSlowLongLinesDoNotBlockValidation(t *testing.T) {
 	w := newWorld(t)
 	w.runner.WithMemory(callMiB<<20, callMiB<<19)

@@ -39,8 +39,7 @@ func (s *slots) poll(all []batch.Batch) map[string]int {
 	return held
 }
 
-// Slots are divided evenly, regardless of the order of arrival. If there are more accounts than
-// slots, accounts take turns.
+// If there are more accounts than slots, accounts take turns.
 func TestSlotsAreSharedEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots()
@@ -77,7 +76,7 @@ func TestSlotsAreSharedEvenly(t *testing.T) {
 	})
 }
 
-// Batches that may have crashed the process are started one after another.
+// A suspect batch may have crashed the process.
 func TestSuspectBatchesRunSeparately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := open(1, "a", "b", "c")

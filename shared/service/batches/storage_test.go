@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/patience"
 )
 
 var (
@@ -26,8 +27,7 @@ var (
 
 const quota = 40_000
 
-// counted returns the number of bytes that count toward an account's storage. It searches for the
-// largest reservation that still fits.
+// counted searches for the number of bytes that count toward an account's storage.
 func (w *world) counted(account string) int64 {
 	w.Helper()
 	const far = int64(1) << 40
@@ -49,8 +49,7 @@ func (w *world) counted(account string) int64 {
 	return low
 }
 
-// onDisk returns the size of the files in the blob folder in bytes. Hard links to the same file
-// count once.
+// onDisk returns the bytes in the blob folder. Hard links to the same file count once.
 func (w *world) onDisk() (bytes int64) {
 	w.Helper()
 	seen := map[uint64]bool{}
@@ -112,13 +111,12 @@ func TestBatchesCountTowardsStorage(t *testing.T) {
 			w.must(w.files.Delete(t.Context(), "me", ended.Failures))
 		}
 	}
-	w.eventually("the storage to be free", func() bool { return w.counted("me") == 0 })
+	patience.Until(w, "the storage to be free", func() bool { return w.counted("me") == 0 })
 	if disk := w.onDisk(); disk > 0 {
 		t.Errorf("%d bytes are left", disk)
 	}
 }
 
-// While an account's storage is full, its batches make no calls. They continue when space is free.
 func TestBatchWaitsForStorage(t *testing.T) {
 	w := newWorld(t)
 	long := `{"text": "` + strings.Repeat("x", 10_000) + `"}`
@@ -136,10 +134,10 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	b, err := w.service.Create(t.Context(), w.request(f, quota))
 	w.must(err)
 	w.run()
-	w.eventually("the storage to be full", func() bool { return w.counted("me") > quota })
-	patient := w.counted("me")
+	patience.Until(w, "the storage to be full", func() bool { return w.counted("me") > quota })
+	before := w.counted("me")
 	time.Sleep(100 * time.Millisecond)
-	if most := patient + 50_000; w.counted("me") > most {
+	if most := before + 50_000; w.counted("me") > most {
 		t.Errorf("the batch continued: %d bytes are stored", w.counted("me"))
 	}
 	if all, _ := w.calls(); all == calls {
@@ -151,8 +149,7 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	w.reaches(b, batch.Completed)
 }
 
-// After any sequence of calls, all bytes of an account on disk count, and nothing else counts after
-// its batches have ended.
+// All bytes on disk count. After the batches have ended, nothing else counts.
 func TestStorageCountEqualsDiskUsage(t *testing.T) {
 	for n := range uint64(*seeds) {
 		w := newWorld(t)
@@ -208,18 +205,18 @@ func TestStorageCountEqualsDiskUsage(t *testing.T) {
 			}
 			w.must(sweeper.Sweep(t.Context()))
 			// A results file counts a moment after it was written.
-			w.eventually(fmt.Sprintf("seed %d: the count to equal the bytes on disk", *seed+n), func() bool {
+			patience.Until(w, fmt.Sprintf("seed %d: the count to equal the bytes on disk", *seed+n), func() bool {
 				return w.onDisk() <= w.counted("me")
 			})
 		}
 		for _, b := range batches {
-			w.eventually("the batches to end", func() bool {
+			patience.Until(w, "the batches to end", func() bool {
 				b, err := w.service.Get(t.Context(), "me", b.ID)
 				w.must(err)
 				return b.Status.Ended()
 			})
 		}
-		w.eventually("the blobs of batches to be deleted", func() bool {
+		patience.Until(w, "the blobs of batches to be deleted", func() bool {
 			left, err := w.db.Batches().Finished(t.Context(), 1)
 			w.must(err)
 			return len(left) == 0

@@ -16,8 +16,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Two processes that consider each other dead work on one batch. Each line is completed and billed
-// once, and there is one results file.
+// Each process considers the other one dead.
 func TestConcurrentProcessesMakeEachCallOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,8 +48,7 @@ func TestConcurrentProcessesMakeEachCallOnce(t *testing.T) {
 	}
 }
 
-// If a process receives its last responses after another one has ended the batch and deleted its
-// blobs, it changes nothing and leaves nothing behind.
+// A process receives results after another one has ended the batch and deleted its blobs.
 func TestLateResultsAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,8 +83,7 @@ func TestLateResultsAreDropped(t *testing.T) {
 	}
 }
 
-// Work on a batch stops when its time is up and later continues from there. An interrupted call is
-// repeated.
+// An interrupted call is repeated.
 func TestWorkStopsAndContinues(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, 2*time.Second, func(d time.Duration) error {
@@ -117,7 +114,6 @@ func TestWorkStopsAndContinues(t *testing.T) {
 	})
 }
 
-// A process does not wait for a model server that rejects all calls.
 func TestWorkPausesWhileCallsAreRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

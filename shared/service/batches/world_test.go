@@ -35,34 +35,27 @@ const endpoint = "/v1/chat/completions"
 
 type world struct {
 	*testing.T
-	db *sqlite.DB
-	// folder is the root of the blobs.
-	folder  string
-	blobs   *diskblob.Store
-	files   *file.Service
-	service *batch.Service
-	runner  *batches.Runner
-	// ahead is the offset of the clock in nanoseconds.
-	ahead     atomic.Int64
+	db        *sqlite.DB
+	folder    string // of the blobs
+	blobs     *diskblob.Store
+	files     *file.Service
+	service   *batch.Service
+	runner    *batches.Runner
+	ahead     atomic.Int64 // how far the clock is, in nanoseconds
 	revoked   atomic.Bool
 	full      atomic.Bool // the disk is
 	intervals batches.Intervals
-	// dead is true after the runner's process has died.
-	dead *atomic.Bool
-	// answer makes a call. nil responds with the call's body.
-	answer func(ctx context.Context, body string) gateway.BatchResponse
-	log    programtest.Output
+	dead      *atomic.Bool                                                 // the runner's process is
+	answer    func(ctx context.Context, body string) gateway.BatchResponse // nil returns the body
+	log       programtest.Output
 
-	mu sync.Mutex
-	// made counts the calls by body. It may be nil.
-	made map[string]int
-	// tier sets the limits of every account.
-	tier credential.Tier
+	mu   sync.Mutex
+	made map[string]int  // the number of calls by body; may be nil
+	tier credential.Tier // of every account
 }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
-// storage counts the blobs of batches.
 func (w *world) storage() batch.Storage { return batch.Storage{Reservations: w.db.Files(), Now: w.now} }
 
 func newWorld(t *testing.T) *world {
@@ -111,7 +104,6 @@ func (m mortal) Save(ctx context.Context, id string, chunks []batch.Chunk, used 
 	return m.Batches.Save(ctx, id, chunks, used)
 }
 
-// newRunner returns a runner as after a restart.
 func (w *world) newRunner() *batches.Runner {
 	w.dead = &atomic.Bool{}
 	return batches.New(batches.Config{
@@ -128,7 +120,6 @@ func (w *world) newRunner() *batches.Runner {
 	})
 }
 
-// run starts a runner. It works until stop is called or the test ends.
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -218,7 +209,6 @@ func (w *world) upload(account string, content io.Reader) file.File {
 	return f
 }
 
-// uploadWithin stores an input of an account that may store limit bytes.
 func (w *world) uploadWithin(account string, content io.Reader, limit int64) (file.File, error) {
 	w.Helper()
 	blob, err := w.files.NewBlob()
@@ -252,15 +242,10 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) eventually(what string, holds func() bool) {
-	w.Helper()
-	patience.Until(w, what, holds)
-}
-
 func (w *world) reaches(b batch.Batch, want batch.Status) batch.Batch {
 	w.Helper()
 	var now batch.Batch
-	w.eventually(string(want), func() bool {
+	patience.Until(w, string(want), func() bool {
 		var err error
 		now, err = w.service.Get(w.Context(), b.Account, b.ID)
 		w.must(err)
@@ -281,7 +266,6 @@ type resultLine struct {
 	Error *struct{ Code string }
 }
 
-// results returns the contents of a results file by call id.
 func (w *world) results(account, id string) map[string]resultLine {
 	w.Helper()
 	all := map[string]resultLine{}

@@ -87,7 +87,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	return nil
 }
 
-// readAnswer appends the body to a buffer. As bytes arrive, it acquires memory for all copies of the
+// readAnswer appends the body to a buffer. While it reads, it acquires memory for all copies of the
 // response if they take more than maxKeptBuffer.
 //
 // Errors: *apierror.Error if no memory is available; errors from the body.

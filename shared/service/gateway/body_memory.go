@@ -100,7 +100,7 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error 
 	}
 }
 
-// fits reports whether enough memory is free for a call. If only one batch call holds memory, it may
+// fits reports whether there is memory for a call. If only one batch call holds memory, it may
 // exceed the quarter. The lock must be held.
 func (b *bodyMemory) fits(r *reservation, bytes int64) bool {
 	switch l := r.batch; {

@@ -21,7 +21,7 @@ const (
 	maxPrompt = 4000
 )
 
-// clientMessage is a client's text message. Its members stay undecoded, because null and absent differ.
+// clientMessage is a client's text message. Undecoded members distinguish null from absent ones.
 type clientMessage struct {
 	Type          string          `json:"type"`
 	Prompt        json.RawMessage `json:"prompt"`

@@ -32,7 +32,6 @@ func (p countedProber) ProbeVideo(ctx context.Context, path, mime string) (media
 	return p.prober.ProbeVideo(ctx, path, mime)
 }
 
-// If a plain video's run fails, the video is probed, and the probe's result is reported.
 func TestPlainVideoIsProbedOnlyAfterFailure(t *testing.T) {
 	t.Parallel()
 	fails := func(context.Context, engine.Spec, func(engine.Progress)) error {

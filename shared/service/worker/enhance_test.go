@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// submitPrompt accepts a job with the prompt and the form's enhance_prompt.
 func (s *fixture) submitPrompt(prompt string, enhancer bool) string {
 	return s.submit("clip", 0, func(j *job.Job) {
 		j.Request.Prompt = prompt
@@ -26,7 +25,6 @@ func (s *fixture) submitPrompt(prompt string, enhancer bool) string {
 	})
 }
 
-// If the expansion fails in any way, the original prompt is used.
 func TestPromptsAreEnhanced(t *testing.T) {
 	says := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -126,6 +124,6 @@ func TestRunWaitingForPromptCanBeCancelled(t *testing.T) {
 		}
 		return len(entries)
 	}
-	eventually(t, "the run's folder is removed", func() bool { return left() == 0 })
+	patience.Until(t, "the run's folder is removed", func() bool { return left() == 0 })
 	s.wantClean(stop)
 }

@@ -16,14 +16,13 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// estimator is an engine that fails, or estimates a fixed time for every edit without a reference.
-// asked is the last question.
+// estimator estimates the time takes for every edit without a reference.
 type estimator struct {
 	script
 	mu    sync.Mutex
 	takes float64
 	err   error
-	asked []engine.Question
+	asked []engine.Question // the last ones
 }
 
 func (e *estimator) Estimates(_ context.Context, asked []engine.Question) ([]*job.Estimate, error) {

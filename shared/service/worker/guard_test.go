@@ -58,7 +58,6 @@ func (q guarding) Receive(ctx context.Context, lane job.Lane, lease time.Duratio
 	return d, err
 }
 
-// A worker is protected while it receives or has a job, and unprotected between two rounds without a job.
 func TestWorkerWithJobIsProtected(t *testing.T) {
 	t.Parallel()
 	s, stage, g := newFixture(t), newStage(), newGuard()
@@ -84,9 +83,7 @@ func TestWorkerWithJobIsProtected(t *testing.T) {
 		}
 	}
 	stage.let <- struct{}{}
-	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(id)
 	for call := range g.calls {
 		if call == "idle" {
 			break
@@ -99,7 +96,5 @@ func TestFailingGuardBlocksNoJob(t *testing.T) {
 	s, g := newFixture(t), newGuard()
 	g.err = context.DeadlineExceeded
 	s.start(succeed, func(c *worker.Config) { c.Guard, c.GuardEvery = g, 50*time.Millisecond })
-	if j := s.awaitEnd(s.submit("one", 0)); j.Status != job.Completed {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(s.submit("one", 0))
 }

@@ -15,7 +15,7 @@ type panics struct{ done atomic.Bool }
 
 func (p *panics) once() {
 	if p.done.CompareAndSwap(false, true) {
-		panic("at the disco")
+		panic("a test")
 	}
 }
 
@@ -65,7 +65,6 @@ func (r *faultyRuns) Progress(ctx context.Context, id, nonce string, fraction fl
 	return r.Runs.Progress(ctx, id, nonce, fraction)
 }
 
-// After a panic in any of the worker's goroutines, the worker and the job continue.
 func TestPanicCostsAtMostOneRun(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(c *worker.Config, p *panics){
@@ -81,10 +80,10 @@ func TestPanicCostsAtMostOneRun(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
 			id := s.submit("clip", 0)
-			var sprung panics
+			var panicked panics
 			stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 				// The run lasts until something has panicked.
-				for !sprung.done.Load() {
+				for !panicked.done.Load() {
 					progress(engine.Progress{Fraction: 0.5})
 					select {
 					case <-ctx.Done():
@@ -93,7 +92,7 @@ func TestPanicCostsAtMostOneRun(t *testing.T) {
 					}
 				}
 				return succeed(ctx, spec, progress)
-			}, shortLease, func(c *worker.Config) { change(c, &sprung) })
+			}, shortLease, func(c *worker.Config) { change(c, &panicked) })
 			if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs > 2 {
 				t.Errorf("the job is %s after %d runs", j.Status, j.Runs)
 			}

@@ -22,13 +22,11 @@ import (
 
 func prefetch(c *worker.Config) { c.Prefetch = true }
 
-// stage is an engine whose runs wait for the test. Each run sends its job's id to a channel, and continues when
-// it receives from let.
+// stage is an engine. A run sends its job's id to the test and continues after it receives from let.
 type stage struct {
-	begun chan string
-	let   chan struct{}
-	// fraction is the progress that a run reports when it starts.
-	fraction float64
+	begun    chan string
+	let      chan struct{}
+	fraction float64 // the progress when a run starts
 }
 
 func newStage() *stage {
@@ -43,6 +41,13 @@ func (s *stage) run(ctx context.Context, spec engine.Spec, progress func(engine.
 		return succeed(ctx, spec, progress)
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+func (s *stage) starts(t *testing.T, want string) {
+	t.Helper()
+	if id := patience.Receive(t, "a run", s.begun); id != want {
+		t.Fatalf("%s started, want %s", id, want)
 	}
 }
 
@@ -75,7 +80,6 @@ func (s *fixture) awaitFetched(id, content string) {
 	}, func(fetched []string) bool { return slices.Contains(fetched, content) })
 }
 
-// awaitLoad waits until the load of the video lane satisfies ok.
 func (s *fixture) awaitLoad(what string, ok func(worker.Load) bool) {
 	s.t.Helper()
 	patience.Await(s.t, what, func() worker.Load { return s.worker.Loads()[0] }, ok)
@@ -90,34 +94,25 @@ func (s *fixture) get(id string) job.Job {
 	return j
 }
 
-// The next job's inputs are fetched while the engine works. This starts no run, and the run does not fetch them
-// again.
+// Prefetching starts no run, and the run does not fetch the inputs again.
 func TestNextJobIsPrefetched(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	blobs := watch(s)
 	first, second, third := s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = blobs })
-	if id := patience.Receive(t, "stage.begun", stage.begun); id != first {
-		t.Fatalf("%s started first", id)
-	}
+	stage.starts(t, first)
 	s.awaitFetched(second, "two")
 	if j := s.get(second); j.Status != job.Pending || j.Runs != 0 || !j.StartedAt.IsZero() {
 		t.Errorf("a prefetched job is %s after %d runs", j.Status, j.Runs)
 	}
 	stage.let <- struct{}{}
-	if id := patience.Receive(t, "stage.begun", stage.begun); id != second {
-		t.Fatalf("%s started second", id)
-	}
+	stage.starts(t, second)
 	s.awaitFetched(third, "three")
 	stage.let <- struct{}{}
 	patience.Receive(t, "stage.begun", stage.begun)
 	stage.let <- struct{}{}
-	for _, id := range []string{first, second, third} {
-		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
-			t.Errorf("got %+v", j)
-		}
-	}
+	s.wantCompleted(first, second, third)
 	s.wantClean(stop)
 	close(blobs.opened)
 	var opened []string
@@ -131,7 +126,7 @@ func TestNextJobIsPrefetched(t *testing.T) {
 	}
 }
 
-// A slot receives only one job early, near the end of its run, so that other workers can take the other jobs.
+// A slot prefetches near the end of its run. Other workers can take the other jobs.
 func TestOnlyOneJobIsPrefetched(t *testing.T) {
 	t.Parallel()
 	s, busy := newFixture(t), newStage()
@@ -142,24 +137,16 @@ func TestOnlyOneJobIsPrefetched(t *testing.T) {
 	second := s.submit("two", 0)
 	other := newStage()
 	s.start(other.run, prefetch)
-	if id := patience.Receive(t, "other.begun", other.begun); id != second {
-		t.Fatalf("%s started at the idle worker", id)
-	}
+	other.starts(t, second)
 	third, fourth := s.submit("three", 0), s.submit("four", 0)
 	s.awaitFetched(third, "three")
 	idle := newStage()
 	s.start(idle.run, prefetch)
-	if id := patience.Receive(t, "idle.begun", idle.begun); id != fourth {
-		t.Errorf("%s started at the idle worker, want the job that is not prefetched", id)
-	}
+	idle.starts(t, fourth)
 	close(busy.let)
 	close(other.let)
 	close(idle.let)
-	for _, id := range []string{first, second, third, fourth} {
-		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
-			t.Errorf("got %+v", j)
-		}
-	}
+	s.wantCompleted(first, second, third, fourth)
 }
 
 func TestFirstFreeSlotRunsPrefetchedJob(t *testing.T) {
@@ -173,17 +160,12 @@ func TestFirstFreeSlotRunsPrefetchedJob(t *testing.T) {
 	third := s.submit("three", 0)
 	s.awaitFetched(third, "three")
 	stage.let <- struct{}{} // either of the two runs
-	if id := patience.Receive(t, "stage.begun", stage.begun); id != third {
-		t.Errorf("%s started", id)
-	}
+	stage.starts(t, third)
 	close(stage.let)
-	if j := s.awaitEnd(third); j.Status != job.Completed || j.Runs != 1 {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(third)
 	s.wantClean(stop)
 }
 
-// A drain returns the prefetched and the running job to the queue without counting a run.
 func TestDrainReleasesPrefetchedJob(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -199,14 +181,9 @@ func TestDrainReleasesPrefetchedJob(t *testing.T) {
 		t.Errorf("the prefetched job is %s after %d runs", j.Status, j.Runs)
 	}
 	s.start(succeed) // long before the leases would have ended
-	for _, id := range []string{first, second} {
-		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
-			t.Errorf("got %+v", j)
-		}
-	}
+	s.wantCompleted(first, second)
 }
 
-// A job that ends while it waits for a slot is dropped.
 func TestEndedPrefetchedJobIsDropped(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -222,16 +199,13 @@ func TestEndedPrefetchedJobIsDropped(t *testing.T) {
 	}
 	next := s.submit("three", 0)
 	close(stage.let)
-	if j := s.awaitEnd(next); j.Status != job.Completed || j.Runs != 1 {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(next)
 	if j := s.get(cancelled); j.Failure.Code != job.Cancelled || j.Runs != 0 {
 		t.Errorf("got %+v", j)
 	}
 	s.wantClean(stop)
 }
 
-// A job whose deadline passes while it waits for a slot times out without a run.
 func TestOverduePrefetchedJobTimesOut(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -262,7 +236,7 @@ func (f failing) Open(ctx context.Context, name string, offset, length int64) (i
 	return f.Store.Open(ctx, name, offset, length)
 }
 
-// If prefetching an input fails, the run fetches it. An invalid input still fails its run.
+// An invalid input still fails its run.
 func TestFailedPrefetchIsRetriedByRun(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -272,11 +246,9 @@ func TestFailedPrefetchIsRetriedByRun(t *testing.T) {
 	reads.Store(1)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = failing{s.blobs, unlucky, reads} })
 	patience.Receive(t, "stage.begun", stage.begun)
-	eventually(t, "something is prefetched", func() bool { return reads.Load() <= 0 })
+	patience.Until(t, "something is prefetched", func() bool { return reads.Load() <= 0 })
 	close(stage.let)
-	if j := s.awaitEnd(unlucky); j.Status != job.Completed || j.Runs != 1 {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(unlucky)
 	s.wantFailure(broken, job.InvalidInput, "cannot be decoded")
 	if j := s.get(broken); j.Runs != 1 {
 		t.Errorf("%d runs", j.Runs)
@@ -284,7 +256,6 @@ func TestFailedPrefetchIsRetriedByRun(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// The lease is extended while the job waits.
 func TestLeaseOfPrefetchedJobIsExtended(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -297,19 +268,13 @@ func TestLeaseOfPrefetchedJobIsExtended(t *testing.T) {
 	other := newStage()
 	s.start(other.run)
 	last := s.submit("three", 0)
-	if id := patience.Receive(t, "other.begun", other.begun); id != last {
-		t.Errorf("%s started elsewhere", id)
-	}
+	other.starts(t, last)
 	patience.Receive(t, "extended.enough", extended.enough) // its first lease has ended
 	stage.let <- struct{}{}
-	if id := patience.Receive(t, "stage.begun", stage.begun); id != held {
-		t.Errorf("%s started", id)
-	}
+	stage.starts(t, held)
 	close(stage.let)
 	close(other.let)
-	if j := s.awaitEnd(held); j.Status != job.Completed || j.Runs != 1 {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(held)
 }
 
 // hanging is a queue that delivers two jobs. The lease of the second one cannot be extended.
@@ -329,7 +294,6 @@ func (q hanging) Receive(ctx context.Context, lane job.Lane, lease time.Duration
 	return nil, ctx.Err()
 }
 
-// A worker that hangs loses its prefetched job to another worker, and removes the job's folder.
 func TestHangingWorkerLosesPrefetchedJob(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -339,9 +303,7 @@ func TestHangingWorkerLosesPrefetchedJob(t *testing.T) {
 	held := s.submit("two", 0)
 	s.awaitFetched(held, "two")
 	stopOther := s.start(succeed)
-	if j := s.awaitEnd(held); j.Status != job.Completed || j.Runs != 1 {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(held)
 	stopOther()
 	s.wantClean(stop)
 }
@@ -363,8 +325,7 @@ func (s tardy) Put(ctx context.Context, name string, r io.Reader) (int64, error)
 	}
 }
 
-// The engine works on the next job while a result is stored, but not further ahead. The third run starts when
-// the first result is stored.
+// The engine works on the next job, but not further ahead.
 func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -376,9 +337,7 @@ func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	if name := patience.Receive(t, "store.storing", store.storing); !strings.HasPrefix(name, job.Folder(jobs[0])) {
 		t.Errorf("%s is stored", name)
 	}
-	if id := patience.Receive(t, "stage.begun", stage.begun); id != jobs[1] {
-		t.Errorf("%s started", id)
-	}
+	stage.starts(t, jobs[1])
 	stage.let <- struct{}{}
 	s.awaitFetched(jobs[2], "three")
 	s.awaitLoad("done with the second job, with the third prefetched", func(l worker.Load) bool {
@@ -390,15 +349,9 @@ func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	default:
 	}
 	close(store.let)
-	if id := patience.Receive(t, "stage.begun", stage.begun); id != jobs[2] {
-		t.Errorf("%s started", id)
-	}
+	stage.starts(t, jobs[2])
 	close(stage.let)
-	for _, id := range jobs {
-		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
-			t.Errorf("got %+v", j)
-		}
-	}
+	s.wantCompleted(jobs...)
 	s.wantClean(stop)
 }
 
@@ -416,7 +369,6 @@ func (q draining) Receive(ctx context.Context, lane job.Lane, lease time.Duratio
 	return d, err
 }
 
-// If a result is being stored when the drain starts, it is completed, so that the run is not repeated.
 func TestDrainCompletesStoring(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

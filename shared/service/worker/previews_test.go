@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"cutroom/shared/domain/blob"
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/clock"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -32,21 +32,9 @@ func picture(t *testing.T, width int) []byte {
 	return encoded.Bytes()
 }
 
-// preview returns the preview of the job's run, or nil.
 func (s *fixture) preview(j job.Job) []byte {
 	s.t.Helper()
-	r, err := s.blobs.Open(context.Background(), j.PreviewBlob(), 0, -1)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer r.Close()
-	content, err := io.ReadAll(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	content, _ := s.read(j.PreviewBlob())
 	return content
 }
 
@@ -54,7 +42,7 @@ func previewing(every time.Duration) func(*worker.Config) {
 	return func(c *worker.Config) { c.PreviewEvery = every }
 }
 
-// The latest preview is available while the engine works. It is deleted after the run, whatever its outcome.
+// The preview is deleted after the run, whatever its outcome.
 func TestLatestPreviewIsAvailable(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
@@ -80,13 +68,13 @@ func TestLatestPreviewIsAvailable(t *testing.T) {
 			shown <- p
 			if p != nil {
 				j = s.await(id, "running", func(j job.Job) bool { return j.Status == job.Processing })
-				eventually(t, "the preview exists", func() bool { return bytes.Equal(s.preview(j), p) })
+				patience.Until(t, "the preview exists", func() bool { return bytes.Equal(s.preview(j), p) })
 			}
 		}
 		close(shown)
 		close(checked)
 		s.awaitEnd(id)
-		eventually(t, "the preview is deleted", func() bool { return s.preview(j) == nil })
+		patience.Until(t, "the preview is deleted", func() bool { return s.preview(j) == nil })
 		s.wantClean(stop)
 	}
 }
@@ -102,7 +90,6 @@ func (n *notes) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A preview that is not a small JPEG is ignored and does not affect the run.
 func TestInvalidPreviewIsIgnored(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string][]byte{
@@ -145,7 +132,7 @@ func (f roomless) Put(ctx context.Context, name string, r io.Reader) (int64, err
 	return f.Store.Put(ctx, name, r)
 }
 
-// A full disk affects only the previews. It is logged once per run.
+// Only the previews are affected.
 func TestFullDiskIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	s, store, log := newFixture(t), roomless{refused: new(atomic.Int64)}, &programtest.Output{}

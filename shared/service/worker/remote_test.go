@@ -52,7 +52,6 @@ func (d countingDelivery) Extend(ctx context.Context, lease time.Duration) error
 	return d.Delivery.Extend(ctx, lease)
 }
 
-// If storing a result takes longer than a lease, the lease is extended.
 func TestSlowUploadKeepsLease(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

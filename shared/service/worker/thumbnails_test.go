@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"strings"
 	"sync"
@@ -18,16 +17,15 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 // photographer uses each file's first bytes as its picture.
 type photographer struct {
-	mu sync.Mutex
-	// fails are the bytes of a file that cannot be decoded.
-	fails string
+	mu    sync.Mutex
+	fails string // the first bytes of a file that cannot be decoded
 	asked []int
-	// hold delays each call until it can be received from; it may be nil.
-	hold chan struct{}
+	hold  chan struct{} // delays each call; may be nil
 }
 
 func (p *photographer) Posters(ctx context.Context, folder string, of []engine.Depicted) (posters [][]byte, err error) {
@@ -71,28 +69,20 @@ func with(p *photographer) func(*worker.Config) {
 	return func(c *worker.Config) { c.Posters = p }
 }
 
-// thumbnails returns a completed job's thumbnails; ok is false if they are missing.
 func (s *fixture) thumbnails(j job.Job) (pictures job.Thumbnails, ok bool) {
 	s.t.Helper()
-	r, err := s.blobs.Open(s.t.Context(), j.ThumbnailsBlob(), 0, -1)
-	if fault.Is(err, fault.NotFound) {
+	content, ok := s.read(j.ThumbnailsBlob())
+	if !ok {
 		return pictures, false
 	}
+	pictures, err := job.DecodeThumbnails(content)
 	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer r.Close()
-	content, err := io.ReadAll(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if pictures, err = job.DecodeThumbnails(content); err != nil {
 		s.t.Fatal(err)
 	}
 	return pictures, true
 }
 
-// A completed job has pictures of its result and its input. Neither its end nor the next job waits for them.
+// Neither the job's end nor the next job waits for the thumbnails.
 func TestCompletedJobHasThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -107,7 +97,7 @@ func TestCompletedJobHasThumbnails(t *testing.T) {
 	close(p.hold)
 	for id, content := range map[string]string{j.ID: "one", second.ID: "two"} {
 		ended := s.awaitEnd(id)
-		eventually(t, "thumbnails of "+content, func() bool { _, made := s.thumbnails(ended); return made })
+		patience.Until(t, "thumbnails of "+content, func() bool { _, made := s.thumbnails(ended); return made })
 		pictures, _ := s.thumbnails(ended)
 		if string(pictures.Result) != "small: edited: "+content || string(pictures.Input) != "small: "+content ||
 			string(pictures.Poster) != "poster: edited: "+content {
@@ -139,8 +129,7 @@ func (d depicting) Run(
 	return outcome, err
 }
 
-// The engine's pictures are reused, and only the missing ones are made. Neither the end of the job nor the next
-// job waits for them.
+// Only the missing pictures are made. Neither the job's end nor the next job waits for them.
 func TestEngineThumbnailsAreReused(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -153,7 +142,7 @@ func TestEngineThumbnailsAreReused(t *testing.T) {
 		t.Errorf("pictures were made before the engine returned its own: %v", calls)
 	}
 	close(hold)
-	eventually(t, "thumbnails", func() bool { _, made := s.thumbnails(j); return made })
+	patience.Until(t, "thumbnails", func() bool { _, made := s.thumbnails(j); return made })
 	pictures, _ := s.thumbnails(j)
 	if string(pictures.Result) != "by the engine: edited: one" || string(pictures.Input) != "small: one" ||
 		string(pictures.Poster) != "poster: edited: one" {
@@ -162,7 +151,6 @@ func TestEngineThumbnailsAreReused(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// If a picture cannot be made, the others are not affected.
 func TestFailedThumbnailAffectsNoOthers(t *testing.T) {
 	t.Parallel()
 	for fails, want := range map[string]string{"clip": "small: edited: clip", "edited": ""} {
@@ -182,7 +170,6 @@ func TestFailedThumbnailAffectsNoOthers(t *testing.T) {
 	}
 }
 
-// Neither a failed nor a lost job has pictures.
 func TestFailedJobHasNoThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -213,7 +200,6 @@ func TestFailedJobHasNoThumbnails(t *testing.T) {
 	}
 }
 
-// During shutdown a worker completes the pictures or gives up after its time limit.
 func TestShutdownWaitsForThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -272,7 +258,6 @@ func (l *lateBlobs) Delete(ctx context.Context, name string) error {
 	return l.Store.Delete(ctx, name)
 }
 
-// storeFile stores the bytes of a file and returns their blob.
 func (s *fixture) storeFile(name, content string) string {
 	s.t.Helper()
 	if _, err := s.blobs.Put(s.t.Context(), "files/"+name, strings.NewReader(content)); err != nil {
@@ -281,8 +266,8 @@ func (s *fixture) storeFile(name, content string) string {
 	return "files/" + name
 }
 
-// of adds a reference image to a job, and makes its inputs copies of stored files.
-func (s *fixture) of(data, reference string) func(*job.Job) {
+// copiesOf adds a reference image to a job, and makes its inputs copies of stored files.
+func (s *fixture) copiesOf(data, reference string) func(*job.Job) {
 	return func(j *job.Job) {
 		input := j.Request.Inputs["data"]
 		input.File = data
@@ -294,17 +279,17 @@ func (s *fixture) of(data, reference string) func(*job.Job) {
 	}
 }
 
-// A job creates the thumbnails of its stored input files once. A deleted file gets no thumbnail.
+// The thumbnails are made once. A deleted file gets none.
 func TestStoredInputsGetThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	p := &photographer{}
 	clip, picture := s.storeFile("file_clip", "clip"), s.storeFile("file_picture.signed", "picture")
 	stop := s.start(succeed, with(p))
-	ended := s.awaitEnd(s.submit("clip", 0, s.of(clip, picture)))
+	ended := s.awaitEnd(s.submit("clip", 0, s.copiesOf(clip, picture)))
 	want := func(of, want string) {
 		t.Helper()
-		eventually(t, "thumbnail of "+of, func() bool {
+		patience.Until(t, "thumbnail of "+of, func() bool {
 			small, err := file.Thumbnail(t.Context(), s.blobs, of)
 			return err == nil && string(small) == want
 		})
@@ -314,8 +299,8 @@ func TestStoredInputsGetThumbnails(t *testing.T) {
 	if pictures, made := s.thumbnails(ended); made && string(pictures.Input) != "small: clip" {
 		t.Errorf("the job's own is %q", pictures.Input)
 	}
-	s.awaitEnd(s.submit("clip", 0, s.of(clip, picture)))
-	gone := s.awaitEnd(s.submit("clip", 0, s.of("files/file_gone", "")))
+	s.awaitEnd(s.submit("clip", 0, s.copiesOf(clip, picture)))
+	gone := s.awaitEnd(s.submit("clip", 0, s.copiesOf("files/file_gone", "")))
 	s.wantClean(stop)
 	if calls := p.calls(); len(calls) != 3 || calls[0] != 4 || calls[1] != 3 || calls[2] != 3 {
 		t.Errorf("the pictures were asked for %v", calls)

@@ -45,7 +45,6 @@ func (s script) Run(
 	return scripted(), s(ctx, spec, progress)
 }
 
-// scripted returns the outcome of every script.
 func scripted() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{}, Notice: "Nothing was asked."}
 }
@@ -76,7 +75,7 @@ func (p prober) ReadImage(ctx context.Context, _, path, mime string) (engine.Inp
 	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
-// shortLease is for tests in which a lease expires. By default a lease outlasts the stalls of a busy machine.
+// By default a lease outlasts the stalls of a busy machine.
 func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
 
 // fixture is a worker's environment, with a real database and a real blob folder.
@@ -84,8 +83,7 @@ type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
 	budgets *sqlite.Budgets
-	// claims holds a job's claims on budgets at its submission.
-	claims  []budget.Claim
+	claims  []budget.Claim // of a job at its submission
 	queue   worker.Queue
 	blobs   blob.Store
 	service *job.Service
@@ -113,7 +111,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 }
 
-// start runs a worker until the test ends or stop is called. stop returns once the worker has drained.
+// stop returns once the worker has drained.
 func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()) {
 	s.t.Helper()
 	known, err := catalog.Default("gen")
@@ -148,7 +146,7 @@ func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()
 	return stop
 }
 
-// submit accepts a job whose video has the content. age is the time since its creation.
+// age is the time since the job's creation.
 func (s *fixture) submit(content string, age time.Duration, change ...func(*job.Job)) string {
 	s.t.Helper()
 	id, err := s.service.NewID()
@@ -177,12 +175,23 @@ func (s *fixture) submit(content string, age time.Duration, change ...func(*job.
 	return id
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	patience.Until(t, what, condition)
+// read returns a blob's content; ok is false if there is no such blob.
+func (s *fixture) read(name string) (content []byte, ok bool) {
+	s.t.Helper()
+	r, err := s.blobs.Open(context.Background(), name, 0, -1)
+	if fault.Is(err, fault.NotFound) {
+		return nil, false
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer r.Close()
+	if content, err = io.ReadAll(r); err != nil {
+		s.t.Fatal(err)
+	}
+	return content, true
 }
 
-// await waits until the job satisfies ok.
 func (s *fixture) await(id, what string, ok func(job.Job) bool) job.Job {
 	s.t.Helper()
 	return patience.Await(s.t, "the job is "+what, func() job.Job {
@@ -199,6 +208,16 @@ func (s *fixture) awaitEnd(id string) job.Job {
 	return s.await(id, "ended", func(j job.Job) bool { return j.Status.Terminal() })
 }
 
+// wantCompleted expects jobs to be completed by their first run.
+func (s *fixture) wantCompleted(ids ...string) {
+	s.t.Helper()
+	for _, id := range ids {
+		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
+			s.t.Errorf("got %+v", j)
+		}
+	}
+}
+
 func (s *fixture) wantFailure(id string, code job.Code, message string) {
 	s.t.Helper()
 	j := s.awaitEnd(id)
@@ -208,7 +227,7 @@ func (s *fixture) wantFailure(id string, code job.Code, message string) {
 	}
 }
 
-// wantClean asserts that no scratch folder exists. Call it after the worker has stopped.
+// wantClean stops the worker and expects no scratch folder.
 func (s *fixture) wantClean(stop func()) {
 	s.t.Helper()
 	stop()
@@ -245,16 +264,11 @@ func TestJobIsCompleted(t *testing.T) {
 		j.Progress != 1 {
 		t.Errorf("got %+v", j)
 	}
-	r, err := s.blobs.Open(t.Context(), j.Result.Blob, 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	result, err := io.ReadAll(r)
+	result, _ := s.read(j.Result.Blob)
 	sum := sha256.Sum256(result)
-	if err != nil || string(result) != "edited: a clip" || j.Result.Size != int64(len(result)) ||
+	if string(result) != "edited: a clip" || j.Result.Size != int64(len(result)) ||
 		j.Result.SHA256 != hex.EncodeToString(sum[:]) {
-		t.Errorf("the result is %q, %v, recorded as %+v", result, err, j.Result)
+		t.Errorf("the result is %q, recorded as %+v", result, j.Result)
 	}
 	recorded := engine.Outcome{Engine: j.Result.Engine, Understood: j.Result.Understood, Notice: j.Result.Notice}
 	if !reflect.DeepEqual(recorded, scripted()) {
@@ -303,7 +317,7 @@ func TestFailedRunsFailTheJob(t *testing.T) {
 			return errors.New("/secret/path: out of memory")
 		}, job.EngineError, "The engine failed.", 3},
 		{"an engine that panics", "clip", func(context.Context, engine.Spec, func(engine.Progress)) error {
-			panic("at the disco")
+			panic("a test")
 		}, job.EngineError, "The engine failed.", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -320,8 +334,7 @@ func TestFailedRunsFailTheJob(t *testing.T) {
 	}
 }
 
-// The length in the header determines the reserved cost, so a longer clip fails and costs nothing. If it is
-// longer by at most a second, or without a budget, it is edited.
+// The header's length determines the reserved cost. A clip may exceed it by a second.
 func TestClipLongerThanItsHeaderFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -388,7 +401,6 @@ func TestFailedRunIsRetried(t *testing.T) {
 	}
 }
 
-// A drain returns the job immediately without counting the run.
 func TestDrainReturnsJob(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -407,12 +419,9 @@ func TestDrainReturnsJob(t *testing.T) {
 		}
 	}
 	s.start(succeed)
-	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(id)
 }
 
-// A job that is cancelled while it runs stays cancelled, and its engine is stopped.
 func TestCancelledJobStopsEngine(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -458,7 +467,6 @@ type silentDelivery struct{ worker.Delivery }
 
 func (silentDelivery) Extend(context.Context, time.Duration) error { return errors.New("no answer") }
 
-// A worker that hangs loses its job to another worker. When it continues, it changes nothing.
 func TestLostLeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -513,9 +521,7 @@ func TestFullDiskFailsOnlyTheJob(t *testing.T) {
 	s.wantFailure(id, job.EngineError, "disk is full")
 	s.wantClean(stop)
 	s.start(succeed)
-	if j := s.awaitEnd(s.submit("another", 0)); j.Status != job.Completed {
-		t.Errorf("got %+v", j)
-	}
+	s.wantCompleted(s.submit("another", 0))
 }
 
 // short is a blob store that at first cannot open blobs for lack of file descriptors.
@@ -531,9 +537,8 @@ func (s short) Open(ctx context.Context, name string, offset, length int64) (io.
 	return s.Store.Open(ctx, name, offset, length)
 }
 
-// A run that could not start for lack of file descriptors does not count. The job runs when they are available
-// again.
-func TestShortageCostsNoRun(t *testing.T) {
+// A run that could not start for lack of file descriptors does not count.
+func TestFileDescriptorShortageCostsNoRun(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", 0)

@@ -109,7 +109,7 @@ func (w *messagesWriter) contextManagement(value gjson.Result) {
 // The largest thinking budgets, in tokens, that count as low or medium effort.
 const lowBudget, mediumBudget = 4096, 16384
 
-// thinking writes whether the model reasons, as a template option if the row has one or as an effort.
+// thinking writes whether the model reasons, as a template option of the row or as an effort.
 func (w *messagesWriter) thinking(value gjson.Result) {
 	budget := value.Get("budget_tokens")
 	w.members(value, "thinking", func(name string, _ gjson.Result) {

@@ -1,4 +1,4 @@
-// Package livekittest is a client of rooms for tests. It supports both versions of LiveKit's client protocol.
+// Package livekittest is a client of rooms, for tests of both versions of LiveKit's protocol.
 package livekittest
 
 import (
