@@ -317,7 +317,7 @@ func builtin(family string) catalogFile {
 					"720p": "1280x720",
 				},
 				FPS:         20,
-				Description: "Edit a video with an optional prompt and reference image. Self-anchored unless told otherwise.",
+				Description: "Edit a video with an optional prompt and reference image. Self-anchored by default.",
 				Title:       "Edit a video",
 				Examples:    []string{"a watercolor painting", "cyberpunk neon city", "golden hour", "snowy winter"},
 			},
