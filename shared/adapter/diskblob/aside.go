@@ -95,7 +95,7 @@ func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
 	return all, nil
 }
 
-// asideDays returns the oldest day first.
+// asideDays lists the days' folders, oldest first.
 func (s *Store) asideDays() ([]Aside, error) {
 	entries, err := os.ReadDir(filepath.Join(s.root, aside))
 	if errors.Is(err, fs.ErrNotExist) {

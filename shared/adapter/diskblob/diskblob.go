@@ -33,7 +33,7 @@ const arrivals = ".tmp"
 type Store struct {
 	root    string
 	buffers sync.Pool // of *[bufferSize]byte
-	// arrived counts the files in arrivals, for their names.
+	// arrived counts the files in arrivals, which are named by number.
 	arrived atomic.Uint64
 	// folders is write-locked while folders are removed, or created but not yet synced.
 	folders   sync.RWMutex

@@ -51,8 +51,8 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 	return ids, nil
 }
 
-// parts returns a partition's items between two parts, inclusive, in either order. A page of 0
-// items means a megabyte.
+// parts returns a partition's items between two parts, inclusive, in either order. A page size of 0
+// means a megabyte.
 func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
 	ascending := from <= to
 	input := &dynamodb.QueryInput{

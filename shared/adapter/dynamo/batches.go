@@ -218,7 +218,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 	return nil
 }
 
-// saves returns the chunks' writes first, then the counts, then the usage.
+// saves returns the writes for the chunks, then for the counts, then for the usage.
 func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []types.TransactWriteItem {
 	var (
 		writes           []types.TransactWriteItem

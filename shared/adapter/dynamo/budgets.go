@@ -55,7 +55,7 @@ const (
 	budgetPrefix, counterPrefix = "budget/", "budget-used/"
 	warningsPrefix              = "budget-warning/"
 	usedPart, allocationPrefix  = "used", "lease/"
-	// keptCounters starts at the end of a counter's window.
+	// keptCounters is the time for which counters are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 )
 

@@ -12,7 +12,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimatesAge starts when the last worker published. There may be days without a worker.
+// estimatesAge is the time for which estimates are kept after the last worker published them. There
+// may be days without a worker.
 const estimatesAge = 14 * 24 * time.Hour
 
 type Estimates struct {

@@ -74,7 +74,8 @@ func ownItem(f file.File) fileItem {
 	return i
 }
 
-// promiseGrace starts at UploadUntil. A request that started in time may still send the bytes.
+// promiseGrace is the time for which a pending file is kept after UploadUntil. A request that
+// started in time may still send the bytes.
 const promiseGrace = time.Hour
 
 func promiseOf(f file.File) fileItem {

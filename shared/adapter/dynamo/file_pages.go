@@ -14,7 +14,7 @@ const (
 	// walk limits the files that one List reads, in case DynamoDB has not yet deleted many expired
 	// files.
 	walk = 2000
-	// longestPage files fit into the megabyte that a call returns.
+	// longestPage limits the files of one call. They fit into the megabyte that a call returns.
 	longestPage = 1000
 	// firstMatches limits the first call for an MD5.
 	firstMatches = 5

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// pageBatch jobs have itemsAtOnce items.
+	// pageBatch is the maximum number of jobs in one call. Each job has two items.
 	pageBatch = itemsAtOnce / 2
 	// searchWalk limits the jobs that one List reads for a search, because no index helps.
 	searchWalk = 500

@@ -249,7 +249,7 @@ func readKey(i item) (credential.Key, error) {
 
 const (
 	tokenPrefix = "token/"
-	// keptExpired is the time for which an expired token differs from an unknown token.
+	// keptExpired is the time for which an expired token is distinguished from an unknown token.
 	keptExpired = time.Hour
 )
 

@@ -16,8 +16,8 @@ func laneKey(lane job.Lane, part string) item { return jobKey("lane#"+string(lan
 
 const (
 	runTimesPart = "run_times"
-	// recentRuns attributes with runTimePrefix contain run times, in milliseconds. A job's account and
-	// id select the attribute. So one write without a read keeps roughly the latest, at most
+	// runTimePrefix begins the recentRuns attributes with run times, in milliseconds. A job's account
+	// and id select the attribute. So one write without a read keeps roughly the latest, at most
 	// runsOfAccount of an account, and a retry changes nothing.
 	runTimePrefix             = "run_"
 	recentRuns, runsOfAccount = 20, 5
@@ -26,7 +26,8 @@ const (
 	runTimeFor = 24 * time.Hour
 	// Version 0.1.0 wrote neither accounts nor ends.
 	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"
-	// runTimeItems partitions hold the run times of a lane. Each takes a thousand writes per second.
+	// runTimeItems is the number of partitions with the run times of a lane. Each takes a thousand
+	// writes per second.
 	runTimeItems = 4
 )
 

@@ -40,8 +40,8 @@ func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID
 
 const (
 	ratePart = "rate"
-	// keptRates starts when a burst is available again. From then on the item means the same as no
-	// item.
+	// keptRates is the time for which an item is kept after its burst is available again. From then on
+	// the item means the same as no item.
 	keptRates = time.Hour
 	// mostSeen limits the items that a process remembers.
 	mostSeen = 20_000

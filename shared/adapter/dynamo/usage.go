@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// usageShards items hold the usage of one model on one day. Each has its own partition, so that
-	// concurrent transactions rarely write the same item.
+	// usageShards is the number of items with the usage of one model on one day. Each has its own
+	// partition, so that concurrent transactions rarely write the same item.
 	usageShards = 8
 	addsAtOnce  = 8 // concurrent writes of one Add
 	// afterSlash sorts after the slash that ends the day in the part of an item.

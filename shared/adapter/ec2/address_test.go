@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// metadata is an example of the Developer Guide of ECS.
+// metadata is an example from the Developer Guide of ECS.
 const metadata = `{"DockerId": "cd189a933e5849daa93386466019ab50-2495160603", "Name": "realtime", "Networks": [
 	{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.0.61"], %s"AttachmentIndex": 0, "MACAddress": "0a:de:f6:10:51:e5"}]}`
 

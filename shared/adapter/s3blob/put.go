@@ -16,7 +16,7 @@ import (
 const (
 	// One request stores a blob of up to partSize bytes. S3 allows 10,000 parts.
 	partSize = 8 << 20
-	// partsAtOnce parts are sent while the next one is read.
+	// partsAtOnce is the number of parts that are sent while the next one is read.
 	partsAtOnce = 2
 )
 

@@ -15,7 +15,7 @@ import (
 const (
 	// block is the disk space that the smallest file takes.
 	block = 4 << 10
-	// perRecord bytes count in addition to a record's text.
+	// perRecord is the number of bytes that count in addition to a record's text.
 	perRecord = 512
 	// recordsPerDay limits the bytes of records that an account's calls may create per day.
 	// recordsAtOnce is the additional burst.

@@ -23,7 +23,7 @@ var _ budget.Store = (*Budgets)(nil)
 func (db *DB) Budgets(machine Machine) *Budgets { return &Budgets{db, machine} }
 
 const (
-	// keptCounters starts at the end of a counter's window.
+	// keptCounters is the time for which counters are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 
 	isCounter  = "account = ? and key = ? and period = ? and unit = ? and term = ?"

@@ -13,7 +13,7 @@ var _ idempotency.Store = (*IdempotencyKeys)(nil)
 
 func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
 
-// responseBytes counts for a claim's response. Most responses are smaller.
+// responseBytes is the size that counts for a claim's response. Most responses are smaller.
 const responseBytes = 1 << 10
 
 const (

@@ -40,8 +40,9 @@ const (
 		where lane = ?1 and status = 'completed' order by completed_at desc limit 100`
 )
 
-// recentRuns average clips of different lengths, but follow a change of the engine within minutes.
-// At most runsOfAccount belong to one account, so that no account determines the mean.
+// recentRuns is enough to average clips of different lengths, but few enough to follow a change of
+// the engine within minutes. At most runsOfAccount belong to one account, so that no account
+// determines the mean.
 const recentRuns, runsOfAccount = 20, 5
 
 // HoldIn makes Accept reserve amounts in these budgets.

@@ -31,9 +31,9 @@ import (
 const (
 	// busyTimeout limits a write's wait for another process.
 	busyTimeout = 10 * time.Second
-	// readers are concurrent reads, in addition to lists.
+	// readers is the number of concurrent reads, in addition to lists.
 	readers = 4
-	// listers are concurrent lists, one per account.
+	// listers is the number of concurrent lists, one per account.
 	listers = 4
 )
 

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// The transaction that ends a job, or records a budget warning, also adds the row of Webhooks, so
+// The transaction that ends a job, or records a budget warning, also adds the webhook's row, so
 // that a crash cannot lose it.
 type Webhooks struct{ db *DB }
 

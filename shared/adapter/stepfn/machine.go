@@ -20,7 +20,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// timeToEnd precedes a job's deadline, so that its timeout can be recorded.
+// timeToEnd is the time between a dispatch's timeout and the job's deadline, in which the timeout
+// is recorded.
 const timeToEnd = 15 * time.Second
 
 // Machine starts an execution for each job, and stops it if the job ends in another way.

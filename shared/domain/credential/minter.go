@@ -35,7 +35,7 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 
 const (
 	sweepEvery = time.Minute
-	// keptExpired is the time for which an expired token differs from an unknown token.
+	// keptExpired is the time for which an expired token is distinguished from an unknown token.
 	keptExpired = time.Hour
 )
 

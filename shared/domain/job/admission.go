@@ -44,8 +44,8 @@ const (
 	// the simulation of scarce workers, one percent more jobs ended late with ten minutes. Without a
 	// limit, a client could keep absent accounts counted by sending failing jobs.
 	OthersFor = time.Hour
-	// accountFraction limits one account while no other account has queued jobs. The last quarter is
-	// for accounts with fewer jobs.
+	// accountFraction is the fraction of a backlog that one account may fill while no other account
+	// has queued jobs. The last quarter is for accounts with fewer jobs.
 	accountFraction = 0.75
 
 	// firstStartTime is assumed until the start time is known. A container takes a minute, and a
@@ -54,8 +54,8 @@ const (
 	// startMargin is added to the start time before a worker counts as missing. minStartWait limits
 	// the sum.
 	startMargin, minStartWait = 2 * time.Minute, 3 * time.Minute
-	// seenFor limits the age of a valid state of workers. Each check renews the state. A state without
-	// wanted workers stays valid until the next wake-up.
+	// seenFor is the time for which the state of workers is valid. Each check renews it. A state
+	// without wanted workers stays valid until the next wake-up.
 	seenFor = 15 * time.Minute
 	// noWorkerRetry is the Retry-After without workers. Checks run once a minute.
 	noWorkerRetry = 30 * time.Second

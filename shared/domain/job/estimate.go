@@ -115,7 +115,7 @@ const (
 	noneFor      = time.Second
 )
 
-// Estimate returns known as false if the estimate is missing or cannot be read.
+// Estimate returns false if the estimate is missing or cannot be read.
 func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) {
 	if s.config.Estimates == nil {
 		return Estimate{}, false

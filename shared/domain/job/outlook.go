@@ -38,8 +38,8 @@ type Span struct{ Earliest, Latest time.Time }
 
 // Outlook is the forecast of a pending job (docs/contract/jobs.md#outlook).
 type Outlook struct {
-	// Position is the approximate place in the queue, where 1 is the next job. It may grow if other
-	// accounts submit jobs, because accounts take turns.
+	// Position is the approximate place in the queue. 1 is the next job. It may grow if other accounts
+	// submit jobs, because accounts take turns.
 	Position int
 	// Start and Completion are nil if unknown.
 	Start, Completion *Span
@@ -66,7 +66,7 @@ type knownQueue struct {
 	at    time.Time
 }
 
-// Outlook forecasts a pending job. known is false for any other job, or without Queues.
+// Outlook forecasts a pending job. It returns false for any other job, or without Queues.
 func (s *Service) Outlook(ctx context.Context, j Job) (Outlook, bool) {
 	if s.config.Queues == nil || j.Status != Pending {
 		return Outlook{}, false

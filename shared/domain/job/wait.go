@@ -22,8 +22,8 @@ const (
 	processingPause = 20 * time.Millisecond
 	longestPause    = time.Second
 	pauseDivisor    = 10
-	// If the run time of similar jobs is known, the first read happens after notYet of the shortest
-	// run time. An earlier failure is noticed after at most longestSleep.
+	// If the run time of similar jobs is known, the first read happens after the fraction notYet of
+	// the shortest run time. An earlier failure is noticed after at most longestSleep.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
 	// knownRuns is the number of runs of a model needed to know its shortest time.

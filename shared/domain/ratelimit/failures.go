@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// freeFailures have no delay, because people mistype.
+	// freeFailures is the number of failures without a delay, because people mistype.
 	freeFailures = 10
 	// forgiveEvery is the time after which one failure is forgotten.
 	forgiveEvery = 30 * time.Second

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// listsAtOnce limits the lists in memory. listsKept turns are reserved for accounts without
-	// one.
+	// listsAtOnce limits the lists in memory. listsKept is the number of turns that are reserved for
+	// accounts without one.
 	listsAtOnce, listsKept = 32, 16
 	listWait               = 5 * time.Second // for a turn
 )
@@ -41,7 +41,7 @@ func (t *Turns) Respond(ctx context.Context, account string, write func() error)
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// kept turns are for accounts without any.
+	// kept is the number of turns for accounts without any.
 	kept    int
 	held    map[string]int
 	waiting []*turn

@@ -13,7 +13,7 @@ const (
 	// PollEvery is the interval at which an instance reads a queue of its waiting clients, so that it
 	// takes a slot freed elsewhere within a second.
 	PollEvery = 750 * time.Millisecond
-	// TicketLife starts at a ticket's last renewal, on the store's clock.
+	// TicketLife is the lifetime of a ticket after its last renewal, on the store's clock.
 	TicketLife        = 6 * time.Second
 	RenewTicketsEvery = 2 * time.Second
 	// NotifyEvery is the interval at which a waiting client receives its place, even if it is
