@@ -29,7 +29,6 @@ import (
 
 const arrivals = ".tmp"
 
-// Store implements blob.Store and blob.Linker.
 type Store struct {
 	root    string
 	buffers sync.Pool // of *[bufferSize]byte

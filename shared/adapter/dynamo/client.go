@@ -19,7 +19,6 @@ const callTime = awsclient.CallTime
 func NewClient(config aws.Config) *dynamodb.Client {
 	config.HTTPClient = awsclient.HTTPClient(config, 0)
 	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
-		// A transaction locks its items for milliseconds.
 		o.Retryer = retry.AddWithErrorCodes(awsclient.Retryer(), "TransactionConflictException")
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("CallTime", withDeadline), middleware.Before)

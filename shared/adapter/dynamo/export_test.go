@@ -10,7 +10,6 @@ import (
 
 const CompareEvery = compareEvery
 
-// Hold reserves holds in a separate transaction, and reports which ones failed.
 func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (failed []bool, err error) {
 	err = transact(ctx, b.client, b.claimWrites(claims))
 	if refusal := refused(err); refusal != nil {

@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Dispatcher puts accepted jobs into the queue of their lane.
 type Dispatcher interface {
 	// Dispatch queues a job, with its entry in the sets of open jobs, once.
 	//

@@ -22,7 +22,6 @@ const (
 	longestWait   = 400 * time.Millisecond
 )
 
-// These are reasons why a transaction is cancelled.
 const (
 	noReason       = "None"
 	reasonFailed   = "ConditionalCheckFailed"

@@ -262,7 +262,6 @@ func (k kept) wantMore(t *testing.T) {
 	}
 }
 
-// TestKeepItems stores the items that this version writes.
 func TestKeepItems(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("no version is given with -keep-version")

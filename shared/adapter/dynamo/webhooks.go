@@ -22,7 +22,6 @@ const webhookPart = "webhook"
 // Each attempt in attemptsAttribute is JSON.
 const attemptsAttribute = "attempts"
 
-// Webhooks is a webhook.Store in the jobs table.
 type Webhooks struct {
 	client *dynamodb.Client
 	table  string

@@ -34,7 +34,6 @@ type Metrics struct {
 
 var _ gateway.Observer = (*Metrics)(nil)
 
-// The upper limits of the histograms' buckets, in seconds.
 var (
 	durationBuckets   = []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 	firstTokenBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Unset is the initial text of a secret.
 const Unset = "unset"
 
 // Only one text of a secret can have the version firstVersion.

@@ -13,7 +13,6 @@ import (
 
 const kind = "secretsmanager:"
 
-// Others resolves other kinds of references.
 type Others interface {
 	Secret(ctx context.Context, reference string) (string, error)
 }

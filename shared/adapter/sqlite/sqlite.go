@@ -38,7 +38,6 @@ const (
 )
 
 type Options struct {
-	// Now is the clock for the end of a job.
 	Now func() time.Time
 	// Settled reports whether the clock can be trusted for expiry. nil means always.
 	Settled func() bool
@@ -80,9 +79,8 @@ type DB struct {
 	bell            *bell
 	watches         watches
 	committed       func(writes int64)
-	// file identifies the file opened at path.
-	path string
-	file os.FileInfo
+	path            string
+	file            os.FileInfo
 }
 
 // Open migrates the file's schema and creates a missing file in an existing folder.

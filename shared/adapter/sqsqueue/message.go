@@ -7,8 +7,7 @@ import (
 )
 
 type Message struct {
-	Job string `json:"job"`
-	// Token is for reports to the job's execution.
+	Job   string `json:"job"`
 	Token string `json:"token"`
 }
 

@@ -135,7 +135,6 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 	}
 }
 
-// TestKeepExecution stores the executions of this version.
 func TestKeepExecution(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("no version is given with -keep-version")

@@ -19,11 +19,9 @@ const (
 	MaxOpen = 100
 	// MaxKept is the maximum number of batch records of an account. A new batch deletes the oldest
 	// records of ended batches.
-	MaxKept = 1000
-	// KeepRecord is the time for which the record of an ended batch is kept.
-	KeepRecord   = 30 * 24 * time.Hour
-	FileLifetime = 30 * 24 * time.Hour
-	// MinFileLifetime is the shortest lifetime that a request may set.
+	MaxKept         = 1000
+	KeepRecord      = 30 * 24 * time.Hour
+	FileLifetime    = 30 * 24 * time.Hour
 	MinFileLifetime = time.Hour
 	MaxErrors       = 50
 )
@@ -48,7 +46,6 @@ const (
 	Cancelled  Status = "cancelled"
 )
 
-// Ended reports whether the status is final.
 func (s Status) Ended() bool {
 	return s == Failed || s == Completed || s == Expired || s == Cancelled
 }

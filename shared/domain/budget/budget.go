@@ -54,7 +54,6 @@ type Budget struct {
 	WarnURL string
 }
 
-// AppliesTo reports whether calls of a key count against the budget.
 func (b Budget) AppliesTo(key string) bool { return b.Key == "" || b.Key == key }
 
 func (b Budget) Counter(at time.Time) Counter { return Counter{b.ID, b.Period.WindowOf(at)} }
@@ -139,7 +138,6 @@ func UsedUp(c Counter, now time.Time) *fault.Error {
 	return e
 }
 
-// Budgets stores budgets and the usage of their counters.
 type Budgets interface {
 	// Budgets returns the budgets of an account and of its keys, sorted by key, period and unit. It
 	// includes every Set that has returned.

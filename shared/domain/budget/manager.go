@@ -29,8 +29,7 @@ type ManagerConfig struct {
 	// Machine is a clock that cannot be set and that also runs while the process is suspended.
 	Machine interface{ Now() time.Duration }
 	Now     func() time.Time
-	// NewID returns a unique id for an allocation.
-	NewID func() string
+	NewID   func() string
 	// MayFreeze is true if the process may be frozen or killed between two calls, as a function may
 	// be. Then each call reports its usage when it ends, and unused amounts return when the allocation
 	// expires.

@@ -276,7 +276,6 @@ func TestFrozenProcessDrawsNothing(t *testing.T) {
 	}
 }
 
-// sleeper is a store whose allocations cannot be written while it sleeps.
 type sleeper struct {
 	budget.Store
 	asleep *atomic.Bool

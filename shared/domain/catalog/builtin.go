@@ -10,7 +10,6 @@ import "fmt"
 // DefaultFamily is the default name of the model family (docs/contract/README.md#the-family-name).
 const DefaultFamily = "gen"
 
-// Default returns the built-in catalog.
 func Default(family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err

@@ -50,7 +50,6 @@ type Catalog struct {
 
 func (c *Catalog) Models() []*Model { return c.models }
 
-// Find returns the media model with the given id or alias.
 func (c *Catalog) Find(name string) (*Model, bool) {
 	m, ok := c.byName[name]
 	return m, ok
@@ -73,7 +72,6 @@ func (c *Catalog) Inference(slug string) (*Inference, bool) {
 	return m, ok
 }
 
-// Knows reports whether any media or inference model has the name.
 func (c *Catalog) Knows(name string) bool {
 	_, media := c.byName[name]
 	_, inference := c.bySlug[name]

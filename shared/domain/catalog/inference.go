@@ -33,7 +33,6 @@ func Routes() []Route { return slices.Collect(maps.Keys(routes)) }
 // Path returns the path relative to a base URL, such as "/chat/completions".
 func (r Route) Path() string { return routes[r] }
 
-// Generates reports whether the route generates text.
 func (r Route) Generates() bool {
 	return r == Chat || r == Completions || r == Responses || r == Messages
 }

@@ -23,11 +23,10 @@ type Workflow struct {
 	Options                    map[string][]Place
 	// WithoutReference lists the nodes to omit without a reference image.
 	WithoutReference []string
-	// Result is the node that outputs the result.
-	Result    string
-	Multiple  int // divides the width and the height; at least 2
-	FrameStep int // at least 1; the number of frames is 1 plus a multiple of it
-	MaxFrames int // 0 means no limit
+	Result           string
+	Multiple         int // divides the width and the height; at least 2
+	FrameStep        int // at least 1; the number of frames is 1 plus a multiple of it
+	MaxFrames        int // 0 means no limit
 	// Memory is the device memory for a run in bytes, or 0 if unknown.
 	Memory uint64
 }

@@ -16,7 +16,6 @@ type Guard interface {
 
 type callerKey struct{}
 
-// WithCaller adds the caller's address to the context.
 func WithCaller(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }

@@ -315,7 +315,6 @@ func TestInvalidSecretsTakeFewReads(t *testing.T) {
 	}
 }
 
-// full is a guard that has reached its limit of waiting failures.
 type full struct{}
 
 func (full) Admit(string) error                   { return fault.New(fault.Limited, "too many") }

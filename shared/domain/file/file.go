@@ -162,6 +162,5 @@ type Retention interface {
 	//
 	// Errors: fault.NotFound if the file is not pending.
 	Extend(ctx context.Context, id string, until time.Time) error
-	// KnownBlob reports whether a stored or pending file has the blob.
 	KnownBlob(ctx context.Context, blob string) (bool, error)
 }

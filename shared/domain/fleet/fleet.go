@@ -150,7 +150,6 @@ type Lengths interface {
 }
 
 type Service interface {
-	// Tasks returns the desired and the running number of workers.
 	Tasks(ctx context.Context) (desired, running int, err error)
 	// SetDesired sets the desired number. It does not stop busy workers.
 	SetDesired(ctx context.Context, n int) error

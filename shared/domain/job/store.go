@@ -87,7 +87,6 @@ type Retention interface {
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)
 	// Ended returns jobs that ended before the time and have a higher id than after, sorted by id.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
-	// Known reports whether the job has a record.
 	Known(ctx context.Context, id string) (bool, error)
 }
 

@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// JPEG has the properties of a JPEG before its first scan.
 type JPEG struct {
 	// Width and Height are as stored.
 	Width, Height int

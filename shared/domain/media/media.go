@@ -12,10 +12,9 @@ import (
 type Info struct {
 	// Width and Height are in pixels as displayed, with square pixels and after rotation.
 	Width, Height int
-	// Duration is 0 for a still image.
-	Duration  time.Duration
-	Audio     bool
-	FrameRate float64 // average per second
+	Duration      time.Duration
+	Audio         bool
+	FrameRate     float64 // average per second
 	// PixelFormat is FFmpeg's name for the format, such as "yuv420p10le".
 	PixelFormat string
 	Alpha       bool

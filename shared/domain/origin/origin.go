@@ -3,7 +3,6 @@ package origin
 
 import "errors"
 
-// ErrNoReader means that this machine has no library for Content Credentials.
 var ErrNoReader = errors.New("origin: no library for Content Credentials is installed")
 
 // IPTC's digital source types for trained models: generated and edited.
@@ -28,8 +27,7 @@ const (
 
 type Report struct {
 	State string `json:"state"`
-	// Own is true if this service has signed the file.
-	Own bool `json:"own,omitempty"`
+	Own   bool   `json:"own,omitempty"`
 	// Problems explains why the state is Invalid or Unreadable, in the words of C2PA and of the
 	// library.
 	Problems []string `json:"problems,omitempty"`
@@ -39,12 +37,11 @@ type Report struct {
 // Record is one signer's claim about a file.
 type Record struct {
 	// These names are from the signer's certificate.
-	SignedBy   string `json:"signed_by"`
-	CommonName string `json:"common_name,omitempty"`
-	// Generator is the program that wrote the claim.
-	Generator string   `json:"generator,omitempty"`
-	Actions   []Action `json:"actions"`
-	Inputs    []Input  `json:"inputs,omitempty"`
+	SignedBy   string   `json:"signed_by"`
+	CommonName string   `json:"common_name,omitempty"`
+	Generator  string   `json:"generator,omitempty"`
+	Actions    []Action `json:"actions"`
+	Inputs     []Input  `json:"inputs,omitempty"`
 }
 
 type Action struct {
@@ -59,7 +56,6 @@ type Action struct {
 	Model string `json:"model,omitempty"`
 }
 
-// ByModel reports whether a trained model made or edited the file in this step.
 func (a Action) ByModel() bool { return a.SourceType == Generated || a.SourceType == Composite }
 
 // Input is a file that was used to make another file.

@@ -32,8 +32,8 @@ type Config struct {
 	Address string
 }
 
-// Instance is one process that serves sessions. Run renews its lease. Without a lease no session
-// can be opened.
+// Instance is one process that serves sessions. Run renews its lease. No session can be opened
+// without a lease.
 type Instance struct {
 	config    Config
 	tried     chan struct{}

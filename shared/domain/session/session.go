@@ -36,14 +36,12 @@ var (
 	ErrNoSlot    = fault.New(fault.Limited, "Concurrent session limit reached.")
 )
 
-// Slot is one open session of an account.
 type Slot struct {
 	ID      string
 	Account string
 	Epoch   string
 }
 
-// Store keeps leases and slots.
 type Store interface {
 	// Begin starts a lease under a new, unique epoch. A repeated Begin for a live epoch renews it.
 	// Other instances use the address, which may be empty.

@@ -17,7 +17,6 @@ import (
 
 var errReader = errors.New("the sender hung up")
 
-// sizes has values around the buffer sizes of stores.
 var sizes = []int{0, 1, 2, 4095, 4096, 4097, 256<<10 - 1, 256 << 10, 256<<10 + 1, 3<<20 + 7}
 
 var putTests = []test{

@@ -41,7 +41,6 @@ type suite struct {
 	ctx context.Context
 }
 
-// Two instances, and a time that is short compared to a lease.
 const (
 	one, two = "epoch-one", "epoch-two"
 	account  = "acme"
