@@ -37,6 +37,7 @@ type Store struct {
 	// folders is write-locked while folders are removed, or created but not yet synced.
 	folders   sync.RWMutex
 	newcomers newcomers
+	reads     reads
 }
 
 var (
@@ -141,20 +142,16 @@ func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io
 		file.Close()
 		return nil, fileError("open", err)
 	}
-	if length < 0 || length >= size-offset {
-		return file, nil
+	if length < 0 || length > size-offset {
+		length = max(0, size-offset)
 	}
-	return &span{io.LimitedReader{R: file, N: length}, file}, nil
+	opened := s.reads.begin(name, file, length)
+	if _, err := s.Head(ctx, name); err != nil { // deleted before it was registered
+		opened.Close()
+		return nil, err
+	}
+	return opened, nil
 }
-
-type span struct {
-	io.LimitedReader
-	file *os.File
-}
-
-func (s *span) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, &s.LimitedReader) }
-
-func (s *span) Close() error { return s.file.Close() }
 
 func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, error) {
 	if err := ctx.Err(); err != nil {
@@ -210,7 +207,9 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	if _, err := s.Head(ctx, name); fault.Is(err, fault.NotFound) {
 		return nil // even if the name is a folder, which is not a blob
 	}
-	if err := os.Remove(path); err != nil {
+	err = os.Remove(path)
+	s.reads.end(name)
+	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -113,6 +113,7 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		doomed, err = path, nil // without space for the new name, delete in place
 	}
+	s.reads.end(prefix)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
