@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"cutroom/shared/domain/catalog"
@@ -103,6 +105,20 @@ type Depicted struct {
 // Errors: [*Error]; any other counts as a retryable engine_error.
 type Engine interface {
 	Run(ctx context.Context, spec Spec, progress func(Progress)) (Outcome, error)
+}
+
+// OpenRegular opens a file that an engine's server could replace. It follows no link, which could
+// point to any file of this machine.
+func OpenRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		file.Close()
+		return nil, errors.Join(fmt.Errorf("%s is not a regular file", path), err)
+	}
+	return file, nil
 }
 
 type Error struct {

@@ -1,10 +1,13 @@
 package diskblob
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
 	"sync"
+
+	"cutroom/shared/domain/blob"
 )
 
 // reads holds the open files by the names of their blobs. The deletion of a blob closes them, so
@@ -48,6 +51,14 @@ func (r *reads) end(name string) {
 		}
 		delete(r.open, of)
 	}
+}
+
+func (o *read) Read(p []byte) (int, error) {
+	n, err := o.LimitedReader.Read(p)
+	if errors.Is(err, os.ErrClosed) {
+		err = blob.NotFound(err)
+	}
+	return n, err
 }
 
 // Close may be called more than once.

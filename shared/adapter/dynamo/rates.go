@@ -64,7 +64,7 @@ type count struct {
 	now, cost, far int64
 }
 
-// Take resets a name whose rate has changed.
+// Each rate of a name has a separate count.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil

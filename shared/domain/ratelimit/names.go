@@ -9,7 +9,7 @@ import (
 const forgetEvery = time.Minute // for idle names
 
 // Each value has its own lock, so names do not wait for each other.
-type names[T any] struct {
+type names[K comparable, T any] struct {
 	byName sync.Map // values are *held[T]
 	// forgotten is the time from started to the last removal of idle names.
 	started   time.Time
@@ -23,7 +23,7 @@ type held[T any] struct {
 }
 
 // The caller of lock must unlock the value.
-func (n *names[T]) lock(name string) *held[T] {
+func (n *names[K, T]) lock(name K) *held[T] {
 	for {
 		found, ok := n.byName.Load(name)
 		if !ok {
@@ -39,7 +39,7 @@ func (n *names[T]) lock(name string) *held[T] {
 }
 
 // forget drops unlocked names with an idle value, unless it did so recently.
-func (n *names[T]) forget(now time.Time, idle func(*T) bool) {
+func (n *names[K, T]) forget(now time.Time, idle func(*T) bool) {
 	since, last := now.Sub(n.started), n.forgotten.Load()
 	if since-time.Duration(last) < forgetEvery || !n.forgotten.CompareAndSwap(last, int64(since)) {
 		return

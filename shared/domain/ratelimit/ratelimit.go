@@ -11,19 +11,22 @@ import (
 // Limiter counts by name, such as "requests/ACCOUNT".
 type Limiter struct {
 	now   func() time.Time
-	names names[bucket]
+	// names holds the times at which bursts are available again.
+	names names[bucket, time.Time]
 }
 
+// bucket is the key of a count. An account's keys may have different tiers, so each rate of a name
+// has a separate count.
 type bucket struct {
-	rate   Rate
-	fullAt time.Time
+	name string
+	rate Rate
 }
 
 func New(now func() time.Time) *Limiter {
-	return &Limiter{now: now, names: names[bucket]{started: now()}}
+	return &Limiter{now: now, names: names[bucket, time.Time]{started: now()}}
 }
 
-// Take counts n if the rate permits that now. A name whose rate changes starts over. The error is
+// Take counts n if the rate permits that now. Each rate of a name has a separate count. The error is
 // always nil. Implementations that share state may fail.
 func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
@@ -50,13 +53,14 @@ func (l *Limiter) count(
 		return Unlimited()
 	}
 	now := l.now()
-	l.names.forget(now, func(b *bucket) bool { return !b.fullAt.After(now) })
-	b := l.names.lock(name)
+	l.names.forget(now, func(fullAt *time.Time) bool { return !fullAt.After(now) })
+	b := l.names.lock(bucket{name, r})
 	defer b.Unlock()
-	if b.value.rate != r || b.value.fullAt.Sub(now) > 2*r.MaxAhead() {
-		b.value = bucket{rate: r}
+	ahead := max(b.value.Sub(now), 0)
+	if ahead > 2*r.MaxAhead() {
+		ahead = 0
 	}
-	ahead, allowed := move(max(b.value.fullAt.Sub(now), 0), r.Cost(n))
-	b.value.fullAt = now.Add(ahead)
+	ahead, allowed := move(ahead, r.Cost(n))
+	b.value = now.Add(ahead)
 	return r.State(allowed, ahead)
 }

@@ -17,7 +17,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -197,22 +196,18 @@ func check(spec engine.Spec, result Result) error {
 	broken := func(cause error) error {
 		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: cause}
 	}
-	// A link could point to any file of this machine.
-	info, err := os.Lstat(spec.Output)
-	if err != nil {
-		return broken(err)
-	}
-	if !info.Mode().IsRegular() || info.Size() == 0 {
-		return broken(fmt.Errorf("%s is %s with %d bytes", spec.Output, info.Mode(), info.Size()))
-	}
-	if result.Bytes != info.Size() {
-		return broken(fmt.Errorf("%s has %d bytes, but the server reported %d", spec.Output, info.Size(), result.Bytes))
-	}
-	file, err := os.Open(spec.Output)
+	file, err := engine.OpenRegular(spec.Output)
 	if err != nil {
 		return broken(err)
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return broken(err)
+	}
+	if info.Size() == 0 || result.Bytes != info.Size() {
+		return broken(fmt.Errorf("%s has %d bytes, but the server reported %d", spec.Output, info.Size(), result.Bytes))
+	}
 	head := make([]byte, media.SniffLen)
 	n, err := io.ReadFull(file, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {

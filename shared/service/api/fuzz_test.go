@@ -235,6 +235,9 @@ func FuzzReference(f *testing.F) {
 			"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 		switch {
 		case isReference && text == "file_1":
+			if err := in.copyReferences(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			if wrong != nil || store.blobs[input.Blob] != gif {
 				t.Errorf("the reference gave %+v %+v", input, wrong)
 			}

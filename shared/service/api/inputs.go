@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,9 @@ var errFileTooLarge = errors.New("the file exceeds the upload limit")
 
 type inputs struct {
 	storedBlobs
-	account string
-	jobID   string
+	account    string
+	jobID      string
+	references []fileReference
 	// clip is the length of the input video, or 0.
 	clip time.Duration
 	// size and rate, in frames per second, belong to the field "data". They are 0 if unknown.
@@ -73,7 +75,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	return input, wrong, err
 }
 
-// refer copies a stored file, so that the job owns its input.
+// refer checks a stored file, which copyReferences copies.
 func (in *inputs) refer(
 	ctx context.Context, field *catalog.Field, name, reference string,
 ) (*job.Input, *problem, error) {
@@ -101,14 +103,34 @@ func (in *inputs) refer(
 		Blob: in.service.Jobs.InputBlob(in.jobID, field.Name), Name: stored.Filename, MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5,
 		File: stored.Blob,
 	}
-	in.names = append(in.names, input.Blob)
-	if err := in.service.Blobs.Copy(ctx, stored.Blob, input.Blob); fault.Is(err, fault.NotFound) {
-		return nil, &unknown, nil
-	} else if err != nil {
-		return nil, nil, fmt.Errorf("copy a referenced file: %w", err)
-	}
+	in.references = append(in.references, fileReference{stored.Blob, input.Blob, unknown})
 	wrong, err := in.check(ctx, field, name, reference, input)
+	if fault.Is(err, fault.NotFound) {
+		return nil, &unknown, nil
+	}
 	return input, wrong, err
+}
+
+// fileReference is a stored file that becomes an input. unknown is the problem if it is deleted before.
+type fileReference struct {
+	from, to string
+	unknown  problem
+}
+
+// copyReferences copies the stored files, so that the job owns its inputs. It runs at the end, because
+// the copy of a file that is then deleted does not count as stored bytes.
+//
+// Errors: problems if a file was deleted.
+func (in *inputs) copyReferences(ctx context.Context) error {
+	for _, one := range in.references {
+		in.names = append(in.names, one.to)
+		if err := in.service.Blobs.Copy(ctx, one.from, one.to); fault.Is(err, fault.NotFound) {
+			return problems{one.unknown}
+		} else if err != nil {
+			return fmt.Errorf("copy a referenced file: %w", err)
+		}
+	}
+	return nil
 }
 
 // Errors: fault.NotFound.
@@ -135,7 +157,7 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 func (in *inputs) check(
 	ctx context.Context, field *catalog.Field, name string, value any, input *job.Input,
 ) (*problem, error) {
-	reader := blob.ReaderAt{Context: ctx, Store: in.service.Blobs, Name: input.Blob}
+	reader := blob.ReaderAt{Context: ctx, Store: in.service.Blobs, Name: cmp.Or(input.File, input.Blob)}
 	info, err := media.Inspect(reader, input.Size, input.MIME)
 	if err != nil {
 		return nil, fmt.Errorf("inspect an input: %w", err)

@@ -121,6 +121,9 @@ func (s *service) submitOnce(
 			if err := in.upload.CheckSpace(ctx); err != nil {
 				return nil, err
 			}
+			if err := in.copyReferences(ctx); err != nil {
+				return nil, err
+			}
 			in.kept = true
 			accepted, err = s.Jobs.Submit(ctx, accepted, c.who.Tier.PendingJobs, c.wait)
 			in.kept = !rejected(err)

@@ -1,12 +1,16 @@
 package api_test
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/patience"
 )
 
 func (w *world) purge(id, key, query string) answer {
@@ -103,4 +107,41 @@ func TestResultsCountAsStoredBytes(t *testing.T) {
 	}
 	w.pass(24*time.Hour + time.Minute)
 	w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
+}
+
+// A slow download does not keep the bytes of a deleted file on the disk, and a form that is still
+// arriving does not keep the files that it names.
+func TestDeletedBytesLeaveTheDisk(t *testing.T) {
+	w := newWorld(t, setup{})
+	stored := w.keep(studio, strings.Repeat("x", 32<<20)).ID
+	request, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/v1/uploads/"+stored, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Api-Key", studio)
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil || response.StatusCode != 200 {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, form := io.Pipe()
+	defer form.Close()
+	named := w.keep(studio, clip(t)).ID
+	go func() {
+		request, _ := http.NewRequestWithContext(t.Context(), "POST", w.url+"/v1/jobs/gen-2.5", body)
+		request.Header = http.Header{"X-Api-Key": {studio}, "Content-Type": {"multipart/form-data; boundary=b"}}
+		if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
+			response.Body.Close()
+		}
+	}()
+	fmt.Fprintf(form, "--b\r\nContent-Disposition: form-data; name=\"data\"\r\n\r\n%s\r\n--b\r\n", named)
+	for _, id := range []string{stored, named} {
+		if a := w.request("DELETE", "/v1/files/"+id, studio, nil); a.status != 204 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	patience.Until(t, "no blob is left", func() bool { return len(w.files()) == 0 })
+	if n, err := io.Copy(io.Discard, response.Body); err == nil || n == 32<<20 {
+		t.Errorf("the download of a deleted file gives %d bytes, %v", n, err)
+	}
 }

@@ -163,7 +163,7 @@ func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 		return fmt.Errorf("create a scratch folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	from, err := os.Open(w.spec.Output)
+	from, err := engine.OpenRegular(w.spec.Output)
 	if err != nil {
 		return fmt.Errorf("open the engine's output: %w", err)
 	}
@@ -182,7 +182,7 @@ func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 	}
 	if !w.bare {
 		for _, in := range w.inputs {
-			file, err := os.Open(in.path)
+			file, err := engine.OpenRegular(in.path)
 			if err != nil {
 				return fmt.Errorf("open %s: %w", in.label, err)
 			}

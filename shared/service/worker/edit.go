@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -143,7 +142,7 @@ func resultMIME(kind catalog.Kind) string {
 }
 
 func (w *Worker) store(ctx context.Context, j job.Job, spec engine.Spec) (job.Result, error) {
-	file, err := os.Open(spec.Output)
+	file, err := engine.OpenRegular(spec.Output)
 	if err != nil {
 		return job.Result{}, fmt.Errorf("open the engine's output: %w", err)
 	}

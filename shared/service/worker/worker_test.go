@@ -467,6 +467,23 @@ type silentDelivery struct{ worker.Delivery }
 
 func (silentDelivery) Extend(context.Context, time.Duration) error { return errors.New("no answer") }
 
+// An engine's output that is a link is not delivered, because it could point to any file.
+func TestLinkIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := s.submit("clip", 0)
+	s.start(func(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
+		return os.Symlink(secret, spec.Output)
+	})
+	if j := s.awaitEnd(id); j.Status != job.Failed {
+		t.Errorf("the job is %s", j.Status)
+	}
+}
+
 func TestLostLeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

@@ -137,9 +137,10 @@ var tests = []test{
 	{"the burst is at least one", func(s *suite) {
 		s.is(s.take("a", 1, ratelimit.Rate{PerSecond: 1}), true, 0, 1000*ms, 1000*ms)
 	}},
-	{"a name whose rate changes starts over", func(s *suite) {
+	{"each rate of a name has a separate count", func(s *suite) {
 		s.take("a", 3, twice)
 		s.is(s.take("a", 1, ratelimit.Rate{PerSecond: 2, Burst: 5}), true, 4, 500*ms, 0)
+		s.is(s.take("a", 1, twice), false, 0, 1500*ms, 500*ms)
 	}},
 	{"a charge counts, and its excess becomes a debt", func(s *suite) {
 		minute := ratelimit.PerMinute(60)
