@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Quota counts the realtime sessions that the account may have open, has open, and may still
-// open.
+// Quota counts the realtime sessions that the account may have open, has open, and may still open.
 type Quota struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`
@@ -65,8 +64,7 @@ type Usage struct {
 	CompletionTokens int64 `json:"completion_tokens"`
 	CachedTokens     int64 `json:"cached_tokens"`
 	ReasoningTokens  int64 `json:"reasoning_tokens"`
-	// Estimated counts requests whose tokens were estimated, because the model server did not
-	// report them.
+	// Estimated counts requests whose tokens the model server did not report.
 	Estimated int64 `json:"estimated"`
 	// SessionSeconds is the total duration of realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
@@ -82,11 +80,9 @@ type Usage struct {
 }
 
 type UsageQuery struct {
-	// From and To are days in the form 2006-01-02, both inclusive. "" means the service's
-	// default.
+	// From and To are days in the form 2006-01-02, both inclusive. "" means the service's default.
 	From, To string
-	// GroupBy lists the grouping fields of a row: day, model, key or account. The default is day
-	// and model.
+	// GroupBy lists the fields of a row: day, model, key or account. The default is day and model.
 	GroupBy []string
 }
 
@@ -110,8 +106,7 @@ func (c *Client) Usage(ctx context.Context, q UsageQuery) ([]Usage, error) {
 	return page.Data, err
 }
 
-// UsageTable returns the account's usage as CSV (RFC 4180). The first row contains the column
-// names.
+// UsageTable returns the usage as CSV (RFC 4180). The first row contains the column names.
 func (c *Client) UsageTable(ctx context.Context, q UsageQuery) (string, error) {
 	table, err := c.fetch(ctx, c.inference(http.MethodGet, q.path("csv"), nil))
 	return string(table), err

@@ -27,11 +27,9 @@ const (
 	silence = 2 * time.Minute
 	// longSilence replaces silence for a completion that is not streamed.
 	longSilence = 15 * time.Minute
-	// maxAnswer limits a response that is read into memory, in bytes. A page of 1,000 jobs is far
-	// smaller.
+	// maxAnswer limits a response in memory, in bytes. A page of 1,000 jobs is far smaller.
 	maxAnswer = 32 << 20
-	// The client sends a body of more bytes only once the service accepts it (Expect:
-	// 100-continue).
+	// A larger body is sent only once the service accepts it (Expect: 100-continue).
 	expectAbove = 1 << 20
 )
 

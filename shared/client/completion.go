@@ -9,8 +9,7 @@ import (
 type Completion struct {
 	Model  string `json:"model"`
 	Prompt string `json:"prompt"`
-	// MaxTokens limits the continuation unless it is 0. A nil Temperature means the model's
-	// default.
+	// MaxTokens limits the text unless it is 0. A nil Temperature means the model's default.
 	MaxTokens   int      `json:"max_tokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 }

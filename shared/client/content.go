@@ -57,8 +57,7 @@ func bytesPath(id string) string  { return "/v1/uploads/" + url.PathEscape(id) }
 // cannot refer to another folder.
 func Partial(path, id string) string { return path + "." + url.PathEscape(id) + ".part" }
 
-// CopyContent writes a job's result to a writer. It resumes if the connection breaks. Errors
-// include those of the writer.
+// CopyContent writes a job's result to a writer. It resumes if the connection breaks.
 func (c *Client) CopyContent(ctx context.Context, id string, to io.Writer, progress Progress) error {
 	return c.copyContent(ctx, resultPath(id), to, 0, progress)
 }
@@ -159,8 +158,7 @@ func (d *download) copy(ctx context.Context, address string, body io.Reader, tot
 	}
 }
 
-// complete checks that everything has been downloaded if the service has no bytes after the
-// offset.
+// complete checks that everything has been downloaded if the service has no bytes after the offset.
 func (d *download) complete(ctx context.Context) error {
 	request := d.client.media(http.MethodHead, d.path, nil)
 	response, err := d.client.send(ctx, request)

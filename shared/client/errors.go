@@ -111,8 +111,7 @@ func retryAfter(value string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ConnectionError means that the service could not be reached, or that the connection broke
-// before the end of the response.
+// ConnectionError means that the service was not reached, or the connection broke too early.
 type ConnectionError struct {
 	// URL is the scheme and host of the service.
 	URL string
@@ -136,8 +135,7 @@ type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }
 
-// connectionError converts connection errors to a *ConnectionError and returns all others
-// unchanged.
+// connectionError converts connection errors to a *ConnectionError, and no others.
 func connectionError(ctx context.Context, address string, err error) error {
 	var refusal *Error
 	var source *sourceError

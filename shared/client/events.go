@@ -52,8 +52,7 @@ func readEvents(stream io.Reader) iter.Seq2[event, error] {
 }
 
 const (
-	// followings limits consecutive failures of an event stream without an event. Then the job is
-	// polled.
+	// followings limits consecutive failures of a stream without an event. Then the job is polled.
 	followings                = 3
 	reconnect                 = time.Second
 	shortestPoll, longestPoll = 500 * time.Millisecond, 3 * time.Second

@@ -99,8 +99,7 @@ func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, se
 	return c.File(ctx, promised.ID)
 }
 
-// digestOf returns the MD5 in hex. It stops when the context ends, because a large file takes
-// minutes to read.
+// digestOf returns the MD5 in hex. It stops with the context: a large file takes minutes to read.
 func digestOf(ctx context.Context, source Source) (string, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -142,8 +141,7 @@ func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	return err
 }
 
-// Files iterates over the account's files, newest first, up to limit. It requests pages as needed
-// and stops after an error.
+// Files iterates over the files, newest first, up to limit, and stops after an error.
 func (c *Client) Files(ctx context.Context, limit int) iter.Seq2[StoredFile, error] {
 	return func(yield func(StoredFile, error) bool) {
 		for raw, err := range c.list(ctx, "/v1/files", "files", url.Values{}, limit) {

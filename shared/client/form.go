@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Source is a file to send: bytes that can be read more than once, or a reference to a stored
-// file.
+// Source is a file to send: bytes that can be read more than once, or a reference to a stored file.
 type Source struct {
 	Name string
 	Size int64
@@ -52,8 +51,7 @@ type part struct {
 	source     *Source
 }
 
-// formBody reads its files while it is sent. Every read yields the same bytes, so that the
-// service recognises a retry.
+// Every read of formBody yields the same bytes, so that the service recognises a retry.
 func formBody(parts []part, sent Progress) (*body, error) {
 	// The writer produces the text between the files. The files are separate pieces.
 	var between bytes.Buffer

@@ -25,8 +25,7 @@ type Span struct {
 	Latest   time.Time `json:"latest"`
 }
 
-// Job is a job record (docs/contract/media.md#job-record). A time is nil until the job reaches
-// it.
+// Job is a job record (docs/contract/media.md#job-record). A time is nil until the job reaches it.
 type Job struct {
 	ID          string     `json:"job_id"`
 	Status      string     `json:"status"`
@@ -59,8 +58,8 @@ type Job struct {
 	Understood []string   `json:"understood"`
 	Notice     string     `json:"notice"`
 	Result     *JobResult `json:"result"`
-	// Cost is an estimate, or nil if unknown. Bill is the actual cost of a completed job, or nil
-	// if its model had no price.
+	// Cost is an estimate, or nil if unknown. Bill is a completed job's cost, or nil without a
+	// price.
 	Cost  *Cost    `json:"estimated_cost"`
 	Bill  *Cost    `json:"cost"`
 	Error *Failure `json:"error"`
@@ -137,8 +136,7 @@ func parseJob(raw json.RawMessage) (Job, error) {
 type Edit struct {
 	// Model is an id or an alias.
 	Model string
-	// Data is the video or image to edit, or nil for a model without input. Reference is a
-	// reference image. It may be nil.
+	// Data is the video or image to edit. It and the reference image may be nil.
 	Data, Reference *Source
 	// Fields contains the other fields of the model's form, such as "prompt".
 	Fields map[string]string
@@ -183,8 +181,7 @@ func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 	return c.createJob(ctx, edit, nil)
 }
 
-// A file that is stored for one job is kept for an hour. An accepted job has its own copy of the
-// bytes.
+// A file for one job is kept for an hour. An accepted job has its own copy of the bytes.
 const inputAge = "3600"
 
 func (c *Client) createJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
@@ -254,8 +251,7 @@ func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration
 type Delivery struct {
 	Attempt int        `json:"attempt"`
 	At      *time.Time `json:"at"`
-	// Status is the HTTP status of the receiver's response. It is nil without a response. Then
-	// Error explains why.
+	// Status is the status of the receiver's response. It is nil without one; then Error says why.
 	Status *int    `json:"status"`
 	Error  *string `json:"error"`
 	// NextAttemptAt is nil after the last attempt.
@@ -293,8 +289,7 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 // JobFilter selects jobs by status, model and search words. "" selects all.
 type JobFilter struct{ Status, Model, Search string }
 
-// Jobs iterates over the account's jobs, newest first, up to limit. It requests pages as needed
-// and stops after an error.
+// Jobs iterates over the jobs, newest first, up to limit, and stops after an error.
 func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq2[Job, error] {
 	query := url.Values{}
 	if filter.Status != "" {
@@ -347,8 +342,7 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 					return
 				}
 			}
-			// A page may be empty although others follow, because the service limits the time of
-			// a search.
+			// A page may be empty although others follow, because a search has a time limit.
 			if left -= len(found); next == nil {
 				return
 			}

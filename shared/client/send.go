@@ -73,8 +73,7 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	if !errors.As(err, &broken) {
 		return 0, false
 	}
-	// Nothing was sent. If no earlier call succeeded, there is probably no service at this
-	// address.
+	// Nothing was sent. If no earlier call succeeded, there is probably no service at this address.
 	var dialing *net.OpError
 	if errors.As(err, &dialing) && dialing.Op == "dial" {
 		return pause, c.answered.Load()

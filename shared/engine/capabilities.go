@@ -5,13 +5,11 @@ import "context"
 // Capabilities are an engine's declarations for the programs that run it. The zero value declares
 // nothing. An engine that edits live pictures implements [LiveEngine].
 type Capabilities struct {
-	// Prefetch is true for an engine on other hardware, such as a GPU server: while it works,
-	// this machine has time to receive the next job and fetch its inputs, and the engine must not
-	// wait for that.
+	// Prefetch is true for an engine on other hardware, such as a GPU server: while it works, this
+	// machine receives the next job and fetches its inputs, and the engine must not wait for that.
 	Prefetch bool
-	// Decodes is true for an engine that fails on an input that FFmpeg cannot decode. A video
-	// with a complete header then needs no probe before the run, only after a failed one, to find
-	// the reason.
+	// Decodes is true for an engine that fails on an input that FFmpeg cannot decode. A video with
+	// a complete header is then probed only after a failed run, to find the reason.
 	Decodes bool
 }
 
@@ -41,8 +39,7 @@ func HealthOf(e Engine) func(context.Context) error {
 	return nil
 }
 
-// Inspected is an [Engine] on servers that may lack requirements of the catalog's models, such as
-// weights.
+// Inspected is an [Engine] on servers that may lack requirements of models, such as weights.
 type Inspected interface {
 	Inspect(ctx context.Context) []Inspection
 }
@@ -51,8 +48,7 @@ type Inspection struct {
 	Server string
 	// Err is why the server could not be queried, or nil.
 	Err error
-	// Lacks holds the missing requirements by model, in words such as `the node class
-	// "VAEDecode"`.
+	// Lacks holds the missing requirements by model, in words such as `the node class "VAEDecode"`.
 	Lacks map[string][]string
 }
 

@@ -35,23 +35,20 @@ type Spec struct {
 	Seed uint32
 	// Options holds the other fields of the form (see job.Request).
 	Options map[string]any
-	// Data is the input to edit, or nil for text-to-video. Reference is the reference image, or
-	// nil.
+	// Data is the input to edit, or nil for text-to-video. Reference may be nil.
 	Data, Reference *Input
-	// Size is the exact size of the result, in square pixels. It follows the aspect ratio of
-	// Data, so that scaling is enough. FPS and Duration are the result's frame rate and length;
-	// both are 0 for an image.
+	// Size is the exact size of the result, in square pixels, with the aspect ratio of Data, so
+	// that scaling is enough. FPS and Duration are the result's frame rate and length, 0 for an
+	// image.
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
 	// Remaining is the time before the run is stopped; 0 if unknown. An engine that needs longer
 	// must return an error immediately.
 	Remaining time.Duration
-	// PreviewEvery is the shortest time between two previews; 0 means no previews. An engine may
-	// send none.
+	// PreviewEvery is the shortest time between two previews, which are optional; 0 means none.
 	PreviewEvery time.Duration
-	// Thumbnails asks an engine that can make them during the run for thumbnails, and for the
-	// poster of a video.
+	// Thumbnails asks for thumbnails, and a video's poster, if the engine can make them.
 	Thumbnails bool
 	// Free returns how many more bytes a server's result may put on the disk; nil means no limit.
 	Free func() (int64, error)
@@ -146,8 +143,7 @@ func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// AsError returns the engine error in err's chain, or a retryable engine_error for any other
-// error.
+// AsError returns the engine error in err's chain, or a retryable engine_error for any other error.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -8,8 +8,7 @@ import (
 )
 
 type Estimator interface {
-	// Estimates returns run times in the order of the questions, and nil for unknown ones. They
-	// may change with each edit.
+	// Estimates returns run times in the order of the questions, and nil for unknown ones.
 	Estimates(ctx context.Context, asked []Question) ([]*job.Estimate, error)
 }
 

@@ -41,19 +41,16 @@ type LiveEditor interface {
 
 // Picture is a raw frame of live video, decoded by a transport.
 type Picture struct {
-	// The planes are luma, and chroma (BT.601) subsampled in any way. The rectangle begins at (0,
-	// 0).
+	// Luma, and chroma (BT.601) subsampled in any way. The rectangle begins at (0, 0).
 	image.YCbCr
 	// Narrow means video range: luma from 16 to 235 and chroma from 16 to 240. Otherwise the
 	// values have the full range, as in a JPEG.
 	Narrow bool
 }
 
-// LiveNoticer is implemented by editors with notices about frames, such as that nothing in them
-// can be edited.
+// LiveNoticer is implemented by editors with notices, such as that nothing can be edited.
 type LiveNoticer interface {
-	// Notice returns the notice about the last edited frame, or "". It may be called even while
-	// an Edit runs.
+	// Notice is about the last edited frame, or "". It may be called even while an Edit runs.
 	Notice() string
 }
 
@@ -72,7 +69,6 @@ type LivePlanner interface {
 
 type ReferenceImage struct {
 	Size catalog.Size
-	// Pixels are rows from the top, four bytes per pixel: red, green, blue and alpha, not
-	// premultiplied.
+	// Rows from the top: red, green, blue and alpha, a byte each, not premultiplied.
 	Pixels []byte
 }

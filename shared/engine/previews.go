@@ -12,14 +12,12 @@ const (
 	// PreviewSide limits a preview's longer side, in pixels.
 	PreviewSide = 512
 
-	// The limits of a poster, in bytes and for the longer side in pixels
-	// (docs/contract/jobs.md#thumbnails).
+	// A poster's limits, in bytes and in pixels (docs/contract/jobs.md#thumbnails).
 	MaxPoster  = 500_000
 	PosterSide = 1280
 )
 
-// CheckPreview decodes nothing, because functions link this package, and a decoder adds 50 KB to
-// each.
+// CheckPreview decodes nothing: a decoder would add 50 KB to each function.
 func CheckPreview(preview []byte) error { return check("preview", preview, MaxPreview, PreviewSide) }
 
 func CheckPoster(poster []byte) error { return check("poster", poster, MaxPoster, PosterSide) }

@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// warmUp starts the function wake if no worker runs. If CUTROOM_WAKE_FUNCTION is not set,
-// something else starts workers.
+// warmUp starts the function wake if no worker runs, unless CUTROOM_WAKE_FUNCTION is not set.
 func (p *Parts) warmUp() *warmUp {
 	w := &warmUp{
 		workers: dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), now: time.Now,

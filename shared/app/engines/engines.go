@@ -79,8 +79,7 @@ func (c Choice) Slots() int {
 
 type Config struct {
 	Setting string
-	// Key is CUTROOM_ENGINE_KEY, for servers with the OpenAI interface, or for a proxy in front
-	// of ComfyUI servers.
+	// Key is CUTROOM_ENGINE_KEY, for OpenAI servers or a proxy in front of ComfyUI servers.
 	Key   string
 	Tools *ffmpeg.Tools
 	// The paths of the workflows that ComfyUI servers run are relative to CatalogFile.

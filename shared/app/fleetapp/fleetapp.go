@@ -1,6 +1,5 @@
-// Package fleetapp assembles the fleet of a deployment's workers from settings. It is separate
-// from awsapp because the ECS client adds 2 ms to the start of every function that links it, and
-// 2 MB to its size.
+// Package fleetapp assembles the fleet of a deployment's workers from settings. It is not part of
+// awsapp because the ECS client adds 2 ms to the start of every function, and 2 MB to its size.
 package fleetapp
 
 import (

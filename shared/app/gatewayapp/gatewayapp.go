@@ -1,6 +1,5 @@
-// Package gatewayapp assembles the common parts of the inference gateway's functions in AWS from
-// their environment. It is separate from awsapp because functions of the media service need no
-// models.
+// Package gatewayapp assembles the common parts of the inference gateway's functions in AWS. It is
+// separate from awsapp because functions of the media service need no models.
 package gatewayapp
 
 import (
@@ -41,8 +40,8 @@ type Parts struct {
 
 // New fails outside a function. The environment keeps the error for invalid settings.
 func New() (*Parts, error) {
-	// net/http logs unexpected responses from a server, which may contain a completion. Nothing
-	// else uses this log.
+	// net/http logs unexpected responses, which may contain a completion. Nothing else uses this
+	// log.
 	log.SetOutput(io.Discard)
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -66,8 +65,7 @@ func New() (*Parts, error) {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Detect returns a file's type from its first bytes like sniff.Any, which not every function of
-// the gateway links.
+// Detect returns a file's type like sniff.Any, which not every function of the gateway links.
 func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime string, known bool)) *file.Service {
 	config := filesOf(p.fileRecords(), bucket)
 	config.Signed, config.Detect = bucket, detect

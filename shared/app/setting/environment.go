@@ -16,8 +16,7 @@ import (
 // read all its settings and check Err once.
 type Environment struct {
 	getenv func(string) string
-	// people is the format of files that people write. It is nil for functions, so that they link
-	// no YAML parser.
+	// People write files in this format. It is nil for functions, so that they link no YAML parser.
 	people *format
 	err    error
 }
@@ -53,8 +52,7 @@ func (e *Environment) Required(name string) string {
 // Optional returns "" if the variable is not set.
 func (e *Environment) Optional(name string) string { return e.getenv(name) }
 
-// URL returns the URL of a server, such as http://127.0.0.1:4566, or "" if the variable is not
-// set.
+// URL returns the URL of a server, such as http://127.0.0.1:4566, or "" if the variable is not set.
 func (e *Environment) URL(name string) string {
 	value := e.getenv(name)
 	if value == "" {

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// X-Ray can search only the attributes in this list ("OpenTelemetry concepts" in X-Ray's
-// developer guide).
+// X-Ray can search only these attributes ("OpenTelemetry concepts" in X-Ray's developer guide).
 const annotationsAttribute = "aws.xray.annotations"
 
 // exporter adds the same annotations to spans as functions do, so that a search finds both.

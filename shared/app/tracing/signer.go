@@ -30,8 +30,7 @@ func newSigner(next http.RoundTripper, credentials aws.CredentialsProvider, regi
 	return &signer{next, credentials, region, now, v4.NewSigner()}
 }
 
-// RoundTrip holds the body in memory, which is possible because the size of a batch of spans is
-// limited.
+// RoundTrip holds the body in memory, because the size of a batch of spans is limited.
 func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {

@@ -40,8 +40,7 @@ func New(ctx context.Context, getenv func(string) string, clients aws.Config, se
 	return otlp.New(exporter, service, logger), nil
 }
 
-// FromEnvironment is for a program without AWS clients. It reads their configuration only if
-// traces go to X-Ray.
+// FromEnvironment reads the configuration of AWS clients only if traces go to X-Ray.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	var clients aws.Config

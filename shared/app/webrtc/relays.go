@@ -11,8 +11,7 @@ import (
 // In bytes.
 const minRelaySecret = 16
 
-// Errors: an invalid URL of a TURN server; a missing or short secret. Each error names the
-// setting.
+// Errors: an invalid URL of a TURN server; a missing or short secret. Each error names the setting.
 func (c Config) relays() (room.Relays, error) {
 	for _, text := range c.Relays {
 		url, err := stun.ParseURI(text)

@@ -12,8 +12,7 @@ import (
 	"github.com/pion/stun/v3"
 )
 
-// newSTUN ignores the first request, sends garbage before each response, and reports the same
-// address to every client.
+// newSTUN ignores the first request, sends garbage before each response, and always reports seen.
 func newSTUN(t *testing.T, seen string) (url string) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")

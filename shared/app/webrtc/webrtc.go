@@ -19,8 +19,7 @@ import (
 // Values of CUTROOM_RTC_ADDR that are not addresses.
 const (
 	Off = "off"
-	// Auto opens the transport at autoAddress, for clients on this machine, if that works without
-	// preparation.
+	// Auto opens the transport at autoAddress, for clients on this machine, if that works.
 	Auto        = "auto"
 	autoAddress = "127.0.0.1:8082"
 )

@@ -14,8 +14,7 @@ type Call struct {
 	Statuses
 }
 
-// A key may be limited to groups of routes, by path prefix
-// (docs/contract/auth.md#limits-of-a-key).
+// A key may be limited to groups of routes, by path prefix (docs/contract/auth.md#limits-of-a-key).
 var groups = []struct{ prefix, name string }{
 	{"/v1/jobs", "jobs"}, {"/v1/webhooks", "jobs"}, {"/v1/generate", "images"}, {"/v1/files", "files"},
 	{"/v1/uploads", "files"}, {"/v1/realtime", "realtime"}, {"/v1/client", "tokens"}, {"/v1/keys", "keys"},
@@ -40,8 +39,7 @@ func (c Call) OfModel() bool {
 
 // Fixtures are the records that the calls use. All belong to one account.
 type Fixtures struct {
-	// Video is the id of a model that needs only a prompt. Image is the id of a model that edits
-	// images.
+	// Video is a model that needs only a prompt. Image is a model that edits images.
 	Video, Image string
 	// Ended and Cancelled are ended jobs of the model Video. Cancelled may have been cancelled.
 	Ended, Cancelled string
@@ -127,8 +125,7 @@ func accounts(f Fixtures) []Call {
 	}
 }
 
-// Gateway returns a call of every route of the gateway that requires a credential. The calls do
-// not reach a model server.
+// Gateway returns a call of every route that requires a credential. None reaches a model server.
 func Gateway(model string) []Call {
 	invalid := ofAny(400, 400)
 	all := ofAny(200, 200)

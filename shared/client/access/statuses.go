@@ -2,18 +2,15 @@ package access
 
 import "net/http"
 
-// Statuses are a route's response statuses by credential. Any other credential gets 401 on every
-// route.
+// Statuses are a route's response statuses by credential. Any other credential gets 401.
 type Statuses struct {
-	// Credentials of the account. A token is used within its scope, except for those for other
-	// models or another origin.
+	// Credentials of the account. Two tokens are used outside their scope.
 	Key, AdminKey, Token, AdminToken, TokenForOtherModels, TokenForOtherOrigin int
 	// Credentials of another account.
 	OtherKey, OtherAdminKey, OtherToken int
 }
 
-// Every key and token may call the route. own is for the account's credentials, others for
-// another account's.
+// Every key and token may call the route. own is for the account, others for another account.
 func ofAny(own, others int) Statuses {
 	return Statuses{
 		Key: own, AdminKey: own, Token: own, AdminToken: own, TokenForOtherModels: own,

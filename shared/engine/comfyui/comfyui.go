@@ -35,8 +35,7 @@ const prepared, generated = 0.05, 0.9
 const (
 	// A healthy server is polled much more often.
 	defaultSilence = 2 * time.Minute
-	// No node runs as long without progress, not even while it loads a large model from a slow
-	// disk.
+	// No node runs as long without progress, not even while it loads a large model.
 	defaultStall = 5 * time.Minute
 	// A crashed server restarts faster.
 	defaultStarting  = 2 * time.Minute
@@ -82,8 +81,7 @@ var (
 	_ engine.Inspected = (*Engine)(nil)
 )
 
-// New reads the workflows. It does not check whether the servers are running: see
-// [Engine.Inspect].
+// New reads the workflows. It does not check whether the servers are running: see [Engine.Inspect].
 func New(c Config) (*Engine, error) {
 	e := &Engine{
 		workflows: map[string]*workflow{}, finisher: transfer.Finisher{Runner: c.Runner, Done: generated},

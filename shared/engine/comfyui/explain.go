@@ -151,8 +151,7 @@ func first(list string) int {
 	return 0
 }
 
-// oneLine makes a server's text safe for the log: it removes control characters and line breaks,
-// and truncates the text.
+// oneLine removes control characters and line breaks, and truncates the text, for the log.
 func oneLine(text string) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")

@@ -81,8 +81,7 @@ func (r *run) show(preview []byte, m *meter) {
 }
 
 // poll returns the run's record if the run has ended, and otherwise its place in the queue. It
-// retries failed requests until the server has been silent for too long. If the server is gone,
-// so is the run.
+// retries until the server has been silent for too long. If the server is gone, so is the run.
 func (r *run) poll(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()

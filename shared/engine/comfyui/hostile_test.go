@@ -93,8 +93,7 @@ func TestProtocolSwitchesAreIgnored(t *testing.T) {
 	}
 }
 
-// A slow response does not count as a sign of life. A result that is not media is rejected before
-// its end.
+// A slow response is no sign of life. A result that is not media is rejected before its end.
 func TestEndlessResponsesAreCutOff(t *testing.T) {
 	for _, call := range []string{"POST /upload/image", "POST /prompt", "GET /view"} {
 		t.Run(call, func(t *testing.T) {
@@ -184,8 +183,7 @@ func claiming(t *testing.T, width, height uint16) []byte {
 	return content
 }
 
-// The run is followed to its end, invalid previews are not shown, and progress stays within its
-// limits.
+// The run ends, invalid previews are not shown, and progress stays within its limits.
 func TestRunSurvivesHostileMessages(t *testing.T) {
 	var large bytes.Buffer
 	if err := jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 513, 4)), nil); err != nil {

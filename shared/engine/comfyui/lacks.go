@@ -24,8 +24,7 @@ type class struct {
 	Output []json.RawMessage `json:"output"`
 }
 
-// inputType describes a class's input: its type or the list of its possible values, then its
-// options.
+// inputType is a class's input: its type or the list of its possible values, then its options.
 type inputType []json.RawMessage
 
 // known is false if the input's possible values are unknown.
@@ -72,8 +71,7 @@ func (s *server) inspect(ctx context.Context, w *workflow) (lacks []string, err 
 	return l.lacks, l.err
 }
 
-// lacks describes the workflow's missing requirements. It caches a complete result until the
-// server rejects a run.
+// lacks describes missing requirements. It caches a complete result until a run is rejected.
 func (s *server) lacks(ctx context.Context, w *workflow) ([]string, error) {
 	s.mu.Lock()
 	complete := s.complete[w]

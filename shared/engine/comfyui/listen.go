@@ -49,8 +49,7 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// once reads messages until the connection is lost. It ignores errors, because the history shows
-// how a run ends.
+// once reads messages. It ignores errors, because the history shows how a run ends.
 func (l *listener) once(ctx context.Context, s *server, first bool) {
 	dialing, cancel := context.WithTimeout(ctx, lookTime)
 	connection, response, err := websocket.Dial(dialing, s.base+"/ws?clientId="+l.client, &websocket.DialOptions{
@@ -60,8 +59,7 @@ func (l *listener) once(ctx context.Context, s *server, first bool) {
 		defer response.Body.Close()
 	}
 	if err == nil {
-		// A server sends a greeting when it has registered a listener. Messages before that are
-		// lost.
+		// Messages before the greeting, which a server sends to a new listener, are lost.
 		connection.SetReadLimit(maxMessage)
 		_, _, err = connection.Read(dialing)
 	}

@@ -219,8 +219,7 @@ func (s *server) setStuck(id string) {
 	s.stuck = id
 }
 
-// memory returns how many bytes of the device's memory a run can use, whether free or held by the
-// server, and the total.
+// memory returns the device's memory for a run, free or held by the server, and the total.
 func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 	var reported struct {
 		Devices []struct {

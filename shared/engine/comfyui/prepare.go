@@ -20,8 +20,7 @@ const maxReference = 2048
 type inputs struct{ data, reference transfer.Made }
 
 // prepare converts the inputs to ordinary files: upright, opaque and in sRGB; a clip with the
-// result's size and rate and without sound. So servers never read original files, and unreadable
-// files fail here.
+// result's size and rate and without sound. So servers never read original files.
 func (e *Engine) prepare(ctx context.Context, w *workflow, spec engine.Spec) (prepared inputs, err error) {
 	if spec.Data != nil {
 		to := w.size(spec)

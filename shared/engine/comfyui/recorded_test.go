@@ -82,8 +82,7 @@ func differs(got, recorded any, at string) (wrong []string) {
 	return wrong
 }
 
-// scenario makes the engine's calls, and returns the responses with ids, times and paths
-// replaced.
+// scenario makes the engine's calls, and returns the responses with ids, times and paths replaced.
 func scenario(t *testing.T, base string) map[string]any {
 	s := &session{T: t, base: base, responses: map[string]any{}}
 	stats := s.get("stats", "/system_stats").(map[string]any)

@@ -78,8 +78,7 @@ func (s *server) header() http.Header {
 	return header
 }
 
-// send returns the response, whose body the caller must close. It returns [*statusError] for a
-// status other than 200.
+// The caller must close the response's body. A status other than 200 is a [*statusError].
 func (s *server) send(
 	ctx context.Context, method, path string, body io.Reader, contentType string,
 ) (*http.Response, error) {
@@ -229,8 +228,7 @@ func hasRun(list json.RawMessage, id string) (bool, error) {
 	return false, nil
 }
 
-// runOf returns the run's id in a queue item, or "". An item is a list: a number, the run's id,
-// and its workflow.
+// runOf returns a queue item's run, or "". An item has a number, the run's id, and the workflow.
 func runOf(item json.RawMessage) (id string) {
 	parts := json.NewDecoder(bytes.NewReader(item))
 	opening, err := parts.Token()
@@ -258,8 +256,7 @@ func (s *server) history(ctx context.Context, id string) (*record, error) {
 	return records[id], nil
 }
 
-// forget removes a run from the queue or interrupts it, and deletes its history. It reports
-// whether the run has ended.
+// forget removes or interrupts a run, deletes its history, and reports whether it has ended.
 func (s *server) forget(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()

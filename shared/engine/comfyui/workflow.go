@@ -18,8 +18,7 @@ import (
 // In bytes.
 const maxWorkflow = 4 << 20
 
-// An input is a value, or a link to another node: a list of the node's id and the number of its
-// output.
+// An input is a value, or a link to a node: a list of its id and the number of its output.
 type node struct {
 	Class  string         `json:"class_type"`
 	Inputs map[string]any `json:"inputs"`
@@ -168,8 +167,7 @@ func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 			filled.set(places, value)
 		}
 	}
-	// A server does not save a cached result again, even if the file is gone. A unique name
-	// forces it to save.
+	// Only a unique name forces a server to save a cached result again.
 	if _, saves := filled[w.Result].Inputs["filename_prefix"]; saves {
 		filled.set([]catalog.Place{{Node: w.Result, Input: "filename_prefix"}}, prefix)
 	}

@@ -31,8 +31,7 @@ const (
 	// A healthy server sends a line every ten seconds. The server itself reports a hanging run;
 	// silence means that the server hangs.
 	defaultSilence = 2 * time.Minute
-	// A crashed server restarts faster: a server loads weights when it needs them, not at
-	// startup.
+	// A crashed server restarts faster: a server loads weights when it needs them, not at startup.
 	defaultStarting = 2 * time.Minute
 	retryEvery      = 500 * time.Millisecond
 	healthTime      = 5 * time.Second
@@ -49,8 +48,7 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Engine edits with an engine server. It is safe for concurrent use; the server limits concurrent
-// runs.
+// Engine is safe for concurrent use; the server limits concurrent runs.
 type Engine struct {
 	client            *http.Client
 	base              string

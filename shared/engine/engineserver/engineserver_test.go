@@ -37,8 +37,7 @@ const (
 	hangs
 )
 
-// scripted starts a server that responds to every run with the status and the text, and returns
-// its URL.
+// scripted returns the URL of a server that sends the status and the text for every run.
 func scripted(t *testing.T, status int, text string, then ending) string {
 	t.Helper()
 	release := make(chan struct{})

@@ -37,8 +37,7 @@ type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }
 
-// EditEstimate is the run time of an edit in seconds for each length, with loaded models, and the
-// slack of job.Estimate.
+// EditEstimate is an edit's run time in seconds for each length, and job.Estimate's slack.
 type EditEstimate struct {
 	Seconds []float64 `json:"seconds"`
 	Slack   float64   `json:"slack"`
@@ -109,8 +108,7 @@ func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (report
 	return reported, boundedjson.Read(response.Body, maxEstimates, maxValues, &reported)
 }
 
-// Estimates asks the first server that responds, because all servers in a pool have the same
-// models and cards.
+// Estimates asks the first server that responds. All servers have the same models and cards.
 func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
 	var wrong error
 	for _, m := range p.members {

@@ -53,8 +53,7 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 	}
 }
 
-// refusal returns the error for a run that the server did not start, from its protocol line if it
-// sent one.
+// refusal returns the error for a run that was not started, from its protocol line if any.
 func refusal(response *http.Response) error {
 	cause := fmt.Errorf("engineserver: the engine server returned status %d", response.StatusCode)
 	// After a protocol switch, the body is a connection that no context closes.

@@ -124,8 +124,7 @@ func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, 
 	return found, errors.Join(failures...)
 }
 
-// The catalogue is empty if the server does not support live sessions or this version of the
-// protocol.
+// The catalogue is empty if the server does not support this version of live sessions.
 func (e *Engine) liveCatalogue(ctx context.Context) (reported livewire.Catalogue, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -153,8 +152,7 @@ func (e *Engine) liveCatalogue(ctx context.Context) (reported livewire.Catalogue
 	return reported, nil
 }
 
-// liveEditor is a session. It reopens a broken connection on any server, with the last prompt and
-// image.
+// liveEditor reopens a broken connection on any server, with the last prompt and image.
 type liveEditor struct {
 	live  *Live
 	model string

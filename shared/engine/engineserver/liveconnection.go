@@ -20,9 +20,8 @@ import (
 
 var errLiveEnded = errors.New("engineserver: the connection of a live session has ended")
 
-// liveConnection is a session on a server: one request, whose body and response stream at the
-// same time. One goroutine writes and one reads. Its memory is limited to two frames to send and
-// three received ones.
+// liveConnection is a session on a server: one request, whose body and response stream at the same
+// time. Its memory is limited to two frames to send and three received ones.
 type liveConnection struct {
 	server *liveServer
 	// end ends the request and its body.
@@ -258,8 +257,7 @@ func (c *liveConnection) read(from *livewire.Reader) error {
 	}
 }
 
-// hear handles a text message from the server. It returns an error if the session has ended or
-// the text is invalid.
+// hear handles a text message. It fails if the session has ended or the text is invalid.
 func (c *liveConnection) hear(text []byte) error {
 	var line livewire.Line
 	if err := boundedjson.Unmarshal(text, maxValues, &line); err != nil {

@@ -69,8 +69,7 @@ func (m *member) check(ctx context.Context) (err error) {
 	return m.Health(ctx)
 }
 
-// Run edits like [Engine.Run]. It uses a server that does not accept runs only if no server does,
-// and then waits for it.
+// Run waits for a server that does not accept runs only if no server does.
 func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	m := p.choose(ctx)
 	defer p.leave(m)
@@ -92,8 +91,7 @@ func (p *Pool) choose(ctx context.Context) *member {
 	}
 }
 
-// take counts a run for the server with the fewest runs that is not in down. It returns nil if
-// all servers are in down.
+// take counts a run for the least loaded server that is not in down, or returns nil.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// Request is a run for an engine server. Paths are absolute, on the shared disk. Times are in
-// seconds, and sizes in pixels.
+// Request is a run. Paths are absolute, times are in seconds, and sizes in pixels.
 type Request struct {
 	Job       string         `json:"job"`
 	Model     string         `json:"model"`
@@ -31,9 +30,8 @@ type Request struct {
 	// Remaining is the time until the run is stopped, or 0 if unknown. The server must reject the
 	// run immediately if it expects to need longer.
 	Remaining float64 `json:"remaining,omitempty"`
-	// PreviewEvery is the shortest time between two previews, or 0 for none. Old servers send
-	// none. Unless asked, servers must send none, because the lines would be too long for old
-	// workers.
+	// PreviewEvery is the shortest time between two previews, or 0 for none. Old servers send none.
+	// Unless asked, servers must send none, because the lines would be too long for old workers.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
 	// Folder is an empty folder for this run only. Output is the file to write in it.
 	Folder string `json:"folder"`
@@ -61,8 +59,7 @@ type Input struct {
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
-	// Preview is an optional small picture of the unfinished result, as a JPEG in base64 (see
-	// engine.CheckPreview).
+	// Preview is an optional picture of the unfinished result, a JPEG (see engine.CheckPreview).
 	Preview []byte   `json:"preview,omitempty"`
 	Result  *Result  `json:"result,omitempty"`
 	Error   *Failure `json:"error,omitempty"`

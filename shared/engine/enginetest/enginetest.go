@@ -1,5 +1,4 @@
-// Package enginetest specifies the behaviour of [engine.Engine] and [engine.LiveEngine] as tests
-// that every engine runs.
+// Package enginetest has tests that every [engine.Engine] and [engine.LiveEngine] runs.
 package enginetest
 
 import (
@@ -29,12 +28,10 @@ type Harness struct {
 	Engine engine.Engine
 	// Models maps each kind to a model. It is nil for an engine that considers only the kind.
 	Models map[catalog.Kind]string
-	// The sizes of results, in landscape. They are small, because the tests do not judge
-	// pictures.
+	// The sizes of results, in landscape. They are small, because the tests do not judge pictures.
 	Video, Image catalog.Size
 	FPS          int
-	// Person is the path of a clip that shows a person's face, for try-on. It is empty for an
-	// engine that dresses anything.
+	// Person is a clip that shows a face, for try-on, or empty if the engine dresses anything.
 	Person string
 	// Previews is true for an engine that sends previews of clips.
 	Previews bool
@@ -153,13 +150,11 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	return info
 }
 
-// maxApart is the largest mean luma difference between similar clips; black and white differ by
-// 255. Two encodings of one noisy clip differ by 2 to 5; clips with different seeds differ by 20
-// or more.
+// maxApart is the largest mean luma difference between similar clips. Two encodings of one noisy
+// clip differ by 2 to 5; clips with different seeds differ by 20 or more.
 const maxApart = 10
 
-// same reports whether two results are identical, or similar for an inexact engine. how describes
-// the comparison.
+// Results of an inexact engine need only be similar. how describes the comparison.
 func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
 	s.Helper()
 	a, err := os.ReadFile(one)

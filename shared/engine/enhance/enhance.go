@@ -1,5 +1,4 @@
-// Package enhance expands prompts with a chat model, through the gateway or any model server with
-// the same chat interface.
+// Package enhance expands prompts with a chat model of the gateway or of a similar server.
 package enhance
 
 import (
@@ -38,8 +37,7 @@ type Enhancer struct {
 	key    string
 }
 
-// FromSettings reads CUTROOM_ENHANCE_URL, CUTROOM_ENHANCE_MODEL and CUTROOM_ENHANCE_KEY. It
-// returns nil if none is set.
+// FromSettings reads the settings CUTROOM_ENHANCE_…. It returns nil if none is set.
 func FromSettings(base, model, key string) (*Enhancer, error) {
 	if base == "" {
 		if model != "" || key != "" {

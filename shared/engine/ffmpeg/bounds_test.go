@@ -66,8 +66,7 @@ func TestProcessorTimeIsLimited(t *testing.T) {
 	}
 }
 
-// The largest accepted picture is decoded. No program uses much memory, whatever its file
-// contains.
+// The largest accepted picture is decoded. No program uses much memory, whatever the file.
 func TestDecompressionBombsAreHarmless(t *testing.T) {
 	tools := find(t)
 	const filter = "scale=64:64"
@@ -91,8 +90,7 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	checkCode(t, err, job.InvalidInput)
 	checkCode(t, resize(t, small, profile, filter), job.InvalidInput)
 
-	// Such a video may have a header that understates the size. Even fewer pixels than an image
-	// may have are too many.
+	// The header may understate the size. Even fewer pixels than an image may have are too many.
 	large := mediatest.Video{Width: 1280, Height: 1200, Seconds: 0.1, Source: "color", Silent: true}.Make(t)
 	checkCode(t, small.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: large, MIME: "video/mp4"}},
@@ -170,8 +168,7 @@ func TestChildProcessesAreKilled(t *testing.T) {
 	waitForEnd(t, patience.Receive(t, "grandchild", grandchild))
 }
 
-// Pictures and short videos get little of the CPU time that the longest video gets, whatever
-// follows their headers.
+// They get little of the CPU time that the longest video gets, whatever follows their headers.
 func TestProcessorTimeDependsOnInput(t *testing.T) {
 	tools := find(t)
 	full := job.MaxAge * time.Duration(runtime.NumCPU())

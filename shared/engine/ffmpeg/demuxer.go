@@ -66,8 +66,7 @@ func (t *Tools) maxPixelsOf(mime string) int {
 	return t.maxPixels()
 }
 
-// roughly returns somewhat more pixels than an accepted input may have, because decoders round
-// sides up to blocks.
+// roughly allows somewhat more pixels, because decoders round sides up to blocks.
 func roughly(pixels int) int { return pixels + pixels/8 + 1<<20 }
 
 // maxAlloc limits one allocation, in bytes: a picture with four channels of 16 bits (pictures

@@ -22,8 +22,7 @@ var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files i
 	`Stale file handle|Transport endpoint is not connected|` +
 	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
-// decoding matches a decoder's failure -1, which FFmpeg reports with the text of the system error
-// -1. The input causes it.
+// FFmpeg reports a decoder's failure -1 with the text of the system error -1. The input causes it.
 var decoding = regexp.MustCompile(
 	`(?m)^.*(?i:error while decoding|decoding error|packet to decoder).*: Operation not permitted\s*$`)
 
@@ -125,8 +124,7 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 
 // blame returns the error for an input that cannot be edited, after checking that the machine is
 // healthy: the same program must decode a good picture. If the program could not allocate memory,
-// the system must also be able to provide all the memory. So a faulty machine never fails a job
-// permanently.
+// the system must also provide all the memory. So a faulty machine never fails a job permanently.
 func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
 	if t.trusting {
 		return engine.InvalidInput(f, "%s", message)

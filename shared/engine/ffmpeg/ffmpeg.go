@@ -44,8 +44,7 @@ const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or ` +
 // heif-convert is in this package.
 const heifPackage = "libheif-examples (Debian, Ubuntu; elsewhere libheif or libheif-tools)"
 
-// Tools holds the programs, which were found and checked. Its methods are safe for concurrent
-// use.
+// Tools holds the programs, which were found and checked. Its methods are safe for concurrent use.
 type Tools struct {
 	// Still and CheckHEIC create temporary folders in Folder: an absolute path, or "" for the
 	// system's folder. Set it before the first use.
@@ -71,17 +70,15 @@ type bounds struct {
 	runTime, probeTime time.Duration
 }
 
-// A command may use pictureTime of CPU time. Each video adds perSecond seconds for each second of
-// its length, and a second for every pixelsPerSecond pixels in its frames. Harmless inputs need
-// only a fraction of this.
+// A command may use pictureTime of CPU time. Each video adds perSecond seconds for each second, and
+// a second for every pixelsPerSecond pixels in its frames. Harmless inputs need far less.
 const (
 	pictureTime     = 30 * time.Second
 	perSecond       = 15
 	pixelsPerSecond = 10_000_000
 )
 
-// timeFor returns the maximum CPU time of a command. If a file's header understates its size, the
-// command is killed early.
+// If a file's header understates its size, the command is killed early.
 func (b bounds) timeFor(command Command) time.Duration {
 	if command.Frames != nil {
 		return b.runTime
@@ -112,8 +109,7 @@ func defaultBounds() bounds {
 }
 
 // memoryFor returns a program's maximum address space on a machine with this much memory, or 0 if
-// unknown: at most half of the memory, so that a picture does not crash the server, but enough
-// for a 4K picture.
+// unknown: at most half of the memory, but enough for a 4K picture.
 func memoryFor(machine int64, cores int) int64 {
 	most := int64(4<<30 + cores*32<<20)
 	if machine == 0 {
@@ -122,8 +118,7 @@ func memoryFor(machine int64, cores int) int64 {
 	return min(most, max(machine/2, 1<<30))
 }
 
-// machineMemory returns the memory of the machine, the container or the systemd unit in bytes, or
-// 0 if unknown.
+// machineMemory returns the memory of the machine, container or systemd unit, or 0 if unknown.
 func machineMemory() (least int64) {
 	read := func(file, form string, unit int64) {
 		text, _ := os.ReadFile(file)

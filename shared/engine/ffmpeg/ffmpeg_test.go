@@ -45,8 +45,7 @@ func findAnew(t *testing.T) *ffmpeg.Tools {
 	return tools
 }
 
-// checkCode checks that an error is the engine's, with the code, and that its message is safe to
-// show.
+// checkCode checks an engine's error and its code, and that its message is safe to show.
 func checkCode(t *testing.T, err error, code job.Code) *engine.Error {
 	t.Helper()
 	var failure *engine.Error

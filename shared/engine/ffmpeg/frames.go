@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Frames is a command's input that consists of frames made by this program. They are trusted and
-// arrive through a pipe.
+// Frames is an input of frames made by this program. They are trusted and arrive in a pipe.
 type Frames struct {
 	// Reader yields the frames one after another: rows from the top, three bytes per pixel (red,
 	// green, blue). It is read to its end, or until the program has ended.

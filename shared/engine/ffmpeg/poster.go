@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	// The limits of a thumbnail, for the longer side in pixels and in bytes
-	// (docs/contract/jobs.md#thumbnails).
+	// A thumbnail's limits, in pixels and in bytes (docs/contract/jobs.md#thumbnails).
 	thumbnailSide = 320
 	maxThumbnail  = 20_000
 	// posterTime limits the CPU time for the first frame of a file; the largest image takes about
@@ -49,8 +48,7 @@ func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }
 
-// If a video starts blank, its picture is one of maxCandidates frames, candidatesApart seconds
-// apart.
+// A video that starts blank has maxCandidates frames to choose from, candidatesApart seconds apart.
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
@@ -139,8 +137,7 @@ func isVideo(input engine.Input) bool {
 	return kind.Video
 }
 
-// firstPictures writes the first picture of each file to its posterFile. A file that needs two
-// pictures is decoded once.
+// firstPictures writes each file's first picture. A file with two pictures is decoded once.
 func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.Depicted) error {
 	args := append(t.globalArgs(), "-filter_threads", "1")
 	var paths, outputs []string
@@ -242,14 +239,12 @@ func clearest(stills []still) int {
 // Picture describes a graph's pictures, from which thumbnails are made.
 type Picture struct {
 	Size catalog.Size
-	// Limited is true for luma and chroma in video range. Otherwise pictures are RGB, or RGBA if
-	// Alpha is true.
+	// Limited pictures have luma and chroma in video range. Others are RGB, with Alpha RGBA.
 	Limited, Alpha bool
 }
 
 // ThumbnailFilters returns the filters that make a picture for ReadThumbnail, written with "-c:v
-// pam -f image2pipe". zscale takes a third of the time of scale, which converts through luma and
-// chroma.
+// pam -f image2pipe". zscale takes a third of the time of scale.
 func (p Picture) ThumbnailFilters() string {
 	planes := "gbrp"
 	if p.Alpha {
@@ -258,8 +253,7 @@ func (p Picture) ThumbnailFilters() string {
 	return fmt.Sprintf("zscale=%s:f=bicubic:%s,format=%s,format=rgba", within(thumbnailSide), p.fullRange(), planes)
 }
 
-// PosterFilters returns the filters that make a picture of poster size for a JPEG. The sides of
-// the picture must be even.
+// PosterFilters makes a picture of poster size for a JPEG. The picture's sides must be even.
 func (p Picture) PosterFilters() string {
 	if max(p.Size.Width, p.Size.Height) > engine.PosterSide {
 		// A side may be odd here, and zscale cannot subsample its chroma.
@@ -299,8 +293,7 @@ type still struct {
 	size   catalog.Size
 }
 
-// eachStill calls take with the pictures in a file: at least one, at most most, and none larger
-// than the side.
+// eachStill calls take with at least one and at most most pictures, none larger than the side.
 func eachStill(path string, side, most int, take func(still)) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -328,8 +321,7 @@ func firstStill(path string, side int) (first still, err error) {
 
 func (s still) blank() bool { return s.deviation() < blankBelow }
 
-// deviation returns the standard deviation of the brightness, 0 to 255. Transparent pixels count
-// as white, as in encode.
+// deviation is the standard deviation of the brightness, 0 to 255. Transparent counts as white.
 func (s still) deviation() float64 {
 	var sum, squares float64
 	for at := 0; at < len(s.pixels); at += 4 {

@@ -91,8 +91,7 @@ func pictures(of ...engine.Input) (all []engine.Depicted) {
 	return all
 }
 
-// The poster is a later frame with content. For a picture, or a video that does not change, it is
-// the first frame.
+// The poster is a later frame with content. If there is none, it is the first frame.
 func TestPostersSkipBlankStart(t *testing.T) {
 	tools := find(t)
 	clip := func(source, filter string) engine.Input {
@@ -155,8 +154,7 @@ func childrenTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// An edit may draw on its input's black frames. The result's poster still shows the same moment
-// as the input's poster.
+// An edit may draw on its input's black frames. Both posters still show the same moment.
 func TestPostersOfEditMatchInputTime(t *testing.T) {
 	fading := mediatest.Video{Seconds: 3, Filter: "fade=d=1", Silent: true}
 	framed := fading

@@ -26,8 +26,7 @@ const (
 )
 
 // Only these entries are requested from ffprobe, without tags, which can be large. The properties
-// of a video are known after decoding its first frames; an image's frame also has the
-// orientation.
+// of a video are known after decoding its first frames; an image's frame also has the orientation.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
 	videoEntries   = "format=duration:stream=codec_type,codec_name,avg_frame_rate,r_frame_rate,duration," +
@@ -160,8 +159,7 @@ func reject(err error) error {
 	return err
 }
 
-// undecoded returns the error for a file from which a successful probe decoded nothing, based on
-// the probe's messages.
+// undecoded returns the error for a file from which a successful probe decoded nothing.
 func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	f := &failure{log: log, err: errors.New("nothing was decoded")}
 	if known := explain(f); known != nil {

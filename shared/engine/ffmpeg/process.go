@@ -39,8 +39,7 @@ type process struct {
 	maxFile int64
 	// background lowers the priority below interactive work.
 	background bool
-	// reserve makes the start fail if the system could not provide the memory that the program
-	// may use.
+	// reserve makes the start fail if the system could not provide all of the memory.
 	reserve bool
 }
 
@@ -89,8 +88,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		return "", &failure{program: p.program.Path, notRun: true, err: err}
 	}
 	log := &tail{limit: keptLog}
-	// The child gets no other variables. A limit on arenas prevents its threads from filling the
-	// address space.
+	// The child gets no other variables. With more arenas its threads would fill the address space.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MALLOC_ARENA_MAX=2"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, log
 	cmd.Cancel = func() error {

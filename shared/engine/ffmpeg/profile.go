@@ -10,8 +10,7 @@ import (
 // cubeSide is the number of nodes along each side of a colour table.
 const cubeSide = 33
 
-// primaries is a matrix by rows. In a profile it converts linear red, green and blue to XYZ of
-// the illuminant D50.
+// primaries, a matrix by rows, converts linear red, green and blue to XYZ of the illuminant D50.
 type primaries [3][3]float64
 
 // fromXYZ converts XYZ to linear sRGB.
@@ -110,8 +109,7 @@ func readProfile(profile []byte) (matrix primaries, curves [3]func(float64) floa
 
 func fixed(b []byte) float64 { return float64(int32(binary.BigEndian.Uint32(b))) / (1 << 16) }
 
-// readCurve reads a curve that converts to linear light (ICC.1:2022, 10.6 and 10.18), or returns
-// nil.
+// readCurve reads a curve to linear light (ICC.1:2022, 10.6 and 10.18), or returns nil.
 func readCurve(tag []byte) func(float64) float64 {
 	if len(tag) < 12 {
 		return nil

@@ -22,8 +22,7 @@ type stream struct {
 	CodecType    string `json:"codec_type"`
 	CodecName    string `json:"codec_name"`
 	AvgFrameRate string `json:"avg_frame_rate"`
-	// RFrameRate is FFmpeg's guess of a rate that can express all times. It is used if the
-	// average is unknown.
+	// RFrameRate, FFmpeg's guess of a rate that fits all times, is used if the average is unknown.
 	RFrameRate string `json:"r_frame_rate"`
 	Duration   string
 	FieldOrder string `json:"field_order"`
@@ -146,8 +145,7 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio parses "30000/1001" or "4:3". It returns otherwise for an unknown, zero or infinite
-// value.
+// ratio parses "30000/1001" or "4:3". It returns otherwise for an unknown, zero or infinite value.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
 	if !ok {

@@ -93,8 +93,7 @@ func TestStillKeepsColours(t *testing.T) {
 	}
 }
 
-// farBack moves the header of a HEIC behind 50 boxes, where Inspect does not find it.
-// heif-convert still decodes the file.
+// farBack moves a HEIC's header behind 50 boxes, where only heif-convert finds it.
 func farBack(heic []byte) []byte {
 	at := bytes.Index(heic, []byte("meta"))
 	meta := slices.Clone(heic[at-4:][:binary.BigEndian.Uint32(heic[at-4:])])

@@ -119,8 +119,7 @@ var (
 	named    = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 )
 
-// readTrace returns the files that FFmpeg's processes opened. A socket or another program fails
-// the test.
+// readTrace returns the files that FFmpeg opened. A socket or another program fails the test.
 func readTrace(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	file, err := os.Open(path)
@@ -165,8 +164,7 @@ func readTrace(t *testing.T, path string) map[string]bool {
 	return opened
 }
 
-// mayOpen allows a hostile file itself, a result, and system files that FFmpeg and its libraries
-// read.
+// mayOpen allows a hostile file itself, a result, and system files that FFmpeg reads.
 func mayOpen(set []mediatest.HostileFile, path string) bool {
 	for _, file := range set {
 		if file.Path == path {

@@ -10,8 +10,7 @@ import (
 // Only this file determines how tracks are read and corrected. The probe chooses them as
 // docs/contract/media.md#tracks specifies.
 
-// Corrections apply only to a probed video. FFmpeg itself rotates phones' videos, whose size does
-// not change.
+// Corrections need a probe. FFmpeg itself rotates phones' videos, whose size does not change.
 func (s Source) corrected() bool {
 	kind, _ := media.Find(s.MIME)
 	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Turned
@@ -30,8 +29,7 @@ func (s Source) trackOptions() []string {
 	return options
 }
 
-// PictureTrack and SoundTrack name the chosen tracks for "-map" and for links, without the number
-// of the input.
+// PictureTrack and SoundTrack name tracks for "-map" and links, without the input's number.
 func (s Source) PictureTrack() string { return fmt.Sprintf("V:%d", s.Info.PictureTrack) }
 
 func (s Source) SoundTrack() string { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
@@ -66,9 +64,8 @@ func boxed(info media.Info) string {
 }
 
 // Sound returns a filter chain from the chosen sound of an input to the link out, with the given
-// length in seconds. It fills gaps with silence, so that the sound stays in sync with the
-// picture. Put the chain into a separate graph, because FFmpeg restarts the graph when the sound
-// changes.
+// length in seconds. It fills gaps with silence, so that the sound stays in sync with the picture.
+// Put the chain into a separate graph, because FFmpeg restarts the graph when the sound changes.
 func (s Source) Sound(number int, seconds float64, out string) string {
 	start, format := "async=1:first_pts=0", "sample_rates=48000|44100:channel_layouts=stereo|mono"
 	if s.Info.SoundVaries {

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// More pixels per frame are not painted; the frame is scaled. Scenes are soft, and painting takes
-// most of the time.
+// Painting takes most of the time, so larger frames are scaled. Scenes are soft.
 const paintedPixels = 640 * 360
 
 // compose makes a video from text: a painted scene with the requested look. It has no sound.

@@ -22,8 +22,7 @@ type graph struct {
 	// prefix is the prefix of this graph's file names in the folder.
 	prefix string
 	size   catalog.Size
-	// luma is true while pictures are 8-bit luma and half-size chroma. Their frames name the
-	// matrix.
+	// luma is true while pictures are 8-bit luma and half-size chroma, with their matrix.
 	luma bool
 	// gray is true while red, green and blue are the same.
 	gray bool

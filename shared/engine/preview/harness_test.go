@@ -153,8 +153,7 @@ func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 	return decoded
 }
 
-// untouched decodes the same number of frames of a spec's input as its result has, at the
-// result's size and rate.
+// untouched decodes the input's frames at the result's number, size and rate.
 func untouched(t testing.TB, spec engine.Spec) []picture {
 	t.Helper()
 	filters := "scale=" + strings.Replace(spec.Size.String(), "x", ":", 1) + ":flags=bicubic"

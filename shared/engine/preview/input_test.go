@@ -70,8 +70,7 @@ func TestTypicalInputsAreEdited(t *testing.T) {
 	}
 }
 
-// Pictures that request a rotation are rotated, and nothing is cut off or padded: each quarter
-// keeps its colour.
+// Nothing is cut off or padded: each quarter keeps its colour.
 func TestPicturesAreUpright(t *testing.T) {
 	quarters := func(t *testing.T, p picture, want [4]string) {
 		t.Helper()

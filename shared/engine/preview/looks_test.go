@@ -246,8 +246,7 @@ var popColors = [][3]float64{
 	{0x6a, 0x2f, 0xb5},
 }
 
-// inPalette returns the fraction of pixels whose channels each differ from one of the colours by
-// at most a distance.
+// inPalette returns the fraction of pixels within a distance of one of the colours.
 func inPalette(p picture, distance float64, colors [][3]float64) float64 {
 	near := 0.0
 	for y := range p.height {
@@ -354,8 +353,7 @@ func TestModifiersChangePicture(t *testing.T) {
 	}
 }
 
-// Edits of a large picture at half or a third of its size look the same as edits of a small
-// picture at a larger fraction.
+// Large pictures are edited at a smaller fraction of their size.
 func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
 		less, more := small(t, prompt), small(t, prompt)

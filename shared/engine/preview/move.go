@@ -49,8 +49,7 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
 }
 
-// wave is like warp, for a soft warp of luma and chroma. Its maps count pixels at full size, but
-// are drawn at half size.
+// wave is warp for a soft warp of luma and chroma. Its maps are drawn at half size.
 func (g *graph) wave(link string, op look.Warp, seed uint32) (string, error) {
 	still := func(s *look.Sheet) {
 		for i := range s.Values {
@@ -95,8 +94,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	return g.drift(drawn, motion)
 }
 
-// drift moves a drawn picture that wraps around. It cuts parts out of a tiled picture, which
-// copies nothing.
+// drift moves a drawn picture that wraps around, by cuts of a tiled picture without copies.
 func (g *graph) drift(drawn string, motion look.Motion) string {
 	drawn = g.filter(g.drawn(), drawn)
 	tile := func(stack string, speed float64, side int) string {

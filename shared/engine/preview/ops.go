@@ -55,8 +55,7 @@ const halvedFrom = 2.5
 // From this radius in pixels, patches are made at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the first operation leaves no detail. Warps or color changes before it
-// need no detail either.
+// softens reports whether the first operation, after warps or color changes, leaves no detail.
 func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -204,8 +203,7 @@ func bilateral(radius, within float64, planes int) string {
 // Colours with a smaller difference become one in a patch, as [look.Smooth] specifies.
 const chromaRange = 0.1
 
-// flatten makes patches of luma. Chroma, which has few pixels and soft borders, needs no median,
-// which takes long.
+// flatten makes patches of luma. Chroma is small and soft and needs no slow median.
 func (g *graph) flatten(op look.Flatten) string {
 	radius := g.pixels(op.Radius)
 	luma := fmt.Sprintf("median=radius=%d:planes=1", radius)
@@ -217,8 +215,7 @@ func (g *graph) flatten(op look.Flatten) string {
 }
 
 // grade changes colours with a table in 16 bits. The filter is several times faster with 16 bits
-// than with 8, which outweighs the conversions. zscale converts in a quarter of the time of
-// scale.
+// than with 8, which outweighs the conversions. zscale converts in a quarter of the time of scale.
 func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 	if g.gray && !g.luma && !lut.Nearest {
 		g.gray = false
@@ -342,8 +339,7 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 // levels, although pictures have 256.
 func levels(of string) string { return "'if(gt(val,255),0," + of + ")'" }
 
-// curve returns the expression of a channel of the ink for a picture that is darker than its
-// surroundings by a ratio.
+// curve is a channel of the ink for a picture that is darker than its surroundings by a ratio.
 func curve(op look.Lines, ink float64) string {
 	share := fmt.Sprintf("clip((val/255-%.4f)/%.4f,0,1)", op.From, op.To-op.From)
 	return levels(fmt.Sprintf("255*(%.4f+%.4f*(st(0,%s)*ld(0)*(3-2*ld(0))))+0.5", ink, 1-ink, share))
@@ -385,8 +381,7 @@ func (g *graph) pixels(units float64) int {
 	return look.Pixels(units, g.size.Width, g.size.Height)
 }
 
-// A picture may be scaled down by this factor before a blur over a number of pixels, which hides
-// the loss.
+// A picture may be scaled down by this factor before a blur, which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 20:

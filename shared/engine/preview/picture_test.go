@@ -43,8 +43,7 @@ func differenceIn(a, b picture, size catalog.Size, part image.Rectangle) float64
 
 // traits are measures of a picture, 0 to 255 unless they say otherwise.
 type traits struct {
-	// light is the mean of luma, and contrast its standard deviation. black and white are luma's
-	// 2nd and 98th percentiles.
+	// luma's mean, standard deviation, and 2nd and 98th percentiles.
 	light, contrast, black, white float64
 	// color is the mean chroma in Oklab x 1000.
 	color float64
@@ -52,8 +51,7 @@ type traits struct {
 	warmth float64
 	// The channels' means.
 	red, green, blue float64
-	// edges is the mean of luma's steps between neighbours, and grain is the mean of its second
-	// differences.
+	// The mean of luma's steps between neighbours, and of its second differences.
 	edges, grain float64
 	// tones is how many of 4096 colours (4 bits a channel) cover nine tenths of the picture.
 	tones int
@@ -152,8 +150,7 @@ func hues(p picture, within float64, around ...float64) float64 {
 	return near / sum
 }
 
-// blockiness is the mean luma step inside squares with the given side, and the mean step between
-// squares.
+// blockiness is the mean luma step inside squares with the given side, and between them.
 func blockiness(p picture, side int) (inside, between float64) {
 	var sums, counts [2]float64
 	for y := range p.height {
@@ -169,8 +166,7 @@ func blockiness(p picture, side int) (inside, between float64) {
 	return sums[0] / counts[0], sums[1] / counts[1]
 }
 
-// likeness is how well the edges of two pictures agree after both are made coarse: the
-// correlation of their steps, -1 to 1.
+// likeness is the correlation, -1 to 1, of the edges of two pictures made coarse.
 func likeness(a, b picture) float64 {
 	const side = 6
 	steps := func(p picture) []float64 {

@@ -220,8 +220,7 @@ func (e *edit) effort() []string {
 		// screen is worth more bytes. The encoder looks ahead to find such frames.
 		return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:mbtree=1:rc-lookahead=5"}
 	case rushing:
-		// If no frame is predicted from two others, every frame has the quality that only the
-		// best had.
+		// Without frames predicted from two others, every frame has the best one's quality.
 		return []string{"-preset", "superfast", "-crf", "21", "-x264-params", alone}
 	}
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}

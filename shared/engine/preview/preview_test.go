@@ -222,8 +222,7 @@ func TestScenesDiffer(t *testing.T) {
 	})
 }
 
-// Only the clothes change, a sixth of this picture, so an entire frame differs by a sixth of the
-// clothes' difference.
+// The clothes are a sixth of this picture, so an entire frame differs by a sixth as much.
 func TestTryOnFollowsGarmentAndPrompt(t *testing.T) {
 	all(t, []string{
 		"", "red", "a blue denim jacket", "a green leather coat", "striped wool",
@@ -323,8 +322,7 @@ func all(t *testing.T, names []string, least float64, of func(name string) engin
 	}
 }
 
-// The clip turns from blue to red. Without the option, the colours are matched to the entire
-// clip.
+// The clip turns from blue to red. Without the option, the colours are matched to the entire clip.
 func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
 	var specs []engine.Spec

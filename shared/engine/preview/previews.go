@@ -22,8 +22,7 @@ const (
 // previews holds the state of a run's previews. One picture for each second of the result goes to
 // a second output, from frames that the graph has already made, so they need no extra pass.
 type previews struct {
-	// written is when the last sent preview was written, and sent when it was sent. Both are zero
-	// before the first preview.
+	// When the last sent preview was written, and when it was sent, or zero.
 	written, sent time.Time
 }
 

@@ -17,9 +17,8 @@ const (
 	sampleFrames = 12
 )
 
-// sample decodes the input's first frame, or key frames of the entire clip, at a small size,
-// after the operations of a look. It returns the frames one after another, with three bytes per
-// pixel.
+// sample decodes the input's first frame, or key frames of the entire clip, at a small size, after
+// the operations of a look. It returns the frames one after another, with three bytes per pixel.
 func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Size, error) {
 	small := *e
 	side := max(e.size.Width, e.size.Height)
@@ -65,8 +64,7 @@ func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, err
 	return pixels.Bytes(), err
 }
 
-// reference decodes the reference image at a small size, with four bytes per pixel. The last byte
-// is alpha.
+// reference decodes the reference image at a small size, with red, green, blue and alpha.
 func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error) {
 	image := *e.spec.Reference
 	small := *e
@@ -75,8 +73,7 @@ func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error)
 	return small.decode(ctx, small.filter(ffmpeg.Plain(image.Info, small.size)+",format=rgba", link), 1)
 }
 
-// transfer returns the table that applies the colours of the reference image to the input after
-// the look.
+// transfer returns the table for the reference image's colours on the input after the look.
 func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error) {
 	before, _, err := e.sample(ctx, after)
 	if err != nil {

@@ -20,8 +20,7 @@ func (e *edit) source(link string, input engine.Input) string {
 func (e *edit) upright(link string, input engine.Input) string {
 	var filters []string
 	if e.fps > 0 {
-		// The first picture is extended to the start and the last one to the end, even if the
-		// sound is longer.
+		// The first and the last picture are extended, even if the sound is longer.
 		filters = append(
 			filters, fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d", e.fps, e.length()),
 		)

@@ -21,8 +21,7 @@ const (
 	others = "smptebars,hue=h=120"
 )
 
-// drawn describes a source filter with a size, such as "320x180", and a length in seconds. It
-// draws 25 frames per second.
+// drawn is a source filter with a size, such as "320x180", and seconds, at 25 frames per second.
 func drawn(source, size, seconds string) []string {
 	name, rest, more := strings.Cut(source, ",")
 	if more {
@@ -266,8 +265,7 @@ func changed(t *testing.T, path string, change func(content []byte) bool) string
 	return path
 }
 
-// tones returns the frequencies in the middle of equal parts of a file's sound, from how often it
-// crosses zero.
+// tones returns the frequencies in equal parts of a file's sound, from its zero crossings.
 func tones(t *testing.T, path string, parts int) []float64 {
 	t.Helper()
 	if parts == 0 {

@@ -18,8 +18,7 @@ type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Finisher converts a server's result to the size, frame rate, length and sound that the catalog
-// promises.
+// Finisher converts a result to the size, rate, length and sound that the catalog promises.
 type Finisher struct {
 	Runner Runner
 	// Done is the progress before the conversion, 0 to 1.
@@ -34,8 +33,7 @@ func FrameCount(spec engine.Spec) int {
 	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
 }
 
-// Video converts a server's video to the requested size, rate and length, and adds the input's
-// sound.
+// Video converts a video to the requested size, rate and length, and adds the input's sound.
 func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progress func(engine.Progress)) error {
 	frames := FrameCount(spec)
 	seconds := float64(frames) / float64(spec.FPS)

@@ -15,8 +15,7 @@ import (
 type Field struct{ Name, Value string }
 
 type File struct {
-	// Field is the name of the form field, and Name is the file name. Neither may contain a
-	// quote.
+	// Field is the name of the form field, and Name is the file name. Neither may contain a quote.
 	Field, Name string
 	Path, MIME  string
 }

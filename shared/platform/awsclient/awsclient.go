@@ -20,8 +20,7 @@ const (
 	// CallTime limits an operation with all its calls and attempts.
 	CallTime = 15 * time.Second
 
-	// firstBackoff is the longest wait before the second attempt. It doubles with each attempt,
-	// up to longestBackoff.
+	// The longest wait before the second attempt. It doubles with each, up to longestBackoff.
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 

@@ -8,8 +8,7 @@ import (
 )
 
 // Endpoint returns a service's address in the region, without a trailing slash, for calls without
-// an SDK client. It prefers a configured endpoint, for the service (by its SDK id such as
-// "Lambda") or for all services.
+// an SDK client. It prefers a configured endpoint, also by the SDK id such as "Lambda".
 func Endpoint(ctx context.Context, config aws.Config, id string) (string, error) {
 	for _, source := range config.ConfigSources {
 		if own, ok := source.(interface {

@@ -48,8 +48,7 @@ func (s spans) HandleInitialize(
 	return out, metadata, err
 }
 
-// reasonOf returns the code of an AWS error, from a fixed list, or "no_answer" if AWS was not
-// reached.
+// reasonOf returns an AWS error's code, from a fixed list, or "no_answer" without a response.
 func reasonOf(err error) string {
 	var told smithy.APIError
 	if errors.As(err, &told) {

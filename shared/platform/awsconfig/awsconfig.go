@@ -1,7 +1,6 @@
 // Package awsconfig configures the AWS clients of functions. It reads only the region and the
-// role's credentials, which Lambda puts into the environment. The SDK's loader also looks for
-// profiles, metadata services and single sign-on. It would double a function's start time and add
-// a quarter to its program size.
+// role's credentials from the environment. The SDK's loader, which also looks for profiles and
+// metadata services, would double a function's start time and add a quarter to its size.
 package awsconfig
 
 import (

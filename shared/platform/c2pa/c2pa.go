@@ -77,8 +77,7 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 	return l, nil
 }
 
-// beside returns the path of a library next to this program, or only its name, so that the system
-// finds it.
+// beside returns a library's path next to this program, or its name for the system's search.
 func beside(executable func() (string, error)) string {
 	program, err := executable()
 	if err != nil {
@@ -107,8 +106,7 @@ func environment(folder string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=2", "MALLOC_ARENA_MAX=2", "TMPDIR=" + folder}
 }
 
-// settings makes the library verify inputs and outputs and use no network. anchors contains
-// certificates in PEM, or "".
+// The library verifies inputs and outputs, without a network. anchors is PEM, or "".
 func settings(anchors string) string {
 	all := map[string]any{
 		"version": 1,

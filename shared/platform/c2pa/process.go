@@ -23,8 +23,7 @@ const (
 	processorTime = 2 * time.Minute
 	// A busy disk may take a minute for 2 GB.
 	workTime = 5 * time.Minute
-	// MaxGrowth limits how much larger the signed file may be, in bytes. The Content Credentials
-	// of inputs are copied.
+	// A signed file may be this much larger, in bytes: inputs' Content Credentials are copied.
 	MaxGrowth = 32 << 20
 	// maxOutput limits a helper's output in bytes.
 	maxOutput = 16 << 20
@@ -119,8 +118,7 @@ func (c call) outcome(ctx context.Context, answer helper.Answer, talked, ended e
 	return nil
 }
 
-// converse sends the order, responds to one request for a signature, and returns the helper's
-// last line.
+// converse sends the order, signs once on request, and returns the helper's last line.
 func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxOutput))
 	if err := to.Encode(c.order); err != nil {

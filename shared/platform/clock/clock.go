@@ -32,8 +32,7 @@ const (
 
 type Config struct {
 	Wall func() time.Time
-	// Elapsed returns the time since the machine booted, including sleep; Boot identifies the
-	// boot.
+	// Elapsed returns the time since the machine booted, including sleep; Boot identifies the boot.
 	Elapsed func() time.Duration
 	Boot    string
 	// Path is the file that stores the time for the next start.
@@ -50,8 +49,7 @@ type Clock struct {
 	// base is the time at which the elapsed time was start.
 	base  time.Time
 	start time.Duration
-	// step is how far the machine's clock is ahead, or 0. stepped is when a step was last noticed
-	// or followed.
+	// step is the machine's clock minus this one, or 0. stepped is when it last changed.
 	step       time.Duration
 	stepped    time.Duration
 	quiet      bool
@@ -117,8 +115,7 @@ func (k *Clock) Now() time.Time {
 	return k.at(k.Elapsed())
 }
 
-// read reads both clocks at the same moment. It repeats the reads if the process was delayed
-// between them.
+// read reads both clocks, again if the process was delayed between the reads.
 func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 	const tries, apart = 10, 100 * time.Millisecond
 	for range tries {
@@ -144,10 +141,9 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run checks for steps until the context ends, and then stores the time. To follow a step, it
-// calls follow before the clock moves forward, or after it moved back, so that records that
-// follow adjusts never look older than they are. The clock follows a step only after follow
-// returns nil.
+// Run checks for steps until the context ends, and then stores the time. To follow a step, it calls
+// follow before the clock moves forward, or after it moved back, so that records that follow
+// adjusts never look older than they are. The clock follows a step only after follow returns nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
 	look, keep := time.NewTicker(checkEvery), time.NewTicker(keepEvery)
 	defer look.Stop()

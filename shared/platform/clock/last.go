@@ -15,8 +15,7 @@ type last struct {
 	boot    string
 }
 
-// lastForm has the same length for every time on a machine, so overwriting it needs no free disk
-// space.
+// The length is the same for every time, so overwriting it needs no free disk space.
 const lastForm = "cutroom-clock %020d %020d %s\n"
 
 func readLast(path string) (l last, kept bool, err error) {

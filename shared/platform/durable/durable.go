@@ -1,5 +1,4 @@
-// Package durable writes files that have either the old or the new content after a crash, never a
-// mixture.
+// Package durable writes files that have the old or the new content after a crash, never both.
 package durable
 
 import (
@@ -11,9 +10,8 @@ import (
 )
 
 // Write replaces the file, readable only by its owner. Before the rename it calls check, unless
-// nil, with the path of the complete file. When Write returns nil, content and name are stored
-// durably. After an error, the old file still exists. Errors of the content and of check are
-// returned unchanged.
+// nil, with the path of the complete file. When it returns nil, content and name are durable. After
+// an error, the old file still exists. Errors of the content and of check are unchanged.
 func Write(path string, content io.Reader, check func(path string) error) error {
 	// A symbolic link with that name could lead to another user's file.
 	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)

@@ -1,8 +1,7 @@
 //go:build !static
 
-// Package dynamic calls shared libraries without cgo. A program that is built with the tag static
-// has no dynamic linker, so that it starts on systems without glibc, such as Alpine, and loads no
-// library.
+// Package dynamic calls shared libraries without cgo. With the tag static, a program starts on
+// systems without glibc, such as Alpine, and loads no library.
 package dynamic
 
 import "github.com/ebitengine/purego"

@@ -21,8 +21,7 @@ const smallRestTime = 100 * time.Millisecond
 // applies to bodies that need less time at this rate.
 const steadyRate = 128 << 10
 
-// BodyStalledMessage is for a 408 response after reading a body has failed with
-// os.ErrDeadlineExceeded.
+// BodyStalledMessage is for a 408 response after os.ErrDeadlineExceeded.
 const BodyStalledMessage = "The request's body stopped arriving."
 
 // body is a request body with a minimum speed and a maximum time. The sender starts with spare
@@ -46,8 +45,7 @@ type body struct {
 	read   int64
 	// expecting means that the client waits for "100 Continue", which the first read sends.
 	expecting bool
-	// ended means that nothing more can be read, because the body is complete or reading it
-	// failed.
+	// ended means that nothing more can be read, because the body is complete or reading it failed.
 	ended, complete bool
 }
 
@@ -79,8 +77,7 @@ func newBody(r *http.Request, controller *http.ResponseController, pace pace) *b
 		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
-	// The server itself reads the rest that a handler leaves, so the deadline applies from the
-	// start.
+	// The server itself reads what a handler leaves, so the deadline applies from the start.
 	b.limit()
 	return b
 }

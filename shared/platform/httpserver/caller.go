@@ -8,9 +8,8 @@ import (
 )
 
 // Caller returns the address of a request's sender, or the /64 network of an IPv6 address, which
-// belongs to one customer, or "" if unknown. X-Forwarded-For counts only from a trusted proxy.
-// Then the caller is its last address that is not a trusted proxy, because the caller may have
-// invented earlier ones.
+// belongs to one customer, or "". X-Forwarded-For counts only from a trusted proxy. Then the caller
+// is its last untrusted address, because the caller may have invented earlier ones.
 func Caller(r *http.Request, trusted []netip.Prefix) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

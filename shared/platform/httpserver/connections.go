@@ -16,10 +16,9 @@ const (
 	fullLogEvery = time.Minute
 )
 
-// connections limits a server's open connections. At a limit, a new connection replaces one
-// without a known account, or is closed if there is none. The replaced connection is from the
-// site and the address with the most connections: the longest idle connection, or if none is
-// idle, the oldest.
+// connections limits a server's open connections. At a limit, a new connection replaces one without
+// a known account, or is closed if there is none. The replaced connection is from the site and the
+// address with the most connections: the longest idle connection, or if none is idle, the oldest.
 type connections struct {
 	mu   sync.Mutex
 	most int
@@ -42,8 +41,7 @@ type connections struct {
 	logged            time.Time
 }
 
-// ConnectionLimit returns most, or less to leave three quarters of the process's file descriptors
-// for other uses.
+// ConnectionLimit leaves three quarters of the process's file descriptors for other uses.
 func ConnectionLimit(most int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
@@ -90,8 +88,7 @@ func (c *connections) admit(conn *watchedConn) bool {
 	return true
 }
 
-// evict closes an unknown connection for which fits returns true, and reports whether it found
-// one.
+// evict closes an unknown connection for which fits returns true, and reports whether it found one.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
 	for at := c.unknown.Front(); at != nil; at = at.Next() {

@@ -109,8 +109,7 @@ func TestAccountWithManyAddressesDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// Slow senders use all connections of a server. Slow uploads with a credential continue, even at
-// their address.
+// Slow senders use all connections. Uploads with a credential continue at their address.
 func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	known := make(chan struct{}, 1)
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -50,8 +50,7 @@ type framing struct {
 	length                      uint64
 }
 
-// follow returns how many of the stream's next bytes may be forwarded: all, or those before a
-// faulty line.
+// follow returns how many of the next bytes may be forwarded: those before a faulty line.
 func (f *framing) follow(read []byte) (int, error) {
 	for at := 0; at < len(read); {
 		if f.part == lost {

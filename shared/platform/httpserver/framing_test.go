@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keyed has one route that needs a key and one that does not. If reads is set, it reads bodies
-// first.
+// keyed has a route with a key and one without. If reads is set, it reads bodies first.
 func keyed(reads bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reads {

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Handler returns the handler with the additions of this package; New serves it. It also works
-// without a listener, for example in a function, and skips deadlines if the connection does not
-// support them.
+// Handler adds this package's features; New serves the result. It also works without a listener,
+// for example in a function, and skips unsupported deadlines.
 func Handler(c Config) http.Handler {
 	c = c.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c, w, r) })
@@ -34,9 +33,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetAccount records a request's account after its credential was accepted. The access log shows
-// it, the connection is protected, and a slow body gets its full time. The goroutine that handles
-// the request must call it.
+// SetAccount records a request's account. The access log shows it, the connection is protected, and
+// a slow body gets its full time. The goroutine that handles the request must call it.
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
@@ -101,8 +99,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	}
 	c.Logger.LogAttrs(r.Context(), c.levelOf(r, answer.status), "request", attributes...)
 	if aborted {
-		// After this panic the server closes the connection, so that the client sees that its
-		// response is incomplete.
+		// After this panic the server closes the connection, so the response looks incomplete.
 		panic(http.ErrAbortHandler)
 	}
 }

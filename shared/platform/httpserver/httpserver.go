@@ -26,8 +26,8 @@ const (
 	cutTime     = 5 * time.Second
 )
 
-// ErrStopping is the cause if Shutdown ended a request's context. The client is still connected
-// and can receive a response.
+// ErrStopping is the cause if Shutdown ended a request's context. The client can still get a
+// response.
 var ErrStopping = errors.New("httpserver: the server is stopping")
 
 // Handler and Logger are required. Zero values of other fields select the defaults.
@@ -41,8 +41,7 @@ type Config struct {
 	// OnPanic responds with status 500 in the service's error format to a request whose handler
 	// has panicked. By default the body is empty.
 	OnPanic http.HandlerFunc
-	// NewRequestID returns an id for a request without one. By default it has 26 random letters
-	// and digits.
+	// By default NewRequestID returns 26 random letters and digits.
 	NewRequestID func() string
 	// Stall limits the time that a peer may take for the next bytes of a response: 60 s by
 	// default. An entire response has no limit.
@@ -52,8 +51,7 @@ type Config struct {
 	// default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
-	// Longest limits the time of a request's body: 1 hour by default, or longer if the body needs
-	// longer at 1 Mbit/s.
+	// Longest limits a body's time: 1 hour by default, or longer if needed at 1 Mbit/s.
 	Longest time.Duration
 	// DrainBytes and DrainTime limit how much of a request is read after an early response, and
 	// for how long: 1 GiB and 30 s by default.

@@ -74,11 +74,10 @@ type watchedConn struct {
 	forgotten   bool
 	framing     framing
 	fault       error
-	// refused is set after net/http has responded without calling a handler, just before it
-	// closes the connection.
+	// refused is set after net/http has responded without a handler, before it closes the
+	// connection.
 	refused atomic.Bool
-	// answering is set while a handler responds, so that its writes are not mistaken for
-	// net/http's own responses.
+	// answering is set while a handler responds: its writes are not net/http's own.
 	answering atomic.Bool
 	upgraded  atomic.Bool
 }
@@ -134,9 +133,8 @@ func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }
 
-// If bytes are unread, the system resets a closed connection, and the client loses the part of
-// the response that it has not read. So Close first sends the end of the response and discards
-// arriving bytes.
+// If bytes are unread, the system resets a closed connection, and the client loses the end of the
+// response. So Close first sends that end and discards arriving bytes.
 func (c *watchedConn) Close() error {
 	c.connections.closed(c)
 	if c.refused.Load() {
@@ -159,8 +157,7 @@ func beginAnswer(r *http.Request) {
 	}
 }
 
-// After a response the connection waits for its next request, and after a hijack it is no longer
-// HTTP.
+// After a response the connection waits for the next request; a hijacked one is not HTTP.
 func followState(conn net.Conn, state http.ConnState) {
 	watched, ok := conn.(*watchedConn)
 	switch {

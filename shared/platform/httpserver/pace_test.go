@@ -16,8 +16,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// takeAll reads a request's body, responds with 408 if that takes too long, and reports how the
-// reading ended.
+// takeAll reads a body, responds with 408 if that takes too long, and reports the end.
 func takeAll() (http.Handler, <-chan error) {
 	results := make(chan error, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,8 +85,8 @@ func TestBodyMayPause(t *testing.T) {
 			time.Sleep(2 * grace)
 			handler.ServeHTTP(w, r)
 		})
-		// 8 pieces arrive with pauses of a fifth of grace. A piece has as many bytes as the
-		// minimum speed sends in grace.
+		// 8 pieces, each of the minimum speed's bytes in grace, arrive with pauses of a fifth of
+		// it.
 		const slowest = 100
 		piece := strings.Repeat(".", int(slowest*grace/time.Second))
 		address, _ := start(t, httpserver.Config{Handler: slow, Slowest: slowest, Grace: grace})

@@ -9,8 +9,7 @@ import (
 // bareName matches a name without quotes.
 var bareName = regexp.MustCompile(`(?i)(;\s*(?:file)?name=)([^";\s][^";]*)`)
 
-// PartName returns the name of a form's part. Unlike FormName it accepts unquoted non-ASCII
-// names, as scripts write them.
+// Unlike FormName, PartName accepts unquoted non-ASCII names, as scripts write them.
 func PartName(part *multipart.Part) string {
 	const key = "Content-Disposition"
 	header := part.Header.Get(key)

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Parameter returns the first value of a query parameter, or "" if it is missing or has an
-// invalid escape. Unlike URL.Query it does not store the other parameters, up to 20,000 in a
-// request line.
+// Parameter returns the first value of a query parameter, or "" if it is missing or invalid. Unlike
+// URL.Query it does not store the others, up to 20,000 in a request line.
 func Parameter(r *http.Request, name string) string {
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		key, value, _ := strings.Cut(pair, "=")

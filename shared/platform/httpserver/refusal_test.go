@@ -30,8 +30,7 @@ var reject = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, body)
 })
 
-// net/http itself rejects an unknown expectation. The connection is held no longer than others
-// whose body does not arrive.
+// net/http itself rejects an unknown expectation, and must not hold the connection longer.
 func TestRejectedExpectationClosesConnection(t *testing.T) {
 	busytest.Try(t, 500*time.Millisecond, func(stall time.Duration) error {
 		address, _ := start(t, httpserver.Config{Handler: reject, Stall: stall})

@@ -8,8 +8,7 @@ const (
 	maxRequestID    = 128
 )
 
-// requestID returns the client's id if it has 1 to 128 printable ASCII characters, and a new one
-// otherwise.
+// requestID returns the client's id, 1 to 128 printable ASCII characters, or a new one.
 func requestID(header http.Header, newID func() string) string {
 	id := header.Get(requestIDHeader)
 	if id == "" || len(id) > maxRequestID {

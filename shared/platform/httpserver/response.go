@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A smaller rest of a request is read before the response, not after it, so that the connection
-// can be kept.
+// A smaller rest of a request is read before the response, to keep the connection.
 const smallRest = 64 << 10
 
 // response has a time limit for every write.
@@ -78,8 +77,7 @@ func (w *response) beforeAnswer() {
 		return
 	}
 	if rest := b.length - b.read; !b.expecting && rest >= 0 && rest <= smallRest {
-		// Usually it has already arrived, and the connection can be kept. The server does not
-		// wait for a slow client.
+		// Usually it has arrived, and the connection is kept. A slow client is not awaited.
 		b.until = time.Now().Add(smallRestTime)
 		_, _ = io.CopyN(io.Discard, b, rest+1) // one more byte to detect the end
 		if b.complete {

@@ -13,9 +13,8 @@ type Surface struct {
 	Listener net.Listener
 }
 
-// Run serves surfaces until the context ends or one of them fails, and returns that error. It
-// then calls stopping, which must end long waits of requests, and lets requests in progress
-// finish for at most shutdownTime.
+// Run serves surfaces until the context ends or one fails, and returns that error. It then calls
+// stopping, which must end long waits, and gives requests at most shutdownTime.
 func Run(ctx context.Context, shutdownTime time.Duration, stopping func(), surfaces ...Surface) error {
 	served := make(chan error, len(surfaces))
 	for _, surface := range surfaces {

@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Observer receives responses, for example for metrics. The goroutine that has handled the
-// request calls it.
+// Observer receives responses. The goroutine that has handled the request calls it.
 type Observer interface {
 	Answered(Answer)
 }
@@ -32,9 +31,8 @@ type Answer struct {
 // Monitoring requests these paths every few seconds. Their spans would fill the traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
-// begin starts a request's span below the context's span or the client's span in the header (W3C
-// Trace Context). If tracer is nil, begin forwards the client's trace. The span is nil if nothing
-// is recorded.
+// begin starts a request's span below the context's span or the client's in the header (W3C Trace
+// Context). A nil tracer forwards the client's trace. An unrecorded span is nil.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()
 	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
@@ -66,8 +64,7 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 	span.End()
 }
 
-// knownMethod returns a standard method, or "_OTHER" (OpenTelemetry, "Semantic conventions for
-// HTTP").
+// See OpenTelemetry, "Semantic conventions for HTTP": unknown methods are "_OTHER".
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

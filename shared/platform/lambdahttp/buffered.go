@@ -36,8 +36,7 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// bufferedWriter follows the rules of a server: the first status fixes the header, and HEAD has
-// no body.
+// As on a server, the first status fixes the header, and HEAD has no body.
 type bufferedWriter struct {
 	answer   *core.ProxyResponseWriter
 	header   http.Header

@@ -40,8 +40,7 @@ func stream(handler http.Handler) func(context.Context,
 		select {
 		case <-w.started:
 		case <-body.ended:
-			// The response was aborted before it started. Without a status, the invocation fails
-			// and API Gateway responds.
+			// Without a status, an aborted invocation fails and API Gateway responds.
 			if w.status == 0 {
 				cancel()
 				return nil, w.failure

@@ -1,5 +1,4 @@
-// Package otlp sends traces to a collector with OTLP over HTTP, configured by OpenTelemetry's
-// environment variables.
+// Package otlp sends traces with OTLP over HTTP, configured by OpenTelemetry's variables.
 package otlp
 
 import (
@@ -23,12 +22,10 @@ const (
 	// queueSize limits the spans that wait to be sent, about 4 MB. More are dropped, for example
 	// when the collector is down.
 	queueSize = 2048
-	// batchSize is the number of spans sent together. batchEvery is how long a span waits for
-	// others.
+	// batchSize spans are sent together. batchEvery is how long a span waits for others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// The time limits for sending a batch with all its attempts, and for the rest when the
-	// program exits.
+	// The time limits for a batch with all its attempts, and for the rest at the end.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
 	// maxAnswer limits the bytes of a collector's response: the text of an error is logged.
@@ -37,8 +34,7 @@ const (
 	maxAttributes, maxText = 32, 256
 )
 
-// These variables configure the receiver of traces (OpenTelemetry, "OTLP Exporter
-// Configuration"), or turn everything off.
+// See OpenTelemetry, "OTLP Exporter Configuration". One turns everything off.
 const (
 	endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	tracesVariable   = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"

@@ -158,8 +158,7 @@ func number(process string) int {
 	return pid
 }
 
-// unsupported makes a call with invalid arguments. If the kernel reports invalid arguments, the
-// call was allowed.
+// If the kernel reports the call's invalid arguments, the call was allowed.
 func unsupported(call uintptr) error {
 	_, _, errno := unix.RawSyscall(call, 0, 0, 0)
 	if errno == unix.EINVAL || errno == unix.EFAULT {

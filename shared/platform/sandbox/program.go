@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// shown lists system files that decoders and their libraries read, such as the number of
-// processors.
+// Decoders and their libraries read these system files, such as the number of processors.
 var shown = []string{
 	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
@@ -36,8 +35,7 @@ var wide = []string{
 var libraryForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(/\S+) \(0x[0-9a-f]+\)$`) })
 
 // NewProgram determines a program's libraries. A script may read all folders of the system's
-// programs and libraries, because its requirements are unknown. NewProgram fails if the program
-// does not exist.
+// programs and libraries. NewProgram fails if the program does not exist.
 func NewProgram(ctx context.Context, path string) (Program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -95,8 +93,7 @@ func interpreter(path string) (linker string, dynamic bool) {
 	return "", false
 }
 
-// dependencies returns nil if the dynamic linker cannot list a program's libraries, such as
-// musl's.
+// dependencies returns nil if the dynamic linker cannot list a program's libraries, such as musl's.
 func dependencies(ctx context.Context, path string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

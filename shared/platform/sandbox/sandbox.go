@@ -175,9 +175,8 @@ func (f *Sandbox) Without(out Layers) *Sandbox {
 }
 
 // Command prepares the plan's run. The caller sets standard input, output and error, Cancel and
-// WaitDelay; the environment is empty. The thread that starts the program must live as long as
-// the program: on Linux the program dies with that thread. The caller must close the start when
-// the program has ended.
+// WaitDelay; the environment is empty. On Linux the program dies with the thread that starts it.
+// The caller must close the start when the program has ended.
 func (f *Sandbox) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
 		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {

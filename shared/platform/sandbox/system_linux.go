@@ -30,6 +30,5 @@ func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	return a
 }
 
-// hideProcess protects this process's memory and environment, which contain keys, from other
-// processes of the same user.
+// hideProcess protects this process's keys in memory from the same user's other processes.
 func hideProcess() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -9,8 +9,7 @@ import (
 
 func ownProgram() (string, error) { return os.Executable() }
 
-// These systems cannot kill the child when this program dies. The limit on CPU time ends a child
-// that is left behind.
+// These systems cannot kill a child when this program dies. Its CPU time limit ends it.
 func attributes(bool, bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func hideProcess() {}

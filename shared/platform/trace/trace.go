@@ -19,9 +19,8 @@ import (
 // Scope is OpenTelemetry's instrumentation scope for the service's spans.
 const Scope = "cutroom"
 
-// A trace passes from one program to another under these names (W3C Trace Context, "Traceparent
-// Header"). tracestate is not forwarded, because it belongs to other systems and would have to be
-// stored with every job.
+// A trace passes between programs under these names (W3C Trace Context). tracestate is not
+// forwarded: it belongs to other systems and would have to be stored with every job.
 const (
 	parentField = "traceparent"
 	Header      = "Traceparent"
@@ -35,8 +34,7 @@ func OrNoop(tracer api.Tracer) api.Tracer {
 	return tracer
 }
 
-// WithParent returns a context whose spans are children of a traceparent's span. It ignores an
-// invalid traceparent.
+// Spans of the context are children of a traceparent's span. An invalid one is ignored.
 func WithParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx

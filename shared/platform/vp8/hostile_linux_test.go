@@ -23,8 +23,7 @@ import (
 
 const hostileFrames = 2000
 
-// encoded contains VP8 streams of the sample clip, with and without the features that live video
-// uses.
+// VP8 streams of the sample clip, with and without the features that live video uses.
 var encoded = sync.OnceValues(func() ([][][]byte, error) {
 	var all [][][]byte
 	for _, options := range []string{
@@ -96,8 +95,7 @@ func broken(frame []byte, random *rand.Rand) []byte {
 	return frame
 }
 
-// A good frame is shown after damaged video, and the numbers of processes, mappings and
-// descriptors do not change.
+// A good frame follows damaged video, and processes, mappings and descriptors do not increase.
 func TestBrokenVideoIsHarmless(t *testing.T) {
 	l, err := library()
 	if err != nil {

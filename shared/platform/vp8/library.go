@@ -19,8 +19,7 @@ import (
 
 // Library is this machine's libvpx. It is safe for concurrent use.
 type Library struct {
-	// A helper that takes longer for one frame than FrameTime is killed. Find sets it to
-	// DefaultFrameTime.
+	// A helper that takes longer for one frame is killed. Find sets DefaultFrameTime.
 	FrameTime time.Duration
 
 	box   *sandbox.Sandbox
@@ -62,8 +61,7 @@ func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 
 func (l *Library) String() string { return "libvpx " + strings.TrimPrefix(l.found.Version, "v") }
 
-// Helpers use one processor, and a limit on arenas prevents their threads from filling the
-// address space.
+// Helpers use one processor. With more arenas their threads would fill the address space.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
 }

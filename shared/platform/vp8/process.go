@@ -18,11 +18,9 @@ import (
 )
 
 const (
-	// spareSpace is the address space for frames, in bytes. A stream of the largest frames uses a
-	// quarter of it.
+	// The address space for frames, in bytes. A stream of the largest ones uses a quarter.
 	spareSpace = 512 << 20
-	// processorTime is the CPU time for several hours of live video. After that, a new helper
-	// continues from a key frame.
+	// CPU time for hours of live video. Then a new helper continues from a key frame.
 	processorTime = time.Hour
 	startTime     = 20 * time.Second
 	// In bytes of the helper's messages.

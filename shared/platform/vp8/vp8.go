@@ -38,9 +38,8 @@ var (
 	ErrTooLarge = errors.New("vp8: the frame is too large")
 	// The frame depends on frames that the decoder does not have. Ask the sender for a key frame.
 	ErrKeyFrame = errors.New("vp8: a key frame is needed")
-	// The helper exited while it worked on the frame, or was killed after the library's
-	// FrameTime. The next call starts another helper: ask the sender for a key frame. The next
-	// encoded frame is a key frame.
+	// The helper exited while it worked on the frame, or was killed after FrameTime. Ask the sender
+	// for a key frame, for the next helper. The next encoded frame is a key frame.
 	ErrLost = errors.New("vp8: the codec stopped and must restart")
 	// Helpers cannot be started, or exit repeatedly. The session should end.
 	ErrFailed = errors.New("vp8: the codec has failed")

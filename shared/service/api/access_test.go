@@ -80,8 +80,7 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// docs/contract/auth.md#permissions: calls every route that requires a credential with every
-// kind.
+// docs/contract/auth.md#permissions: calls every route that requires a credential with every kind.
 func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})
@@ -215,8 +214,7 @@ func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	}
 }
 
-// protectedRoutes creates jobs and files and returns a call to every route that requires a
-// credential.
+// protectedRoutes returns a call to every route that requires a credential.
 func (w *world) protectedRoutes() []access.Call {
 	done := w.submit(studio)
 	w.start(done)

@@ -67,14 +67,12 @@ type JobRoutes struct {
 	Jobs *job.Service
 	// Shares signs and checks links to results, for the groups Jobs and Content.
 	Shares job.Shares
-	// ImageWait is how long a caller waits for an image; then its job is cancelled. 0 means
-	// DefaultImageWait.
+	// A caller waits this long for an image; then its job is cancelled. 0 means DefaultImageWait.
 	ImageWait time.Duration
 	// VideoWait is how long the deprecated routes wait for a video. After that, the job continues. 0
 	// means until the job's deadline.
 	VideoWait time.Duration
-	// AfterWait calls over in a new goroutine after the wait, unless stopped. nil means
-	// time.AfterFunc.
+	// AfterWait calls over in a goroutine after the wait, unless stopped. nil means time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
 	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. Image
 	// requests are rejected while no worker runs. nil means that a worker is always running.
@@ -83,8 +81,7 @@ type JobRoutes struct {
 	Downloads DownloadSigner
 	// RedirectAbove is the maximum number of bytes that the content route sends itself.
 	RedirectAbove int64
-	// EventsOnce ends the event stream after the job's current state, for transports that cannot
-	// stream. Clients then poll.
+	// EventsOnce sends only the job's current state if responses cannot stream. Clients then poll.
 	EventsOnce bool
 	// WebhookTargets restricts the URLs of webhooks; the zero value allows the public internet.
 	WebhookTargets webhook.Targets
@@ -93,8 +90,7 @@ type JobRoutes struct {
 // FileRoutes configures the groups Files, FileContent and Uploads.
 type FileRoutes struct {
 	Files *file.Service
-	// Intake limits uploads in progress. nil means no limit, for functions that receive each
-	// request as one event.
+	// Intake limits uploads in progress. nil is for functions, whose requests are single events.
 	Intake *file.Intake
 	// Posters makes thumbnails of stored files on first request, in folders below Scratch. If it is
 	// nil, no thumbnails are made, but those made by workers are still served.

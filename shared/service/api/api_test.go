@@ -64,8 +64,7 @@ type setup struct {
 	sessions             int
 	// stored is how many bytes an account may store; 0 means no limit.
 	stored int64
-	// The maximum numbers of uploads in progress of an account and of the server, and the free
-	// disk space.
+	// The maximum uploads in progress of an account and of the server, and the free disk space.
 	uploads, allUploads int
 	free                func() (int64, error)
 	// These wrap the real stores.

@@ -15,8 +15,7 @@ type AuditLog interface {
 	Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error)
 }
 
-// Audit is the group of an account's audit log (docs/contract/auth.md#the-audit-log). No route
-// changes or deletes an entry.
+// docs/contract/auth.md#the-audit-log. No route changes or deletes an entry.
 func Audit(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/audit", access: adminOnly, handle: s.inTurn(s.listAudit)},

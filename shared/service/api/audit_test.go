@@ -31,8 +31,7 @@ func (w *world) audited(key, query string) (entries []anEntry, next string) {
 	return page.Entries, next
 }
 
-// An entry has the actor, time, action, request id, and the key before and after, without
-// secrets.
+// An entry has the actor, time, action, request id, and the key before and after, without secrets.
 func TestAuditLogRecordsKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

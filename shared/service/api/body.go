@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// formAllowance is the space for a form's other fields, in bytes
-// (docs/contract/errors.md#too-large).
+// A form's other fields may use this many bytes (docs/contract/errors.md#too-large).
 const formAllowance = 1 << 20
 
 // checkEvery is the interval at which the sender's credential is checked while its body arrives.
@@ -18,8 +17,7 @@ const checkEvery = time.Second
 
 func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }
 
-// LargeUploads explains how to send a file that is too large for a request
-// (docs/contract/media.md#large-uploads).
+// LargeUploads explains large files (docs/contract/media.md#large-uploads).
 const LargeUploads = "To send a large file, POST its filename, mime_type, size_bytes and md5 as JSON to /v1/files, " +
 	"upload the file to the signed URL in the response, and use its id."
 
@@ -38,8 +36,7 @@ type body struct {
 	// left is the remaining limit in bytes. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
-	// check verifies the sender every checkEvery while bytes arrive, and if reading fails. It may
-	// be nil.
+	// check verifies the sender every checkEvery and after errors. It may be nil.
 	check   func() error
 	checked time.Time
 	failure error

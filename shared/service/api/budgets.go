@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Budgets is the group of an account's and its keys' budgets
-// (docs/contract/budgets.md#who-sets-them).
+// Budgets of an account and of its keys (docs/contract/budgets.md#who-sets-them).
 func Budgets(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/budgets", access: adminOnly, handle: s.inTurn(s.listBudgets)},
@@ -92,8 +91,7 @@ type warningBody struct {
 	} `json:"data"`
 }
 
-// WarningBody returns the function that writes messages about warnings. Costs are in the
-// currency.
+// WarningBody returns the function that writes messages about warnings. Costs are in the currency.
 func WarningBody(currency string) func(budget.Warning) ([]byte, error) {
 	return func(w budget.Warning) ([]byte, error) {
 		body := warningBody{Type: webhook.BudgetWarning, Timestamp: timestamp(w.At)}

@@ -37,8 +37,7 @@ func (w *world) overBudget(a answer) {
 	}
 }
 
-// The maximum cost of a job is reserved when it is accepted, and the actual cost is settled when
-// it ends.
+// The maximum cost is reserved when a job is accepted, the actual cost settled when it ends.
 func TestJobsUseBudgets(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock() // midnight may be near
@@ -131,8 +130,7 @@ func TestJobsTriggerBudgetWarnings(t *testing.T) {
 	warned(counter, 80, 100)
 }
 
-// A warning follows when a limit is lowered below the usage, or a job exceeds the rest of the
-// budget.
+// A warning follows when a limit falls below the usage, or a job exceeds the rest.
 func TestLoweredLimitTriggersWarning(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()

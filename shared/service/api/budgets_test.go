@@ -97,8 +97,7 @@ func TestAdminSetsKeyBudgets(t *testing.T) {
 	must("nonsense", w.request(http.MethodDelete, "/v1/budgets?key="+key, admin, nil), 422, `"query","period"`)
 }
 
-// warn_url is checked like a job's webhook and kept if a request omits it. The audit log contains
-// only its host.
+// warn_url is checked like a webhook and kept if omitted. The audit log has only its host.
 func TestWarnURLIsCheckedAndKept(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

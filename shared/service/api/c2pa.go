@@ -63,9 +63,8 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 	return s.sendCredentials(w, r, c, f.Blob, f.Size, file.ErrNotFound)
 }
 
-// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take
-// turns, because a hostile file takes as long as the verifier allows. gone is the error if the
-// blob was just deleted.
+// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take turns:
+// a hostile file takes long. gone is the error if the blob was just deleted.
 func (s *service) sendCredentials(
 	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
 ) error {

@@ -103,8 +103,7 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
-		// Any other range gets the entire content, which a server may always send (RFC 9110,
-		// 14.2).
+		// Any other range gets the entire content, which a server may always send (RFC 9110, 14.2).
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
@@ -210,8 +209,7 @@ func asciiName(name string) string {
 	return string(plain)
 }
 
-// blobReader reads a blob for http.ServeContent. It opens the blob only once the requested range
-// is known.
+// blobReader opens a blob for http.ServeContent once the requested range is known.
 type blobReader struct {
 	stored
 	ctx    context.Context

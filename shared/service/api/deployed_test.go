@@ -78,8 +78,7 @@ func TestContentRedirectsToSignedURL(t *testing.T) {
 	}
 }
 
-// Lambda limits streamed responses, so larger content is redirected unless the requested range is
-// small.
+// Lambda limits streamed responses, so larger content is redirected, except small ranges.
 func TestLargeContentRedirects(t *testing.T) {
 	w := newWorld(t, setup{signs: downloads{}, above: 9})
 	id := w.submit(studio)

@@ -12,8 +12,7 @@ const (
 	digestChunks = 3
 )
 
-// digestReader hashes in another goroutine while the caller writes to disk. The caller must
-// finally call sum or stop.
+// digestReader hashes while the caller writes. The caller must finally call sum or stop.
 type digestReader struct {
 	source io.Reader
 	// left is the remaining limit in bytes. Reading more fails with tooLarge.

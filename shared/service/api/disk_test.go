@@ -230,8 +230,7 @@ type diskWorld struct {
 	picture string
 	jpeg    []byte
 
-	// swept is when jobs were last swept. cut counts the requests and runs that deaths may have
-	// interrupted.
+	// swept is when jobs were last swept. cut counts requests and runs that deaths interrupted.
 	swept time.Time
 	cut   int
 	slow  []slowUpload
@@ -249,9 +248,8 @@ type slowUpload struct {
 // pendingURL is a signed URL and the announced bytes.
 type pendingURL struct{ url, bytes string }
 
-// docs/contract/limits.md#bytes-on-the-disk: for any sequence of calls and process deaths, every
-// byte in the blob folder counts toward an account or belongs to a limited class. At the end, no
-// byte remains.
+// docs/contract/limits.md#bytes-on-the-disk: for any calls and process deaths, every byte in the
+// blob folder counts toward an account or a limited class. At the end, none remains.
 func TestAllBytesOnDiskAreCounted(t *testing.T) {
 	for n := range uint64(*diskSeeds) {
 		t.Run(fmt.Sprint("seed ", *diskSeed+n), func(t *testing.T) {

@@ -151,8 +151,7 @@ func writeBody(w http.ResponseWriter, status int, text []byte) {
 	writeKept(w, status, text, "no-store")
 }
 
-// It sets the Content-Length, so that a client that is still sending gets a complete response
-// (see httpserver).
+// With a Content-Length, a client that is still sending gets a complete response.
 func writeKept(w http.ResponseWriter, status int, text []byte, control string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

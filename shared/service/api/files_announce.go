@@ -18,8 +18,7 @@ import (
 )
 
 type Signer interface {
-	// Sign returns the request that uploads f's bytes without a key. It must start before
-	// f.SignedUntil.
+	// Sign returns a request, without a key, that must start before f.SignedUntil.
 	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
 }
 
@@ -136,8 +135,7 @@ func isPrefix(text string) bool {
 const (
 	// mimePattern matches a media type without parameters (RFC 6838, 4.2).
 	mimePattern = "^[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}/[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}$"
-	// maxFilename limits a filename before it is cleaned, in code points. It exceeds the path
-	// limits of common systems.
+	// In code points, before a filename is cleaned. Common systems' paths are shorter.
 	maxFilename = 4096
 )
 

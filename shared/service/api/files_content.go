@@ -32,8 +32,7 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	// Other files could run scripts in this origin, and so could XML of any type (WHATWG, "MIME
-	// Sniffing").
+	// Other files could run scripts in this origin, even XML (WHATWG, "MIME Sniffing").
 	how := "attachment"
 	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
 	if shown && !strings.HasSuffix(f.MIME, "+xml") {

@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The sweep deletes the bytes of expired files and of uploads that were never completed. Jobs
-// have their own copy.
+// The sweep deletes expired files and uncompleted uploads. Jobs have their own copy.
 func TestExpiredFilesAreSwept(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)

@@ -21,8 +21,7 @@ import (
 
 // Errors: *engine.Error with code invalid_input for a file that cannot be decoded.
 type Posters interface {
-	// Posters returns a JPEG of each file; a video's shows its first frames. It may write to the
-	// folder.
+	// Posters returns a JPEG of each file, of a video's first frames. It may use the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
@@ -32,8 +31,7 @@ const (
 	// slow turns do not make the others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
-	// maxTurns limits concurrent thumbnails, and concurrent verifications. An account has at most
-	// one turn of each.
+	// maxTurns limits concurrent thumbnails and verifications, of which an account has one each.
 	maxTurns = 2
 	// thumbnailRetry is the Retry-After when too many thumbnails are being made.
 	thumbnailRetry = 2 * time.Second

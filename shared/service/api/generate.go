@@ -68,8 +68,7 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	return s.sendResult(w, r, j)
 }
 
-// The link is relative to /v1/generate/…, so it also works below a prefix, such as an API Gateway
-// stage.
+// Relative to /v1/generate/…, so it works below a prefix, such as an API Gateway stage.
 func linkToJobs(name, relation string) string {
 	return fmt.Sprintf("<../../v1/jobs/%s>; rel=%q", name, relation)
 }
@@ -141,8 +140,7 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 	return j, err
 }
 
-// cancel ends a job and deletes its inputs. It returns the ended job, which may have completed
-// first.
+// cancel deletes a job's inputs. The returned job may have completed first.
 func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failure) (job.Job, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()

@@ -345,8 +345,7 @@ func (f filling) Backlog(ctx context.Context, lane job.Lane, account string) (jo
 	return f.crowded.Backlog(ctx, lane, account)
 }
 
-// The queue may grow while an image's bytes arrive, for example because a client sends many
-// images.
+// The queue may grow while an image's bytes arrive, for example because a client sends many images.
 func TestImageIsRejectedIfQueueGrows(t *testing.T) {
 	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
 		store: func(s job.Store) job.Store { return filling{crowded{s}, new(atomic.Int32)} }})

@@ -61,8 +61,7 @@ type hostileForm struct {
 	detail string
 }
 
-// rejects checks that each form gets its response, if any, and leaves neither a blob nor a
-// goroutine.
+// rejects checks that each form gets its response, and leaves neither a blob nor a goroutine.
 func rejects(t *testing.T, w *world, forms []hostileForm) {
 	t.Helper()
 	for _, form := range forms {

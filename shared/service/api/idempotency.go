@@ -51,8 +51,7 @@ type creation struct {
 	create func(ctx context.Context) (answer []byte, err error)
 }
 
-// createTime is the timeout for a creation, including the wait for another request with the same
-// key.
+// createTime includes the wait for another request with the same key.
 const createTime = 30 * time.Second
 
 // once runs a creation only for the first of an account's requests with the same Idempotency-Key.

@@ -56,8 +56,7 @@ type storedBlobs struct {
 	// upload counts the bytes.
 	upload         *file.Upload
 	unlessRepeated func(full error) error
-	// full is a capacity error for which unlessRepeated returned nil. The blob was then read to
-	// its end, but not stored.
+	// unlessRepeated ignored this capacity error; the blob was read to its end, but not stored.
 	full  error
 	names []string
 	// kept means that a record may own the blobs.

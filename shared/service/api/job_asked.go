@@ -31,8 +31,7 @@ func newAskedBody(r job.Request) askedBody {
 	return body
 }
 
-// maxListed keeps a page of long prompts small, in characters
-// (docs/contract/media.md#list-of-jobs).
+// So that a page of long prompts stays small (docs/contract/media.md#list-of-jobs).
 const maxListed = 500
 
 // excerpt returns a copy with shortened texts, for a list.

@@ -20,8 +20,7 @@ type asked struct {
 	}
 }
 
-// A record contains its inputs' original names without folders, and the names of referenced
-// files.
+// A record contains its inputs' original names without folders, and the names of referenced files.
 func TestJobShowsNamesOfItsInputs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)

@@ -85,8 +85,7 @@ func (s *service) enterStream(who credential.Principal) (leave func(), err error
 	return leave, nil
 }
 
-// follow writes events until the job ends, the client disconnects, the client's key is revoked,
-// or the service stops.
+// follow ends with the job, the connection, the key's revocation, or the service.
 func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()

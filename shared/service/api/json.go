@@ -20,8 +20,7 @@ const maxJSON = 256 << 10
 // maxJSONValues limits the values and member names in a JSON body.
 const maxJSONValues = 10_000
 
-// jsonObject has undecoded values. A null member counts as absent, and unknown members are
-// ignored.
+// jsonObject has undecoded values. A null member counts as absent, and unknown members are ignored.
 type jsonObject map[string]json.RawMessage
 
 // readJSON reads a JSON object, whatever its content type. It returns nil if the body is absent,
@@ -171,9 +170,8 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 	return texts, found
 }
 
-// integer returns nil if the member is absent. It accepts exponents and a fraction of zeros,
-// because JSON has only one kind of number. The limits must be below 2^53, because float64 is
-// exact only there.
+// integer returns nil if the member is absent. It accepts exponents and a fraction of zeros, as
+// JSON has one kind of number. Limits are below 2^53, as float64 is exact only there.
 func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	value := o.member(name)
 	if value == nil {

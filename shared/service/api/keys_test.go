@@ -107,8 +107,7 @@ func TestKeyRequestIsValidated(t *testing.T) {
 	golden(t, "keys", outcomes)
 }
 
-// A created key has its tier's limits. The list shows everything except the secret, which is not
-// stored.
+// A created key has its tier's limits. The list omits the secret, which is not stored.
 func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

@@ -15,8 +15,7 @@ const (
 	defaultPage = 100
 )
 
-// inTurn wraps a handler that returns a list. A list stays in memory until the caller has read
-// it, so accounts take turns.
+// A list stays in memory until the caller has read it, so accounts take turns.
 func (s *service) inTurn(handle handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, c call) error {
 		return s.listTurns.Respond(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })

@@ -159,8 +159,7 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent records whether reading failed, to distinguish such a failure from an error in
-// take.
+// partContent records whether reading failed, to distinguish such a failure from an error in take.
 type partContent struct {
 	part   *multipart.Part
 	failed bool

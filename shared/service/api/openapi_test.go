@@ -108,8 +108,7 @@ func pathOf(paths map[string]methods, pattern string) string {
 	return ""
 }
 
-// The document describes all routes and no others, with their credentials, errors, and header
-// fields.
+// It describes all routes and no others, with credentials, errors, and header fields.
 func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	known := family(t, "gen")
 	s := bareService(t, known)

@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// docs/contract/errors.md#order-of-checks: each request has one error fewer than the previous
-// one.
+// docs/contract/errors.md#order-of-checks: each request has one error fewer than the previous one.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, workers: 1, pending: 1})
 	tooLarge := strings.Repeat("x", 3<<20)

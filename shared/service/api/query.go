@@ -7,9 +7,8 @@ import (
 
 const maxNames = 100
 
-// readQuery keeps the last value of a repeated name. Unlike url.ParseQuery, it keeps invalid
-// escapes as text. It drops names after the first 100, because even a client without a credential
-// may send thousands.
+// readQuery keeps a repeated name's last value, and invalid escapes as text. It drops names after
+// the first 100, because even a client without a credential may send thousands.
 func readQuery(raw string) map[string]string {
 	values := map[string]string{}
 	for pair := range strings.SplitSeq(raw, "&") {

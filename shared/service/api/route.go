@@ -33,16 +33,14 @@ type route struct {
 	// path is a pattern of http.ServeMux.
 	path   string
 	access access
-	// group must be allowed by a limited key (docs/contract/auth.md#limits-of-a-key). It is empty
-	// on a public route.
+	// A limited key must allow the group (docs/contract/auth.md#limits-of-a-key).
 	group credential.RouteGroup
 	// queryToken routes also accept a client token as api_key in the query, for browsers.
 	queryToken bool
 	// unlimited routes are exempt from the rates of tiers (docs/contract/limits.md#tiers), like
 	// public routes, which have no account.
 	unlimited bool
-	// serves reports whether the route submits jobs to a model. It is nil if {id} is not a
-	// model's name.
+	// serves reports whether the route submits jobs to a model; nil if {id} is not a model.
 	serves func(*catalog.Model) bool
 	// waits is true if the call waits until the job ends.
 	waits bool

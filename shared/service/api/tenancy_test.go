@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// tenancy is an account with one resource of each kind, and another account that tries to access
-// them.
+// tenancy is an account with each kind of resource, and another account that wants them.
 type tenancy struct {
 	*world
 	// These belong to the account studio: two jobs, two files, of which picture has a thumbnail,
@@ -49,8 +48,7 @@ func newTenancy(t *testing.T) *tenancy {
 	return y
 }
 
-// hides checks a response's status, and that the response reveals nothing about the account
-// studio.
+// hides checks a response's status, and that the response reveals nothing about the account studio.
 func (y *tenancy) hides(what string, a answer, status int) {
 	y.t.Helper()
 	y.checks++
@@ -76,8 +74,7 @@ func TestAccountsAreIsolatedByID(t *testing.T) {
 		isToken := name != "key" && name != "admin key"
 		for _, route := range []struct {
 			method, path, id, unknown string
-			// keyOnly routes reject every token before any lookup; adminOnly routes also reject
-			// plain keys.
+			// keyOnly routes reject all tokens before any lookup; adminOnly routes also plain keys.
 			keyOnly, adminOnly bool
 		}{
 			{"GET", "/v1/jobs/%s", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},

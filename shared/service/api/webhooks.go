@@ -16,8 +16,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is the group for the signing secret and the log of a job's delivery attempts. A job's
-// form sets the webhook.
+// Webhooks is the group for the signing secret and the log of delivery attempts.
 func Webhooks(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},

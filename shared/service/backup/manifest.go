@@ -167,8 +167,7 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 	}
 }
 
-// open opens a part of a backup. Reading it to the end fails with ErrDamaged if its bytes are
-// wrong.
+// Reading a part to the end fails with ErrDamaged if its bytes are wrong.
 func open(ctx context.Context, store Opener, name string, want Content) (io.ReadCloser, error) {
 	r, err := store.Open(ctx, name, 0, -1)
 	if fault.Is(err, fault.NotFound) {

@@ -90,8 +90,7 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 	return pass(ctx, store, "database/"+m.ID, m.Database, discard)
 }
 
-// pass passes part of a backup to a function, which must read it to the end before it keeps
-// anything.
+// The function must read a part to its end before it keeps anything.
 func pass(ctx context.Context, store Opener, name string, want Content,
 	to func(context.Context, io.Reader) error) error {
 	r, err := open(ctx, store, name, want)

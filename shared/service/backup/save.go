@@ -37,12 +37,10 @@ type Source struct {
 type Saver struct {
 	Source Source
 	Store  Store
-	// Work is a folder with space for a copy of the records, which remains only if the process is
-	// killed (see WorkPattern).
+	// Work is a folder for a copy of the records. A killed process leaves it there (see WorkPattern).
 	Work    string
 	Version string
-	// Reread verifies the bytes of earlier backups, and saves lost bytes again. Otherwise only
-	// sizes are compared.
+	// Reread verifies earlier backups, and saves lost bytes again. Otherwise only sizes count.
 	Reread bool
 	Now    func() time.Time
 	// NewID returns a unique id of letters and digits.
@@ -53,8 +51,7 @@ const WorkPattern = "backup-*"
 
 var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 
-// Unreferenced bytes are deleted at this age. Another backup to the same store may be about to
-// reference newer bytes.
+// Another backup to the same store may be about to reference newer bytes.
 const spared = 24 * time.Hour
 
 // claimName is the blob that marks a store; lockName is the file that locks a folder.
@@ -74,8 +71,7 @@ type saving struct {
 	report Report
 	// last is the id of the replaced backup, or empty.
 	last string
-	// known holds the blobs of the last backup and of this one; seen holds only the blobs of this
-	// one.
+	// known holds the blobs of the last backup and of this one; seen only those of this one.
 	known, seen map[string]indexed
 	// kept holds the sizes of the store's contents by name.
 	kept map[string]int64
@@ -131,8 +127,7 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 	return run.report, run.prune(ctx)
 }
 
-// stillWhole reports whether an earlier content has the correct bytes. Without Reread, it trusts
-// the store.
+// stillWhole verifies an earlier content. Without Reread, it trusts the store.
 func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error) {
 	if !s.Reread {
 		return true, nil

@@ -8,9 +8,8 @@ import (
 	"os"
 )
 
-// maxBoxes limits the boxes in a video or an AVIF image. The library's run time grows with the
-// square of this number. It takes one to two seconds for 20,000 boxes, the number in a fragmented
-// video of about an hour.
+// The library's run time grows with the square of this number. It takes one to two seconds for
+// 20,000 boxes, the number in a fragmented video of about an hour.
 const maxBoxes = 20_000
 
 var errBoxes = errors.New("the file has too many boxes or values")

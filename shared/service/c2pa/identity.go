@@ -208,9 +208,8 @@ func (i *Identity) Sign(data []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// NewIdentity creates an identity for operators who have none, in PEM for [ParseIdentity]. It
-// discards the authority's key immediately. Verifiers see that the same service signed, but not
-// who operates it.
+// NewIdentity is for operators without an identity. It discards the authority's key immediately.
+// Verifiers see that the same service signed, but not who operates it.
 func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {

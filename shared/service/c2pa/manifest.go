@@ -16,8 +16,7 @@ import (
 const (
 	sourceTypes = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 
-	// drawn is the type for results that a program creates; enhanced is for results that it
-	// edits.
+	// drawn is the type for results that a program creates; enhanced is for results that it edits.
 	drawn, enhanced = "algorithmicMedia", "algorithmicallyEnhanced"
 )
 

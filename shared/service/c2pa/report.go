@@ -86,8 +86,7 @@ type manifest struct {
 			// The name is hashName.
 			SHA256 json.RawMessage `json:"cutroom.sha256"`
 		} `json:"metadata"`
-		// Results holds the signer's findings about the ingredient. In earlier C2PA versions,
-		// they are in Status.
+		// The signer's findings about the ingredient, in earlier C2PA versions in Status.
 		Results struct {
 			Active findings `json:"activeManifest"`
 		} `json:"validation_results"`

@@ -112,8 +112,7 @@ func input(path, mime string) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: media.Info{}}
 }
 
-// They name the signer, engine and input, and nothing private. The library's own package verifies
-// them.
+// They name the signer, engine and input, nothing private. The library's package verifies them.
 func TestEditedClipHasCredentials(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)

@@ -26,8 +26,7 @@ func runNode(t *testing.T, script string, input []byte, arguments ...string) []b
 	return answer
 }
 
-// File names and model output are untrusted, so a pasted command must contain nothing that a
-// terminal would execute.
+// Untrusted file names in a pasted command must contain nothing that a terminal executes.
 func TestCommandsAreQuoted(t *testing.T) {
 	texts := []string{
 		"plain.mp4", "", "two words", "it's $HOME `id` \"$(id)\" \\ !", "two\nlines", "-o", "née – 映画",

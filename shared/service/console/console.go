@@ -1,6 +1,5 @@
-// Package console contains the web console at /console. It consists of static files and a
-// settings file, so any file server can serve it: the server itself on one machine, or a bucket
-// behind CloudFront in AWS.
+// Package console contains the web console at /console: static files and a settings file for any
+// file server, such as the server itself or a bucket behind CloudFront.
 package console
 
 import (

@@ -19,11 +19,9 @@ import (
 )
 
 const (
-	// largest is in compressed bytes: the page, its files, and the picture next to the login
-	// form.
+	// largest is in compressed bytes: the page, its files, and the picture next to the login form.
 	largest = 113_000
-	// largestLater is for pages that are loaded when opened, without the samples and the video
-	// library.
+	// For pages that are loaded when opened, without the samples and the video library.
 	largestLater = 24_000
 )
 
@@ -252,8 +250,7 @@ func TestSettingsDescribeForms(t *testing.T) {
 	}
 }
 
-// A request without a credential needs at most 128 KiB, plus 20 bytes for each received byte,
-// because files are not copied.
+// It needs at most 128 KiB, plus 20 bytes for each received byte: files are not copied.
 func TestMemoryOfAnonymousCalls(t *testing.T) {
 	address := alloctest.Serve(t, newConsole(t))
 	calls := alloctest.CheckAnonymous(t, address, "x-api-key: ", false, "GET /", "GET /console", "GET /console/", "HEAD /console/",

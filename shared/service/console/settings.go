@@ -22,8 +22,7 @@ type Model struct {
 	Kind        catalog.Kind `json:"kind"`
 	Description string       `json:"description"`
 	Title       string       `json:"title,omitempty"`
-	// Sizes maps a resolution to the width and height of the result's box in landscape. FPS is 0
-	// for images.
+	// A resolution's width and height of the result's box in landscape. FPS is 0 for images.
 	Sizes      map[string][2]int `json:"sizes"`
 	FPS        int               `json:"fps,omitempty"`
 	Examples   []string          `json:"examples,omitempty"`

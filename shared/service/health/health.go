@@ -1,5 +1,4 @@
-// Package health checks whether a service can do its work. Concurrent callers share the probes,
-// and their result is cached.
+// Package health checks a service's dependencies. Callers share the probes and cached results.
 package health
 
 import (

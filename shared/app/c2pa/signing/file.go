@@ -35,8 +35,7 @@ func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte
 	return text, f.addSigner(text)
 }
 
-// addSigner adds an identity's certificates to the stored ones. The next read reports an invalid
-// identity.
+// addSigner stores an identity's certificates, too. The next read reports an invalid identity.
 func (f File) addSigner(identity []byte) error {
 	certificates, err := c2pa.Anchors(identity)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package signing makes the signer of results from the settings CUTROOM_C2PA…, for programs that
-// run a worker.
+// Package signing makes the signer of results from CUTROOM_C2PA…, for programs that run a worker.
 package signing
 
 import (

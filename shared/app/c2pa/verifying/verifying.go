@@ -25,15 +25,13 @@ type Config struct {
 	Library string
 	// If Sandbox is nil, the first verification creates one.
 	Sandbox *sandbox.Sandbox
-	// Signers returns the PEM certificates of each current or earlier identity of the service,
-	// even if it no longer signs.
+	// Signers returns the PEM certificates of each current or earlier identity of the service.
 	Signers func(context.Context) ([]string, error)
 	// Certificates is a PEM file with a deployer's certificates, or "".
 	Certificates string
 	// Time is the limit per file, in addition to the time for its size; 0 means readTime.
 	Time time.Duration
-	// Memory is the maximum address space for reading a file, in bytes, without the library; 0
-	// means c2pa's default.
+	// Memory limits the address space for reading a file, in bytes; 0 means c2pa's default.
 	Memory int64
 	Logger *slog.Logger
 }

@@ -62,8 +62,7 @@ func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	return file
 }
 
-// The missing library is logged once. The service recognizes its earlier signatures even with
-// signing off.
+// The missing library is logged once. Earlier signatures are recognized even with signing off.
 func TestReaderFindsTheLibraryLater(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

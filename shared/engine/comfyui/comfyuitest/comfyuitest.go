@@ -23,8 +23,7 @@ type Server struct {
 	Image, Video func(seed int64) []byte
 	// Hold, if not nil, pauses a run at its second node until it is closed.
 	Hold chan struct{}
-	// Break, if not nil, is called before each request is handled, and reports whether it sent
-	// the response.
+	// Break, if not nil, runs before each request, and reports whether it sent the response.
 	Break func(w http.ResponseWriter, r *http.Request) bool
 	// Free and Total are the device's memory in GET /system_stats; 0 means a lot.
 	Free, Total uint64

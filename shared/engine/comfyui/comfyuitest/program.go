@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Program is the real ComfyUI on the CPU, with tiny checkpoints for the models that the bundled
-// workflows name.
+// Program is the real ComfyUI on the CPU, with tiny checkpoints for the bundled workflows.
 type Program struct {
 	// URL stays the same after a restart.
 	URL string

@@ -11,8 +11,7 @@ import (
 // The pixels of a reference image follow this header.
 const imageBytes = 8
 
-// ParseImage returns the reference image of a payload, and shares its memory. It returns nil to
-// remove the image.
+// ParseImage shares the payload's memory. It returns nil to remove the reference image.
 func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage, err error) {
 	if len(payload) < imageBytes {
 		return 0, nil, fmt.Errorf("the image message has %d bytes", len(payload))

@@ -36,8 +36,7 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(reported) // it fails if the caller has disconnected
 		return
 	}
-	// Otherwise a response would wait for the end of the client's body. Every test server
-	// supports it.
+	// Otherwise a response would wait for the end of the client's body.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	// Further bytes from the client are not a request.
 	w.Header().Set("Connection", "close")

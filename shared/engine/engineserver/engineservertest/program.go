@@ -16,9 +16,8 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// StartProgram starts the real engine server with tiny random models, which it creates first, and
-// returns its URL. It needs the packages of scripts/install-gpu.sh. The server stops when the
-// test ends.
+// StartProgram starts the real engine server with tiny random models, which it creates first, until
+// the test ends, and returns its URL. It needs the packages of scripts/install-gpu.sh.
 func StartProgram(t *testing.T) (url string) {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()

@@ -132,8 +132,7 @@ type Reader struct{ from *bufio.Reader }
 
 func NewReader(from io.Reader) *Reader { return &Reader{bufio.NewReaderSize(from, 64<<10)} }
 
-// The payload uses the buffer, which may be nil, if the buffer is large enough. Next returns
-// io.EOF between two messages.
+// The payload uses the buffer if that is large enough. Between two messages the error is io.EOF.
 func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
@@ -162,8 +161,7 @@ func longest(kind Kind) int64 {
 	case Text:
 		return MaxText
 	case Picture:
-		// The sides of chroma planes are rounded up: a picture of one row has as much chroma as
-		// luma.
+		// Chroma sides are rounded up: a picture of one row has as much chroma as luma.
 		return pictureBytes + 2*MaxPixels + 2
 	case Image:
 		return imageBytes + 4*MaxImagePixels

@@ -4,15 +4,14 @@ import "math"
 
 // bilateral smooths a plane and keeps its edges, in a time that does not depend on the radius. It
 // passes forwards and backwards, across and down. Each pass pulls a pixel towards the previous
-// pixel by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for
-// Edge-Aware Image and Video Processing", 2011: the recursive filter). The fractions of a pixel
-// add up to one, so no division is needed. It keeps its scratch memory and is not safe for
-// concurrent use.
+// pixel by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for Edge-Aware
+// Image and Video Processing", 2011: the recursive filter). The fractions of a pixel add up to one,
+// so no division is needed. It keeps its scratch memory and is not safe for concurrent use.
 type bilateral struct {
 	// evened is the plane with evenedBits below the level.
 	evened []int32
-	// pull maps a difference of levels, plus 255, to a fraction of 1<<pullBits. The offset avoids
-	// a branch on the sign.
+	// pull maps a difference of levels plus 255, which avoids a branch, to a fraction of
+	// 1<<pullBits.
 	pull [512]int32
 	// The parameters of pull.
 	radius, levels float64
@@ -55,8 +54,7 @@ func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels floa
 	rounded(plane[:width], b.evened[:width])
 }
 
-// across filters two lines in both directions, in parallel, because each pixel waits for the
-// previous one.
+// across filters two lines in both directions, because each pixel waits for the previous one.
 func (b *bilateral) across(out, out2 []int32, line, line2 []uint8) {
 	out, out2, line2 = out[:len(line)], out2[:len(line)], line2[:len(line)]
 	pull := &b.pull

@@ -8,8 +8,7 @@ type blurrer struct {
 	across  []uint8
 }
 
-// box replaces each pixel by the mean of the square with the given radius. At the borders the
-// last pixels repeat.
+// box replaces each pixel by the mean of a square. At the borders the last pixels repeat.
 func (b *blurrer) box(plane []uint8, width, height, radius int) {
 	radius = min(radius, width-1, height-1)
 	if radius < 1 {

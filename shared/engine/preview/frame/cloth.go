@@ -72,8 +72,7 @@ func (c *wearing) find(w *workspace) {
 	}
 }
 
-// A picture of this longer side is searched for a face. It is smaller than for finished videos,
-// because frames cannot wait.
+// The longer side for the face search. Finished videos use a larger one; frames cannot wait.
 const faceSide = 240
 
 // wear lays the cloth where the clothes' colours are, and keeps the folds.

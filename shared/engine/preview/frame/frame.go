@@ -50,8 +50,7 @@ type editor struct {
 	edited engine.Picture
 
 	mu sync.Mutex
-	// asked is the latest request. made is the plan for frames. It matches the request once it is
-	// compiled.
+	// asked is the latest request. made, the plan for frames, matches it once it is compiled.
 	asked  request
 	made   *plan
 	notice string
@@ -118,8 +117,7 @@ func (e *editor) current(size catalog.Size) *plan {
 	if made != nil && made.program.size == size {
 		return made
 	}
-	// Do not hold the lock: a panic here affects one session, but unlocking a lock twice would
-	// end the process.
+	// Do not hold the lock: a panic here affects one session, but unlocking twice ends the process.
 	next := e.plan(asked, size)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -239,8 +237,7 @@ func (p *plan) run(w *workspace, at time.Duration) {
 
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// load sets the picture from a decoded one, scaled to a size. If it has luma and chroma, by
-// defines their colours.
+// load sets the picture, scaled to a size. by defines the colours of luma and chroma.
 func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.sized(size)
 	planes, ok := from.(*image.YCbCr)

@@ -338,8 +338,7 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	fresh.SetPrompt(t.Context(), "film noir")
 	want := edit(t, fresh, in)
 	for range 4 {
-		// The clock is read just before the first frame's look is prepared, which takes far
-		// longer than setting a prompt.
+		// The clock is read just before the first frame's look is prepared, which takes long.
 		making := make(chan struct{})
 		begun := sync.OnceFunc(func() { close(making) })
 		clock := func() time.Time {

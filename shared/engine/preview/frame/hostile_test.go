@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// hostileSizes holds odd sizes, the smallest sizes, and sizes that are extremely large in one
-// direction.
+// Odd sizes, the smallest sizes, and sizes that are extremely large in one direction.
 var hostileSizes = []image.Point{
 	{1, 1}, {3, 3}, {1, 1920}, {1920, 1}, {2, 1081}, {1087, 3}, {16383, 127}, {127, 16383}, {65535, 31}, {31, 65535},
 	{5, 640}, {641, 7}, {100, 33}, {37, 640}, {1919, 1087},
@@ -68,8 +67,7 @@ func TestHostileSizesAreEdited(t *testing.T) {
 	}
 }
 
-// wantPicture fails unless a session's picture equals a new session's, and its planes have the
-// lengths for its size.
+// wantPicture compares a session's picture with a new session's, and checks its planes' lengths.
 func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engine.Picture) {
 	t.Helper()
 	got, want := session.(*image.YCbCr), fresh.(*image.YCbCr)

@@ -119,8 +119,7 @@ func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	}
 }
 
-// shades returns the leading operations that darken like static layers, coloured or not. They are
-// combined into one sheet.
+// shades returns the leading operations that darken like static layers, for one sheet.
 func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
 	still := func(l look.Layer) bool { return l.Mode == look.Multiply && l.Motion == look.Motion{} }
 	for _, next := range ops {

@@ -20,12 +20,10 @@ type program struct {
 	over []overlay
 }
 
-// step is one operation on the picture in the workspace. at is the time since the session's first
-// frame.
+// step is an operation on the workspace. at is the time since the session's first frame.
 type step func(w *workspace, at time.Duration)
 
-// workspace is an editor's memory: the picture and the buffers of the operations. Frames reuse
-// it.
+// workspace is an editor's memory: the picture and the buffers of the operations. Frames reuse it.
 type workspace struct {
 	picture raster
 	// other is a second picture of the same size.
@@ -165,9 +163,8 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 }
 
 // regraded returns the steps of the first operations, layers and clarity, that work on luma and
-// chroma before a change of colours converts to red, green and blue. Chroma at half size saves
-// more time than the conversion takes. If the change creates borders, half-size chroma would be
-// visible in them.
+// chroma before a change of colours. Chroma at half size saves more time than the conversion takes.
+// If the change creates borders, half-size chroma would be visible in them.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {

@@ -42,8 +42,7 @@ func (r raster) copyFrom(from raster) {
 	}
 }
 
-// colors defines how red, green and blue become luma and chroma (BT.601) and back, in 16.16 fixed
-// point.
+// colors converts red, green and blue to luma and chroma (BT.601) and back, in 16.16 fixed point.
 type colors struct {
 	black int32
 	// luma holds the weights of red, green and blue in luma.

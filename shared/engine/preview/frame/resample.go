@@ -6,10 +6,9 @@ import (
 	"math/bits"
 )
 
-// resampler scales planes from one size to another. It uses a triangle filter over the pixels
-// around each position. The filter is wider if the picture shrinks, so that no pixel is skipped.
-// A resampler is made for a pair of sizes and keeps its scratch memory, so it is not safe for
-// concurrent use.
+// resampler scales planes from one size to another with a triangle filter over the pixels around
+// each position. The filter is wider if the picture shrinks, so that no pixel is skipped. It is
+// made for a pair of sizes and keeps its scratch memory, so it is not safe for concurrent use.
 type resampler struct {
 	width, height int
 	fromWidth     int
@@ -23,8 +22,7 @@ type resampler struct {
 	sums         []int32
 }
 
-// taps defines a pixel as a weighted mean of pixels: the pixels from first on, with weights that
-// add up to 1<<14.
+// taps defines a pixel as a weighted mean of the pixels from first on. The weights sum to 1<<14.
 type taps struct {
 	first   int
 	weights []int32
@@ -205,8 +203,7 @@ func (s *resampler) average(to, from []uint8, stride int) {
 	}
 }
 
-// halved computes means of two by two pixels, four at a time, and returns the number of computed
-// pixels.
+// halved computes means of two by two pixels, four at a time, and returns their number.
 func halved(out, top, bottom []uint8) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
@@ -216,8 +213,7 @@ func halved(out, top, bottom []uint8) int {
 	return x
 }
 
-// quartered computes means of four by four pixels, four at a time, and returns the number of
-// computed pixels.
+// quartered computes means of four by four pixels, four at a time, and returns their number.
 func quartered(out, from []uint8, stride int) int {
 	width := 4 * len(out)
 	first, second := from[:width], from[stride:][:width]

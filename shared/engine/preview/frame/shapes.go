@@ -11,8 +11,7 @@ import (
 
 // These operations change shapes: smoothing, patches, blocks, lines.
 
-// chroma is a picture in luma and chroma at half size (4:2:0), the form in which smoothing is
-// cheap.
+// chroma is luma with chroma at half size (4:2:0), the form in which smoothing is cheap.
 type chroma struct{ image.YCbCr }
 
 func (c *chroma) sized(size catalog.Size) {
@@ -47,8 +46,7 @@ func (w *workspace) shrunk(size catalog.Size) *raster {
 // shaping changes only shapes in a plane of luma or chroma. Chroma has half the sides.
 type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 
-// From this radius in pixels, a picture is smoothed at half size, because smoothing leaves no
-// detail that needs more.
+// From this radius in pixels, smoothing leaves no detail that needs the full size.
 const halvedFrom = 2
 
 // halves reports whether the first operation leaves no detail that needs the full size. Warps or
@@ -110,8 +108,7 @@ func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 // Colours with a smaller difference become one in a patch, as [look.Smooth] specifies.
 const chromaRange = 0.1
 
-// flatten makes patches of luma. Chroma has few pixels and soft borders, so it needs no median,
-// which is slow.
+// flatten makes patches of luma. Chroma is small and soft, and needs no median, which is slow.
 func (p *program) flatten(op look.Flatten) shaping {
 	radius, even := p.pixels(op.Radius), p.length(op.Radius)/2
 	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
@@ -125,8 +122,7 @@ func (p *program) flatten(op look.Flatten) shaping {
 	}
 }
 
-// shape shapes the planes in the workspace, and sets the picture from them, with other tones
-// unless they are nil.
+// shape shapes the planes, and sets the picture from them, with other tones unless nil.
 func (p *program) shape(all []shaping, other *tones) step {
 	return func(w *workspace, _ time.Duration) {
 		w.colors.planes(func(plane []uint8, width, height int, chroma bool) {
@@ -237,12 +233,10 @@ func (p *program) clarity(op look.Clarity) shaping {
 
 // sharpener increases the difference to a blurred plane.
 type sharpener struct {
-	// sharp and wide are the weights of the plane and the blurred plane, as fractions of
-	// 1<<sharpBits.
+	// The weights of the plane and the blurred plane, as fractions of 1<<sharpBits.
 	sharp, wide uint64
-	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum
-	// is never negative; zero is the resulting offset of the sum, without its bits below the
-	// level.
+	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum is
+	// never negative; zero is the resulting offset of the sum, without its bits below the level.
 	ground, zero uint64
 }
 
@@ -316,8 +310,7 @@ func (p *program) lines(op look.Lines, found *program) step {
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// inks holds the factor of each channel by the ratio to the surroundings. From clear on, ink
-	// changes nothing.
+	// inks holds each channel's factor by the ratio to the surroundings. From clear on, it is 1.
 	var inks [3][256]uint8
 	clear := 0
 	for v := range 256 {

@@ -17,8 +17,7 @@ type table struct {
 	// step is the distance from a point to its neighbours in red, green and blue.
 	step [channelMask + 1]uint32
 	// places holds for each level of red, green and blue the index of the point below it, above
-	// placeBits, and its fraction of the way to the next point, of 1<<fractionBits, with the
-	// channel below.
+	// placeBits, and its fraction to the next point, of 1<<fractionBits, with the channel below.
 	places [3][256]uint32
 }
 
@@ -74,10 +73,9 @@ func (t *table) apply(r raster) {
 		}
 		return
 	}
-	// Between the points: the tetrahedron of the cube's six that the colour is in, whose corners
-	// are reached by the greatest fraction first. The fractions have their channel below them, so
-	// that the greatest and the least also contain their channels, and no branch depends on the
-	// picture.
+	// Of the six tetrahedrons of the cube, the one with the colour has the corners that are reached
+	// by the greatest fraction first. The fractions have their channel below them, so that the
+	// greatest and the least also contain their channels, and no branch depends on the picture.
 	step := t.step
 	all := step[0] + step[1] + step[2]
 	for i := range red {

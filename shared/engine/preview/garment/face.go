@@ -28,8 +28,7 @@ var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 })
 
 const (
-	// Pictures are searched for faces at this longer side, in pixels. A face in them has at least
-	// minFace pixels.
+	// The longer side for the face search, in pixels. A face has at least minFace pixels.
 	FaceSide = 400
 	minFace  = 22
 	// Frontal faces score 20 and more, other detections below 5.
@@ -42,8 +41,7 @@ type Face struct {
 	X, Y, Size float64
 }
 
-// FindFace returns the largest face in a picture with three bytes per pixel. found is false if
-// there is no frontal face.
+// FindFace returns the largest frontal face in a picture with three bytes per pixel.
 func FindFace(pixels []byte, size catalog.Size) (face Face, found bool, err error) {
 	if min(size.Width, size.Height) < minFace {
 		return face, false, nil

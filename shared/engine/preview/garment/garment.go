@@ -1,6 +1,6 @@
 // Package garment finds a person's clothes in a picture and draws new ones, for the preview of
-// try-on. The clothes are below the face (see FindFace), in colours that occur there but not in
-// the face or next to the body.
+// try-on. The clothes are below the face, in colours that are rare in the face and next to the
+// body.
 package garment
 
 import (
@@ -33,8 +33,7 @@ func (h *histogram) add(pixel []byte, weight float64) {
 	h.total += weight
 }
 
-// density returns how often a colour occurs compared with evenly distributed colours, smoothed
-// over its neighbours.
+// density compares a colour with evenly distributed colours, smoothed over its neighbours.
 func (h *histogram) density(r, g, b float64) float64 {
 	at := [3]float64{r*bins - 0.5, g*bins - 0.5, b*bins - 0.5}
 	var low [3]int
@@ -110,8 +109,7 @@ func Find(shots []Shot, size catalog.Size) Clothes {
 		luma += v * (0.2126*r + 0.7152*g + 0.0722*b)
 	})
 	found.luma = luma / (covered + 1e-9)
-	// Clothes that look like everything else cannot be identified by colour. Then only the
-	// position counts.
+	// Clothes that look like everything else are identified only by position.
 	if covered < 0.2*all || all == 0 {
 		found.Table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
 		found.luma = 0.5
@@ -223,8 +221,7 @@ func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 		garment.Max.X-garment.Dx()*3/10, garment.Max.Y-garment.Dy()*2/10)
 }
 
-// tile covers a picture with a part of another picture, mirrored at its borders so that no seam
-// shows.
+// tile covers a picture with a part of another, mirrored at its borders so that no seam shows.
 func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.Size, seed uint32) *image.RGBA {
 	picture := image.NewRGBA(image.Rect(0, 0, size.Width, size.Height))
 	placed := noise.NewSource(uint64(seed), 72)

@@ -55,8 +55,7 @@ func TestClothIsDrawnFromEmptyReference(t *testing.T) {
 	}
 }
 
-// Empty frames, and frames smaller than a face, have no face. They break nothing if the caller
-// claims that they do.
+// Empty and tiny frames have no face, and break nothing if the caller claims that they do.
 func TestFindHandlesAnyFrame(t *testing.T) {
 	for _, size := range []catalog.Size{
 		{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90},

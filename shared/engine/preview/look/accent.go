@@ -2,8 +2,7 @@ package look
 
 import "cutroom/shared/engine/preview/look/noise"
 
-// Variation returns the small change that a seed makes to every look: a step in colour and light,
-// in a random direction.
+// Variation is a seed's small change to every look, in colour and light in a random direction.
 func Variation(seed uint32) *LUT {
 	source := noise.NewSource(uint64(seed), 100)
 	return NewLUT(

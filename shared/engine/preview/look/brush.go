@@ -39,8 +39,7 @@ func (b *brush) lay(s *Sheet) strokes {
 	return b.laid
 }
 
-// draw draws the strokes for a sheet on a coarse one of it, by line integral convolution (Cabral
-// and Leedom, 1993).
+// draw draws the strokes on a coarse sheet, by line integral convolution (Cabral, Leedom 1993).
 func (b *brush) draw(s, laid *Sheet) strokes {
 	flow := s.field(5)
 	spots := &Sheet{Width: laid.Width, Height: laid.Height, Unit: laid.Unit, Values: make([]float32, len(laid.Values))}

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// cells are pieces of about equal size around scattered points (a Voronoi diagram). They have no
-// seam at the borders.
+// cells are equal pieces around scattered points (a Voronoi diagram), without a seam at borders.
 type cells struct {
 	// perUnit is the number of pieces along a unit.
 	perUnit float64
@@ -92,8 +91,7 @@ func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	return dx, dy, math.Sqrt(first), math.Sqrt(second)
 }
 
-// piece returns two random numbers from 0 to 1 for a piece, whose point is the given steps away
-// from (x, y).
+// piece returns two random numbers from 0 to 1. Its point is the given steps from (x, y).
 func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 	u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
 	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]

@@ -81,8 +81,7 @@ func patterns() []pattern {
 	}
 }
 
-// Cloth draws a cloth in the colours and patterns that the prompt names, in pixels. If it names
-// none, the seed chooses.
+// Cloth draws a cloth with the prompt's colours and patterns, in pixels, or the seed's.
 func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	tokens := words(prompt)
 	source := noise.NewSource(uint64(seed), 2)

@@ -4,8 +4,7 @@ import "math"
 
 // These are the textures of lenses, film and light.
 
-// vignette darkens the corners, for Multiply layers. It starts at the distance from from the
-// center; 1 means the corners.
+// vignette darkens the corners, for Multiply layers, starting at the distance from; 1 is a corner.
 func vignette(amount, from float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -16,8 +15,7 @@ func vignette(amount, from float64) Texture {
 	}
 }
 
-// frame lightens the borders unevenly, as if a brush did not reach the paper's edge, for Screen
-// layers. Width is in units.
+// frame lightens the borders unevenly, as paper beyond a brush, for Screen layers, in units.
 func frame(amount, width float64) Texture {
 	return func(s *Sheet) {
 		edge := s.field(30)

@@ -89,8 +89,7 @@ func splitTone(shadowHue, shadowChroma, lightHue, lightChroma float64) Adjust {
 	}
 }
 
-// attract moves every hue towards the nearer of two hues in degrees, by a fraction of 0 to 1, and
-// multiplies chroma.
+// attract moves every hue towards the nearer of two hues in degrees, and multiplies chroma.
 func attract(first, second, share, chroma float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		hue := math.Atan2(c.B, c.A) * 180 / math.Pi
@@ -105,8 +104,7 @@ func attract(first, second, share, chroma float64) Adjust {
 // turn returns the difference from one hue to another, -180 to 180 degrees.
 func turn(from, to float64) float64 { return math.Mod(math.Mod(to-from+180, 360)+360, 360) - 180 }
 
-// shift moves the hues around one hue (within about width degrees) by degrees, and multiplies
-// their chroma.
+// shift moves the hues within about width degrees of a hue, and multiplies their chroma.
 func shift(hue, width, degrees, chroma float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		h := math.Atan2(c.B, c.A) * 180 / math.Pi
@@ -147,8 +145,7 @@ func along(stops []colorStop, at float64) oklab.Color {
 	return stops[len(stops)-1].color
 }
 
-// palette replaces each colour by the nearest of a few. The weight applies to lightness; chroma
-// has weight 1.
+// palette replaces each colour by the nearest of a few. Lightness has the weight, chroma 1.
 func palette(weight float64, colors ...oklab.Color) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		best, nearest := colors[0], math.Inf(1)
@@ -162,8 +159,7 @@ func palette(weight float64, colors ...oklab.Color) Adjust {
 	}
 }
 
-// levels groups lightness in n steps. Softness, 0 to 1, is the fraction of a step that blends
-// into the next.
+// levels groups lightness in n steps. softness is the fraction of a step that blends.
 func levels(n int, softness float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		v := clamp(c.L) * float64(n)
@@ -192,8 +188,7 @@ func clamp(v float64) float64 {
 	return v
 }
 
-// smoothstep goes from 0 at zero to 1 at one, which may be the lower of the two, without a
-// corner.
+// smoothstep goes from 0 at zero to 1 at one, which may be the lower of the two, without a corner.
 func smoothstep(zero, one, v float64) float64 {
 	t := clamp((v - zero) / (one - zero))
 	return t * t * (3 - 2*t)

@@ -36,8 +36,7 @@ const (
 
 // The zero Motion keeps a texture still.
 type Motion struct {
-	// Hold is the time in seconds that the texture stays before it jumps elsewhere. 0 means
-	// forever.
+	// Hold is how long in seconds the texture stays before it jumps elsewhere. 0 means forever.
 	Hold float64
 	// Right and Down are speeds in units per second. A texture wraps around at the borders.
 	Right, Down float64
@@ -66,8 +65,7 @@ const (
 	JumpDown   = 0.754878
 )
 
-// Pixels converts a length in units to a whole number of pixels, at least 1, of a picture of the
-// size.
+// Pixels converts a length in units to at least one whole pixel of a picture of the size.
 func Pixels(length float64, width, height int) int {
 	return max(1, int(math.Round(length*float64(min(width, height)))))
 }
@@ -81,8 +79,7 @@ func newSheet(width, height int, seed uint32, motion Motion) *Sheet {
 	return &Sheet{Width: width, Height: height, Unit: unit, Seed: uint64(seed), Values: make([]float32, width*height)}
 }
 
-// Draw draws the layer's texture for a picture of the size in pixels. A layer that jumps gets
-// JumpMargin more on each axis.
+// Draw draws the texture for a size in pixels. A layer that jumps gets JumpMargin on each axis.
 func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	sheet := newSheet(width, height, seed, l.Motion)
 	l.Texture(sheet)
@@ -155,16 +152,14 @@ func (l Layer) Gray() bool {
 
 func level(v float64) uint8 { return uint8(max(0, min(255, v*255+0.5))) }
 
-// fill sets every value from its position, in units from the sheet's corner. It calls the
-// function from several goroutines.
+// fill sets values by position, in units from the corner, from several goroutines.
 func (s *Sheet) fill(value func(x, y float64) float64) {
 	s.fillRows(func(y float64) func(x float64) float64 {
 		return func(x float64) float64 { return value(x, y) }
 	})
 }
 
-// fillRows is like fill, with a function of x for each row, for textures that are faster row by
-// row.
+// fillRows is fill with a function of x for each row, for textures that are faster by row.
 func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	s.rows(func(row int) {
 		value := of((float64(row) + 0.5) / s.Unit)
@@ -242,9 +237,8 @@ func (s *Sheet) fractal(of *noise.Field, waves float64, octaves int) soft {
 	return s.smooth(distance, func(x, y float64) float64 { return of.Fractal(x*waves, y*waves, octaves) })
 }
 
-// place calls draw with every pixel within reach of a position, all in units. A shape that
-// crosses a border continues at the opposite one. The returned value replaces the sheet's if it
-// is greater.
+// place calls draw with every pixel within reach of a position, all in units. A shape that crosses
+// a border continues at the opposite one. Values only become greater.
 func (s *Sheet) place(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
 	x0, x1 := int(math.Floor((cx-reachX)*s.Unit)), int(math.Ceil((cx+reachX)*s.Unit))
 	y0, y1 := int(math.Floor((cy-reachY)*s.Unit)), int(math.Ceil((cy+reachY)*s.Unit))

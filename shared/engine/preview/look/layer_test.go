@@ -266,8 +266,7 @@ func TestCellTexturesSharePieces(t *testing.T) {
 	}
 }
 
-// Drawing at half size and scaling up equals drawing at full size, and a soft warp tears nothing
-// apart.
+// Scaling up from half size equals drawing at full size, and a soft warp tears nothing apart.
 func TestSoftTexturesSurviveHalfSize(t *testing.T) {
 	const width, height = 640, 360
 	soft := 0
@@ -302,8 +301,7 @@ func TestSoftTexturesSurviveHalfSize(t *testing.T) {
 	}
 }
 
-// unlike is the greatest difference of a channel between the mean of four pixels and the pixel
-// that they are at half size.
+// unlike is the greatest channel difference between four pixels' mean and their half-size pixel.
 func unlike(whole, half image.Image) int {
 	most := 0
 	bounds := half.Bounds()

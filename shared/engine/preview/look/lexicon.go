@@ -6,8 +6,7 @@ type entry struct {
 	phrases []string
 	// generic words request the look if the prompt names no other.
 	generic []string
-	// medium is true if the look is a medium, such as paint. Moods, such as weather, are applied
-	// before the medium.
+	// medium is true for paint and the like. Moods, such as weather, are applied before it.
 	medium bool
 	ops    func() []Op
 }
@@ -47,8 +46,7 @@ func inverse(t Texture) Texture {
 	}
 }
 
-// lexicon returns every look by name, moods first. If two phrases start with the same word, the
-// longer one wins.
+// lexicon returns every look by name, moods first. The longer of two phrases wins.
 func lexicon() []entry {
 	return append(moods(), mediums()...)
 }

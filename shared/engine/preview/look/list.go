@@ -7,8 +7,7 @@ type Entry struct {
 	Name string
 	// Words lists English phrases for the look. Names lists phrases in other languages.
 	Words, Names []string
-	// Medium is true if the look is a medium, such as paint. A prompt has at most one medium and
-	// a few other looks.
+	// Medium is true for paint and the like. A prompt has at most one medium and a few other looks.
 	Medium bool
 }
 
@@ -24,8 +23,7 @@ func List() []Entry {
 	return list
 }
 
-// Changes returns the words of each change that is smaller than a look, such as "brighter"; the
-// first is its name.
+// Changes returns the words of each small change, such as "brighter"; the first is its name.
 func Changes() [][]string {
 	var list [][]string
 	for _, m := range modifiers() {

@@ -28,8 +28,7 @@ var refusals = sync.OnceValue(func() map[string]bool {
 	return set(`नहीं मत ना না নয় ছাড়া নেই نہیں نہ بغیر`)
 })
 
-// things start instructions that no look follows, such as removing objects, and mention clothes
-// and held objects.
+// things are removed objects, clothes and held objects. No look follows such instructions.
 var things = sync.OnceValue(func() map[string]bool {
 	return set(`remove removing removed delete deleting erase erasing eliminate hide blur unblur crop cut trim
 	mask strip clean wipe rid wear wearing wears hold holding holds carry carrying ride riding

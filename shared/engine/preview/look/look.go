@@ -10,8 +10,7 @@
 package look
 
 type Look struct {
-	// Names lists the lexicon entries that the prompt asks for, in the order of application. It
-	// may be empty.
+	// Names lists the requested lexicon entries, in the order of application. It may be empty.
 	Names []string
 	Ops   []Op
 	// Seed places random details, such as grain.
@@ -59,8 +58,7 @@ type Grade struct{ LUT *LUT }
 // With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To there is
 // no ink. If r is at most From the ink is full: the picture is multiplied by the ink's colour.
 type Lines struct {
-	// Width is half the side of the square over which luma is blurred, in units: about the width
-	// of a line.
+	// Width is half the side of the square of the blur, in units: about the width of a line.
 	Width float64
 	// From and To are ratios from 0 to 1, From below To.
 	From, To float64
@@ -73,8 +71,7 @@ type Lines struct {
 // LinesBias prevents noise in dark areas from becoming lines; see [Lines].
 const LinesBias = 0.12
 
-// Bloom lets bright places shine over their surroundings: light above Threshold is blurred and
-// screened over the picture.
+// Bloom lets bright places shine: light above Threshold is blurred and screened.
 type Bloom struct {
 	// Radius is the standard deviation of the blur, in units.
 	Radius float64
@@ -84,8 +81,7 @@ type Bloom struct {
 	Amount float64
 }
 
-// Fringe shifts the red channel to the left and the blue channel to the right, as bad lenses and
-// tapes do.
+// Fringe shifts red to the left and blue to the right, as bad lenses and tapes do.
 type Fringe struct {
 	// Shift is in units.
 	Shift float64

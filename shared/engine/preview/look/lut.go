@@ -10,14 +10,12 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// lutSize is the number of points along each side of a table: steps of 8 levels, between which a
-// renderer interpolates.
+// A table has this many points per side, 8 levels apart. A renderer interpolates.
 const lutSize = 33
 
 // LUT is a change of colours, as a table over the cube of sRGB.
 type LUT struct {
-	// Nearest means that colours between the table's points take the nearest point's value rather
-	// than a mixture.
+	// Nearest means that colours take the nearest point's value rather than a mixture.
 	Nearest bool
 	// values are red, green and blue, red's index running fastest.
 	values []float32

@@ -12,8 +12,7 @@ func modifiers() []modifier {
 		return func() []Op { return []Op{grade(adjustments...)} }
 	}
 	color := func(hue, chroma, lift float64) func() []Op {
-		// Half of the way to one colour, so that objects stay distinguishable, and the whole way
-		// between black and white.
+		// Half of the way, so that objects stay distinguishable; the whole way for black and white.
 		return by(saturate(0.35), tint(hue, chroma), light(lift))
 	}
 	return []modifier{

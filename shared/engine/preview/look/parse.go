@@ -3,8 +3,7 @@ package look
 import "slices"
 
 const (
-	// One prompt can combine this many entries of the lexicon; more would take time and only
-	// muddy the picture.
+	// One prompt can combine this many entries; more would take time and muddy the picture.
 	maxMoods     = 2
 	maxModifiers = 3
 )
@@ -16,8 +15,7 @@ type request struct {
 	modifiers []modifier
 	// ignored lists the parts of the prompt that are not followed.
 	ignored []string
-	// empty is true if the prompt contains no words. declined is true if it only asks to keep
-	// things unchanged.
+	// empty means no words. declined means that the prompt only asks to keep things unchanged.
 	empty, declined bool
 }
 
@@ -146,8 +144,7 @@ func (asked *request) modify(m *modifier) bool {
 	return true
 }
 
-// fuse merges consecutive operations that can be one: grades become one table, layers one drawn
-// picture.
+// fuse merges consecutive operations: grades become one table, layers one drawn picture.
 func fuse(ops []Op) []Op {
 	var fused []Op
 	for _, op := range ops {

@@ -94,8 +94,7 @@ func equal(a, b Look) bool {
 	return true
 }
 
-// Phrases are unique and found, lengths are useful, and every look has a colour table that the
-// seed can vary.
+// Phrases are unique and found, lengths useful, and colour tables vary with the seed.
 func TestEveryLookIsWellFormed(t *testing.T) {
 	owner := map[string]string{}
 	claim := func(phrase, name string) {

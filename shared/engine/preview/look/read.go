@@ -10,8 +10,7 @@ type Reading struct {
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim and in order.
 	Ignored []string
-	// Empty is true if the prompt has no words; Declined, if it only asks to keep things
-	// unchanged.
+	// Empty is true if the prompt has no words; Declined, if it only asks to keep things unchanged.
 	Empty, Declined bool
 }
 
@@ -32,8 +31,7 @@ const (
 	named
 	filler
 	joiner
-	// placing, turning and thing start an instruction, and so does negation; refusal cancels its
-	// entire instruction.
+	// placing, turning, thing and negation start an instruction; refusal cancels an entire one.
 	placing
 	turning
 	thing
@@ -92,8 +90,7 @@ func parts(prompt string, known func(word string) bool) []part {
 	return found
 }
 
-// isStyle reports whether the prompt requests the words from first to next, excluding next, as a
-// style.
+// isStyle reports whether the words from first up to next are requested as a style.
 func isStyle(texts []string, first, next int) bool {
 	if next < len(texts) && styleCues()[texts[next]] && !slices.Contains([]string{"as", "into", "like"}, texts[next]) {
 		return true
@@ -172,8 +169,7 @@ func isLocal(instruction []part) bool {
 	return false
 }
 
-// isBare reports whether an instruction is only a colour or a degree, such as the "red" of "a
-// red, leather jacket".
+// isBare reports whether it is only a colour or a degree, as in "a red, leather jacket".
 func isBare(instruction []part) bool {
 	modifiers := 0
 	for _, p := range instruction {
@@ -227,8 +223,7 @@ func blocked(instruction []part) []part {
 	})
 }
 
-// follow adds the wishes in an instruction and returns the ignored parts. It stores a generic
-// look in generic for later.
+// follow adds an instruction's wishes, returns the ignored parts, and stores a generic look.
 func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })
@@ -265,8 +260,7 @@ const (
 	maxQuote  = 60
 )
 
-// quote returns the ignored parts verbatim. Parts with only fillers between them, in one clause,
-// become one.
+// quote returns the ignored parts verbatim. Fillers within a clause do not separate them.
 func quote(prompt string, all, ignored []part) []string {
 	dropped := map[int]bool{}
 	for _, p := range ignored {
@@ -285,8 +279,7 @@ func quote(prompt string, all, ignored []part) []string {
 		if i > 0 && p.first.clause != all[i-1].last.clause || !dropped[p.first.from] && !plain {
 			end()
 		}
-		// Fillers neither start nor end a quoted part, unless a filler is an instruction's first
-		// word.
+		// A quoted part has fillers at its ends only as an instruction's first word.
 		if dropped[p.first.from] && !plain {
 			if from < 0 {
 				from = p.first.from

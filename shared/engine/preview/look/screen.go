@@ -4,8 +4,7 @@ import "math"
 
 // These are the textures of screens, presses and toys.
 
-// dots is a halftone screen around 1/2, for Add layers. Cell is the distance of dots in units,
-// angle is in degrees.
+// dots is a halftone screen around 1/2, for Add layers, in units and degrees.
 func dots(amplitude, cell, angle float64) Texture {
 	sin, cos := math.Sincos(angle * math.Pi / 180)
 	return func(s *Sheet) {
@@ -32,8 +31,7 @@ func bayer(amplitude, block float64) Texture {
 	}
 }
 
-// bricks draws the studs and joints of toy bricks as large as a Pixelate's blocks, around 1/2,
-// for Add layers.
+// bricks draws toy bricks as large as a Pixelate's blocks, around 1/2, for Add layers.
 func bricks(depth, block float64) Texture {
 	return func(s *Sheet) {
 		side := Pixels(block, int(s.Unit), int(s.Unit))
@@ -58,8 +56,7 @@ func bricks(depth, block float64) Texture {
 	}
 }
 
-// tiles draws the joints and bevels of mosaic stones as large as a Pixelate's blocks, around 1/2,
-// for Add layers.
+// tiles draws mosaic stones as large as a Pixelate's blocks, around 1/2, for Add layers.
 func tiles(depth, block float64) Texture {
 	return func(s *Sheet) {
 		side := Pixels(block, int(s.Unit), int(s.Unit))
@@ -95,8 +92,7 @@ func scanlines(depth, every float64) Texture {
 	}
 }
 
-// tape draws the noise of a magnetic tape: short dashes along the lines, and torn bands, for
-// Screen layers.
+// tape draws a tape's noise, short dashes along the lines and torn bands, for Screen layers.
 func tape(amount float64) Texture {
 	return func(s *Sheet) {
 		source := s.source(22)
@@ -111,8 +107,7 @@ func tape(amount float64) Texture {
 	}
 }
 
-// grid draws the ruling of drafting paper, for Screen layers: fine lines, and stronger ones at
-// every fifth.
+// grid draws the lines of drafting paper, every fifth stronger, for Screen layers.
 func grid(amount, every float64) Texture {
 	return func(s *Sheet) {
 		pixel := 1 / s.Unit
@@ -127,8 +122,7 @@ func grid(amount, every float64) Texture {
 	}
 }
 
-// code draws columns of falling signs, with a bright head and a fading tail, for Screen layers.
-// It has no seam.
+// code draws columns of falling signs with a bright head, for Screen layers, without a seam.
 func code(amount float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()

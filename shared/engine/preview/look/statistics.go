@@ -89,8 +89,7 @@ func product(a, b matrix3) matrix3 {
 	return out
 }
 
-// symmetric applies a function to the eigenvalues of a symmetric matrix, which it finds by
-// Jacobi's rotations.
+// symmetric applies a function to a symmetric matrix's eigenvalues, found by Jacobi's rotations.
 func symmetric(m matrix3, f func(float64) float64) matrix3 {
 	vectors := matrix3{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
 	for range 12 {

@@ -58,8 +58,7 @@ func pigment(depth float64) Texture {
 	}
 }
 
-// hatching draws pencil strokes, thicker where the picture below is darker once a steep grade
-// follows.
+// hatching draws pencil strokes. With a steep grade they are thicker in darker places.
 func hatching(depth float64) Texture {
 	return func(s *Sheet) {
 		hand := s.field(7)

@@ -13,9 +13,8 @@ const (
 	maxMended = 100
 )
 
-// mend replaces misspelled words with words from the vocabulary. It does not change words that
-// have another meaning in the vocabulary or in English. It assumes that the first letter is
-// right.
+// mend replaces misspelled words with words from the vocabulary. It does not change words that have
+// another meaning in the vocabulary or in English. It assumes that the first letter is right.
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
@@ -56,9 +55,8 @@ func (v *vocabulary) nearest(text string) (word string, found bool) {
 	return word, len(owners) > 0
 }
 
-// editDistance returns the number of letters that are missing, added, wrong, or swapped with
-// their neighbour between two words (optimal string alignment). It returns more than most if the
-// distance is greater.
+// editDistance returns the number of missing, added, wrong or swapped letters (optimal string
+// alignment), or more than most if it is greater.
 func editDistance(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1

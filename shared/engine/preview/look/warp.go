@@ -14,17 +14,14 @@ type Warp struct {
 	// Reach is in units.
 	Reach  float64
 	Motion Motion
-	// Soft means that neighbouring places have neighbouring source points, so that a step of a
-	// whole pixel is visible.
+	// Soft means that neighbours have neighbouring source points, so whole-pixel steps are visible.
 	Soft bool
 }
 
-// WarpZero is the level of a warp's map that means no move; each level above or below is one
-// pixel.
+// WarpZero is the level of a warp's map that means no move; each level above or below is one pixel.
 const WarpZero = 128
 
-// Draw draws the maps of the warp for a picture of the size in pixels, like [Layer.Draw]. A map
-// is nil if nothing moves.
+// Draw draws the warp's maps for a size in pixels. A map is nil if nothing moves.
 func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	draw := func(texture Texture) *image.Gray {
 		if texture == nil {
@@ -42,8 +39,7 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	return draw(w.Across), draw(w.Down)
 }
 
-// wobble is smooth noise around 1/2; scale is its number of waves in a unit. purpose
-// distinguishes textures of one look.
+// wobble is smooth noise around 1/2 with scale waves in a unit. A look's purposes differ.
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)
@@ -70,8 +66,7 @@ func ripples(count int, across bool) Texture {
 	}
 }
 
-// tracking is a worn tape's displacement of lines: each is moved a little, and the lines of one
-// band far.
+// tracking is a worn tape's displacement: each line moves a little, those of one band far.
 func tracking() Texture {
 	return func(s *Sheet) {
 		source, jitter := s.source(52), s.field(53)

@@ -2,8 +2,7 @@ package look
 
 import "math"
 
-// These are the textures of weather, water and sky, for Screen layers. Moving textures wrap around
-// at the borders.
+// Textures of weather, water and sky, for Screen layers. Moving ones wrap around at the borders.
 
 // snow draws flakes of about the given size in units, count of them per square unit.
 func snow(amount, size float64, count int) Texture {

@@ -9,8 +9,7 @@ import (
 // air is the light of a landscape: its sky from the horizon up, and the matching colours.
 type air struct {
 	sky []stop
-	// glow is the light around the sun, haze the colour of distance, cloud the clouds' lit side,
-	// and shade their dark side.
+	// The light around the sun, the colour of distance, and the clouds' lit and dark sides.
 	glow, haze, cloud, shade rgb
 	// ink is the colour of near things against the light.
 	ink rgb
@@ -111,8 +110,7 @@ type profile struct {
 	step float64
 }
 
-// newProfile draws an outline over x from -margin to width+margin; top returns the y of its
-// height.
+// newProfile draws an outline over x from -margin to width+margin; top returns the y of its height.
 func newProfile(width float64, top func(x float64) float64) profile {
 	const points = 1024
 	p := profile{make([]float64, points+1), (width + 2*profileMargin) / points}

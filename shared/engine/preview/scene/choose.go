@@ -8,9 +8,8 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// Choose returns the scene that a text asks for. Words choose the place and the time of day; the
-// rest of the text and the seed vary the scene, so that two texts, or two seeds, never produce
-// the same one.
+// Choose returns a text's scene. Words choose the place and the time of day; the rest of the text
+// and the seed vary the scene, so that no two are the same.
 func Choose(prompt string, seed uint32) Scene {
 	words := wordsOf(prompt)
 	source := noise.NewSource(uint64(seed), 0)

@@ -28,8 +28,7 @@ type street struct {
 	towers [depths][]tower
 }
 
-// city is a street of towers at night: lit windows, signs, traffic, and wet ground that mirrors
-// it.
+// city is a street of towers at night: lit windows, signs, traffic, and wet ground that mirrors it.
 func city(seed uint32, light string) Scene {
 	source := noise.NewSource(uint64(seed), 31)
 	s := street{
@@ -61,8 +60,7 @@ func city(seed uint32, light string) Scene {
 	}}
 }
 
-// pavement returns the colour of the wet ground, which mirrors the skyline, and of the traffic on
-// it.
+// pavement returns the colour of the wet ground, which mirrors the skyline, and its traffic.
 func (s *street) pavement(t, x, y float64) rgb {
 	depth := (y - ground) / (1 - ground)
 	ripple := s.wet.Fractal(x*9/(0.3+depth), y*60+t*1.1, 2)
@@ -95,8 +93,7 @@ func (s *street) sky(t, x, y float64) rgb {
 	return c.plus(s.low.times(0.22 * smooth(-0.2, 0.6, s.haze.Fractal(x*1.6+t*0.03, y*3, 3)) * (1 - up)))
 }
 
-// front returns the colour of a tower's front with some lit windows. k is how near the tower is,
-// 0 to 1.
+// front returns the colour of a tower's front. k is how near the tower is, 0 to 1.
 func (s *street) front(b tower, t, k, x, y float64) rgb {
 	c := s.day.ink.mix(s.low, 0.34*(1-k)).mix(s.low, 0.25*smooth(ground-0.3, ground, y)*(1-0.6*k))
 	size := 0.011 + 0.009*k

@@ -20,8 +20,7 @@ type desert struct {
 	bright, dark rgb
 }
 
-// dunes is a desert: ridges of sand with one lit side, ripples, and sand that the wind blows over
-// the crests.
+// dunes is a desert: ridges with one lit side, ripples, and sand that blows over the crests.
 func dunes(seed uint32, light string) Scene {
 	source := noise.NewSource(uint64(seed), 11)
 	d := desert{

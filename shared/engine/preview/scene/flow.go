@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// flow is ink in water: colours that fold into each other without end. It is the scene for
-// prompts that name no place.
+// flow is ink in water, endlessly folding colours, for prompts that name no place.
 func flow(seed uint32) Scene {
 	source := noise.NewSource(uint64(seed), 61)
 	first, second := noise.NewField(uint64(seed), 62), noise.NewField(uint64(seed), 63)

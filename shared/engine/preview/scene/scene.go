@@ -23,8 +23,7 @@ type Scene struct {
 	at func(seconds, aspect float64) shader
 }
 
-// shader returns the colour at a place: x runs from 0 to the aspect and y from 0 at the top to 1
-// at the bottom.
+// shader returns the colour at x, from 0 to the aspect, and y, from 0 at the top to 1.
 type shader func(x, y float64) rgb
 
 // Paint fills frame with the picture at a time in seconds: width x height pixels, three bytes

@@ -4,8 +4,7 @@ import "math"
 
 // A shape is given by its distance: negative inside, positive outside, in picture heights.
 
-// cover turns a distance into how much of a point the shape covers, 0 to 1, with an edge that is
-// soft over the given width.
+// cover converts a distance to the covered fraction of a point, with a soft edge.
 func cover(distance, softness float64) float64 { return smooth(softness, -softness, distance) }
 
 func circle(x, y, cx, cy, radius float64) float64 { return math.Hypot(x-cx, y-cy) - radius }

@@ -2,8 +2,7 @@ package scene
 
 import "math"
 
-// jetty is a wooden pier that runs from the lower edge towards the horizon. The eye is above x =
-// middle.
+// jetty is a wooden pier from the lower edge to the horizon. The eye is above x = middle.
 func jetty(x, y, middle, far float64) (rgb, float64) {
 	if y < far {
 		return rgb{}, 0

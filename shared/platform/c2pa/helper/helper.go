@@ -18,8 +18,7 @@ const (
 	SearchName = "cutroom-c2pa-search"
 )
 
-// A program with one of these names as its first argument is a helper, even a test: see package
-// launcher.
+// A program with such a first argument is a helper, even a test: see package launcher.
 func init() {
 	if len(os.Args) != 3 {
 		return

@@ -55,8 +55,7 @@ func launch(o Order) error {
 		if err := dropRights(o.User); err != nil {
 			return err
 		}
-		// The kernel resets it when a process changes its user. If the server has just died,
-		// writing the status fails.
+		// A change of the user resets it. If the server has just died, writing the status fails.
 		if err := control(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0); err != nil {
 			return failed("death signal", err)
 		}
@@ -69,8 +68,7 @@ func launch(o Order) error {
 	return become(o)
 }
 
-// sacrifice makes the kernel kill this process before the server if memory is scarce. It does
-// nothing without /proc.
+// With little memory, the kernel kills this process before the server, if /proc exists.
 func sacrifice() {
 	if fd, err := syscall.Open("/proc/self/oom_score_adj", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil {
 		_, _ = syscall.Write(fd, []byte("1000"))
@@ -181,8 +179,7 @@ func dropRights(own bool) error {
 }
 
 // become sets the limits, reports success, and becomes the program. After it has limited the
-// address space, it must not allocate: Go's runtime uses more address space than some programs
-// may.
+// address space, it must not allocate: Go's runtime uses more address space than some programs may.
 func become(o Order) error {
 	program, err := syscall.BytePtrFromString(o.Program)
 	if err != nil {

@@ -25,9 +25,8 @@ const (
 	OwnUser = 65533
 	// MaxOpen limits a program's open files.
 	MaxOpen = 64
-	// OwnProcess is the placeholder in a filter for the process id, which only the launcher
-	// knows. It is above all process ids (PID_MAX_LIMIT, include/linux/threads.h), and filters
-	// use it for nothing else.
+	// OwnProcess is the placeholder in a filter for the process id, which only the launcher knows.
+	// It is above all process ids (PID_MAX_LIMIT, include/linux/threads.h).
 	OwnProcess = 0x7ffffffe
 )
 
@@ -37,14 +36,12 @@ type Order struct {
 
 	Program string
 	Args    []string
-	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or
-	// "".
+	// The files to execute and to read. Folder is the writable folder, or "".
 	Executes, Reads []string
 	Folder          string
 
-	// Filter is the seccomp program, or nil, with one BPF instruction per word (struct
-	// sock_filter, include/uapi/linux/filter.h): the code in the highest 16 bits, then jt and jf,
-	// and k in the lowest 32.
+	// Filter is the seccomp program, or nil, with one instruction per word (struct sock_filter):
+	// the code in the highest 16 bits, then jt and jf, and k in the lowest 32.
 	Filter []uint64
 	// Landlock restricts the files. User changes the user. Root means that the server runs as
 	// root, whose capabilities are dropped.

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// Other packages would be initialized before the launcher, and so would packages of the standard
-// library with many imports.
+// Other packages, or those with many imports, would be initialized before the launcher.
 func TestLauncherImportsOnlyStandardLibrary(t *testing.T) {
 	for _, system := range []string{"linux", "darwin"} {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", ".")

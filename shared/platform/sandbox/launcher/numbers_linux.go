@@ -5,9 +5,8 @@ import (
 	"unsafe"
 )
 
-// Constants that package syscall lacks, with the names and numbers of the kernel's headers in
-// include/uapi. They are the same on all architectures of Go and Landlock; a test compares them
-// with golang.org/x/sys/unix.
+// Constants that package syscall lacks, from the kernel's headers in include/uapi. They are the
+// same on all architectures; a test compares them with golang.org/x/sys/unix.
 const (
 	// asm-generic/unistd.h
 	sysCloseRange            = 436
@@ -62,8 +61,7 @@ const (
 // struct landlock_ruleset_attr
 type rulesetAttr struct{ files, net, scoped uint64 }
 
-// struct landlock_path_beneath_attr, which is packed: the kernel does not read bytes after its
-// descriptor.
+// struct landlock_path_beneath_attr is packed: no bytes after its descriptor are read.
 type pathBeneathAttr struct {
 	access uint64
 	parent int32

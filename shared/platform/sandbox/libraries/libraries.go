@@ -1,5 +1,4 @@
-// Package libraries lists the libraries that a process has loaded. Helpers need it without the
-// imports of package sandbox.
+// Package libraries lists a process's loaded libraries, without the imports of package sandbox.
 package libraries
 
 import (

@@ -98,8 +98,7 @@ func assemble(policy seccomp.Policy, wanted *arch.Info) ([]bpf.Instruction, erro
 	if err != nil {
 		return nil, err
 	}
-	// The library compares with X86_64, whose x32 calls it rejects, so that value must stay
-	// unchanged.
+	// The library compares with X86_64, whose x32 calls it rejects, so this must not change.
 	keptOwn, keptX86, x86 := *own, arch.X86_64, *arch.X86_64
 	defer func() { *own, arch.X86_64 = keptOwn, keptX86 }()
 	*own, arch.X86_64 = *wanted, &x86

@@ -51,8 +51,7 @@ func Start(t *testing.T) *Collector {
 	return c
 }
 
-// Settings returns the environment variables for a program that sends its spans to the collector,
-// each as soon as it ends.
+// Settings makes a program send each span to the collector as soon as it ends.
 func (c *Collector) Settings() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_TRACES_SAMPLER=parentbased_always_on"}
 }

@@ -1,6 +1,5 @@
-// Package helper turns this program into a helper of package vp8, or into the search for libvpx.
-// It imports little, so that Go initializes it early, which saves time and memory in every
-// session: see package launcher.
+// Package helper turns this program into a helper of package vp8, or into the search for libvpx. It
+// imports little, which saves time and memory in every session: see package launcher.
 package helper
 
 import (

@@ -9,8 +9,7 @@ const MaxFrame = 1 << 20
 // The memory that server and helper share. Each part has one writer: the server writes FrameIn
 // and PictureIn, the helper the others.
 const (
-	// maxPicture is in bytes. A frame that is one pixel high or wide has as many bytes of chroma
-	// as of luma.
+	// In bytes. A frame one pixel high or wide has as many bytes of chroma as of luma.
 	maxPicture = (2*MaxPixels + 1<<12) &^ (1<<12 - 1)
 	// MaxOut limits an encoded frame, in bytes.
 	MaxOut = 4 << 20
@@ -39,8 +38,7 @@ type Request struct {
 	At                          int64
 }
 
-// The outcomes of a request. A helper that must stop writes the reason to its standard error and
-// exits.
+// A helper that must stop writes the reason to its standard error and exits.
 const (
 	StatusDone = iota
 	StatusBroken

@@ -108,9 +108,8 @@ func NewEncoder(l *Library) *Encoder { return &Encoder{library: l} }
 // ticks is the resolution of the encoder's clock, in ticks per second.
 const ticks = 90000
 
-// Encode encodes a picture with contiguous planes, as [Resize] lays them out. A change of size
-// makes a key frame. The frame is valid until the next call. It is empty if the encoder dropped
-// the picture.
+// Encode encodes a picture as [Resize] lays it out. A change of size makes a key frame. The frame
+// is valid until the next call. It is empty if the encoder dropped the picture.
 func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if size := picture.Rect.Size(); e.context == nil || size != e.size {
 		e.Close()

@@ -24,8 +24,7 @@ func names() []string {
 	return []string{"libvpx.so.12", "libvpx.so.11", "libvpx.so.10", "libvpx.so.9", "libvpx.so.8", "libvpx.so.7"}
 }
 
-// Offsets in libvpx's structures on 64-bit systems, and the sizes of the structures with a
-// margin.
+// Offsets in libvpx's structures on 64-bit systems, and the sizes of the structures with a margin.
 const (
 	sizeOfContext, sizeOfConfig, sizeOfImage = 256, 2048, 512
 
@@ -78,8 +77,7 @@ type Library struct {
 	control       func(context unsafe.Pointer, id, value int32) int32
 }
 
-// Load loads the library from the path, or if that is "", from the system, and verifies that this
-// package supports it.
+// Load verifies the library. The path "" means the system's.
 func Load(path string) (*Library, error) {
 	candidates := names()
 	if path != "" {
@@ -136,9 +134,8 @@ func (l *Library) bind(handle uintptr) error {
 	return l.check()
 }
 
-// variadic returns a function that calls vpx_codec_control_, whose value is a variable argument.
-// On Apple's ARM processors, variable arguments are on the stack, like the ninth argument of an
-// ordinary call.
+// variadic returns a function that calls vpx_codec_control_, whose value is a variable argument. On
+// Apple's ARM processors these are on the stack, like an ordinary call's ninth argument.
 func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int32 {
 	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
 		var call func(context unsafe.Pointer, id int32, _, _, _, _, _, _ uintptr, value int64) int32
@@ -152,8 +149,7 @@ func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int
 	return call
 }
 
-// check verifies that the library's structures have the documented default values, and that its
-// encoder and decoder match.
+// check verifies the structures' default values, and that encoder and decoder match.
 func (l *Library) check() error {
 	config := make(memory, sizeOfConfig)
 	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {

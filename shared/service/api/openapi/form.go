@@ -104,8 +104,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		}
 	}
 	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
-		// Generated clients always send a default. The service would reject it without the field
-		// on which this one depends.
+		// Generated clients always send a default, which is invalid without the other field.
 		add("default", field.Default)
 	}
 	return s

@@ -1,6 +1,5 @@
-// Package noise produces numbers that look random but are not: every value is a function of a
-// seed and a position, with no state in between. The same seed produces the same picture on every
-// run.
+// Package noise produces numbers that look random but are not: every value is a function of a seed
+// and a position, with no state in between. The same seed produces the same picture on every run.
 package noise
 
 import "math"
@@ -17,8 +16,7 @@ func Mix(x uint64) uint64 {
 // Source is a sequence of numbers drawn from a seed. Its zero value is the sequence of seed 0.
 type Source struct{ state uint64 }
 
-// The order of the seed's parts matters: a picture's seed, then a number for the purpose of the
-// sequence.
+// The order of the parts matters: a picture's seed, then a number for the purpose.
 func NewSource(seed ...uint64) *Source {
 	s := &Source{}
 	for _, part := range seed {

@@ -68,8 +68,7 @@ func encode(v float64) float64 {
 	if v <= 0.0031308 {
 		return v * 12.92
 	}
-	// The power of 1/2.4 is the fourth root of the fifth power of the cube root. That takes a
-	// third of the time.
+	// The fourth root of the fifth power of the cube root takes a third of the time.
 	root := math.Cbrt(v)
 	return 1.055*root*math.Sqrt(math.Sqrt(root)) - 0.055
 }

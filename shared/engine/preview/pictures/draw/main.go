@@ -27,8 +27,7 @@ func draw() error {
 		if name == "original" {
 			prompt = ""
 		}
-		// The size and the file names match package pictures, which cannot be built before the
-		// pictures exist.
+		// Package pictures has the same size and file names, but cannot be built before they exist.
 		picture, err := frame.Sample(sample, prompt, catalog.Size{Width: 192, Height: 108})
 		if err != nil {
 			return err
