@@ -52,7 +52,6 @@ func (c *Client) CreateToken(ctx context.Context, wanted TokenRequest) (Token, e
 	return token, err
 }
 
-// Usage is an account's usage in one group, such as one model on one day.
 type Usage struct {
 	Day     string `json:"day,omitempty"`
 	Model   string `json:"model,omitempty"`
@@ -65,15 +64,12 @@ type Usage struct {
 	CachedTokens     int64 `json:"cached_tokens"`
 	ReasoningTokens  int64 `json:"reasoning_tokens"`
 	// Estimated counts requests whose tokens the model server did not report.
-	Estimated int64 `json:"estimated"`
-	// SessionSeconds is the total duration of realtime sessions.
-	SessionSeconds int64 `json:"session_seconds,omitempty"`
-	// Jobs counts accepted jobs and image edits.
-	Jobs int64 `json:"jobs,omitempty"`
-	// JobsCompleted counts jobs and image edits with a result.
-	JobsCompleted int64   `json:"jobs_completed,omitempty"`
-	Cost          float64 `json:"cost,omitempty"`
-	Currency      string  `json:"currency,omitempty"`
+	Estimated      int64   `json:"estimated"`
+	SessionSeconds int64   `json:"session_seconds,omitempty"`
+	Jobs           int64   `json:"jobs,omitempty"`
+	JobsCompleted  int64   `json:"jobs_completed,omitempty"`
+	Cost           float64 `json:"cost,omitempty"`
+	Currency       string  `json:"currency,omitempty"`
 	// BatchRequests and BatchCost are the amounts of Requests and Cost that belong to batches.
 	BatchRequests int64   `json:"batch_requests,omitempty"`
 	BatchCost     float64 `json:"batch_cost,omitempty"`

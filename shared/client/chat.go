@@ -22,14 +22,12 @@ type Chat struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 }
 
-// ChatUsage counts the tokens of a completion.
 type ChatUsage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 	TotalTokens      int `json:"total_tokens"`
 }
 
-// Complete returns the complete response unchanged.
 func (c *Client) Complete(ctx context.Context, chat Chat) (json.RawMessage, error) {
 	encoded, err := jsonBody(chat)
 	if err != nil {

@@ -38,11 +38,9 @@ type Config struct {
 	// URL and InferenceURL are the base URLs of the two services, without /v1.
 	URL, InferenceURL string
 	// Key is a permanent key or a client token, or "". It is sent only to these two services.
-	Key string
-	// UserAgent identifies the calling program.
+	Key       string
 	UserAgent string
-	// NewID returns a new idempotency key for a call that creates something.
-	NewID func() string
+	NewID     func() string
 	// Backoff is the pause before the first retry. It doubles with each retry.
 	Backoff time.Duration
 	// Repeating is called before the pause before each retry. It may be nil.
@@ -160,7 +158,6 @@ func jsonBody(value any) (*body, error) {
 	}}, nil
 }
 
-// fetch returns the complete response unchanged.
 func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, error) {
 	var answer []byte
 	err := c.repeat(ctx, request, func() error {

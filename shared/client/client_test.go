@@ -20,14 +20,12 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// seen is a request as received by the service.
 type seen struct {
 	method, path string
 	header       http.Header
 	body         string
 }
 
-// service responds to each request with the next response. It repeats the last one.
 type service struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -56,7 +54,6 @@ func (s *service) all() []seen {
 	return slices.Clone(s.seen)
 }
 
-// requests returns the requests so far as "METHOD path".
 func (s *service) requests() []string {
 	var lines []string
 	for _, request := range s.all() {
@@ -75,17 +72,14 @@ func status(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// hangUp closes the connection without a response.
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// breakOff closes the connection within a successful response.
 func breakOff(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "100")
 	_, _ = w.Write([]byte(`{"job_id":`))
 	panic(http.ErrAbortHandler)
 }
 
-// switchProtocols takes over the connection and keeps it open until the client closes it.
 func switchProtocols(w http.ResponseWriter, _ *http.Request) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -256,7 +250,6 @@ func TestMissingServerFailsImmediately(t *testing.T) {
 	}
 }
 
-// The files are unchanged.
 func TestFormHasFieldsBeforeFiles(t *testing.T) {
 	c, s := serve(t, status(200, job))
 	data, reference := text(t, "clip.mp4", strings.Repeat("v", 100_000)), client.Source{Reference: "file_abc"}
@@ -326,7 +319,6 @@ func TestLargeInputsAreStoredFirst(t *testing.T) {
 	}
 }
 
-// The first read of endless cancels its reader.
 type endless struct{ cancel context.CancelFunc }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -336,7 +328,6 @@ func (e endless) Read(p []byte) (int, error) {
 
 func (endless) Close() error { return nil }
 
-// Cancelling does not wait until the MD5 of a large file is computed.
 func TestLargeInputsCanBeCancelled(t *testing.T) {
 	c, s := serve(t, status(413, `{"detail":"too large"}`))
 	ctx, cancel := context.WithCancel(bounded(t))

@@ -14,7 +14,6 @@ type Completion struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 }
 
-// CompleteText returns the continuation of a text and the used tokens.
 func (c *Client) CompleteText(ctx context.Context, wanted Completion) (string, ChatUsage, error) {
 	encoded, err := jsonBody(wanted)
 	if err != nil {

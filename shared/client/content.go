@@ -22,7 +22,6 @@ func (c *Client) Download(ctx context.Context, id, path string, progress Progres
 	return c.download(ctx, resultPath(id), Partial(path, id), path, progress)
 }
 
-// DownloadFile writes a stored file to a path in the same way as Download.
 func (c *Client) DownloadFile(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, bytesPath(id), Partial(path, id), path, progress)
 }
@@ -62,7 +61,6 @@ func (c *Client) CopyContent(ctx context.Context, id string, to io.Writer, progr
 	return c.copyContent(ctx, resultPath(id), to, 0, progress)
 }
 
-// CopyFile writes a stored file to a writer in the same way as CopyContent.
 func (c *Client) CopyFile(ctx context.Context, id string, to io.Writer, progress Progress) error {
 	return c.copyContent(ctx, bytesPath(id), to, 0, progress)
 }
@@ -93,15 +91,13 @@ func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer,
 }
 
 type download struct {
-	client *Client
-	path   string
-	to     io.Writer
-	// offset is the number of bytes written.
+	client   *Client
+	path     string
+	to       io.Writer
 	offset   int64
 	progress Progress
 }
 
-// rest requests the missing bytes and writes them as they arrive.
 func (d *download) rest(ctx context.Context) error {
 	request := d.client.media(http.MethodGet, d.path, nil)
 	if d.offset > 0 {
@@ -174,7 +170,6 @@ func (d *download) complete(ctx context.Context) error {
 	return nil
 }
 
-// rangeStart returns the first offset of a Content-Range such as "bytes 5-9/10".
 func rangeStart(header string) (start int64, ok bool) {
 	first, _, found := strings.Cut(strings.TrimPrefix(header, "bytes "), "-")
 	if !found {

@@ -18,25 +18,21 @@ import (
 
 var result = []byte(strings.Repeat("0123456789", 20_000))
 
-// whole serves the result with ranges, as the service does.
 func whole(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "result.mp4", time.Time{}, bytes.NewReader(result))
 }
 
-// cut closes the connection after some bytes.
 func cut(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", fmt.Sprint(len(result)))
 	_, _ = w.Write(result[:70_000])
 	panic(http.ErrAbortHandler)
 }
 
-// A later call resumes, too.
 func TestDownloadResumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []http.HandlerFunc
-		// kept is the incomplete file of an earlier call.
-		kept   []byte
-		ranges []string
+		kept    []byte
+		ranges  []string
 	}{
 		"without interruption":      {[]http.HandlerFunc{whole}, nil, []string{""}},
 		"after a broken connection": {[]http.HandlerFunc{cut, whole}, nil, []string{"", "bytes=70000-"}},
@@ -113,7 +109,6 @@ func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	}
 }
 
-// The result is on another host.
 func TestKeyStaysWithTheService(t *testing.T) {
 	store := &service{t: t, answers: []http.HandlerFunc{whole}}
 	elsewhere := httptest.NewServer(store)
@@ -142,7 +137,6 @@ func event(status string, progress float64) string {
 		progress)
 }
 
-// events closes the connection after the events.
 func events(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

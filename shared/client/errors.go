@@ -13,17 +13,14 @@ import (
 	"time"
 )
 
-// Error is the response of a service that rejects a call.
 type Error struct {
 	Status int
 	// Code is the gateway's error code, such as "model_not_found". Type is its error type. Both
 	// are "" for the media service.
 	Code, Type string
 	Message    string
-	// Fields lists the invalid fields of the request (status 422).
-	Fields []FieldError
-	// RequestID identifies the call in the log of the service.
-	RequestID string
+	Fields     []FieldError
+	RequestID  string
 	// RetryAfter is the pause that the service asks for, or 0.
 	RetryAfter time.Duration
 }
@@ -113,7 +110,6 @@ func retryAfter(value string) time.Duration {
 
 // ConnectionError means that the service was not reached, or the connection broke too early.
 type ConnectionError struct {
-	// URL is the scheme and host of the service.
 	URL string
 	Err error
 }
@@ -135,7 +131,6 @@ type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }
 
-// connectionError converts connection errors to a *ConnectionError, and no others.
 func connectionError(ctx context.Context, address string, err error) error {
 	var refusal *Error
 	var source *sourceError

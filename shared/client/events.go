@@ -88,7 +88,6 @@ func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, 
 	return c.poll(ctx, id, seen)
 }
 
-// follow reads a job's events until the job or the stream ends.
 func (c *Client) follow(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	request := c.media(http.MethodGet, jobPath(id)+"/events", nil)
 	request.header.Set("Accept", "text/event-stream")

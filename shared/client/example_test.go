@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/client"
 )
 
-// The service accepts every edit and completes it immediately.
 func newExampleClient() (c *client.Client, closeAll func()) {
 	const completed = `{"job_id":"job_1","status":"completed","model":"gen-2.5","progress":1}`
 	answers := map[string]string{

@@ -16,13 +16,12 @@ import (
 
 // docs/contract/media.md#file-reference
 type StoredFile struct {
-	ID        string    `json:"id"`
-	Filename  string    `json:"filename"`
-	MIMEType  string    `json:"mime_type"`
-	SizeBytes int64     `json:"size_bytes"`
-	MD5       string    `json:"md5"`
-	CreatedAt time.Time `json:"created_at"`
-	// ExpiresAt is nil for a file that does not expire.
+	ID        string     `json:"id"`
+	Filename  string     `json:"filename"`
+	MIMEType  string     `json:"mime_type"`
+	SizeBytes int64      `json:"size_bytes"`
+	MD5       string     `json:"md5"`
+	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	Raw json.RawMessage `json:"-"`
@@ -113,7 +112,6 @@ func digestOf(ctx context.Context, source Source) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), nil
 }
 
-// whileWanted reads until its context ends.
 type whileWanted struct {
 	ctx     context.Context
 	content io.Reader

@@ -16,7 +16,6 @@ import (
 type Source struct {
 	Name string
 	Size int64
-	// Open opens the file for reading from its start.
 	Open func() (io.ReadCloser, error)
 	// Reference is the id of a stored file. Then the other fields are empty.
 	Reference string
@@ -45,7 +44,6 @@ func File(path string) (Source, error) {
 	}}, nil
 }
 
-// part is a text, or a file if source is set.
 type part struct {
 	name, text string
 	source     *Source

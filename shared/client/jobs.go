@@ -19,7 +19,6 @@ const (
 	Failed     = "failed"
 )
 
-// Span is an expected time range (docs/contract/jobs.md#outlook).
 type Span struct {
 	Earliest time.Time `json:"earliest"`
 	Latest   time.Time `json:"latest"`
@@ -33,8 +32,7 @@ type Job struct {
 	CreatedAt   *time.Time `json:"created_at"`
 	StartedAt   *time.Time `json:"started_at"`
 	CompletedAt *time.Time `json:"completed_at"`
-	// Progress is a number from 0 to 1.
-	Progress float64 `json:"progress"`
+	Progress    float64    `json:"progress"`
 	// QueuePosition is the position of a pending job in the queue, counted from 1, or 0 if
 	// unknown. EstimatedStart and EstimatedCompletion are nil if unknown.
 	QueuePosition       int   `json:"queue_position"`
@@ -64,7 +62,6 @@ type Job struct {
 	Bill  *Cost    `json:"cost"`
 	Error *Failure `json:"error"`
 
-	// Raw is the complete record as sent by the service.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -117,7 +114,6 @@ type ContentCredentials struct {
 
 const Cancelled = "cancelled"
 
-// The service reports a cancelled job as failed.
 func (j Job) Cancelled() bool { return j.Error != nil && j.Error.Code == Cancelled }
 
 type Failure struct {
@@ -221,7 +217,6 @@ func (c *Client) DeleteJob(ctx context.Context, id string) error {
 	return err
 }
 
-// Share is a link through which anyone can read a result.
 type Share struct {
 	URL       string     `json:"url"`
 	ExpiresAt *time.Time `json:"expires_at"`
@@ -247,17 +242,14 @@ func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration
 	return share, decode(answer, &share)
 }
 
-// Delivery is one attempt to call a job's webhook.
 type Delivery struct {
 	Attempt int        `json:"attempt"`
 	At      *time.Time `json:"at"`
 	// Status is the status of the receiver's response. It is nil without one; then Error says why.
-	Status *int    `json:"status"`
-	Error  *string `json:"error"`
-	// NextAttemptAt is nil after the last attempt.
+	Status        *int       `json:"status"`
+	Error         *string    `json:"error"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 
-	// Raw is the complete record, unchanged.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -317,7 +309,6 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 // docs/contract/limits.md#lists
 const maxPage = 1000
 
-// list iterates over the items of a paged list, up to limit.
 func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 	limit int) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {

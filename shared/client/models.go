@@ -9,8 +9,7 @@ import (
 )
 
 type MediaModel struct {
-	ID string `json:"id"`
-	// Aliases lists the other names of the model, except deprecated ones.
+	ID          string   `json:"id"`
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
 	// Kind is the kind of edit, such as "edit" or "text-to-video". Title is a short name.
@@ -23,11 +22,10 @@ type MediaModel struct {
 
 // Price is per "second" of the result or per "edit" (docs/contract/jobs.md#prices).
 type Price struct {
-	Amount   float64 `json:"amount"`
-	Per      string  `json:"per"`
-	Currency string  `json:"currency"`
-	// Sizes contains the amounts for other sizes, by resolution.
-	Sizes map[string]float64 `json:"sizes,omitempty"`
+	Amount   float64            `json:"amount"`
+	Per      string             `json:"per"`
+	Currency string             `json:"currency"`
+	Sizes    map[string]float64 `json:"sizes,omitempty"`
 }
 
 // MediaModels reads the models that edit media from the service's OpenAPI document.
@@ -81,7 +79,6 @@ func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 	return sorted, nil
 }
 
-// ResolveModel returns the canonical id for an id or an alias.
 func (c *Client) ResolveModel(ctx context.Context, name string) (string, error) {
 	encoded, err := jsonBody(map[string]string{"model": name})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	// tries limits the attempts of a call.
 	tries = 4
 	// If the service asks for a longer pause, its error is returned instead.
 	longestPause = 30 * time.Second
@@ -27,7 +26,6 @@ func (c *Client) send(ctx context.Context, request call) (response *http.Respons
 	return response, err
 }
 
-// repeat attempts a call until it succeeds or a retry would not help.
 func (c *Client) repeat(ctx context.Context, request call, once func() error) error {
 	for try := 1; ; try++ {
 		err := once()
@@ -144,7 +142,6 @@ func sleep(ctx context.Context, pause time.Duration) error {
 
 var errSilent = errors.New("the server sent nothing for too long")
 
-// guard ends a call if its connection is idle for too long.
 type guard struct {
 	limit  time.Duration
 	timer  *time.Timer
@@ -163,7 +160,6 @@ func (g *guard) end() {
 	g.cancel(nil)
 }
 
-// Close ends the guard.
 type guardedBody struct {
 	io.ReadCloser
 	guard *guard
@@ -180,7 +176,6 @@ func (b *guardedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// sentBody is a request body that reports its progress.
 type sentBody struct {
 	io.ReadCloser
 	guard       *guard

@@ -27,11 +27,9 @@ func CapabilitiesOf(e Engine) Capabilities {
 
 // Monitored is an [Engine] that may be unable to accept runs, such as an engine on a server.
 type Monitored interface {
-	// Health returns nil while the engine accepts runs.
 	Health(ctx context.Context) error
 }
 
-// HealthOf returns the engine's Health, or nil if it has no such method.
 func HealthOf(e Engine) func(context.Context) error {
 	if monitored, ok := e.(Monitored); ok {
 		return monitored.Health
@@ -52,7 +50,6 @@ type Inspection struct {
 	Lacks map[string][]string
 }
 
-// InspectedOf returns the engine as an [Inspected], or nil.
 func InspectedOf(e Engine) Inspected {
 	inspected, _ := e.(Inspected)
 	return inspected

@@ -19,12 +19,10 @@ type Input struct {
 	// The file must not be changed.
 	Path string
 	MIME string
-	// Info is the result of the probe.
 	Info media.Info
 }
 
 type Spec struct {
-	// Job is the job's id, for logs.
 	Job string
 	// Model is the canonical id.
 	Model  string
@@ -88,7 +86,6 @@ type Outcome struct {
 // poster of a video. Missing ones are nil.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
-// Depicted is a file from which a thumbnail or a poster is made.
 type Depicted struct {
 	Input
 	// Poster requests a poster. It shows the same moment as the thumbnails that are made with it.
@@ -120,8 +117,7 @@ func OpenRegular(path string) (*os.File, error) {
 
 type Error struct {
 	// Code is job.InvalidInput if the input is at fault, otherwise job.EngineError.
-	Code job.Code
-	// Message is for the person who sent the job.
+	Code    job.Code
 	Message string
 	// Retryable is true if another run of the same spec may succeed.
 	Retryable bool
@@ -138,7 +134,6 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// InvalidInput returns the error for an input that cannot be edited.
 func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }

@@ -12,7 +12,6 @@ type Estimator interface {
 	Estimates(ctx context.Context, asked []Question) ([]*job.Estimate, error)
 }
 
-// Question asks how long edits of a kind take.
 type Question struct {
 	job.EditKind
 	Kind catalog.Kind
@@ -22,7 +21,6 @@ type Question struct {
 	Lengths []float64
 }
 
-// EstimatorOf returns the engine as an [Estimator], or nil.
 func EstimatorOf(e Engine) Estimator {
 	estimator, _ := e.(Estimator)
 	return estimator

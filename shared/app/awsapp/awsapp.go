@@ -34,13 +34,11 @@ import (
 
 type Parts struct {
 	*setting.Environment
-	Config api.Config
-	// Records is the client for the tables.
+	Config  api.Config
 	AWS     aws.Config
 	Records *dynamodb.Client
 	Keys    *dynamo.Keys
-	// Tracer may be nil.
-	Tracer trace.Tracer
+	Tracer  trace.Tracer
 	// broken prevents the assembly, and is not an invalid setting.
 	broken error
 }
@@ -116,7 +114,6 @@ func (p *Parts) ManageBudgets() {
 	}
 }
 
-// The manager is nil after an error, which Surface returns.
 func (p *Parts) budgetManager() (*dynamo.Budgets, *budget.Manager) {
 	table := p.Required("CUTROOM_USAGE_TABLE")
 	clock, err := boottime.Open()
@@ -150,7 +147,6 @@ func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors curs
 	})
 }
 
-// Machine orchestrates jobs from their acceptance to their end.
 type Machine interface {
 	dynamo.Dispatcher
 	job.Orchestrator

@@ -26,12 +26,10 @@ func (p *Parts) warmUp() *warmUp {
 // RejectCold makes the program reject an image edit while no worker runs, and start a worker.
 func (p *Parts) RejectCold() { p.Config.Warm = p.warmUp().warm }
 
-// workers reports whether a lane has workers that take a job immediately.
 type workers interface {
 	Warm(ctx context.Context, lane job.Lane) (bool, error)
 }
 
-// waker starts the function that scales the workers up from zero.
 type waker interface {
 	Start(ctx context.Context) error
 }

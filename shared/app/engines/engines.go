@@ -51,7 +51,6 @@ func Parse(setting string) Choice {
 
 func (c Choice) BuiltIn() bool { return c.Name != "" }
 
-// Engine returns the name that the engine reports.
 func (c Choice) Engine() string {
 	switch {
 	case c.BuiltIn():

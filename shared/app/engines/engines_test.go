@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// The type of an engine declares its abilities.
 func TestSettingSelectsTheEngine(t *testing.T) {
 	capabilities := map[string]engine.Capabilities{
 		"*preview.Engine":     {Decodes: true},
@@ -69,7 +68,6 @@ func TestSettingSelectsTheEngine(t *testing.T) {
 	}
 }
 
-// withWorkflow returns a catalog with a ComfyUI model, and the folder of its workflow.
 func withWorkflow(t *testing.T) (*catalog.Catalog, string) {
 	t.Helper()
 	known, err := catalog.Parse([]byte(`
@@ -101,7 +99,6 @@ func TestComfyUINeedsAWorkflow(t *testing.T) {
 	}
 }
 
-// The server of inspected responds only to the second attempt and lacks something.
 type inspected struct {
 	engine.Engine
 	asked int
@@ -115,7 +112,6 @@ func (i *inspected) Inspect(context.Context) []engine.Inspection {
 	return []engine.Inspection{{Server: "http://a", Lacks: map[string][]string{"t2v": {`the node class "A"`}}}}
 }
 
-// The server may start later.
 func TestMissingServerNeedsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

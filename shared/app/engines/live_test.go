@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/engine/preview/frame"
 )
 
-// The preview engine edits all others.
 func TestServersEditTheirLiveModels(t *testing.T) {
 	served := &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 	mux := http.NewServeMux()

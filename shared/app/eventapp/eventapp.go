@@ -16,7 +16,6 @@ import (
 )
 
 type Parts struct {
-	// Main reports invalid settings.
 	*setting.Environment
 	AWS    aws.Config
 	Logger *slog.Logger

@@ -31,7 +31,6 @@ import (
 type Parts struct {
 	*setting.Environment
 	Gateway gateway.Config
-	// Records is the client for the tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
 	Keys    *credential.Authenticator
@@ -72,7 +71,6 @@ func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime strin
 	return file.NewService(config)
 }
 
-// Results stores the results of batches, without support for uploads.
 func (p *Parts) Results(bucket *s3blob.Store) *file.Service {
 	return file.NewService(filesOf(p.fileRecords(), bucket))
 }

@@ -24,7 +24,6 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// New returns the parts of a gateway function that calls models and meters the calls.
 func New() (*gatewayapp.Parts, error) {
 	p, err := gatewayapp.New()
 	if err != nil {

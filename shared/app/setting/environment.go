@@ -40,7 +40,6 @@ func (e *Environment) fail(err error) {
 	}
 }
 
-// Required fails if the variable is not set.
 func (e *Environment) Required(name string) string {
 	value := e.getenv(name)
 	if value == "" {
@@ -49,7 +48,6 @@ func (e *Environment) Required(name string) string {
 	return value
 }
 
-// Optional returns "" if the variable is not set.
 func (e *Environment) Optional(name string) string { return e.getenv(name) }
 
 // URL returns the URL of a server, such as http://127.0.0.1:4566, or "" if the variable is not set.
@@ -98,7 +96,6 @@ func (e *Environment) Size(name string) int64 {
 	return int64(size)
 }
 
-// Catalog reads CUTROOM_FAMILY and CUTROOM_CATALOG.
 func (e *Environment) Catalog() *catalog.Catalog {
 	family := cmp.Or(e.getenv("CUTROOM_FAMILY"), catalog.DefaultFamily)
 	known, err := e.files().readCatalog(family, e.getenv("CUTROOM_CATALOG"))
@@ -129,7 +126,6 @@ func (e *Environment) Origins() []string {
 	return origins
 }
 
-// WebhookTargets reads CUTROOM_WEBHOOK_ALLOW.
 func (e *Environment) WebhookTargets() webhook.Targets {
 	value := e.getenv("CUTROOM_WEBHOOK_ALLOW")
 	if value == "" {

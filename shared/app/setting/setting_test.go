@@ -28,7 +28,6 @@ func TestSizesAreParsed(t *testing.T) {
 	}
 }
 
-// The error is one line.
 func TestInvalidVariablesAreNamed(t *testing.T) {
 	folder := t.TempDir()
 	broken := filepath.Join(folder, "broken.yaml")
@@ -94,7 +93,6 @@ func TestInvalidVariablesAreNamed(t *testing.T) {
 	}
 }
 
-// Other programs read YAML.
 func TestFunctionsReadJSON(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {

@@ -6,7 +6,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// A local AWS has its own endpoint.
 func TestEndpointDependsOnTheRegion(t *testing.T) {
 	for want, clients := range map[string]aws.Config{
 		"https://xray.eu-central-1.amazonaws.com/v1/traces":  {Region: "eu-central-1"},

@@ -39,7 +39,6 @@ type annotatedSpan struct {
 
 func (s annotatedSpan) Attributes() []attribute.KeyValue { return s.attributes }
 
-// annotate returns the attributes under their annotation names, and the list of these names.
 func annotate(attributes []attribute.KeyValue) []attribute.KeyValue {
 	annotated := make([]attribute.KeyValue, 0, len(attributes)+1)
 	var keys []string

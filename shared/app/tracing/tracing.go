@@ -53,10 +53,8 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	return New(ctx, getenv, clients, service, logger)
 }
 
-// OpenTelemetry, "OTLP/HTTP Request".
 const tracesPath = "/v1/traces"
 
-// newExporter fails without a region or credentials.
 func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, error) {
 	switch {
 	case clients.Region == "":

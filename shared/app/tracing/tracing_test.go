@@ -33,7 +33,6 @@ const (
 	region  = "eu-north-1"
 )
 
-// The span belongs to another program.
 func remoteContext(t *testing.T) context.Context {
 	return trace.WithParent(t.Context(), "00-"+traceID+"-"+remote+"-01")
 }
@@ -43,7 +42,6 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// open returns traces that are sent to the URL instead of X-Ray.
 func open(t *testing.T, endpoint string, keys aws.CredentialsProvider, logger *slog.Logger) otlp.Traces {
 	t.Helper()
 	traces, err := tracing.New(t.Context(), func(name string) string {
@@ -89,7 +87,6 @@ func guarded(t *testing.T, collector *tracetest.Collector, secrets map[string]cr
 	}
 }
 
-// The spans have the annotations that X-Ray uses to find spans of functions.
 func TestSpansAreSentToXRay(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=another-collectors")
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
@@ -124,7 +121,6 @@ func TestSpansAreSentToXRay(t *testing.T) {
 	}
 }
 
-// Every request is signed with the current credentials.
 func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	collector := tracetest.Start(t)
 	endpoint, signedBy := guarded(t, collector,
@@ -153,7 +149,6 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	}
 }
 
-// The log has the reason.
 func TestUnsentTracesAreLogged(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a redirect was followed")

@@ -12,13 +12,11 @@ import (
 	"github.com/pion/stun/v3"
 )
 
-// OfTask is the value of CUTROOM_RTC_PUBLIC for the public addresses of the program's ECS task.
 const OfTask = "ecs"
 
 // The prefix is as in a URL of RFC 7064.
 const stunScheme = "stun:"
 
-// check validates the settings of a transport that is off.
 func (c Config) check() error {
 	if len(c.Public) == 1 && (c.Public[0] == OfTask || strings.HasPrefix(c.Public[0], stunScheme)) {
 		return nil

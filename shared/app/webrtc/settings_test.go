@@ -121,7 +121,6 @@ func TestRelaySettingsAreChecked(t *testing.T) {
 	}
 }
 
-// It queries no server.
 func TestDisabledTransportChecksSettings(t *testing.T) {
 	for public, wrong := range map[string]bool{"ecs": false, "stun:192.0.2.1:1": false, "203.0.113.1": false, "x": true} {
 		opened, err := Open(t.Context(), Config{Addr: Off, Public: []string{public}})
@@ -131,7 +130,6 @@ func TestDisabledTransportChecksSettings(t *testing.T) {
 	}
 }
 
-// Auto has no explicit address.
 func TestAutoStaysOffIfItCannotStart(t *testing.T) {
 	var log strings.Builder
 	c := Config{Addr: Auto, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))}

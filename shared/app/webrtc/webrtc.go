@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// Values of CUTROOM_RTC_ADDR that are not addresses.
 const (
 	Off = "off"
 	// Auto opens the transport at autoAddress, for clients on this machine, if that works.
@@ -30,17 +29,14 @@ type Config struct {
 	// Public holds the addresses for clients instead of the machine's own, or a way to find them:
 	// OfTask, or stun: and the host and port of a STUN server.
 	Public []string
-	// Task finds the addresses of the program's ECS task; nil outside ECS.
-	Task func(context.Context) ([]netip.Addr, error)
-	// Relays lists the URLs of TURN servers for clients.
+	Task   func(context.Context) ([]netip.Addr, error)
 	Relays []string
 	// The TURN servers share RelaySecret.
 	RelaySecret string
 	Sandbox     *sandbox.Sandbox
-	// Origins lists the origins of pages that may check a token.
-	Origins httpserver.Origins
-	Now     func() time.Time
-	Logger  *slog.Logger
+	Origins     httpserver.Origins
+	Now         func() time.Time
+	Logger      *slog.Logger
 }
 
 type Transport struct {
@@ -98,7 +94,6 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 	return &Transport{&realtime.WebRTC{Rooms: rooms, Codecs: codecs}, ports}, nil
 }
 
-// For returns the sessions' transport, or nil if it is off.
 func (t *Transport) For() *realtime.WebRTC {
 	if t == nil {
 		return nil

@@ -9,7 +9,6 @@ import (
 )
 
 type Call struct {
-	// Endpoint is the method and pattern of the route. Path is the path to call.
 	Endpoint, Path, Body, ContentType string
 	Statuses
 }
@@ -31,7 +30,6 @@ func (c Call) Group() string {
 	return ""
 }
 
-// OfModel reports whether the call concerns a single model or a job of one.
 func (c Call) OfModel() bool {
 	_, path, _ := strings.Cut(c.Endpoint, " ")
 	return strings.Contains(path, "/{id}")
@@ -43,15 +41,11 @@ type Fixtures struct {
 	Video, Image string
 	// Ended and Cancelled are ended jobs of the model Video. Cancelled may have been cancelled.
 	Ended, Cancelled string
-	// NoResult means that the job Ended has failed.
-	NoResult bool
-	// Verifies means that the service can verify Content Credentials.
-	Verifies bool
-	// Stored and Deleted are files. The calls delete Deleted.
-	Stored, Deleted string
-	MD5             string
-	// KeyID is the id of a key that the calls revoke.
-	KeyID string
+	NoResult         bool
+	Verifies         bool
+	Stored, Deleted  string
+	MD5              string
+	KeyID            string
 }
 
 const (

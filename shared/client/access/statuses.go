@@ -6,8 +6,7 @@ import "net/http"
 type Statuses struct {
 	// Credentials of the account. Two tokens are used outside their scope.
 	Key, AdminKey, Token, AdminToken, TokenForOtherModels, TokenForOtherOrigin int
-	// Credentials of another account.
-	OtherKey, OtherAdminKey, OtherToken int
+	OtherKey, OtherAdminKey, OtherToken                                        int
 }
 
 // Every key and token may call the route. own is for the account, others for another account.

@@ -137,7 +137,6 @@ func baseURL(address string) (string, error) {
 
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil if a server accepts runs.
 func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 
 // Run edits as [engine.Engine] specifies. If no server accepts runs, it waits for one, so that a
@@ -179,7 +178,6 @@ func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// garbled returns the error for a response that violates the protocol.
 func garbled(cause error) *engine.Error {
 	return failed("The engine returned an invalid response.", true, cause)
 }

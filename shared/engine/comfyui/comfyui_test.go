@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// on makes a server fail in one call.
 func on(call string, do http.HandlerFunc) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method+" "+r.URL.Path != call && !strings.HasPrefix(r.Method+" "+r.URL.Path, call+"/") {
@@ -129,7 +128,6 @@ func TestServerFaultsGiveClearErrors(t *testing.T) {
 	}
 }
 
-// record returns the record for any requested run.
 func record(content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -235,7 +233,6 @@ func TestCancellationRemovesRuns(t *testing.T) {
 	}
 }
 
-// A run goes to a running server, if any.
 func TestRunWaitsForStartingServer(t *testing.T) {
 	address, err := programtest.FreeAddress()
 	if err != nil {
@@ -286,7 +283,6 @@ func TestRunGoesToLeastBusyServer(t *testing.T) {
 	}
 }
 
-// The memory requirement of a model may be known.
 func TestMemoryIsCheckedBeforeRun(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -348,7 +344,6 @@ func TestMissingRequirementsAreReported(t *testing.T) {
 	}
 }
 
-// No server is called.
 func TestUnsupportedOptionsAreRejected(t *testing.T) {
 	s := fakeServer(t)
 	e := newEngine(t, config(t, serve(t, s)))
@@ -372,7 +367,6 @@ func TestUnsupportedOptionsAreRejected(t *testing.T) {
 	}
 }
 
-// The catalog names the inputs.
 func TestEditValuesAreSentToConfiguredInputs(t *testing.T) {
 	var sent []byte
 	s := fakeServer(t)

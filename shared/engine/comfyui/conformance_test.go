@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/engine/enginetest"
 )
 
-// The servers have the classes of the tests.
 func harness(e engine.Engine) enginetest.Harness {
 	small := catalog.Size{Width: 160, Height: 96}
 	return enginetest.Harness{Engine: e, Models: map[catalog.Kind]string{

@@ -45,7 +45,6 @@ func explain(ctx, within context.Context, err error) error {
 	return failed("The engine stopped during the edit.", true, fmt.Errorf("comfyui: %w", err))
 }
 
-// invalid converts the server's rejection of an invalid workflow.
 func (r *run) invalid(refused *statusError) error {
 	var reported struct {
 		Error struct {

@@ -14,7 +14,6 @@ import (
 // settleEvery is the time between two checks for a run that should soon appear in the history.
 const settleEvery = 50 * time.Millisecond
 
-// follow waits until the run has ended and reports its progress.
 func (r *run) follow(
 	ctx context.Context, stop context.CancelCauseFunc, listening *listener, m *meter,
 ) (*record, error) {
@@ -64,7 +63,6 @@ func (r *run) follow(
 	}
 }
 
-// progressAt converts the workflow's progress, 0 to 1, to the run's progress.
 func progressAt(fraction float64) engine.Progress {
 	return engine.Progress{Fraction: prepared + (generated-prepared)*fraction, Stage: "generate"}
 }
@@ -118,15 +116,12 @@ type event struct {
 		// Node is nil after the last node.
 		Node  *string         `json:"node"`
 		Nodes json.RawMessage `json:"nodes"`
-		// Value is the number of finished steps of Max.
-		Value float64 `json:"value"`
-		Max   float64 `json:"max"`
+		Value float64         `json:"value"`
+		Max   float64         `json:"max"`
 	} `json:"data"`
-	// preview is a JPEG of the running node's intermediate result.
 	preview []byte
 }
 
-// ends reports whether the message means that the run has ended.
 func (e event) ends() bool {
 	switch e.Type {
 	case "execution_success", "execution_error", "execution_interrupted":
@@ -143,9 +138,8 @@ type meter struct {
 	nodes, steps int
 	current      string
 	finished     map[string]bool
-	// stepped maps nodes to the steps that they have reported.
-	stepped map[string]float64
-	reached float64
+	stepped      map[string]float64
+	reached      float64
 }
 
 const maxSteps = 1000

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// The meter stores only as many nodes as the workflow has.
 func TestMeterIgnoresExtraNodes(t *testing.T) {
 	m := newMeter(graph{"1": {Class: "Load"}, "2": {Class: "Save"}})
 	for i := range 1000 {

@@ -32,10 +32,8 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// patience is longer than any test waits; shortWait is how long a test waits.
 const patience, shortWait = 2 * time.Minute, 200 * time.Millisecond
 
-// fakeServer has the recorded classes.
 func fakeServer(t *testing.T) *comfyuitest.Server {
 	t.Helper()
 	content, err := os.ReadFile(classesFile)
@@ -62,7 +60,6 @@ func fakeServer(t *testing.T) *comfyuitest.Server {
 	return s
 }
 
-// The picture is derived from a number.
 func picture(t *testing.T, seed int64, encode func(*bytes.Buffer, image.Image) error) []byte {
 	m := image.NewRGBA(image.Rect(0, 0, 48, 32))
 	for i := range 48 * 32 {
@@ -75,7 +72,6 @@ func picture(t *testing.T, seed int64, encode func(*bytes.Buffer, image.Image) e
 	return content.Bytes()
 }
 
-// models returns one model of each kind.
 func models(t *testing.T) []*catalog.Model {
 	t.Helper()
 	const clip = `{workflow: clip.json, prompt: 9.value, seed: 5.seed, data: 1.file, reference: 3.image, without_reference: 3,
@@ -127,7 +123,6 @@ func newEngine(t *testing.T, c comfyui.Config) *comfyui.Engine {
 	return e
 }
 
-// serve returns the server's URL.
 func serve(t *testing.T, s http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -135,7 +130,6 @@ func serve(t *testing.T, s http.Handler) string {
 	return server.URL
 }
 
-// The output is in a new folder.
 func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
 	t.Helper()
 	spec := engine.Spec{
@@ -165,7 +159,6 @@ func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
 
 func ignore(engine.Progress) {}
 
-// preview returns a JPEG.
 func preview(t *testing.T) []byte {
 	return picture(t, 1, func(w *bytes.Buffer, m image.Image) error { return jpeg.Encode(w, m, nil) })
 }

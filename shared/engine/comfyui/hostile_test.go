@@ -28,13 +28,11 @@ import (
 	"github.com/coder/websocket"
 )
 
-// calls lists the calls of a run with an input.
 var calls = []string{
 	"GET /prompt", "GET /object_info", "GET /system_stats", "POST /upload/image", "GET /ws", "POST /prompt", "GET /queue",
 	"GET /history", "GET /view", "POST /history",
 }
 
-// impatient returns an engine that soon gives up on a server.
 func impatient(t *testing.T, s http.Handler) *comfyui.Engine {
 	t.Helper()
 	configured := config(t, serve(t, s))
@@ -45,7 +43,6 @@ func impatient(t *testing.T, s http.Handler) *comfyui.Engine {
 	return newEngine(t, configured)
 }
 
-// The input is made once.
 func still(t *testing.T) func() engine.Spec {
 	t.Helper()
 	spec := newSpec(t, catalog.Image)
@@ -168,7 +165,6 @@ func text(format string, values ...any) frame {
 	return frame{websocket.MessageText, fmt.Appendf(nil, format, values...)}
 }
 
-// pictured returns a binary message with a picture.
 func pictured(content []byte) frame {
 	return frame{websocket.MessageBinary, append([]byte{0, 0, 0, 1, 0, 0, 0, 1}, content...)}
 }
@@ -330,7 +326,6 @@ func TestRepeatedEndMessagesDoNotBlockRun(t *testing.T) {
 	}
 }
 
-// A server that fails and recovers keeps its run.
 func TestRunSurvivesFlappingServer(t *testing.T) {
 	s := fakeServer(t)
 	var asked atomic.Int64
@@ -435,7 +430,6 @@ func TestResultNamesDoNotAffectLocalPaths(t *testing.T) {
 	}
 }
 
-// The server uses long names.
 func TestServerReportsAreLimited(t *testing.T) {
 	s := fakeServer(t)
 	endless := strings.Repeat("x", 1<<20)

@@ -15,7 +15,6 @@ import (
 // maxLacks limits the reported requirements of a workflow.
 const maxLacks = 20
 
-// class is a server's description of a class of nodes.
 type class struct {
 	Input struct {
 		Required map[string]inputType `json:"required"`
@@ -27,7 +26,6 @@ type class struct {
 // inputType is a class's input: its type or the list of its possible values, then its options.
 type inputType []json.RawMessage
 
-// known is false if the input's possible values are unknown.
 func (t inputType) values() (values []any, known bool) {
 	if len(t) == 0 {
 		return nil, false
@@ -45,7 +43,6 @@ func (t inputType) values() (values []any, known bool) {
 	return options.Options, options.Options != nil
 }
 
-// Inspect asks every server for missing requirements of the workflows.
 func (e *Engine) Inspect(ctx context.Context) []engine.Inspection {
 	var found []engine.Inspection
 	for _, s := range e.pool.servers {

@@ -22,8 +22,7 @@ type listener struct {
 	connected atomic.Bool
 	stop      context.CancelFunc
 	done      sync.WaitGroup
-	// first is closed after the first connection attempt.
-	first chan struct{}
+	first     chan struct{}
 }
 
 // listen returns after the first connection attempt, so that it receives all messages of a run

@@ -19,12 +19,10 @@ type pool struct {
 	starting time.Duration
 }
 
-// state is a server's state before a run is sent to it.
 type state struct {
 	server *server
 	// err is why the server accepts no runs now, or nil.
-	err error
-	// lacks lists the run's missing requirements.
+	err   error
 	lacks []string
 	// short means that other runs use the memory that the run needs.
 	short bool
@@ -177,7 +175,6 @@ func (s *server) queued(ctx context.Context) (int, error) {
 	return reported.Info.Remaining, nil
 }
 
-// checkStuck returns an error while a cancelled run is still running.
 func (s *server) checkStuck(ctx context.Context) error {
 	s.mu.Lock()
 	stuck := s.stuck

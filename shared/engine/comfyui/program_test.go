@@ -28,7 +28,6 @@ func address(t *testing.T) string {
 	return comfyuitest.StartProgram(t).URL
 }
 
-// TestProgram runs the suite on ComfyUI itself.
 func TestProgram(t *testing.T) {
 	h := harness(newEngine(t, config(t, address(t))))
 	// The program encodes the saved file.
@@ -76,7 +75,6 @@ func TestProgramHasWhatReadyWorkflowsNeed(t *testing.T) {
 	}
 }
 
-// classes returns the program's descriptions of the node classes in workflows.
 func classes(t *testing.T, workflows ...string) map[string]any {
 	t.Helper()
 	s := &session{T: t, base: address(t), responses: map[string]any{}}

@@ -32,7 +32,6 @@ func ready(t *testing.T, server string) comfyui.Config {
 	return c
 }
 
-// The workflows use only nodes, inputs, links and values that the program has.
 func TestReadyWorkflowsMatchProgram(t *testing.T) {
 	s := fakeServer(t)
 	content, err := os.ReadFile(readyFile)

@@ -116,7 +116,6 @@ type session struct {
 	responses map[string]any
 }
 
-// keep stores a response.
 func (s *session) keep(name string, body []byte) any {
 	s.Helper()
 	var value any
@@ -177,7 +176,6 @@ func (s *session) upload(name, as, path string) {
 	s.keep(name, s.call(http.MethodPost, "/upload/image", &body, form.FormDataContentType()))
 }
 
-// The workflow is filled with values.
 func (s *session) workflow(name string, values map[string]any) map[string]any {
 	s.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
@@ -206,7 +204,6 @@ func (s *session) submit(name string, graph map[string]any) {
 	s.keep(name, s.call(http.MethodPost, "/prompt", bytes.NewReader(body), "application/json"))
 }
 
-// run runs a workflow and stores its record, one message of each kind, and their order.
 func (s *session) run(name string, graph map[string]any) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 10*time.Minute)

@@ -23,8 +23,7 @@ import (
 
 const (
 	// In bytes.
-	maxResult = 2 << 30
-	// The maximum lengths of run ids and file names on a server.
+	maxResult          = 2 << 30
 	maxID, maxFileName = 128, 1024
 	// folder is the subfolder that this package uses in a server's folders.
 	folder = "cutroom"
@@ -42,7 +41,6 @@ type run struct {
 	id string
 	// watch cancels the run if the server is silent.
 	watch *time.Timer
-	// shown is when the last preview was reported.
 	shown time.Time
 }
 
@@ -105,7 +103,6 @@ func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made tra
 	return r.download(ctx, done)
 }
 
-// upload returns the name by which nodes refer to the file.
 func (r *run) upload(ctx context.Context, file transfer.Made, called string) (string, error) {
 	if file.Path == "" {
 		return "", nil

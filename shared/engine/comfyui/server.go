@@ -34,10 +34,8 @@ type server struct {
 	silence   time.Duration
 	client    *http.Client
 
-	mu sync.Mutex
-	// runs is the number of this engine's runs on the server.
-	runs int
-	// taken holds the ids of this engine's runs.
+	mu    sync.Mutex
+	runs  int
 	taken map[string]bool
 	// stuck is the id of a cancelled run that is still running, or empty.
 	stuck string
@@ -115,7 +113,6 @@ func (s *server) get(ctx context.Context, path string, into any) error {
 	return decode(response, into)
 }
 
-// into may be nil.
 func (s *server) post(ctx context.Context, path string, value, into any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -131,7 +128,6 @@ func (s *server) post(ctx context.Context, path string, value, into any) error {
 	return decode(response, into)
 }
 
-// nonsenseError is a response that violates the protocol.
 type nonsenseError struct{ cause error }
 
 func (e *nonsenseError) Error() string { return fmt.Sprintf("invalid response: %v", e.cause) }
@@ -159,7 +155,6 @@ func read(response *http.Response, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// isAbsent reports whether an error means that no server listens at the address.
 func isAbsent(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &network) && network.Op == "dial"

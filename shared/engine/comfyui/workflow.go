@@ -24,7 +24,6 @@ type node struct {
 	Inputs map[string]any `json:"inputs"`
 }
 
-// graph maps ids to nodes.
 type graph map[string]node
 
 type workflow struct {
@@ -120,7 +119,6 @@ func (w *workflow) check() error {
 	return nil
 }
 
-// takes returns an error if the workflow cannot perform the edit.
 func (w *workflow) takes(spec engine.Spec) error {
 	if spec.Reference != nil && len(w.Reference) == 0 {
 		return engine.InvalidInput(nil, "This model does not support a reference image.")
@@ -141,7 +139,6 @@ func (w *workflow) frames(spec engine.Spec) int {
 	return (transfer.FrameCount(spec)-1+w.FrameStep-1)/w.FrameStep*w.FrameStep + 1
 }
 
-// The names of uploaded files, or "".
 type names struct{ data, reference string }
 
 // prefix is the name prefix of the saved result.

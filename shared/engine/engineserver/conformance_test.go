@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The server runs the preview engine.
 func TestConformance(t *testing.T) {
 	tools, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000},

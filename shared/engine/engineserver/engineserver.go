@@ -38,7 +38,6 @@ const (
 )
 
 type Config struct {
-	// URL is the server's address, such as http://127.0.0.1:8090.
 	URL string
 	// A server without data for this time counts as hung. 0 means two minutes.
 	Silence time.Duration
@@ -86,7 +85,6 @@ func New(c Config) (*Engine, error) {
 
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil if the server accepts runs.
 func (e *Engine) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()

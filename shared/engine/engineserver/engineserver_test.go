@@ -25,10 +25,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// shortSilence is a silence that a test waits for.
 const shortSilence = 200 * time.Millisecond
 
-// ending is a server's behaviour after its response.
 type ending int
 
 const (
@@ -70,7 +68,6 @@ func newEngine(t *testing.T, url string, silence time.Duration) *engineserver.En
 	return e
 }
 
-// The output is in a new folder.
 func newSpec(t *testing.T) engine.Spec {
 	folder := t.TempDir()
 	return engine.Spec{
@@ -80,20 +77,17 @@ func newSpec(t *testing.T) engine.Spec {
 	}
 }
 
-// video is the start of an MP4.
 const video = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42 and so on"
 
-// wrote is the line that reports the written video.
 var wrote = fmt.Sprintf(`{"result": {"bytes": %d}}`+"\n", len(video))
 
 func TestResponsesDetermineOutcome(t *testing.T) {
 	const message = "The engine returned an invalid response."
 	for _, c := range []struct {
-		name   string
-		status int
-		answer string
-		then   ending
-		// code is empty if the run succeeds.
+		name      string
+		status    int
+		answer    string
+		then      ending
 		code      job.Code
 		message   string
 		retryable bool
@@ -255,7 +249,6 @@ func TestResultMustMatchReport(t *testing.T) {
 	}
 }
 
-// Each text becomes one line.
 func TestReportIsLimited(t *testing.T) {
 	for reported, want := range map[string]engine.Outcome{
 		``: {Engine: "engine server"},
@@ -331,7 +324,6 @@ func TestRequestContainsSpec(t *testing.T) {
 	}
 }
 
-// The server must notice.
 func TestCancellationClosesConnection(t *testing.T) {
 	running, left := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,12 +15,10 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// EstimatesRequest is the body of POST /v1/estimates, which asks how long edits take.
 type EstimatesRequest struct {
 	Edits []EstimatedEdit `json:"edits"`
 }
 
-// EstimatedEdit is a kind of edit with its lengths, in seconds.
 type EstimatedEdit struct {
 	Model     string       `json:"model"`
 	Kind      catalog.Kind `json:"kind"`

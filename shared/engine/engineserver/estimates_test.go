@@ -37,7 +37,6 @@ func TestEstimatesComeFromReachableServer(t *testing.T) {
 		w.Write([]byte(`{"estimates":[{"seconds":[40,1e9],"slack":1.5},null]}`))
 	}))
 	t.Cleanup(server.Close)
-	// An unreachable server does not hide a working server.
 	pool, err := engineserver.NewPool(
 		engineserver.Config{URL: scripted(t, http.StatusNotFound, "", closes)}, engineserver.Config{URL: server.URL},
 	)

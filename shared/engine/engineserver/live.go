@@ -38,7 +38,6 @@ type Live struct {
 	seed    func() uint32
 }
 
-// liveServer is a server and the number of its sessions from this process.
 type liveServer struct {
 	*Engine
 	open atomic.Int64
@@ -159,8 +158,7 @@ type liveEditor struct {
 	seed  uint32
 	// changing has an element while the prompt, the image or the connection is being changed.
 	changing chan struct{}
-	// number is the number of the last message.
-	number atomic.Uint32
+	number   atomic.Uint32
 
 	mu         sync.Mutex
 	connection *liveConnection
@@ -316,7 +314,6 @@ func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 	}
 }
 
-// restore replaces the connection and sends the last prompt and image.
 func (e *liveEditor) restore(ctx context.Context, c *liveConnection) error {
 	e.mu.Lock()
 	prompt, reference, before := e.prompt, e.image, e.connection

@@ -30,7 +30,6 @@ var liveModel = &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 
 func previewFrames() engine.LiveEngine { return frame.New(time.Now, func() uint32 { return 7 }) }
 
-// serveLive returns the server's URL.
 func serveLive(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -71,7 +70,6 @@ func grey(size image.Point) *engine.Picture {
 	return picture
 }
 
-// The server runs the preview engine.
 func TestLiveConformance(t *testing.T) {
 	url := serveLive(t, &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}})
 	enginetest.RunLive(t, enginetest.LiveHarness{
@@ -173,7 +171,6 @@ func text(content string) string {
 
 var readyText = text(`{"ready":{"engine":"scripted"}}`)
 
-// setAny responds to a wish or an image.
 func setAny(kind livewire.Kind, payload []byte, w io.Writer) {
 	var wish livewire.Wish
 	if kind == livewire.Image {
@@ -369,7 +366,6 @@ func TestAbandonedLivePictureIsDropped(t *testing.T) {
 	}
 }
 
-// Nor does their memory grow.
 func TestLiveSessionsLeakNothing(t *testing.T) {
 	server := &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}}
 	l := newLive(t, patience.Max, serveLive(t, server))

@@ -24,10 +24,9 @@ var errLiveEnded = errors.New("engineserver: the connection of a live session ha
 // time. Its memory is limited to two frames to send and three received ones.
 type liveConnection struct {
 	server *liveServer
-	// end ends the request and its body.
-	end  func()
-	body *io.PipeWriter
-	name string
+	end    func()
+	body   *io.PipeWriter
+	name   string
 
 	// outgoing holds messages for the writer, which returns the memory of pictures to packed.
 	outgoing chan outgoing
@@ -35,8 +34,7 @@ type liveConnection struct {
 	// results holds the newest result. spare holds the memory of older results.
 	results chan liveResult
 	spare   chan []byte
-	// sets receives the response to a change.
-	sets chan livewire.Set
+	sets    chan livewire.Set
 	// held is the memory of the last returned frame.
 	held []byte
 
@@ -52,7 +50,6 @@ type outgoing struct {
 	picture bool
 }
 
-// liveResult is a frame that the server edited, or its reason for rejecting the frame.
 type liveResult struct {
 	number  uint32
 	picture *engine.Picture
@@ -60,7 +57,6 @@ type liveResult struct {
 	err     error
 }
 
-// session returns an error if the server rejects the session.
 func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
 	first, err := livewire.AppendText(nil, livewire.Begin{Version: livewire.Version, Model: model, Seed: seed})
 	if err != nil {
@@ -112,7 +108,6 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	return c, nil
 }
 
-// readyReader reads messages after the first.
 type readyReader struct {
 	*livewire.Reader
 	ready livewire.Ready
@@ -166,7 +161,6 @@ func named(reported string) string {
 	return reported
 }
 
-// liveRefusal returns the error for a session that the server did not start.
 func liveRefusal(response *http.Response) error {
 	var body []byte
 	if response.StatusCode >= http.StatusBadRequest { // other bodies may have no end

@@ -47,7 +47,6 @@ func NewPool(servers ...Config) (*Pool, error) {
 
 func (p *Pool) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil if a server accepts runs.
 func (p *Pool) Health(ctx context.Context) error {
 	checks := make(chan error, len(p.members))
 	for _, m := range p.members {

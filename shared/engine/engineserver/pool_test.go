@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// gated is an engine whose edits wait for the test.
 type gated struct {
 	begun  chan string // the name of a server that has started a run
 	name   string
@@ -33,7 +32,6 @@ func (g gated) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress
 	}
 }
 
-// The channel receives the name of each server that starts a run.
 type pool struct {
 	*engineserver.Pool
 	t       *testing.T
@@ -61,7 +59,6 @@ func newPool(t *testing.T, names ...string) *pool {
 	return p
 }
 
-// run returns the name of the run's server.
 func (p *pool) run() string {
 	p.t.Helper()
 	spec := newSpec(p.t)

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The server has tiny models of the real classes.
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{
@@ -25,7 +24,6 @@ func TestEngineProgram(t *testing.T) {
 	})
 }
 
-// The server has a tiny model of a real class.
 func TestEngineProgramLive(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, url, liveModel.ID)

@@ -38,7 +38,6 @@ type Request struct {
 	Output string `json:"output"`
 }
 
-// Input is a file to read, with its probed properties.
 type Input struct {
 	Path string `json:"path"`
 	MIME string `json:"mime"`
@@ -65,7 +64,6 @@ type Line struct {
 	Error   *Failure `json:"error,omitempty"`
 }
 
-// Result ends a run that wrote its output.
 type Result struct {
 	Bytes int64 `json:"bytes"`
 	// Stages maps stages to seconds.
@@ -150,7 +148,6 @@ func inputOf(input *engine.Input) *Input {
 	}
 }
 
-// resultType returns the type of the file that a run must write.
 func resultType(spec engine.Spec) string {
 	if spec.Kind == catalog.Image {
 		return "image/png"

@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness contains the engine and its inputs for the suite.
 type Harness struct {
 	Engine engine.Engine
 	// Models maps each kind to a model. It is nil for an engine that considers only the kind.
@@ -32,8 +31,7 @@ type Harness struct {
 	Video, Image catalog.Size
 	FPS          int
 	// Person is a clip that shows a face, for try-on, or empty if the engine dresses anything.
-	Person string
-	// Previews is true for an engine that sends previews of clips.
+	Person   string
 	Previews bool
 	// Inexact is true for an engine whose clips with the same seed are similar but not identical,
 	// because the encoder of its server is not deterministic.
@@ -57,7 +55,6 @@ type suite struct {
 	*testing.T
 	Harness
 	tools *ffmpeg.Tools
-	// clips caches the properties of probed clips.
 	clips map[string]media.Info
 }
 
@@ -105,7 +102,6 @@ func (s *suite) image(image mediatest.Image) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: info}
 }
 
-// run runs the edit in a new folder.
 func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (output string, err error) {
 	s.Helper()
 	spec.Folder = s.TempDir()
@@ -120,7 +116,6 @@ func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.
 	return spec.Output, err
 }
 
-// edited runs an edit that must succeed, and checks its result.
 func (s *suite) edited(spec engine.Spec) media.Info {
 	s.Helper()
 	path, err := s.run(s.Context(), spec, func(engine.Progress) {})
@@ -179,7 +174,6 @@ func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string
 	return apart <= maxApart, fmt.Sprintf("pixels differ by %.1f on average", apart)
 }
 
-// luma returns the luma of a clip's pixels, frame by frame.
 func (s *suite) luma(path string) []byte {
 	s.Helper()
 	var pixels bytes.Buffer
@@ -190,7 +184,6 @@ func (s *suite) luma(path string) []byte {
 	return pixels.Bytes()
 }
 
-// A test's name states a promise of engines.
 type test struct {
 	name string
 	run  func(s *suite)

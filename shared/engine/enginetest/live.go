@@ -14,17 +14,13 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// LiveHarness contains the live engine and its inputs for the suite.
 type LiveHarness struct {
 	Engine engine.LiveEngine
 	Model  *catalog.Model
-	// The engine follows Prompt.
 	Prompt string
-	// The engine rejects this size.
-	Large image.Point
+	Large  image.Point
 }
 
-// RunLive runs the suite of [engine.LiveEngine].
 func RunLive(t *testing.T, h LiveHarness) {
 	for name, test := range map[string]func(*liveSuite){
 		"settings are followed": (*liveSuite).isFollowed, "no settings": (*liveSuite).isLeft,
@@ -61,7 +57,6 @@ func live(size image.Point, ratio image.YCbCrSubsampleRatio, narrow bool) *engin
 	return &engine.Picture{YCbCr: *part, Narrow: narrow}
 }
 
-// edit edits a valid picture and checks the common properties of results.
 func (s *liveSuite) edit(editor engine.LiveEditor, picture *engine.Picture) *engine.Picture {
 	s.Helper()
 	before := slices.Concat(picture.Y, picture.Cb, picture.Cr)
@@ -104,7 +99,6 @@ func (s *liveSuite) show(editor engine.LiveEditor, picture *engine.ReferenceImag
 	}
 }
 
-// mean returns the mean luma of a picture.
 func mean(picture *engine.Picture) int {
 	sum, size := 0, picture.Rect.Size()
 	for y := range size.Y {

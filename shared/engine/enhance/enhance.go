@@ -25,7 +25,6 @@ const (
 	maxTokens = 300
 )
 
-// instruction is the model's system prompt.
 const instruction = `You improve prompts for a video and image editing model.
 Rewrite the user's prompt as one vivid, concrete paragraph of at most 80 words. Keep every wish and add no new subject.
 Answer with the prompt alone, in the language of the user's prompt.`

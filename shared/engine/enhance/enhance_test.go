@@ -73,7 +73,6 @@ func TestEnhanceCleansPrompt(t *testing.T) {
 	}
 }
 
-// Users write the base URL of a model server in several ways.
 func TestBaseURLMayEndWithVersion(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/models/v1/chat/completions" {

@@ -21,7 +21,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// resize scales a picture down, like an engine.
 func resize(t *testing.T, tools *ffmpeg.Tools, path, filter string) error {
 	return tools.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(),
@@ -137,7 +136,6 @@ func TestKernelKillsDecodersFirst(t *testing.T) {
 	}
 }
 
-// Only the end of a program's messages is kept for the log.
 func TestKeptMessagesAreLimited(t *testing.T) {
 	log, err := find(t).RunShell(
 		t.Context(), t.TempDir(), "yes noise | head -c 1000000 >&2; echo the end >&2; exit 3", nil,

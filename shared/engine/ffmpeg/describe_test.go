@@ -83,7 +83,6 @@ func TestDescribeVideoMatchesProbe(t *testing.T) {
 	}
 }
 
-// The positions are unusual, or fields are repeated.
 func TestUnusualHeadersAreLeftToProbe(t *testing.T) {
 	tools := find(t)
 	original, err := os.ReadFile(mediatest.Video{Silent: true, Args: []string{"-bf", "2"}}.Make(t))

@@ -104,7 +104,6 @@ func (t *Tools) develop(
 	return engine.Input{Path: filepath.Join(work, "developed.png"), MIME: "image/png"}, err
 }
 
-// corrections writes the colour table to this file.
 const profileTable = "profile.cube"
 
 func isHEIF(mime string) bool { return mime == "image/heic" || mime == "image/avif" }
@@ -176,7 +175,6 @@ func (t *Tools) unpack(
 // In bytes. The file is copied before the conversion.
 const maxHEIF = 256 << 20
 
-// convertHEIF writes this file.
 const unpacked = "unpacked.png"
 
 // others holds the offsets of the flags of all other pictures in the file.

@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// quarters draws red, green, blue and white quarters.
 const quarters = "geq=r='255*(lt(X,W/2)*lt(Y,H/2)+gte(X,W/2)*gte(Y,H/2))':" +
 	"g='255*gte(X,W/2)':b='255*gte(Y,H/2)'"
 
@@ -32,13 +31,11 @@ var orientations = map[int]string{
 	1: "rgbw", 2: "grwb", 3: "wbgr", 4: "bwrg", 5: "rbgw", 6: "brwg", 7: "wgbr", 8: "gwrb",
 }
 
-// images lists the accepted image types that can have an orientation.
 var images = map[string]string{
 	"a.jpg": "image/jpeg", "a.png": "image/png", "a.webp": "image/webp", "a.tif": "image/tiff",
 	"a.avif": "image/avif", "a.heic": "image/heic",
 }
 
-// seen returns the colours in the middle of the quarters, and the size.
 func seen(t *testing.T, path, mime string) (colours string, width, height int) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -207,7 +204,6 @@ func TestColoursAreConverted(t *testing.T) {
 	}
 }
 
-// The error names HEIC and the package.
 func TestMissingHEIFConverterIsNamed(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"ffmpeg", "ffprobe"} {

@@ -26,7 +26,6 @@ var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files i
 var decoding = regexp.MustCompile(
 	`(?m)^.*(?i:error while decoding|decoding error|packet to decoder).*: Operation not permitted\s*$`)
 
-// explain returns nil for a failure without an obvious cause.
 func explain(f *failure) *engine.Error {
 	switch {
 	case f.notRun:
@@ -47,7 +46,6 @@ func explain(f *failure) *engine.Error {
 	return nil
 }
 
-// The machine lacks resources.
 func shortage(cause error) *engine.Error {
 	return &engine.Error{
 		Code: job.EngineError, Message: "The engine lacks resources that it needs.", Retryable: true, Err: cause,

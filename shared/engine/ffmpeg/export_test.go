@@ -10,7 +10,6 @@ import (
 
 const KeptLog = keptLog
 
-// SetBounds lowers the limits of a run, so that a test can reach them.
 func (t *Tools) SetBounds(memory int64, runTime time.Duration) {
 	t.bounds.memory, t.bounds.runTime = memory, runTime
 }
@@ -34,7 +33,6 @@ func (t *Tools) RunShell(ctx context.Context, folder, script string, stdout io.W
 	return log, err
 }
 
-// ThatWriteAnywhere returns the tools without Landlock.
 func (t *Tools) ThatWriteAnywhere() *Tools {
 	loose := *t
 	loose.box = t.box.Without(sandbox.Layers{Landlock: true})

@@ -224,7 +224,6 @@ func (t *Tools) check(ctx context.Context) error {
 	return nil
 }
 
-// kind is a kind of list, such as "filters".
 func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, err error) {
 	var out bytes.Buffer
 	banner, err = t.say(ctx, process{

@@ -24,7 +24,6 @@ var limits = catalog.Limits{
 // Looking up the programs starts each of them several times.
 var installed = sync.OnceValues(func() (*ffmpeg.Tools, error) { return ffmpeg.Find(context.Background(), limits) })
 
-// find returns new tools with the installed programs.
 func find(t *testing.T) *ffmpeg.Tools {
 	t.Helper()
 	tools, err := installed()
@@ -35,7 +34,6 @@ func find(t *testing.T) *ffmpeg.Tools {
 	return &own
 }
 
-// findAnew looks for the programs in the test's own PATH.
 func findAnew(t *testing.T) *ffmpeg.Tools {
 	t.Helper()
 	tools, err := ffmpeg.Find(t.Context(), limits)

@@ -54,7 +54,6 @@ func setTrap(t *testing.T) *trap {
 	return tr
 }
 
-// Without the sandbox, ffmpeg opens the targets of the hostile files.
 func TestTrapWorksOutsideSandbox(t *testing.T) {
 	tr := setTrap(t)
 	unsandboxed := func(demuxer, path string, options ...string) error {
@@ -124,8 +123,7 @@ func TestFilesThatAreNotMediaAreRejected(t *testing.T) {
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
 		name, path, mime string
-		// onlyRun is true for files that a probe cannot detect.
-		onlyRun bool
+		onlyRun          bool
 	}{
 		{name: "text named .mp4", path: mediatest.TextFile(t), mime: "video/mp4"},
 		{
@@ -176,7 +174,6 @@ func TestTruncatedClipIsUsed(t *testing.T) {
 	}
 }
 
-// The file is also an archive.
 func TestPolyglotIsTreatedAsVideo(t *testing.T) {
 	path := mediatest.WithZip(t, mediatest.Video{}.Make(t))
 	info, err := find(t).ProbeVideo(t.Context(), path, "video/mp4")
@@ -250,7 +247,6 @@ func TestOverlongClipsAreRejected(t *testing.T) {
 	})
 }
 
-// No decoder supports the sound.
 func TestUndecodableSoundBlamesInput(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{}.Make(t))
 	if err != nil {

@@ -66,8 +66,7 @@ func (t *Tools) measure(
 type packetTimes struct {
 	packets  int
 	duration time.Duration
-	// beyond means that the limit was exceeded and the rest was not read.
-	beyond bool
+	beyond   bool
 	// failed is a panic in the reader.
 	failed error
 }

@@ -43,7 +43,6 @@ func formatOf(picture engine.Depicted) format {
 	return format{thumbnailSide, maxThumbnail}
 }
 
-// decoded returns the maximum size of a file with the given number of decoded frames.
 func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }
@@ -185,7 +184,6 @@ func (t *Tools) sourceOf(ctx context.Context, of engine.Depicted) (Source, error
 
 func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 
-// laterFile holds the candidates of a video that starts blank.
 const laterFile = "poster-later.pam"
 
 // candidates returns at most the given number of a video's candidates. For a poster it returns

@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// Posters are small JPEGs, in the order of the files.
 func TestPostersShowFirstPictures(t *testing.T) {
 	tools := find(t)
 	noise := "geq=random(1)*255:128+random(2)*127:128+random(3)*127"
@@ -83,7 +82,6 @@ func TestPostersShowFirstPictures(t *testing.T) {
 	}
 }
 
-// pictures requests thumbnails.
 func pictures(of ...engine.Input) (all []engine.Depicted) {
 	for _, input := range of {
 		all = append(all, engine.Depicted{Input: input})
@@ -144,7 +142,6 @@ func TestPosterSearchIsLimited(t *testing.T) {
 	}
 }
 
-// childrenTime returns the CPU time of all exited programs that the test has started.
 func childrenTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -184,7 +181,6 @@ func TestPostersOfEditMatchInputTime(t *testing.T) {
 	}
 }
 
-// posterSpread returns the standard deviation of the brightness of a file's poster.
 func posterSpread(t *testing.T, tools *ffmpeg.Tools, of engine.Input) float64 {
 	t.Helper()
 	posters, err := tools.Posters(t.Context(), t.TempDir(), pictures(of))
@@ -223,7 +219,6 @@ func TestPosterShowsTransparencyAsWhite(t *testing.T) {
 	}
 }
 
-// A run whose context ends fails, too.
 func TestPostersFailForBrokenFiles(t *testing.T) {
 	tools := find(t)
 	broken := filepath.Join(t.TempDir(), "broken.mp4")

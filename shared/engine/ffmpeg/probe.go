@@ -150,7 +150,6 @@ func precheckContent(r io.ReaderAt, size int64, mime string, check func(media.In
 
 func (t *Tools) checkImage(info media.Info) error { return reject(media.CheckImage(info, t.limits)) }
 
-// reject converts an input's fault to invalid_input.
 func reject(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Code == fault.Invalid {
@@ -168,7 +167,6 @@ func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	return t.blame(ctx, f, message)
 }
 
-// ask runs ffprobe on a file and returns its report and its messages.
 func (t *Tools) ask(
 	ctx context.Context, path, mime string, args ...string,
 ) (report probeReport, log string, err error) {
@@ -207,7 +205,6 @@ func (t *Tools) runProbe(
 	return log, t.explainProbe(ctx, err)
 }
 
-// capped stores written bytes up to a limit and then fails.
 type capped struct {
 	bytes.Buffer
 	limit int

@@ -26,19 +26,15 @@ type process struct {
 	program sandbox.Program
 	args    []string
 	// folder is the program's writable working folder, or "" for a program that only reads.
-	folder string
-	// inputs lists the files that the program may read.
-	inputs []string
-	stdin  io.Reader
-	stdout io.Writer
-	// progress, unless nil, becomes the program's file descriptor 3.
+	folder   string
+	inputs   []string
+	stdin    io.Reader
+	stdout   io.Writer
 	progress *os.File
 	// processorTime limits the CPU time over all threads.
 	processorTime time.Duration
-	// maxFile limits each written file, in bytes.
-	maxFile int64
-	// background lowers the priority below interactive work.
-	background bool
+	maxFile       int64
+	background    bool
 	// reserve makes the start fail if the system could not provide all of the memory.
 	reserve bool
 }

@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// endless is a command that would run for days.
 func endless(folder string) ffmpeg.Command {
 	return ffmpeg.Command{
 		Folder: folder,
@@ -28,7 +27,6 @@ func endless(folder string) ffmpeg.Command {
 	}
 }
 
-// The run leaves no process behind.
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -54,7 +52,6 @@ func TestRunEndsWithItsContext(t *testing.T) {
 // With this environment variable, the test binary becomes the program that is killed.
 const role = "CUTROOM_TEST_RUN_ENDLESSLY"
 
-// The program is killed with SIGKILL.
 func TestKilledProgramKillsItsChildren(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux supports this")
@@ -83,7 +80,6 @@ func TestKilledProgramKillsItsChildren(t *testing.T) {
 	waitForEnd(t, number(line))
 }
 
-// runEndlessly runs ffmpeg and prints its process id when it is working.
 func runEndlessly(t *testing.T, folder string) {
 	said := false
 	command := endless(folder)
@@ -96,7 +92,6 @@ func runEndlessly(t *testing.T, folder string) {
 	t.Error(find(t).Run(t.Context(), command))
 }
 
-// number parses a process id. It returns 0 for other texts.
 func number(text string) int {
 	n, _ := strconv.Atoi(strings.TrimSpace(text))
 	return n

@@ -7,13 +7,11 @@ import (
 	"math"
 )
 
-// cubeSide is the number of nodes along each side of a colour table.
 const cubeSide = 33
 
 // primaries, a matrix by rows, converts linear red, green and blue to XYZ of the illuminant D50.
 type primaries [3][3]float64
 
-// fromXYZ converts XYZ to linear sRGB.
 var fromXYZ = primaries{
 	{3.1338561, -1.6168667, -0.4906146}, {-0.9787684, 1.9161415, 0.0334540}, {0.0719453, -0.2289914, 1.4052427},
 }

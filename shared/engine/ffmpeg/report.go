@@ -10,23 +10,20 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// probeReport is the requested part of ffprobe's JSON output.
 type probeReport struct {
 	Format  struct{ Duration string }
 	Streams []stream
 	Frames  []picture
 }
 
-// stream is ffprobe's report of a track.
 type stream struct {
 	CodecType    string `json:"codec_type"`
 	CodecName    string `json:"codec_name"`
 	AvgFrameRate string `json:"avg_frame_rate"`
 	// RFrameRate, FFmpeg's guess of a rate that fits all times, is used if the average is unknown.
-	RFrameRate string `json:"r_frame_rate"`
-	Duration   string
-	FieldOrder string `json:"field_order"`
-	// SampleFmt is the format of the decoded sound.
+	RFrameRate  string `json:"r_frame_rate"`
+	Duration    string
+	FieldOrder  string `json:"field_order"`
 	SampleFmt   string `json:"sample_fmt"`
 	Disposition struct {
 		Default     int
@@ -38,7 +35,6 @@ type stream struct {
 	picture
 }
 
-// picture is ffprobe's report of a video track or of a frame.
 type picture struct {
 	Width, Height     int
 	PixFmt            string     `json:"pix_fmt"`

@@ -106,7 +106,6 @@ func (t *Tools) globalArgs() []string {
 	}
 }
 
-// inputArgs returns the restricting options, the caller's options, and the input.
 func (t *Tools) inputArgs(input Source) ([]string, error) {
 	args, err := t.sandbox(input.MIME, t.maxPixelsOf(input.MIME))
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// encode contains output options for fast H.264.
 var encode = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"}
 
 func TestRunWritesResult(t *testing.T) {

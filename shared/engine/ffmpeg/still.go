@@ -61,7 +61,6 @@ func (t *Tools) Still(
 	return readStill(&out.Buffer, side)
 }
 
-// developed returns develop's result for an image, or the image itself.
 func (t *Tools) developed(ctx context.Context, data []byte, mime string, side int) (_ []byte, _ string, err error) {
 	still, err := media.InspectStill(bytes.NewReader(data), int64(len(data)), mime)
 	if filters, _ := corrections(still); err != nil || filters == nil && !isHEIF(mime) {

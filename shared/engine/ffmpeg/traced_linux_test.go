@@ -69,7 +69,6 @@ func TestHostileFilesTraced(t *testing.T) {
 	t.Logf("%d hostile files; %d files opened, all of them FFmpeg's own or the one to decode", len(set), len(opened))
 }
 
-// decodeAll decodes the files as the service does.
 func decodeAll(t *testing.T, list string) {
 	content, err := os.ReadFile(list)
 	var set []mediatest.HostileFile

@@ -21,7 +21,6 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// blameless checks that an error, if any, does not blame the input.
 func blameless(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -35,7 +34,6 @@ func blameless(t *testing.T, err error) {
 	}
 }
 
-// everything calls each function of the package with good files.
 func everything(t *testing.T, tools *ffmpeg.Tools, clip, picture string) (succeeded int) {
 	t.Helper()
 	content, readErr := os.ReadFile(picture)
@@ -68,7 +66,6 @@ func resizeIn(t *testing.T, tools *ffmpeg.Tools, folder, picture string) error {
 	})
 }
 
-// limitOf sets a soft limit of this process until restore is called.
 func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	t.Helper()
 	var before unix.Rlimit
@@ -85,7 +82,6 @@ func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	}
 }
 
-// No file is blamed.
 func TestMissingDescriptorsBlameMachine(t *testing.T) {
 	tools := find(t)
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)

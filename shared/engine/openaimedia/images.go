@@ -25,7 +25,6 @@ const maxImage = 64 << 20
 
 const maxValues = 1000
 
-// The server edits within the call.
 func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	if spec.Data == nil {
 		return errors.New("openaimedia: an edit needs an input")

@@ -27,17 +27,15 @@ const (
 	// callTime limits a call that does not wait for a model.
 	callTime         = time.Minute
 	defaultPollEvery = time.Second
-	// maxPollsLost limits consecutive failed polls.
-	maxPollsLost = 10
-	deleteTime   = 5 * time.Second
+	maxPollsLost     = 10
+	deleteTime       = 5 * time.Second
 )
 
 type Config struct {
 	// The base URLs may end with "/v1". They may be the same.
 	Videos, Images string
-	// Key may be empty.
-	Key    string
-	Runner transfer.Runner
+	Key            string
+	Runner         transfer.Runner
 	// PollEvery is the time between two polls of a video. 0 means a second.
 	PollEvery time.Duration
 }

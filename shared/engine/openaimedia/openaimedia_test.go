@@ -35,14 +35,12 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// call is a request that the server received.
 type call struct {
 	what   string
 	fields map[string]string
 	files  map[string][]string
 }
 
-// upstream sends each response once, but the last one repeatedly.
 type upstream struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -112,7 +110,6 @@ func serve(t *testing.T, answers map[string][]answer) (*openaimedia.Engine, *ups
 	return serveAt(t, "", "", answers)
 }
 
-// serveAt is serve with the given paths in the server's two URLs.
 func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (*openaimedia.Engine, *upstream) {
 	t.Helper()
 	found, err := tools()
@@ -131,7 +128,6 @@ func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (
 	return e, u
 }
 
-// The clip has a different size, rate and length than requested.
 func clip(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(mediatest.Video{Width: 96, Height: 64, FPS: 16, Seconds: 0.5, Silent: true}.Make(t))
@@ -346,7 +342,6 @@ func TestReferenceImageWithVideoIsRejected(t *testing.T) {
 	}
 }
 
-// The run is deleted on the server.
 func TestCancellationDeletesRun(t *testing.T) {
 	e, u := serve(
 		t,

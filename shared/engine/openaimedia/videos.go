@@ -32,7 +32,6 @@ type record struct {
 	} `json:"error"`
 }
 
-// generated is the progress when the model has finished.
 const generated = 0.9
 
 func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {

@@ -35,13 +35,11 @@ func (e *edit) compose(ctx context.Context) error {
 	return e.encode(ctx, link)
 }
 
-// painter paints a scene's frames on demand.
 type painter struct {
-	ctx   context.Context
-	scene scene.Scene
-	size  catalog.Size
-	fps   int
-	// The numbers of painted and of remaining frames.
+	ctx           context.Context
+	scene         scene.Scene
+	size          catalog.Size
+	fps           int
 	painted, left int
 	frame, rest   []byte
 }

@@ -19,7 +19,6 @@ import (
 // pictures are planar RGB, at first in the result's size, or luma and chroma.
 type graph struct {
 	folder string
-	// prefix is the prefix of this graph's file names in the folder.
 	prefix string
 	size   catalog.Size
 	// luma is true while pictures are 8-bit luma and half-size chroma, with their matrix.
@@ -33,8 +32,7 @@ type graph struct {
 	// restless grades how much of a texture changes from frame to frame.
 	restless restlessness
 	// fps is 0 for a single picture.
-	fps int
-	// frames, unless nil, is the first input, before the files.
+	fps    int
 	frames *ffmpeg.Frames
 	inputs []ffmpeg.Source
 	chains []string
@@ -131,7 +129,6 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	return g.input(source), nil
 }
 
-// table writes a colour table and returns the filter that applies it.
 func (g *graph) table(lut *look.LUT) (string, error) {
 	g.labels++
 	name := fmt.Sprintf("%stable%d.m3d", g.prefix, g.labels)

@@ -37,7 +37,6 @@ var (
 	originals sync.Map // the arguments of ffmpeg to []picture
 )
 
-// input probes a file as the worker does before it calls the engine.
 func input(t testing.TB, path string, image bool) *engine.Input {
 	t.Helper()
 	if kept, ok := inputs.Load(path); ok {
@@ -75,7 +74,6 @@ func input(t testing.TB, path string, image bool) *engine.Input {
 	return made
 }
 
-// small is the spec of an edit of the sample: two frames of 320x180.
 func small(t testing.TB, prompt string) engine.Spec {
 	return engine.Spec{
 		Kind: catalog.Edit, Prompt: prompt, Seed: 7, Data: input(t, sample, false),
@@ -83,7 +81,6 @@ func small(t testing.TB, prompt string) engine.Spec {
 	}
 }
 
-// run returns the path of the result.
 func run(t testing.TB, spec engine.Spec) string {
 	t.Helper()
 	path, _, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
@@ -196,7 +193,6 @@ func pictures(t testing.TB, size catalog.Size, raw []byte) []picture {
 	return pictures
 }
 
-// facts is ffprobe's report on a file.
 type facts struct {
 	Streams []struct {
 		CodecType         string `json:"codec_type"`

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// edited is the sample before and after a look.
 type edited struct {
 	before, after traits
 	// first and second are frames of the result, old the input's first.
@@ -240,7 +239,6 @@ var properties = map[string]map[string]func(e edited) bool{
 	},
 }
 
-// popColors are the inks of pop art.
 var popColors = [][3]float64{
 	{0x1d, 0x11, 0x40}, {0xee, 0x1d, 0x7a}, {0x16, 0xa5, 0xe0}, {0xff, 0xd6, 0x0a}, {0xff, 0xf6, 0xe2}, {0xff, 0x5a, 0x36},
 	{0x6a, 0x2f, 0xb5},

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// picture is a decoded frame with three bytes per pixel.
 type picture struct {
 	width, height int
 	pixels        []byte
@@ -29,7 +28,6 @@ func difference(a, b []picture) float64 {
 	return sum / float64(count)
 }
 
-// differenceIn returns the mean difference within a part of two pictures.
 func differenceIn(a, b picture, size catalog.Size, part image.Rectangle) float64 {
 	sum, count := 0.0, 0
 	for y := part.Min.Y; y < part.Max.Y; y++ {
@@ -48,8 +46,7 @@ type traits struct {
 	// color is the mean chroma in Oklab x 1000.
 	color float64
 	// warmth is the mean of red minus the mean of blue.
-	warmth float64
-	// The channels' means.
+	warmth           float64
 	red, green, blue float64
 	// The mean of luma's steps between neighbours, and of its second differences.
 	edges, grain float64

@@ -96,7 +96,6 @@ type edit struct {
 	spec     engine.Spec
 	asked    understanding.Result
 	progress func(engine.Progress)
-	// captures holds the arguments for the thumbnail outputs.
 	captures []string
 	// reported is the last reported progress; it never falls.
 	reported float64
@@ -141,7 +140,6 @@ func (e *edit) video(ctx context.Context) error {
 	return e.encode(ctx, link)
 }
 
-// style applies the look of the request to a picture, and the colours of the reference image.
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()
 	link, err := e.draw(ctx, link, asked)

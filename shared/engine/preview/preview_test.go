@@ -24,7 +24,6 @@ var (
 	person    = filepath.Join("..", "..", "..", "testdata", "person.mp4")
 )
 
-// The results are examined as a player would.
 func TestEveryKindIsEdited(t *testing.T) {
 	for _, c := range []struct {
 		kind      catalog.Kind
@@ -120,12 +119,10 @@ func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	}
 }
 
-// Another seed gives another result.
 func TestSameRequestGivesSameResult(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		spec engine.Spec
-		// least is how much another seed changes.
+		name  string
+		spec  engine.Spec
 		least float64
 	}{
 		{"a look that moves", small(t, "vintage film"), 2},
@@ -166,7 +163,6 @@ func same(t *testing.T, a, b string) bool {
 	return bytes.Equal(first, second)
 }
 
-// All pictures also differ from the input.
 func TestPromptsGiveDifferentPictures(t *testing.T) {
 	prompts := []string{
 		"enhance it", "watercolor", "a watercolor of a snowy castle", "film noir", "golden hour", "make it blue",
@@ -208,7 +204,6 @@ func TestIgnoredPromptChangesNothing(t *testing.T) {
 	}
 }
 
-// So do any two seeds.
 func TestScenesDiffer(t *testing.T) {
 	texts := []string{
 		"the sea", "the sea at night", "a desert", "a desert with camels", "snowy mountains", "a city", "northern lights",

@@ -12,8 +12,7 @@ import (
 
 const (
 	// The longer side of the measured frames, in pixels.
-	sampleSide = 160
-	// sampleFrames limits the measured key frames of a clip.
+	sampleSide   = 160
 	sampleFrames = 12
 )
 
@@ -51,7 +50,6 @@ func (e *edit) anchored() bool {
 	return anchor || !given
 }
 
-// decode runs the graph and returns the bytes of the link's first frames.
 func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, error) {
 	var pixels bytes.Buffer
 	err := e.runner.Run(ctx, ffmpeg.Command{

@@ -39,7 +39,6 @@ func (e *edit) upright(link string, input engine.Input) string {
 	return e.opaque(link)
 }
 
-// opaque puts a picture with alpha on white.
 func (e *edit) opaque(link string) string {
 	ground := e.filter(fmt.Sprintf("color=c=white:s=%s:r=%d,format=gbrp", e.size, max(e.fps, 1)))
 	return e.filter("overlay=format=gbrp:shortest=1,format=gbrp", ground, link)

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// The files with the pictures for a run's thumbnails.
 const (
 	resultThumbnail = "result.pam"
 	inputThumbnail  = "input.pam"

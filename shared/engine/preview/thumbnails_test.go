@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Thumbnails leave the result unchanged.
 func TestThumbnailsComeWithResult(t *testing.T) {
 	t.Parallel()
 	clip := small(t, "a watercolor painting")

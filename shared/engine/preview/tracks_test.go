@@ -34,12 +34,10 @@ func drawn(source, size, seconds string) []string {
 	return []string{"-f", "lavfi", "-i", name + separator + "s=" + size + ":r=25:d=" + seconds + rest}
 }
 
-// tone describes a sound of a frequency.
 func tone(hertz, seconds string) []string {
 	return []string{"-f", "lavfi", "-i", "sine=f=" + hertz + ":r=48000:d=" + seconds}
 }
 
-// write runs ffmpeg with arguments that end with the name of a new file, and returns its path.
 func write(t *testing.T, args ...string) string {
 	t.Helper()
 	last := len(args) - 1
@@ -79,9 +77,8 @@ func TestTracksAreCorrected(t *testing.T) {
 			slices.Concat(drawn("testsrc", "64x64", "1"), strings.Fields("-frames:v 1 a.jpg"))...)
 	}
 	for _, c := range []struct {
-		name string
-		make func(t *testing.T) string
-		// first and last are the arguments of ffmpeg for the pictures at both ends.
+		name        string
+		make        func(t *testing.T) string
 		first, last []string
 		// tones holds the frequencies in equal parts of the result; it is empty for silence.
 		tones []float64
@@ -186,7 +183,6 @@ func TestTracksAreCorrected(t *testing.T) {
 	}
 }
 
-// FFmpeg cannot start the graphs of these looks again.
 func TestLooksSurviveSizeChange(t *testing.T) {
 	part := func(size string) string {
 		return write(t, slices.Concat(drawn(bars, size, "0.2"), x264, []string{"a.ts"})...)
@@ -206,7 +202,6 @@ func TestLooksSurviveSizeChange(t *testing.T) {
 // moving are bars that move by 8 pixels in a fiftieth of a second.
 const moving = "nullsrc=s=320x180:r=50:d=1,geq=lum='255*lt(mod(X+8*N,64),32)':cb=128:cr=128"
 
-// at returns the arguments for the moving bars at the time of a result's frame.
 func at(number int) []string {
 	return []string{"-f", "lavfi", "-i", moving, "-vf", "select=eq(n\\," + itoa(2*number) + ")"}
 }
@@ -218,7 +213,6 @@ func fields(t *testing.T, codec, name string) string {
 		"-flags", "+ildct+ilme", "-pix_fmt", "yuv420p", "-c:v", codec, "-b:v", "8M", name)
 }
 
-// white is a picture of white with a red half.
 var white = slices.Concat(drawn("color=c=white", "320x180", "1"),
 	[]string{"-vf", "drawbox=c=red:t=fill:x=iw/2:w=iw/2:h=ih"})
 
@@ -240,7 +234,6 @@ func unknownSound(t *testing.T, path string) string {
 	})
 }
 
-// matrix sets the matrix of a movie's only track.
 func matrix(t *testing.T, path string, a, b, c, d int32) string {
 	t.Helper()
 	return changed(t, path, func(movie []byte) bool {
@@ -293,7 +286,6 @@ func tones(t *testing.T, path string, parts int) []float64 {
 	return heard
 }
 
-// near reports whether numbers differ by little.
 func near(a, b []float64, most float64) bool {
 	for i := range b {
 		if math.Abs(a[i]-b[i]) > most {

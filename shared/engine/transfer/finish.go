@@ -63,7 +63,6 @@ func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progre
 	})
 }
 
-// Image converts a server's image to the requested size, as a PNG.
 func (f Finisher) Image(ctx context.Context, spec engine.Spec, made Made, progress func(engine.Progress)) error {
 	return f.finish(ctx, progress, ffmpeg.Command{
 		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: made.Path, MIME: made.MIME}},

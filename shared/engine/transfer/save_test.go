@@ -10,12 +10,10 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// The response of endless never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// Some free space remains.
 func TestDownloadsLeaveTheDiskFree(t *testing.T) {
 	const disk = 30 << 20
 	path := filepath.Join(t.TempDir(), "generated.mp4")

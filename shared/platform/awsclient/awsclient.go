@@ -50,7 +50,6 @@ func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	return buildable(wait)
 }
 
-// Transport is for AWS calls without an SDK client.
 func Transport(wait time.Duration) *http.Transport { return buildable(wait).GetTransport() }
 
 func buildable(wait time.Duration) *awshttp.BuildableClient {

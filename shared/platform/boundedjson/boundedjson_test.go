@@ -45,7 +45,6 @@ func TestBytesAreLimited(t *testing.T) {
 	}
 }
 
-// The texts contain the smallest possible values.
 func TestDecodingUsesLittleMemory(t *testing.T) {
 	for name, text := range map[string]string{
 		"refused":  "[" + strings.Repeat("{},", 1<<20) + "{}]",

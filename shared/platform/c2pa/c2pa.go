@@ -136,7 +136,6 @@ func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string)
 	return []byte(answer.Report), err
 }
 
-// Ingredient is an input from which a file was made.
 type Ingredient struct {
 	// JSON describes the file as in c2pa-rs's documentation of its manifest definition.
 	JSON string
@@ -145,7 +144,6 @@ type Ingredient struct {
 	File *os.File
 }
 
-// Signing describes a file to write with Content Credentials.
 type Signing struct {
 	// Manifest is a manifest definition of c2pa-rs, in JSON.
 	Manifest string

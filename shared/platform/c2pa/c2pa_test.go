@@ -27,7 +27,6 @@ func TestInvalidLibraryIsNamed(t *testing.T) {
 	}
 }
 
-// A file that is not media causes another error.
 func TestReadDistinguishesMissingCredentials(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)

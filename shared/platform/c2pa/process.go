@@ -37,12 +37,10 @@ type call struct {
 	order  helper.Order
 	files  []*os.File
 	folder string
-	// most limits the bytes written to a file.
-	most int64
-	sign func([]byte) ([]byte, error)
+	most   int64
+	sign   func([]byte) ([]byte, error)
 }
 
-// run starts a helper, responds to its requests, and returns its last response.
 func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	// The process dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()

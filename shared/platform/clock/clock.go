@@ -185,7 +185,6 @@ func (k *Clock) Check(ctx context.Context, follow func(ctx context.Context, by t
 	return nil
 }
 
-// compare checks for a step, and returns it when it must be followed.
 func (k *Clock) compare() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()

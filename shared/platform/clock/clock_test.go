@@ -48,7 +48,6 @@ func (m *machine) mustOpen() *clock.Clock {
 	return k
 }
 
-// pass lets time pass and checks the clock every second.
 func (m *machine) pass(k *clock.Clock, d time.Duration) {
 	m.Helper()
 	for end := m.elapsed + d; m.elapsed < end; {
@@ -80,7 +79,6 @@ func TestBriefStepsAreIgnored(t *testing.T) {
 			k, right := m.mustOpen(), m.wall
 			m.want(k, "at the start", right, true)
 			m.wall = m.wall.Add(step)
-			// The clock has not checked yet.
 			m.want(k, "set", right, false)
 			m.pass(k, time.Minute)
 			m.want(k, "a minute later", right.Add(time.Minute), false)

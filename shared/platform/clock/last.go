@@ -50,7 +50,6 @@ func (k *Clock) keep() {
 	_, _ = k.file.WriteAt(fmt.Appendf(nil, lastForm, k.at(elapsed).UnixMilli(), int64(elapsed), k.Boot), 0)
 }
 
-// Close stores the time and closes the file.
 func (k *Clock) Close() error {
 	k.keep()
 	k.mu.Lock()

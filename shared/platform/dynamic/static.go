@@ -4,7 +4,6 @@ package dynamic
 
 import "fmt"
 
-// Open fails.
 func Open(name string) (handle uintptr, err error) {
 	return 0, fmt.Errorf("%s: this static build of the program cannot load libraries", name)
 }

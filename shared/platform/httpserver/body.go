@@ -122,7 +122,6 @@ func (b *body) credit(bytes int) {
 	}
 }
 
-// trust gives the sender the full grace, because its account is known.
 func (b *body) trust() {
 	if b == nil || b.ended {
 		return
@@ -139,7 +138,6 @@ func (b *body) received() int64 {
 	return b.read
 }
 
-// drain reads and discards the rest, within limits.
 func (b *body) drain(bytes int64, within time.Duration) {
 	if b.expecting {
 		b.until = time.Now().Add(continueGrace)

@@ -37,7 +37,6 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	}
 }
 
-// All clients behind the proxy have one address.
 func TestAccountBehindProxyLeavesConnections(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	address := NetworkOf(netip.MustParseAddr("203.0.113.1"), 64)

@@ -17,7 +17,6 @@ import (
 
 const perAddress = 1024
 
-// dialFrom connects to a server from a loopback address.
 func dialFrom(t *testing.T, from, to string) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience.Max}).DialContext(
@@ -32,7 +31,6 @@ func dialFrom(t *testing.T, from, to string) net.Conn {
 	return conn
 }
 
-// asks sends a request and reports whether there is a response.
 func asks(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
@@ -147,7 +145,6 @@ func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	}
 }
 
-// The client does not read the response.
 func TestUnreadResponsesStayOutOfKernel(t *testing.T) {
 	taken := make(chan int, 1)
 	address, _ := start(t, httpserver.Config{Stall: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

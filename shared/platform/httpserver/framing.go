@@ -19,7 +19,6 @@ const maxFields = 500
 // only for a start line, whose end is kept.
 const maxKeptLine = 1 << 10
 
-// part is the current part of a stream of requests.
 type part int
 
 const (

@@ -88,7 +88,6 @@ func TestAmbiguousLengthClosesConnection(t *testing.T) {
 	}
 }
 
-// After an upgrade the bytes are no longer HTTP.
 func TestUpgradedConnectionsAreNotInspected(t *testing.T) {
 	const odd = "GET / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n folded\r\n\r\n"
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +171,6 @@ func TestBodyLikeARefusalIsUnchanged(t *testing.T) {
 	}
 }
 
-// A request that switches protocols may have a body that is never read.
 func TestUpgradeWithBodyIsServed(t *testing.T) {
 	answered := make(chan httpserver.Answer, 1)
 	address, _ := start(t, httpserver.Config{

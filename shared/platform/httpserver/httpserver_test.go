@@ -22,7 +22,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// start serves on a port of this machine until the test ends.
 func start(t *testing.T, c httpserver.Config) (address string, server *httpserver.Server) {
 	t.Helper()
 	if c.Logger == nil {
@@ -64,7 +63,6 @@ func (l *log) Write(p []byte) (int, error) {
 
 func (l *log) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 
-// wait returns the log when it has this many lines.
 func (l *log) wait(t *testing.T, lines int) string {
 	t.Helper()
 	for range lines {
@@ -171,7 +169,6 @@ func TestAccessLogHasNoSecrets(t *testing.T) {
 	}
 }
 
-// Only a probe that finds the server unhealthy is logged.
 func TestAccessLogOmitsProbes(t *testing.T) {
 	mux := http.NewServeMux()
 	status := http.StatusOK
@@ -190,7 +187,6 @@ func TestAccessLogOmitsProbes(t *testing.T) {
 	}
 }
 
-// The log shows changes and errors.
 func TestQuietAccessLogOmitsReads(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{

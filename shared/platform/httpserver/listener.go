@@ -20,8 +20,7 @@ const (
 	// so that the client gets the response before the connection closes.
 	lingerBytes = 256 << 10
 	lingerTime  = 250 * time.Millisecond
-	// maxRefusal limits net/http's own responses, in bytes.
-	maxRefusal = 1 << 10
+	maxRefusal  = 1 << 10
 )
 
 // It watches only TCP connections.

@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// takeAll reads a body, responds with 408 if that takes too long, and reports the end.
 func takeAll() (http.Handler, <-chan error) {
 	results := make(chan error, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +28,6 @@ func takeAll() (http.Handler, <-chan error) {
 	}), results
 }
 
-// drip sends a byte now and then until the connection fails.
 func drip(conn net.Conn, every time.Duration) {
 	for {
 		if _, err := io.WriteString(conn, "."); err != nil {

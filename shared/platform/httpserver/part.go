@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// bareName matches a name without quotes.
 var bareName = regexp.MustCompile(`(?i)(;\s*(?:file)?name=)([^";\s][^";]*)`)
 
 // Unlike FormName, PartName accepts unquoted non-ASCII names, as scripts write them.

@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// No other path is changed.
 func TestBaseURLMayEndWithSlash(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, r.Method+" "+r.URL.Path+" "+r.URL.EscapedPath()+" "+r.URL.RawQuery)

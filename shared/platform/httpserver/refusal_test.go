@@ -19,10 +19,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// upload is in bytes.
 const upload = 500 << 20
 
-// reject returns 401 and reads nothing.
 var reject = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	const body = `{"detail":"no"}`
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -54,7 +52,6 @@ func TestRejectedExpectationClosesConnection(t *testing.T) {
 	})
 }
 
-// The client sends its entire request before it reads.
 func TestRejectionReachesSendingClient(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: reject})
 	for name, c := range map[string]struct {
@@ -106,14 +103,12 @@ func TestRejectionReachesSendingClient(t *testing.T) {
 	}
 }
 
-// allocated counts all allocated bytes, freed or not.
 func allocated() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.TotalAlloc
 }
 
-// The client sends nothing.
 func TestRejectionReplacesContinue(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: reject})
 	conn, err := net.Dial("tcp", address)
@@ -149,7 +144,6 @@ func TestContinueIsSentWhenBodyIsRead(t *testing.T) {
 	}
 }
 
-// The body is read before the response.
 func TestSmallRejectedRequestKeepsConnection(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: reject})
 	conn, err := net.Dial("tcp", address)

@@ -31,7 +31,6 @@ type response struct {
 	early bool
 }
 
-// http.ResponseController uses it.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // extend restarts the peer's time to read the next bytes.
@@ -62,7 +61,6 @@ func (w *response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// http.ResponseController calls it.
 func (w *response) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)

@@ -50,7 +50,6 @@ func (f File) addSigner(identity []byte) error {
 
 func (f File) signersFile() string { return strings.TrimSuffix(string(f), ".pem") + "-signers.pem" }
 
-// signers returns no certificates if the file does not exist.
 func (f File) signers() ([]string, error) {
 	text, err := os.ReadFile(f.signersFile())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
@@ -66,7 +65,6 @@ func (f File) signers() ([]string, error) {
 	return signers, nil
 }
 
-// read returns the stored text, or the result of make.
 func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err error) {
 	if text, err = os.ReadFile(string(f)); !errors.Is(err, fs.ErrNotExist) {
 		return text, true, err

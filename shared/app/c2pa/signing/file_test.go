@@ -61,7 +61,6 @@ func wantCertificates(t *testing.T, path string, want []string) {
 	}
 }
 
-// It is recorded when it is used again.
 func TestIdentityOfEarlierVersionStaysKnown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -95,7 +94,6 @@ func TestDamagedSignersFileIsNamed(t *testing.T) {
 	if got, err := signing.File(path).Certificates(t.Context()); err == nil || !strings.Contains(err.Error(), damaged) {
 		t.Errorf("%v, %v, want an error with its path", got, err)
 	}
-	// An empty file is valid.
 	if err := os.WriteFile(damaged, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,6 @@ type Settings struct {
 
 var errKeyAlone = errors.New("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: both are needed, or neither")
 
-// engine is the value of CUTROOM_ENGINE.
 func (s Settings) signs(engine string) (bool, error) {
 	switch s.Mode {
 	case "", Auto:
@@ -52,10 +51,8 @@ type Config struct {
 	Settings
 	Engine  string
 	Sandbox *sandbox.Sandbox
-	// Version is the program's version, "" if unknown.
 	Version string
-	// Now returns the time for certificate checks.
-	Now func() time.Time
+	Now     func() time.Time
 }
 
 // With a nil Plan, results are not signed.
@@ -104,14 +101,12 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 	return p, nil
 }
 
-// Store keeps a generated identity in PEM.
 type Store interface {
 	// LoadOrMake returns the stored identity. The first call stores the result of make.
 	// Concurrent calls from several programs return the same identity.
 	LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
 
-// The program warns this long before a certificate expires.
 const expiring = 30 * 24 * time.Hour
 
 type Parts struct {
@@ -139,7 +134,6 @@ func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
 	return signer, nil
 }
 
-// The certificates are in PEM.
 func (p *Plan) Certificates(ctx context.Context, store Store) (string, error) {
 	identity, err := p.identityOf(ctx, store)
 	if err != nil {
@@ -150,9 +144,8 @@ func (p *Plan) Certificates(ctx context.Context, store Store) (string, error) {
 
 type By struct {
 	// Name is the subject of the certificate; Until is its expiry.
-	Name  string
-	Until time.Time
-	// Expiring means that the certificate expires within a month.
+	Name     string
+	Until    time.Time
 	Expiring bool
 	Library  string
 }
@@ -187,7 +180,6 @@ func (p *Plan) try(ctx context.Context, parts Parts) (*c2pa.Signer, By, error) {
 	}, nil
 }
 
-// identityOf returns the deployer's identity, or the stored one.
 func (p *Plan) identityOf(ctx context.Context, store Store) (*c2pa.Identity, error) {
 	switch {
 	case p.identity != nil:

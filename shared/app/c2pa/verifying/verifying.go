@@ -26,8 +26,7 @@ type Config struct {
 	// If Sandbox is nil, the first verification creates one.
 	Sandbox *sandbox.Sandbox
 	// Signers returns the PEM certificates of each current or earlier identity of the service.
-	Signers func(context.Context) ([]string, error)
-	// Certificates is a PEM file with a deployer's certificates, or "".
+	Signers      func(context.Context) ([]string, error)
 	Certificates string
 	// Time is the limit per file, in addition to the time for its size; 0 means readTime.
 	Time time.Duration
@@ -47,8 +46,7 @@ type Reader struct {
 
 	mu      sync.Mutex
 	library *c2palib.Library
-	// missed means that the missing library was logged.
-	missed bool
+	missed  bool
 }
 
 func NewReader(c Config) *Reader {

@@ -136,7 +136,6 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 	}
 }
 
-// These signers do not count as the service.
 func TestReaderTrustsDeployerCertificates(t *testing.T) {
 	t.Parallel()
 	own, _ := identity(t)
@@ -174,7 +173,6 @@ func TestReaderTrustsDeployerCertificates(t *testing.T) {
 	}
 }
 
-// deployers returns an identity signed by an authority, like a deployer's.
 func deployers(t *testing.T) *c2pa.Identity {
 	t.Helper()
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

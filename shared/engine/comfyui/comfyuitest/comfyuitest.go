@@ -43,7 +43,6 @@ type Server struct {
 	pending []*job
 }
 
-// job is a submitted workflow.
 type job struct {
 	id, client string
 	number     int
@@ -64,7 +63,6 @@ func (s *Server) Calls() []string {
 	return slices.Clone(s.calls)
 }
 
-// Restart makes the server forget everything.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +76,6 @@ func (s *Server) Restart() {
 	}
 }
 
-// Wait waits until no run is active.
 func (s *Server) Wait() { s.runs.Wait() }
 
 func (j *job) stop() {

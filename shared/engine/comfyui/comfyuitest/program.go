@@ -80,7 +80,6 @@ func StartProgram(t *testing.T) *Program {
 	return p
 }
 
-// Start returns when the program responds.
 func (p *Program) Start(t *testing.T) {
 	t.Helper()
 	p.process = exec.Command(p.command, p.arguments...)
@@ -106,7 +105,6 @@ func (p *Program) Start(t *testing.T) {
 	}
 }
 
-// Kill returns when the program has exited.
 func (p *Program) Kill() {
 	if p.process != nil {
 		_ = p.process.Process.Kill() // it may have exited already
@@ -127,7 +125,6 @@ func (p *Program) answers(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// buffer is a log that can be written and read concurrently.
 type buffer struct {
 	mu      sync.Mutex
 	content bytes.Buffer

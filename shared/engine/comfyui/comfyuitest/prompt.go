@@ -48,7 +48,6 @@ func (s *Server) inputs(class string) []string {
 	return slices.Sorted(maps.Keys(reported.Input.Required))
 }
 
-// validate returns the error for an invalid workflow, or nil.
 func (s *Server) validate(graph map[string]node) any {
 	problems := map[string]any{}
 	for _, id := range slices.Sorted(maps.Keys(graph)) {

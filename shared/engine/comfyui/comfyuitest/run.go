@@ -12,7 +12,6 @@ import (
 	"github.com/coder/websocket"
 )
 
-// work runs a job after all earlier ones.
 func (s *Server) work(j *job) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -68,7 +67,6 @@ func (stopped) Error() string { return "interrupted" }
 
 var errInterrupted error = stopped{}
 
-// execute reports each node and returns the outputs of nodes that save files.
 func (s *Server) execute(j *job) (files map[string]any, err error) {
 	files = map[string]any{}
 	s.send(j.client, "execution_start", map[string]any{"prompt_id": j.id, "timestamp": time.Now().UnixMilli()})
@@ -106,7 +104,6 @@ func (s *Server) execute(j *job) (files map[string]any, err error) {
 	return files, nil
 }
 
-// need adds a node and the nodes that it needs.
 func need(graph map[string]node, id string, needed map[string]bool) {
 	needed[id] = true
 	for _, value := range graph[id].Inputs {
@@ -118,7 +115,6 @@ func need(graph map[string]node, id string, needed map[string]bool) {
 	}
 }
 
-// save saves a node's output if the node saves files.
 func (s *Server) save(j *job, id string) (file map[string]string, put bool) {
 	make, extension, kind := s.Image, ".png", "temp"
 	switch j.graph[id].Class {

@@ -83,7 +83,6 @@ func estimate(w http.ResponseWriter, r *http.Request, by engine.Estimator) {
 	_ = json.NewEncoder(w).Encode(answer) // it fails if the caller has disconnected
 }
 
-// lines writes the lines of a response and flushes each one.
 type lines struct {
 	mu sync.Mutex
 	w  http.ResponseWriter

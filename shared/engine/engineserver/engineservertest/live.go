@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/engine/engineserver/livewire"
 )
 
-// Live is a test engine server for live sessions. It edits with any engine.
 type Live struct {
 	Engine engine.LiveEngine
 	Models []*catalog.Model
@@ -25,7 +24,6 @@ type Live struct {
 	open int
 }
 
-// ServeHTTP serves [livewire.Path].
 func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		reported := livewire.Catalogue{Version: livewire.Version, Models: map[string]livewire.Model{}, Sessions: l.Most}

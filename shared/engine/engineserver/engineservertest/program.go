@@ -87,7 +87,6 @@ func healthy(ctx context.Context, t *testing.T, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// AwaitLive waits until the engine server edits live with the model.
 func AwaitLive(t *testing.T, url, model string) {
 	t.Helper()
 	ctx := patience.Context(t)

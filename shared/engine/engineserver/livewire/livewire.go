@@ -39,7 +39,6 @@ const Version = 1
 
 const Path = "/v1/live"
 
-// ContentType is the type of both streams.
 const ContentType = "application/vnd.cutroom.live"
 
 const (
@@ -65,9 +64,8 @@ const (
 
 // Catalogue lists a server's live models.
 type Catalogue struct {
-	Version int `json:"version"`
-	// Models maps canonical ids to models.
-	Models map[string]Model `json:"models"`
+	Version int              `json:"version"`
+	Models  map[string]Model `json:"models"`
 	// Sessions limits the concurrent sessions. Open is their current number.
 	Sessions int `json:"sessions"`
 	Open     int `json:"open"`
@@ -81,11 +79,9 @@ type Model struct {
 type Begin struct {
 	Version int    `json:"version"`
 	Model   string `json:"model"`
-	// Seed is the seed of the noise. It is the same for every frame.
-	Seed uint32 `json:"seed"`
+	Seed    uint32 `json:"seed"`
 }
 
-// Wish changes the prompt of a session.
 type Wish struct {
 	Number uint32 `json:"number"`
 	Prompt string `json:"prompt"`
@@ -96,8 +92,7 @@ type Line struct {
 	Ready   *Ready   `json:"ready,omitempty"`
 	Set     *Set     `json:"set,omitempty"`
 	Refused *Refused `json:"refused,omitempty"`
-	// Error ends the session.
-	Error *Failure `json:"error,omitempty"`
+	Error   *Failure `json:"error,omitempty"`
 }
 
 // Ready starts a session. Everything that the first frame needs is loaded and warm.
@@ -155,7 +150,6 @@ func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err erro
 	return kind, payload, nil
 }
 
-// longest returns the maximum length of a payload, or -1 for unknown kinds.
 func longest(kind Kind) int64 {
 	switch kind {
 	case Text:
@@ -185,7 +179,6 @@ func AppendText(to []byte, value any) ([]byte, error) {
 	return append(begin(to, Text, len(text)), text...), nil
 }
 
-// Fits reports whether a frame of the size can be sent.
 func Fits(size image.Point) bool {
 	return size.X >= 1 && size.Y >= 1 && size.X < 1<<16 && size.Y < 1<<16 && size.X*size.Y <= MaxPixels
 }
@@ -194,7 +187,6 @@ func planesBytes(size image.Point) (luma, chroma int) {
 	return size.X * size.Y, ((size.X + 1) / 2) * ((size.Y + 1) / 2)
 }
 
-// The size must fit.
 func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
 	size := picture.Rect.Size()
 	luma, chroma := planesBytes(size)

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/engine/preview/pictures"
 )
 
-// Every picture has its look, too.
 func TestEveryLookHasAPicture(t *testing.T) {
 	known := map[string]bool{pictures.File(pictures.Original): true}
 	for _, name := range append(look.Names(), pictures.Original) {
@@ -66,7 +65,6 @@ func TestPicturesAreUpToDate(t *testing.T) {
 	}
 }
 
-// difference returns the mean difference of the luma of two JPEGs of one size.
 func difference(t *testing.T, a, b []byte) float64 {
 	t.Helper()
 	first, err := jpeg.Decode(bytes.NewReader(a))

@@ -6,9 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Ignored is a form field that has no effect.
 type Ignored struct {
-	// Why is a text for people.
 	Why string `json:"why"`
 	// Unless names a field with which it has an effect, or is "".
 	Unless string `json:"unless,omitempty"`
@@ -26,7 +24,6 @@ func Ignores(m *catalog.Model) map[string]Ignored {
 	return ignored
 }
 
-// Same reports whether the engine handles requests for both models in the same way.
 func Same(a, b *catalog.Model) bool {
 	return family(a.Kind) == family(b.Kind) && a.FPS == b.FPS && maps.Equal(a.Sizes, b.Sizes)
 }

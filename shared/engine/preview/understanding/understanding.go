@@ -15,9 +15,8 @@ import (
 const Engine = "preview"
 
 type Request struct {
-	Kind   catalog.Kind
-	Prompt string
-	// Reference is true if there is a reference image.
+	Kind      catalog.Kind
+	Prompt    string
 	Reference bool
 }
 
@@ -33,11 +32,9 @@ type Result struct {
 }
 
 const (
-	// The parts that the engine takes from a reference image.
 	ReferenceColors  = "colors of the reference image"
 	ReferenceGarment = "cloth of the reference image"
 
-	// how explains how to get other edits.
 	how = "Anything else needs a generative model, which the server's setting CUTROOM_ENGINE connects."
 	// unchanged starts the notices of unchanged results.
 	unchanged = "Nothing was changed: "

@@ -26,7 +26,6 @@ const (
 	cut        = "The preview engine recolors the upper part of the clothes"
 )
 
-// People write such prompts.
 var answers = []answer{
 	// Prompts that need a generative model.
 	{edit, "remove the person", "", "remove the person", unfollowed},

@@ -52,7 +52,6 @@ func search(path string) Found {
 	return f
 }
 
-// help performs the task from standard input.
 func help(path string) error {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	var do Order

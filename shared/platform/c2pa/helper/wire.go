@@ -6,7 +6,6 @@ type Found struct {
 	Path    string
 	Version string
 	Loaded  libraries.Loaded
-	// Problem is why no library can be used.
 	Problem string
 }
 

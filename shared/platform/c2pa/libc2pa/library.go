@@ -89,7 +89,6 @@ func Load(path string) (*Library, error) {
 
 func (l *Library) Version() string { return l.version }
 
-// problem returns the library's last error, with the failed operation.
 func (l *Library) problem(what string) error {
 	said := l.lastError()
 	switch kind, _, _ := strings.Cut(said, ":"); kind {
@@ -119,7 +118,6 @@ func (l *Library) stream(file *os.File) unsafe.Pointer {
 	return l.newStream(uintptr(len(l.files)), l.read, l.seek, l.write, l.flush)
 }
 
-// failed is the result of a callback that failed.
 const failed = -1
 
 func (l *Library) readFile(number uintptr, to unsafe.Pointer, size int) int {
