@@ -108,7 +108,6 @@ func (e *edit) stills(ctx context.Context) (pictures [][]byte, size catalog.Size
 	return slices.Collect(slices.Chunk(pixels, 3*small.size.Width*small.size.Height)), small.size, apart, nil
 }
 
-// sighting is a shot of the subject, at a time in seconds.
 type sighting struct {
 	at float64
 	garment.Shot

@@ -15,7 +15,6 @@ import (
 // Painting takes most of the time, so larger frames are scaled. Scenes are soft.
 const paintedPixels = 640 * 360
 
-// compose makes a video from text: a painted scene with the requested look. It has no sound.
 func (e *edit) compose(ctx context.Context) error {
 	size := e.size
 	if share := float64(paintedPixels) / float64(size.Width*size.Height); share < 1 {

@@ -60,7 +60,6 @@ func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 	}
 }
 
-// apart returns the mean difference of two pictures' squares of eight pixels, 255 at most.
 func apart(a, b picture) float64 {
 	const side = 8
 	var sum, n float64

@@ -103,7 +103,6 @@ func (g *graph) input(source ffmpeg.Source) string {
 	return g.filter(source.Picture(number))
 }
 
-// picture adds a drawn picture as an input and returns its link.
 func (g *graph) picture(picture image.Image) (string, error) {
 	name := fmt.Sprintf("%spicture%d.png", g.prefix, len(g.inputs))
 	path := filepath.Join(g.folder, name)

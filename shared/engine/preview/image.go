@@ -6,7 +6,6 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// image edits a picture, or an animation's first frame. It keeps the alpha.
 func (e *edit) image(ctx context.Context) error {
 	data := *e.spec.Data
 	e.fps = 0

@@ -15,7 +15,6 @@ import (
 
 var box = catalog.Size{Width: 320, Height: 180}
 
-// upright is a clip of four colours: red and green above blue and white.
 const upright = "nullsrc"
 
 // corners paints the quarters of a picture red, green, blue and white.
@@ -161,7 +160,6 @@ func TestImagesAreEdited(t *testing.T) {
 	})
 }
 
-// An image keeps holes, a video shows white.
 func TestAlphaIsKeptOrWhite(t *testing.T) {
 	hole := "format=rgba,geq=r=200:g=30:b=30:a='255*gt(X,W/2)'"
 	image := input(t, mediatest.Image{PixelFormat: "rgba", Filter: hole}.Make(t), true)

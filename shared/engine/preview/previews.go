@@ -47,7 +47,6 @@ func (e *edit) watch(link string) (next string, args []string) {
 	}
 }
 
-// show sends the latest preview, if there is a new one and it is time.
 func (e *edit) show() {
 	if e.spec.PreviewEvery <= 0 || !e.shown.sent.IsZero() && time.Since(e.shown.sent) < e.spec.PreviewEvery {
 		return

@@ -62,7 +62,6 @@ func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, err
 	return pixels.Bytes(), err
 }
 
-// reference decodes the reference image at a small size, with red, green, blue and alpha.
 func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error) {
 	image := *e.spec.Reference
 	small := *e

@@ -85,7 +85,6 @@ func TestBlankStartHasNoThumbnails(t *testing.T) {
 	}
 }
 
-// The picture may have any format. Transparent parts are white.
 func TestThumbnailsHavePictureColours(t *testing.T) {
 	t.Parallel()
 	clear := mediatest.Image{

@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// bars and others are pictures that do not resemble each other.
 const (
 	bars   = "smptebars"
 	others = "smptebars,hue=h=120"
@@ -245,7 +244,6 @@ func matrix(t *testing.T, path string, a, b, c, d int32) string {
 	})
 }
 
-// changed writes a file again after a change, which must succeed.
 func changed(t *testing.T, path string, change func(content []byte) bool) string {
 	t.Helper()
 	content, err := os.ReadFile(path)

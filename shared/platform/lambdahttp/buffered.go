@@ -66,5 +66,4 @@ func (w *bufferedWriter) Write(p []byte) (int, error) {
 	return w.answer.Write(p)
 }
 
-// Bytes are sent only at the end.
 func (w *bufferedWriter) Flush() { w.WriteHeader(http.StatusOK) }

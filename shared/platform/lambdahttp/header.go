@@ -24,7 +24,6 @@ func sentHeader(header http.Header) http.Header {
 	return sent
 }
 
-// RFC 9110, section 15.
 func hasNoBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }

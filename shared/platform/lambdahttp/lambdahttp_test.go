@@ -25,7 +25,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// When Lambda starts this test program, it is the function.
 func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
 		os.Exit(m.Run())
@@ -42,7 +41,6 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// seen is a request as the function's handler saw it.
 type seen struct {
 	Method, Path, Host, RequestID string
 	Query                         map[string][]string
@@ -123,7 +121,6 @@ func start(t *testing.T, settings ...string) *lambdatest.Function {
 	return f
 }
 
-// event returns a request in API Gateway's format.
 func event(method, resource, path string, change func(*events.APIGatewayProxyRequest)) []byte {
 	e := events.APIGatewayProxyRequest{
 		Resource: resource, Path: path, HTTPMethod: method,

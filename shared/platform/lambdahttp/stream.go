@@ -56,8 +56,7 @@ func stream(handler http.Handler) func(context.Context,
 type streamBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
-	// ended is closed when the handler has returned.
-	ended chan struct{}
+	ended  chan struct{}
 }
 
 func (b *streamBody) Close() error {
@@ -126,5 +125,4 @@ func (w *streamWriter) FlushError() error {
 	return w.buffer.Flush()
 }
 
-// Some handlers use http.Flusher.
 func (w *streamWriter) Flush() { _ = w.FlushError() } // the next write reports the error

@@ -45,8 +45,7 @@ const (
 type Traces struct {
 	provider *sdk.TracerProvider
 	logger   *slog.Logger
-	// abandon cancels running sends.
-	abandon context.CancelFunc
+	abandon  context.CancelFunc
 }
 
 // FromEnvironment returns the zero value if neither OTEL_EXPORTER_OTLP_ENDPOINT nor
@@ -116,7 +115,6 @@ func (t Traces) Tracer() api.Tracer {
 	return t.provider.Tracer(trace.Scope)
 }
 
-// Close sends the remaining spans within 3 s and stops.
 func (t Traces) Close() {
 	if t.provider == nil {
 		return

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// outOfRange panics like a decoder.
 func outOfRange(picture []byte) byte { return picture[len(picture)] }
 
 func TestErrorReturnsPanic(t *testing.T) {
@@ -51,7 +50,6 @@ func TestRunLogsPanic(t *testing.T) {
 	}
 }
 
-// All other goroutines end first.
 func TestGroupPassesOnPanic(t *testing.T) {
 	var ended atomic.Int32
 	work := func() (err error) {

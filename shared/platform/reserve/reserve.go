@@ -65,13 +65,11 @@ func (r *Reserve) Restore() bool {
 	}
 	r.held = r.fill() == nil
 	if !r.held {
-		// A partly filled file only takes up space.
 		_ = os.Truncate(r.path, 0)
 	}
 	return r.held
 }
 
-// free returns the free space of the disk in bytes.
 func (r *Reserve) free() (int64, error) {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

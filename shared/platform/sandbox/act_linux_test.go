@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acts lists actions of a compromised program. Each takes one argument.
 var acts = map[string]func(string) error{
 	"nothing": func(string) error { return nil },
 	"priority": func(string) error {
@@ -170,7 +169,6 @@ func unsupported(call uintptr) error {
 // These environment variables make this program act like a compromised program.
 const actName, actArgument = "SANDBOX_ACT", "SANDBOX_ARGUMENT"
 
-// act runs the named act and prints why it failed.
 func act(name string) {
 	do, found := acts[name]
 	if !found {

@@ -53,8 +53,7 @@ type Sandbox struct {
 }
 
 type Program struct {
-	Path string
-	// The system's files and folders that the program needs.
+	Path            string
 	executes, reads []string
 }
 
@@ -63,7 +62,6 @@ type Plan struct {
 	Args    []string
 	// Folder is the writable working folder, or "" for a program that only reads.
 	Folder string
-	// Inputs lists the files that the program may read.
 	Inputs []string
 	// Extra lists open files that the program inherits, as descriptors 3 and up.
 	Extra []*os.File
@@ -102,7 +100,6 @@ func New(ctx context.Context) (*Sandbox, error) {
 	return f, nil
 }
 
-// ask runs a launcher that reports its abilities.
 func (f *Sandbox) ask(ctx context.Context, layers Layers) (able launcher.Ability, err error) {
 	cmd := f.launcher(ctx, launcher.Order{Ask: true, Root: f.root, Filter: f.filter}, nil, layers)
 	answer, err := cmd.Output()
@@ -139,7 +136,6 @@ func (f *Sandbox) Lacks() []string {
 	return lacks
 }
 
-// LogLacks logs the missing layers, if any.
 func (f *Sandbox) LogLacks(logger *slog.Logger) {
 	if lacks := f.Lacks(); len(lacks) > 0 {
 		logger.Warn("this machine lacks sandbox layers", "sandboxed_by", f.String(), "lacks", strings.Join(lacks, "; "))

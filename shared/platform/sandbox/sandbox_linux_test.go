@@ -61,7 +61,6 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// outcome is the result of an act.
 type outcome struct {
 	err         error
 	output, log string
@@ -69,7 +68,6 @@ type outcome struct {
 	reason      string
 }
 
-// do runs an act of this program in a sandbox.
 func (w world) do(t *testing.T, f *sandbox.Sandbox, name, argument string, change func(*sandbox.Plan)) outcome {
 	t.Helper()
 	runtime.LockOSThread()
@@ -299,7 +297,6 @@ func TestFailedStartIsReported(t *testing.T) {
 	}
 }
 
-// An ordinary user's sandbox is as tight as root's.
 func TestOrdinaryUserSandboxIsComplete(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("already running as an ordinary user")

@@ -26,7 +26,6 @@ const (
 	Header      = "Traceparent"
 )
 
-// OrNoop replaces nil by a tracer that records nothing.
 func OrNoop(tracer api.Tracer) api.Tracer {
 	if tracer == nil {
 		return noop.Tracer{}

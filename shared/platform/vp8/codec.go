@@ -187,7 +187,6 @@ func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (help
 	return answer, c.drop(h)
 }
 
-// drop ends the helper and returns the error.
 func (c *Codec) drop(h *process) error {
 	h.end()
 	c.helper, c.begun = nil, false

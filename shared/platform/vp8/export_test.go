@@ -1,6 +1,5 @@
 package vp8
 
-// PID returns the process of the codec's helper, or 0.
 func (c *Codec) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -234,7 +234,6 @@ func inventory(t *testing.T) left {
 	return left{len(open), children, runtime.NumGoroutine(), strings.Count(string(maps), "cutroom-vp8")}
 }
 
-// resident is in bytes.
 func resident(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -23,8 +23,7 @@ const (
 	// CPU time for hours of live video. Then a new helper continues from a key frame.
 	processorTime = time.Hour
 	startTime     = 20 * time.Second
-	// In bytes of the helper's messages.
-	keptLog = 2 << 10
+	keptLog       = 2 << 10
 	// The pipes of an exited helper may stay open for drainTime.
 	drainTime = 5 * time.Second
 )
@@ -113,7 +112,6 @@ func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error
 	close(h.ended)
 }
 
-// ask waits for the response for at most the time of a frame.
 func (h *process) ask(ctx context.Context, order helper.Request) (answer helper.Answer, err error) {
 	limit := h.frameTime
 	if order.Do == helper.DoNothing {
@@ -160,7 +158,6 @@ func (h *process) end() {
 	h.shared = nil
 }
 
-// why returns the reason for the exit, for the log.
 func (h *process) why() string {
 	<-h.ended
 	h.mu.Lock()

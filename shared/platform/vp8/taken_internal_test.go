@@ -31,7 +31,6 @@ func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A process that can be killed instead.
 	h := &process{frameTime: time.Second, shared: shared, in: in, out: out, ended: make(chan struct{}),
 		cmd: exec.Command("sleep", "600")}
 	if err := h.cmd.Start(); err != nil {
@@ -50,7 +49,6 @@ func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *
 	return c
 }
 
-// answerEach writes the response to each request that it reads.
 func answerEach(answer helper.Answer) func(io.Reader, io.Writer) {
 	return func(requests io.Reader, answers io.Writer) {
 		for request := make([]byte, helper.RequestSize); ; {

@@ -31,7 +31,6 @@ func (s *stream) next(ctx context.Context) (vp8.Frame, error) {
 	return s.Encode(ctx, picture, vp8.Encoding{At: time.Duration(s.frames) * frameLength, Bitrate: 500})
 }
 
-// key encodes a frame and verifies that it is a key frame.
 func (s *stream) key(t testing.TB) vp8.Frame {
 	t.Helper()
 	frame, err := s.Encode(t.Context(), s.pictures[0],
@@ -42,7 +41,6 @@ func (s *stream) key(t testing.TB) vp8.Frame {
 	return frame
 }
 
-// shows decodes a frame that must be shown.
 func (s *stream) shows(t testing.TB, frame []byte) {
 	t.Helper()
 	var picture image.YCbCr
@@ -51,7 +49,6 @@ func (s *stream) shows(t testing.TB, frame []byte) {
 	}
 }
 
-// A helper that exits causes one error, and its replacement continues from a key frame.
 func TestExitedHelperIsReplaced(t *testing.T) {
 	s := newStream(t)
 	s.shows(t, s.key(t).Data)
@@ -94,7 +91,6 @@ func TestSessionFailsIfHelpersKeepExiting(t *testing.T) {
 	t.Error("helpers are started forever")
 }
 
-// A helper that hangs is killed after a while, or when the caller's context ends.
 func TestHungHelperIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newStream(t)

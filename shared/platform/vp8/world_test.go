@@ -44,7 +44,6 @@ func openOf(t testing.TB, l *vp8.Library) *vp8.Codec {
 	return c
 }
 
-// clip returns the first frames of a moving test pattern.
 func clip(t testing.TB, size image.Point, n int) []*image.YCbCr {
 	t.Helper()
 	out, err := exec.Command("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25",
@@ -68,7 +67,6 @@ func clip(t testing.TB, size image.Point, n int) []*image.YCbCr {
 	return pictures
 }
 
-// difference returns the mean difference in luma between two pictures of one size.
 func difference(a, b *image.YCbCr) float64 {
 	sum := 0
 	for y := range a.Rect.Dy() {

@@ -18,7 +18,6 @@ import (
 
 func (w *world) mint(key string, scope credential.Scope) string { return w.issue(key, scope).Secret }
 
-// issue creates a client token of the key, valid for an hour.
 func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
@@ -214,7 +213,6 @@ func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	}
 }
 
-// protectedRoutes returns a call to every route that requires a credential.
 func (w *world) protectedRoutes() []access.Call {
 	done := w.submit(studio)
 	w.start(done)

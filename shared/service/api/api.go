@@ -26,7 +26,6 @@ import (
 // DefaultMaxUpload is in bytes (docs/contract/errors.md#too-large).
 const DefaultMaxUpload = 512 << 20
 
-// Config configures the endpoints. A program sets the parts that its groups need.
 type Config struct {
 	Catalog *catalog.Catalog
 	// KnowsModel reports whether a model has the name. nil uses Catalog, which is enough unless
@@ -62,7 +61,6 @@ type Config struct {
 	InfoRoutes
 }
 
-// JobRoutes configures the groups Jobs, Content, Events and Generate.
 type JobRoutes struct {
 	Jobs *job.Service
 	// Shares signs and checks links to results, for the groups Jobs and Content.
@@ -87,7 +85,6 @@ type JobRoutes struct {
 	WebhookTargets webhook.Targets
 }
 
-// FileRoutes configures the groups Files, FileContent and Uploads.
 type FileRoutes struct {
 	Files *file.Service
 	// Intake limits uploads in progress. nil is for functions, whose requests are single events.
@@ -101,9 +98,7 @@ type FileRoutes struct {
 	UploadURLs UploadURLs
 }
 
-// C2PARoutes configures the group Credentials.
 type C2PARoutes struct {
-	// Verifier verifies files in folders below Scratch. nil turns verification off.
 	Verifier Verifier
 	// MaxVerified is the maximum size of a verified file in bytes; VerifyTime is the timeout for such
 	// a request. 0 means no limit.
@@ -111,18 +106,14 @@ type C2PARoutes struct {
 	VerifyTime  time.Duration
 }
 
-// AccountRoutes configures the groups Tokens, Keys, Budgets and Audit.
 type AccountRoutes struct {
-	Minter  *credential.Minter
-	Keys    *credential.KeyService
-	Budgets BudgetService
-	// AuditLog stores administrators' changes, for the group Audit.
+	Minter   *credential.Minter
+	Keys     *credential.KeyService
+	Budgets  BudgetService
 	AuditLog AuditLog
 }
 
-// SessionRoutes configures the groups Realtime and RealtimePage.
 type SessionRoutes struct {
-	// Sessions counts realtime sessions, for the group Realtime.
 	Sessions Sessions
 	// LiveVideo means that sessions accept video over WebRTC, for the group RealtimePage.
 	LiveVideo bool
@@ -130,13 +121,11 @@ type SessionRoutes struct {
 	MediaURL string
 }
 
-// WebhookRoutes configures the group Webhooks.
 type WebhookRoutes struct {
 	WebhookLog     webhook.Log
 	WebhookSecrets webhook.Secrets
 }
 
-// InfoRoutes configures the groups Models, OpenAPI and Root.
 type InfoRoutes struct {
 	// InferenceURL is the inference gateway's base URL for the OpenAPI document, which covers both
 	// services; empty means DefaultInferenceURL.

@@ -45,18 +45,16 @@ const (
 	rival  = "ck_rival_key1"
 )
 
-// The maximum numbers of open event streams.
 const accountStreams, keyStreams = 40, 30
 
 type setup struct {
-	catalog            []byte
-	maxUpload          int64
-	stall              time.Duration
-	pending            int
-	rate               ratelimit.Rate
-	origins            httpserver.Origins
-	stopping, draining context.Context
-	// How long synchronous calls wait.
+	catalog              []byte
+	maxUpload            int64
+	stall                time.Duration
+	pending              int
+	rate                 ratelimit.Rate
+	origins              httpserver.Origins
+	stopping, draining   context.Context
 	imageWait, videoWait time.Duration
 	afterWait            func(time.Duration, func()) func() bool
 	workers              int
@@ -67,20 +65,18 @@ type setup struct {
 	// The maximum uploads in progress of an account and of the server, and the free disk space.
 	uploads, allUploads int
 	free                func() (int64, error)
-	// These wrap the real stores.
-	blobs  func(blob.Store) blob.Store
-	store  func(job.Store) job.Store
-	shelf  func(file.Store) file.Store
-	groups []api.Group
-	// eventsOnce turns off streamed responses.
-	eventsOnce  bool
-	warm        func(context.Context, job.Lane) (bool, error)
-	signs       api.DownloadSigner
-	posters     api.Posters
-	verifier    api.Verifier
-	maxVerified int64
-	verifyTime  time.Duration
-	above       int64
+	blobs               func(blob.Store) blob.Store
+	store               func(job.Store) job.Store
+	shelf               func(file.Store) file.Store
+	groups              []api.Group
+	eventsOnce          bool
+	warm                func(context.Context, job.Lane) (bool, error)
+	signs               api.DownloadSigner
+	posters             api.Posters
+	verifier            api.Verifier
+	maxVerified         int64
+	verifyTime          time.Duration
+	above               int64
 }
 
 type world struct {

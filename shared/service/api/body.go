@@ -42,7 +42,6 @@ type body struct {
 	failure error
 }
 
-// Read fails with *bodyError, tooLarge or an error from check.
 func (b *body) Read(p []byte) (int, error) {
 	if b.failure != nil {
 		return 0, b.failure

@@ -37,7 +37,6 @@ func (w *world) overBudget(a answer) {
 	}
 }
 
-// The maximum cost is reserved when a job is accepted, the actual cost settled when it ends.
 func TestJobsUseBudgets(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock() // midnight may be near

@@ -17,7 +17,6 @@ func (w *world) putBudget(key, body string) answer {
 	return w.request(http.MethodPut, "/v1/budgets", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// An admin sets the budgets of the account's keys, but can only read the account's own budget.
 func TestAdminSetsKeyBudgets(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock() // midnight may be near

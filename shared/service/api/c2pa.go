@@ -30,7 +30,6 @@ const verifyRetry = 5 * time.Second
 var errNoVerifier = fault.New(fault.NotFound, "This service cannot verify Content Credentials because libc2pa_c is not "+
 	"installed. Use cutroom inspect or another C2PA reader.")
 
-// Credentials is the group that verifies results and stored files.
 func Credentials(s *service) []route {
 	return append(within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/jobs/{id}/credentials", access: keyOrToken, handle: s.showCredentials},

@@ -38,7 +38,6 @@ func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
 		}
 }
 
-// signed returns a picture whose Content Credentials name a model.
 func signed(t *testing.T, by *c2pa.Signer) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "signed.png")

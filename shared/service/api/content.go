@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Content is the group of job results (docs/contract/jobs.md#results).
 func Content(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{
@@ -152,7 +151,6 @@ func describeOutcome(header http.Header, j job.Job) {
 	}
 }
 
-// headerText percent-encodes the percent sign and everything except printable ASCII, as UTF-8.
 func headerText(text string) string {
 	var encoded strings.Builder
 	for _, b := range []byte(text) {
@@ -189,7 +187,6 @@ func disposition(how, name, replacement, extension string) string {
 	return value
 }
 
-// RFC 8187, section 3.2.1.
 func extendedValue(name string) string {
 	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
@@ -218,7 +215,6 @@ type blobReader struct {
 	open   io.ReadCloser
 }
 
-// It must not be called after Read.
 func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:

@@ -180,7 +180,6 @@ func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	}
 }
 
-// A result is named after its source and prompt. A stored file keeps its original name.
 func TestContentHasFileName(t *testing.T) {
 	w := newWorld(t, setup{})
 	named := func(want string, parts ...part) {

@@ -39,7 +39,6 @@ func newCostBody(j job.Job) *costBody {
 	return &costBody{math.Round(float64(billionths)/1e3) / 1e6, currency}
 }
 
-// billBody is what a completed job costs.
 type billBody struct {
 	Amount   json.Number `json:"amount"`
 	Currency string      `json:"currency"`

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Image requests are rejected immediately if no worker is warm.
 func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	var asked []job.Lane
 	w := newWorld(t, setup{warm: func(_ context.Context, lane job.Lane) (bool, error) {
@@ -25,7 +24,6 @@ func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	if fmt.Sprint(asked) != "[image]" {
 		t.Errorf("asked for workers of %v", asked)
 	}
-	// Earlier checks still apply.
 	if a := w.request("POST", "/v1/generate/gen-image-2", "", nil); a.status != 401 {
 		t.Errorf("without a key: %d", a.status)
 	}
@@ -40,7 +38,6 @@ func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	}
 }
 
-// downloads signs URLs of an imaginary store.
 type downloads struct{}
 
 func (downloads) SignDownload(_ context.Context, blob, contentType, disposition string) (string, error) {

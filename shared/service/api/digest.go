@@ -83,7 +83,6 @@ func (d *digestReader) stop() {
 	<-d.hashed
 }
 
-// sum ends the hashing goroutine and returns the MD5 in hex.
 func (d *digestReader) sum() string {
 	d.stop()
 	return hex.EncodeToString(d.hash.Sum(nil))

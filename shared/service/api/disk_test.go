@@ -42,14 +42,12 @@ var (
 )
 
 const (
-	// An account's maximum number of bytes and of open jobs.
 	diskQuota   = 8 << 20
 	diskPending = 4
 	diskUpload  = 3 << 20
 	// diskPatience is the maximum wait until the worker has deleted useless blobs.
 	diskPatience = 40 * time.Second
-	// keptUnknown is how long files without a record are kept.
-	keptUnknown = 7 * 24 * time.Hour
+	keptUnknown  = 7 * 24 * time.Hour
 )
 
 // process simulates a server's process. After its death, no call changes anything.
@@ -230,7 +228,6 @@ type diskWorld struct {
 	picture string
 	jpeg    []byte
 
-	// swept is when jobs were last swept. cut counts requests and runs that deaths interrupted.
 	swept time.Time
 	cut   int
 	slow  []slowUpload
@@ -245,7 +242,6 @@ type slowUpload struct {
 	done   chan struct{}
 }
 
-// pendingURL is a signed URL and the announced bytes.
 type pendingURL struct{ url, bytes string }
 
 // docs/contract/limits.md#bytes-on-the-disk: for any calls and process deaths, every byte in the
@@ -373,7 +369,6 @@ func (w *diskWorld) work() {
 	w.t.Cleanup(w.stop)
 }
 
-// restart ends the process if it lives, and starts another one as cmd/cutroom does.
 func (w *diskWorld) restart() {
 	w.t.Helper()
 	w.process.dead.Store(true)
@@ -407,7 +402,6 @@ func (w *diskWorld) sweep() {
 	w.swept = began
 }
 
-// content returns new bytes of a clip, a picture, or an unknown type.
 func (w *diskWorld) content(of string) string {
 	size := w.random.IntN(64 << 10)
 	if w.random.IntN(4) == 0 {
@@ -507,7 +501,6 @@ func (w *diskWorld) announceSome(key string) string {
 	return fmt.Sprint(a.status)
 }
 
-// Sometimes the bytes are wrong or too few.
 func (w *diskWorld) putSome() string {
 	w.t.Helper()
 	if len(w.urls) == 0 {
@@ -523,7 +516,6 @@ func (w *diskWorld) putSome() string {
 	return fmt.Sprint(w.checked(w.put(to.url, strings.NewReader(to.bytes))).status)
 }
 
-// beginSlow starts an upload with a form or a signed URL, or submits a job with a form.
 func (w *diskWorld) beginSlow(key string) string {
 	w.t.Helper()
 	body, contentType := multiform(upload("file", w.content(w.clip)))
@@ -562,7 +554,6 @@ func (w *diskWorld) beginSlow(key string) string {
 	return method + " " + url
 }
 
-// finishSlow ends the oldest n slow uploads, some of them early.
 func (w *diskWorld) finishSlow(n int) {
 	w.t.Helper()
 	for ; n > 0 && len(w.slow) > 0; n-- {
@@ -605,7 +596,6 @@ func (w *diskWorld) holds(when string) {
 	w.t.Fatalf("%s: %s", when, wrong)
 }
 
-// folderOfJob holds the sizes of the blobs in a job's folder.
 type folderOfJob struct{ inputs, results, previews, thumbnails int64 }
 
 // uncounted describes the bytes in the blob folder that no class allows, or returns "".

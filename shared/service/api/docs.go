@@ -11,7 +11,6 @@ func (s *service) newDocsPage() (*page, error) {
 		"img-src data: blob:", "media-src blob:")
 }
 
-// originOf returns the origin of a URL with a leading space, or "".
 func originOf(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || strings.ContainsAny(parsed.Host, " ;,'\"") {

@@ -22,7 +22,6 @@ func (w *world) publish(kind job.EditKind, each float64) {
 	w.pass(time.Minute) // the service asks again
 }
 
-// estimated returns the job's estimate, or 0.
 func (w *world) estimated(id string) (seconds int) {
 	w.t.Helper()
 	var body struct {

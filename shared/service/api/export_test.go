@@ -2,8 +2,7 @@ package api
 
 type Endpoint struct {
 	Method, Path string
-	// Public endpoints require no credential.
-	Public bool
+	Public       bool
 }
 
 func Endpoints(c Config) (endpoints []Endpoint) {

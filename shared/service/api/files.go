@@ -14,7 +14,6 @@ import (
 
 const deleteTime = 10 * time.Second
 
-// Files is the group of stored files (docs/contract/media.md#files).
 func Files(s *service) []route {
 	return within(credential.FileRoutes, []route{
 		{method: http.MethodPost, path: "/v1/files", access: keyOrToken, handle: s.createFile},

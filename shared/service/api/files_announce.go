@@ -194,7 +194,6 @@ func readAnnouncement(sent jsonObject) (file.File, problems) {
 	return f, found
 }
 
-// The value may be a string, as in the upload form, or a number.
 func readLifetime(sent jsonObject) (time.Duration, problems) {
 	value := sent.member(lifetimeField)
 	if value == nil {

@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// FileContent is the group that serves stored files and their thumbnails to pages.
 func FileContent(s *service) []route {
 	return within(credential.FileRoutes, []route{
 		{

@@ -117,7 +117,6 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 	return answer, err
 }
 
-// readUpload stores the form's file in blobs and describes it in f.
 func (s *service) readUpload(
 	ctx context.Context, b *body, boundary string, blobs *storedBlobs, f *file.File,
 ) error {
@@ -149,7 +148,6 @@ func (s *service) readUpload(
 	return nil
 }
 
-// askedOf returns the request's content for its fingerprint.
 func askedOf(way string, f file.File) any {
 	return []any{way, f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
 }
@@ -169,7 +167,6 @@ func (s *service) madeFile(account string) idempotency.Made {
 	}
 }
 
-// takeUpload fills in the known fields of f.
 func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs, f *file.File) (*problem, error) {
 	head, err := readHead(p.content)
 	if err != nil {
@@ -196,7 +193,6 @@ func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs
 	return nil, nil
 }
 
-// readHead reads enough of a file to detect its type.
 func readHead(content io.Reader) ([]byte, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := io.ReadFull(content, head)

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The sweep deletes expired files and uncompleted uploads. Jobs have their own copy.
 func TestExpiredFilesAreSwept(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)
@@ -59,7 +58,6 @@ func TestExpiredFilesAreSwept(t *testing.T) {
 	}
 	w.stored(w.get("/v1/files/"+lasting.ID, studio))
 
-	// A crash leaves a blob without a record.
 	if _, err := w.blobs.Put(t.Context(), "files/file_crashed", strings.NewReader("left")); err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,6 @@ func (p page) ids() []string {
 	return ids
 }
 
-// The query starts with a question mark or is empty.
 func (w *world) list(key, query string) page {
 	w.t.Helper()
 	a := w.get("/v1/files?"+query, key)
@@ -117,7 +116,6 @@ func TestFileReferenceFormat(t *testing.T) {
 	}
 }
 
-// Rule 1: the list omits expired files.
 func TestFilesAreListedNewestFirst(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
@@ -137,7 +135,6 @@ func TestFilesAreListedNewestFirst(t *testing.T) {
 	}
 }
 
-// Rule 3: only the previous page's cursor is accepted.
 func TestForeignCursorIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	var ids []string
@@ -173,7 +170,6 @@ func TestForeignCursorIsRejected(t *testing.T) {
 	}
 }
 
-// Rule 4: the last page has a null cursor, even if it is full.
 func TestLastPageHasNoCursor(t *testing.T) {
 	w := newWorld(t, setup{})
 	for i := range 4 {
@@ -197,7 +193,6 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	}
 }
 
-// Rule 5: by-md5 returns the newest unexpired file with the given bytes.
 func TestByMD5FindsNewestFile(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := "the exact\r\n\x00 bytes\n"
@@ -240,7 +235,6 @@ func TestByMD5FindsNewestFile(t *testing.T) {
 	}
 }
 
-// Rule 7: a reference can be used repeatedly.
 func TestReferenceCanBeReused(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := w.keep(studio, clip(t)), w.keep(studio, picture(t))
@@ -263,7 +257,6 @@ func TestReferenceCanBeReused(t *testing.T) {
 	}
 }
 
-// Rule 8: DELETE removes a file and its bytes.
 func TestDeletedFileIsGone(t *testing.T) {
 	w := newWorld(t, setup{})
 	r, stays := w.keep(studio, "bytes"), w.keep(studio, "bytes")

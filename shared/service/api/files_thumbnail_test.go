@@ -103,7 +103,6 @@ func TestFileHasThumbnail(t *testing.T) {
 	}
 }
 
-// No content causes a server error.
 func TestFileWithoutThumbnailIsReadOnce(t *testing.T) {
 	p := newCounted(t)
 	w := newWorld(t, setup{posters: p})
@@ -161,7 +160,6 @@ func TestThumbnailsFromWorkersAreServed(t *testing.T) {
 	if a := w.get(path, studio); a.status != 200 || a.body != "small" {
 		t.Errorf("after: %d %s", a.status, a.body)
 	}
-	// A job made from the file tells its worker which file it is.
 	id := w.accepted(w.post("gen-2.5", studio, text("prompt", "x"), upload("data", w.keep(studio, clip(t)).ID),
 		upload("reference_image", kept.ID)))
 	if input := w.record(id).Request.Inputs["reference_image"]; input.File != f.Blob {

@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// Random values are removed.
 func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}

@@ -28,7 +28,6 @@ type outcome struct {
 	lines  []any
 }
 
-// golden compares outcomes with testdata/golden.
 func golden(t *testing.T, name string, outcomes []outcome) {
 	t.Helper()
 	var got bytes.Buffer
@@ -193,7 +192,6 @@ func TestFormsFollowTheContract(t *testing.T) {
 	}
 }
 
-// Random values are removed.
 func (w *world) outcome(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -225,7 +223,6 @@ func shortened(text string) string {
 	return text
 }
 
-// Accepted jobs' files remain.
 func TestRejectedFormLeavesNoFiles(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -314,7 +311,6 @@ type problem struct {
 	Ctx   map[string]any `json:"ctx"`
 }
 
-// Each problem must have the keys of docs/contract/errors.md#validation-errors.
 func (w *world) problems(a answer) []problem {
 	w.t.Helper()
 	var keys struct{ Detail []map[string]any }

@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// A disk would slow fuzzing down.
 type memory struct {
 	mu    sync.Mutex
 	blobs map[string]string

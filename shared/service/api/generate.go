@@ -140,7 +140,6 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 	return j, err
 }
 
-// cancel deletes a job's inputs. The returned job may have completed first.
 func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failure) (job.Job, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()

@@ -51,7 +51,6 @@ func (b blind) ReadImage(ctx context.Context, _, path, mime string) (engine.Inpu
 	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
-// work runs a worker with one slot for videos and one for images.
 func (w *world) work(e engine.Engine, prober worker.Prober) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -252,7 +251,6 @@ func TestNoVideoDelaysAnImage(t *testing.T) {
 	}
 }
 
-// Whether it has started or not.
 func TestDisconnectCancelsJob(t *testing.T) {
 	for _, name := range []string{"gen-image-2", "gen-pro-t2v"} {
 		w := newWorld(t, setup{})
@@ -437,7 +435,6 @@ func TestShutdownEndsTheWait(t *testing.T) {
 	}
 }
 
-// No worker is running to record the deadline.
 func TestDeadlineEndsTheWait(t *testing.T) {
 	w := newWorld(t, setup{}) // without a worker
 	answers := make(chan answer)

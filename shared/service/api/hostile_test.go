@@ -104,7 +104,6 @@ func hostileWorld(t *testing.T, stall time.Duration) *world {
 	return w
 }
 
-// serving reports whether a goroutine serves a connection or a request.
 func serving() bool {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

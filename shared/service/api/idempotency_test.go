@@ -48,7 +48,6 @@ func (w *world) secondKey() string {
 	return secret
 }
 
-// openJobs returns the number of the account's jobs that have not ended.
 func (w *world) openJobs(account string) int {
 	w.t.Helper()
 	backlog, err := w.records.Backlog(w.t.Context(), job.VideoLane, account)
@@ -241,7 +240,6 @@ func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 			w := newWorld(t, setup{})
 			clip, key := clip(t), studio
 			first := w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
-			// This is the claim that the crashed request left.
 			claims := w.claims
 			known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?",
 				Resource: "?"}, "", w.now())

@@ -34,7 +34,6 @@ func (w *world) wantCancelled(a answer) {
 	}
 }
 
-// A cancelled job no longer counts toward the account's limit.
 func TestPendingJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	id := w.submit(studio)
@@ -56,7 +55,6 @@ func TestPendingJobCanBeCancelled(t *testing.T) {
 	w.submit(studio) // the place is free again
 }
 
-// A worker has received it, but not started it.
 func TestReceivedJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -73,7 +71,6 @@ func TestReceivedJobCanBeCancelled(t *testing.T) {
 	}
 }
 
-// The engine stops, and its result is discarded.
 func TestProcessingJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	started, stopped := make(chan struct{}), make(chan struct{})

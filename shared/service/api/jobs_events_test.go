@@ -27,7 +27,6 @@ type event struct {
 	Progress float64
 }
 
-// follow opens the event stream of a job and checks its start.
 func (w *world) follow(id, key string, header ...string) *events {
 	w.t.Helper()
 	ctx, leave := context.WithCancel(w.t.Context())
@@ -59,7 +58,6 @@ func (w *world) follow(id, key string, header ...string) *events {
 	return e
 }
 
-// ok is false at the end of the stream.
 func (e *events) next() (next event, ok bool) {
 	e.t.Helper()
 	fields := map[string]string{}
@@ -81,7 +79,6 @@ func (e *events) next() (next event, ok bool) {
 	return next, true
 }
 
-// until returns the first event that satisfies the condition.
 func (e *events) until(what string, is func(event) bool) event {
 	e.t.Helper()
 	for {
@@ -105,7 +102,6 @@ func (e *events) end() {
 	}
 }
 
-// Changes are sent in order.
 func TestEventsShowEveryChange(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

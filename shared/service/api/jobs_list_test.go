@@ -26,7 +26,6 @@ func (w *world) jobPage(key, query string) (page jobPage) {
 	return page
 }
 
-// jobIDs reads all pages of a query.
 func (w *world) jobIDs(key, query string) []string {
 	w.t.Helper()
 	ids, cursor := []string{}, ""

@@ -18,7 +18,6 @@ func (w *world) purge(id, key, query string) answer {
 	return w.request("DELETE", "/v1/jobs/"+id+"?"+query, key, nil)
 }
 
-// A permanent key can delete an ended job with all its files.
 func TestEndedJobCanBeDeleted(t *testing.T) {
 	w := newWorld(t, setup{})
 	completed, failed := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t)))), w.submit(studio)

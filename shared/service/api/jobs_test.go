@@ -116,7 +116,6 @@ func TestMissingSeedIsRandom(t *testing.T) {
 	}
 }
 
-// Image models, too.
 func TestEveryModelNameAcceptsJobs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -216,7 +215,6 @@ func TestJobReportsFullDisk(t *testing.T) {
 	}
 }
 
-// The default catalog has no such fields.
 func TestCustomCatalogFields(t *testing.T) {
 	w := newWorld(t, setup{catalog: []byte(`
 limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}

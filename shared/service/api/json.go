@@ -88,7 +88,6 @@ func (o jsonObject) member(name string) json.RawMessage {
 	return nil
 }
 
-// object returns nil if the member is absent.
 func (o jsonObject) object(name string) (jsonObject, problems) {
 	value := o.member(name)
 	if value == nil {

@@ -322,7 +322,6 @@ func TestAdminCannotRevokeItself(t *testing.T) {
 	}
 }
 
-// Revoked keys do not count toward the limit.
 func TestNumberOfKeysIsLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

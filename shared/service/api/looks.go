@@ -203,5 +203,4 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 
 const maxSeconds = 86400
 
-// In code points, as in forms.
 const maxUnderstood = 4000

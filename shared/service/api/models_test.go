@@ -146,7 +146,6 @@ func TestLooksHavePictures(t *testing.T) {
 	}
 }
 
-// The description also lists models that the engine treats alike.
 func TestEngineListsIgnoredFields(t *testing.T) {
 	w := newWorld(t, setup{})
 	var list struct {

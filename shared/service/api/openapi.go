@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/service/api/openapi"
 )
 
-// OpenAPI serves the document of all groups, and its page.
 func OpenAPI(s *service) []route {
 	// Otherwise, functions for other routes would start more slowly.
 	document := sync.OnceValues(s.openAPI)

@@ -25,7 +25,6 @@ type described struct {
 
 type methods map[string]operation
 
-// The servers in the gateway's paths are not operations.
 func (m *methods) UnmarshalJSON(text []byte) error {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -55,7 +54,6 @@ type operation struct {
 		Content map[string]struct{ Schema formSchema }
 	}
 	Responses map[string]json.RawMessage
-	// elsewhere marks the gateway's operations.
 	elsewhere bool
 }
 
@@ -96,7 +94,6 @@ func family(t *testing.T, name string) *catalog.Catalog {
 	return known
 }
 
-// The document's parameters may have other names.
 func pathOf(paths map[string]methods, pattern string) string {
 	parameter := regexp.MustCompile(`\{[^}]*\}`)
 	pattern = strings.TrimSuffix(pattern, "{$}")
@@ -231,7 +228,6 @@ func TestEveryDocumentedOperationExists(t *testing.T) {
 	}
 }
 
-// Paths have the fields of their model's form.
 func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	for _, name := range []string{"gen", "acme"} {
 		known := family(t, name)

@@ -17,7 +17,6 @@ import (
 //go:embed docs realtime
 var pageSources embed.FS
 
-// page is self-contained HTML.
 type page struct{ text, policy string }
 
 // pagePart matches a placeholder. It is compiled on first use, because few functions have pages.

@@ -44,7 +44,6 @@ func TestQuotaCountsSessions(t *testing.T) {
 	w.quota(studio, `{"limit":3,"active":1,"remaining":2}`)
 }
 
-// The tier's limit may be lowered below the number of open sessions.
 func TestQuotaIsNeverNegative(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.openSessions("studio", 5)

@@ -18,7 +18,6 @@ type rootBody struct {
 	Console string `json:"console,omitempty"`
 }
 
-// showRoot redirects browsers to the documentation page.
 func (s *service) showRoot(w http.ResponseWriter, r *http.Request, _ call) error {
 	header := w.Header()
 	header.Add("Vary", "Accept")

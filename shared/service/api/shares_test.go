@@ -21,7 +21,6 @@ func (w *world) askShare(id, key, body string, header ...string) answer {
 	return w.request("POST", "/v1/jobs/"+id+"/shares", key, strings.NewReader(body), header...)
 }
 
-// share returns a link to a job's result, and its path with the query.
 func (w *world) share(id, body string) (made share, path string) {
 	w.t.Helper()
 	a := w.askShare(id, studio, body)
@@ -35,7 +34,6 @@ func (w *world) share(id, body string) (made share, path string) {
 	return made, path
 }
 
-// The result may be read in ranges.
 func TestShareGivesAccessToOneResult(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "private name.mp4", clip(t)}, text("prompt", "a secret")))

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// tenancy is an account with each kind of resource, and another account that wants them.
 type tenancy struct {
 	*world
 	// These belong to the account studio: two jobs, two files, of which picture has a thumbnail,

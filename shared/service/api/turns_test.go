@@ -26,7 +26,6 @@ func (named) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, er
 	return io.NopCloser(strings.NewReader(name)), nil
 }
 
-// gifs is a store of small pictures. Each picture contains its name.
 type gifs struct{ named }
 
 func (gifs) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, error) {
@@ -40,10 +39,8 @@ func (gifs) Put(context.Context, string, io.Reader) (int64, error) { return 0, n
 
 func (gifs) Head(context.Context, string) (blob.Info, error) { return blob.Info{}, nil }
 
-// Each call of slow blocks until the test releases it.
 type slow struct{ begun, end chan string }
 
-// A file's name is its content.
 func (v slow) Posters(_ context.Context, _ string, of []engine.Depicted) ([][]byte, error) {
 	content, err := os.ReadFile(of[0].Path)
 	_, name, _ := strings.Cut(string(content), " ")

@@ -73,7 +73,6 @@ func (w *world) begin(head string) *underWay {
 	return u
 }
 
-// The upload is still being sent.
 func (u *underWay) answer() answer {
 	u.w.t.Helper()
 	u.conn.SetReadDeadline(time.Now().Add(patience.Max))
@@ -118,7 +117,6 @@ func TestConcurrentUploadsStayWithinStorage(t *testing.T) {
 	const stored = 3_000_000
 	w := newWorld(t, setup{stored: stored})
 	token := w.mint(studio, credential.Scope{})
-	// The stored files leave less space than the announced file needs.
 	there := w.keep(studio, strings.Repeat("x", stored/2))
 	signed := w.announced(w.announce(token, fmt.Sprintf(`{"filename":"a","mime_type":"a/b","size_bytes":%d,"md5":%q}`,
 		stored, hexMD5(""))))
@@ -164,7 +162,6 @@ func TestConcurrentUploadsStayWithinStorage(t *testing.T) {
 	w.keep(studio, strings.Repeat("x", stored)) // everything is released
 }
 
-// A rejected client gets a Retry-After.
 func TestUploadsInProgressAreLimited(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 2, allUploads: 3})

@@ -24,7 +24,6 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// The rest of the form is still validated.
 func TestFileSizeIsLimited(t *testing.T) {
 	const limit = 1 << 20
 	w := newWorld(t, setup{maxUpload: limit})

@@ -70,7 +70,6 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	return nil
 }
 
-// storePending stores bytes that match the announcement. It returns the type, or "".
 func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
 	b.left, b.tooLarge = f.Size,
 		problems{bodyProblem(fmt.Sprintf("The body is longer than the announced %d bytes.", f.Size))}
@@ -104,8 +103,7 @@ type verifyingReader struct {
 	digest *digestReader
 	file   file.File
 	read   int64
-	// end is the error of Read at the end.
-	end error
+	end    error
 }
 
 func newAnnouncedReader(source io.Reader, f file.File) *verifyingReader {
@@ -125,7 +123,6 @@ func (a *verifyingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verify returns io.EOF if the bytes match the announcement.
 func (a *verifyingReader) verify() error {
 	md5 := a.digest.sum()
 	switch {

@@ -340,7 +340,6 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 	}
 }
 
-// Files are streamed to the blob store.
 func TestLargeFileNeedsLittleMemory(t *testing.T) {
 	const size = 96 << 20
 	w := newWorld(t, setup{})

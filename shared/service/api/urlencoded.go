@@ -10,7 +10,6 @@ import (
 
 const maxURLEncoded = 1 << 20
 
-// File fields are ignored.
 func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	text, err := io.ReadAll(io.LimitReader(b, maxURLEncoded+1))
 	if err != nil {

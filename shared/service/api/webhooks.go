@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is the group for the signing secret and the log of delivery attempts.
 func Webhooks(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},
@@ -25,7 +24,6 @@ func Webhooks(s *service) []route {
 	})
 }
 
-// jobForm adds the webhook to the model's fields.
 func jobForm(m *catalog.Model) *catalog.Form {
 	form, most := *m.Form, int64(webhook.MaxURL)
 	form.Fields = append(slices.Clip(form.Fields), catalog.Field{

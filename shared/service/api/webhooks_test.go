@@ -37,7 +37,6 @@ func TestJobAcceptsWebhook(t *testing.T) {
 	}
 }
 
-// The problems are in the order of the fields.
 func TestInvalidWebhookURLIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := "https://example.com/" + strings.Repeat("a", 2029)
@@ -115,7 +114,6 @@ func TestWebhookSecretIsPerAccount(t *testing.T) {
 	}
 }
 
-// The log shows only a response's status.
 func TestWebhookLogShowsAttempts(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("webhook_url", hook)))

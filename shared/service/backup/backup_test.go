@@ -19,7 +19,6 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// world is a source of backups and a store for them.
 type world struct {
 	*testing.T
 	source, kept *diskblob.Store
@@ -115,7 +114,6 @@ func (w *world) contents(store *diskblob.Store) map[string]string {
 	return found
 }
 
-// want asserts that the backup in the store equals the source.
 func (w *world) want(store backup.Opener, blobs map[string]string, records string) {
 	w.Helper()
 	found, err := w.restored(store)
@@ -142,7 +140,6 @@ func TestBackupCanBeRestored(t *testing.T) {
 	}
 	w.want(w.kept, w.contents(w.source), "records 1")
 
-	// A second backup adds new files, and unused bytes of the first are deleted a day later.
 	w.put("files/a", "one, replaced")
 	w.put("files/b", "three")
 	if err := w.source.Delete(t.Context(), "jobs/j/data"); err != nil {
@@ -196,7 +193,6 @@ func TestStoreWithOtherDataIsRejected(t *testing.T) {
 	}
 }
 
-// cutOff allows left writes and then fails.
 type cutOff struct {
 	backup.Store
 	left int
@@ -264,7 +260,6 @@ func TestInterruptedBackupKeepsThePrevious(t *testing.T) {
 	w.want(w.kept, w.contents(w.source), w.records)
 }
 
-// changing has blobs that change while they are saved.
 type changing struct {
 	*diskblob.Store
 	change func(opened int, name string)
@@ -319,7 +314,6 @@ func TestBackupSurvivesChanges(t *testing.T) {
 	}
 }
 
-// Missing and wrong bytes are detected, and so are false values in the manifest.
 func TestDamageIsDetected(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")

@@ -62,9 +62,8 @@ type Manifest struct {
 	Index    Content   `json:"index"`
 	// Settings holds other files of the data folder by name, such as the secret that signs URLs.
 	Settings map[string]Content `json:"settings"`
-	// The number and the total size of the blobs in the index.
-	Blobs int   `json:"blobs"`
-	Bytes int64 `json:"bytes"`
+	Blobs    int                `json:"blobs"`
+	Bytes    int64              `json:"bytes"`
 }
 
 // Size is in bytes; SHA256 is in hex.

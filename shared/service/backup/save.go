@@ -291,7 +291,6 @@ func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)
 	return content, errChanged
 }
 
-// file saves a local file under the name, or under its digest if that is empty.
 func (s *saving) file(ctx context.Context, path, name string) (Content, error) {
 	if name == "" {
 		return s.content(ctx, func() (io.ReadCloser, error) { return os.Open(path) })

@@ -64,7 +64,6 @@ func newKey(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 	return key
 }
 
-// An unsupported certificate fails at startup.
 func TestSupportedIdentitiesSign(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)

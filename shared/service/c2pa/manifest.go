@@ -77,7 +77,6 @@ type action struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// actions returns the steps that led to the result.
 func (w work) actions() []action {
 	when := w.at.UTC().Format(time.RFC3339)
 	last := action{

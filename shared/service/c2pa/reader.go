@@ -56,7 +56,6 @@ func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error
 	return report, nil
 }
 
-// inspect verifies a file, and distinguishes the service's signature from others.
 func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, error) {
 	if err := checkBoxes(file); err != nil {
 		return origin.Report{}, err

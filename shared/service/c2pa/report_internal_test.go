@@ -61,7 +61,6 @@ func TestReportShowsProblemsOfInputs(t *testing.T) {
 	}
 }
 
-// The report is not decoded.
 func TestReportWithTooManyValuesIsRejected(t *testing.T) {
 	text := `{"manifests": {"one": {"assertions": [` + strings.Repeat("{},", maxValues) + `{}]}}}`
 	if _, err := parseReport([]byte(text)); !errors.Is(err, errBoxes) {

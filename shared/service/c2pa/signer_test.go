@@ -36,7 +36,6 @@ import (
 
 var at = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Shared by the tests, because creating the keys takes time.
 var identity = sync.OnceValues(func() ([]byte, error) { return c2pa.NewIdentity(at, rand.Reader) })
 
 type signing struct {
@@ -69,7 +68,6 @@ func newSigning(t *testing.T, generative bool) signing {
 	}), path}
 }
 
-// sign returns the path of the signed file.
 func (s signing) sign(spec engine.Spec, mime string) (string, job.Credentials) {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "signed")
@@ -154,7 +152,6 @@ func TestEditedClipHasCredentials(t *testing.T) {
 		}
 	}
 
-	// If the result becomes an input, its history is kept.
 	spec.Data, spec.Reference = input(path, "video/mp4"), nil
 	again, _ := s.sign(spec, "video/mp4")
 	if report, err = s.inspect(again, true); err != nil || report.State != origin.Trusted {

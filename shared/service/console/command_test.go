@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// runNode runs a JavaScript module with an input, and returns its output.
 func runNode(t *testing.T, script string, input []byte, arguments ...string) []byte {
 	t.Helper()
 	node := filepath.Join("..", "..", "..", ".tools", "node", "node_modules", ".bin", "node")

@@ -84,7 +84,6 @@ func TestConsoleServesItsFiles(t *testing.T) {
 	}
 }
 
-// A file is revalidated every time, but sent again only if it has changed.
 func TestFilesAreCompressedAndCached(t *testing.T) {
 	handler := newConsole(t)
 	files, err := console.Files()

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Probe checks one dependency of the service.
 type Probe struct {
 	// What names the dependency in the log.
 	What string
@@ -31,9 +30,8 @@ const (
 
 // Checker runs the probes on demand, and only once for concurrent callers.
 type Checker struct {
-	probes []Probe
-	logger *slog.Logger
-	// The constants, except in tests.
+	probes                 []Probe
+	logger                 *slog.Logger
 	every, within, maxWait time.Duration
 
 	mu sync.Mutex

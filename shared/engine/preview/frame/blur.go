@@ -59,7 +59,6 @@ func (b *blurrer) box(plane []uint8, width, height, radius int) {
 	}
 }
 
-// gaussian blurs with a standard deviation: three boxes approximate a Gaussian.
 func (b *blurrer) gaussian(plane []uint8, width, height int, sigma float64) {
 	for _, radius := range boxes(sigma) {
 		b.box(plane, width, height, radius)

@@ -27,7 +27,6 @@ func (p *program) layCloth(asked request, seed uint32) func(w *workspace) step {
 // Faces are searched for at this interval, because people move.
 const findEvery = 400 * time.Millisecond
 
-// wearing lays cloth over the clothes of a moving person.
 type wearing struct {
 	program *program
 	cloth   raster
@@ -37,7 +36,6 @@ type wearing struct {
 	next          time.Duration
 }
 
-// step changes nothing until a face is found. After that it uses the last found face.
 func (c *wearing) step(w *workspace, at time.Duration) {
 	if at >= c.next {
 		c.next = at + findEvery
@@ -75,7 +73,6 @@ func (c *wearing) find(w *workspace) {
 // The longer side for the face search. Finished videos use a larger one; frames cannot wait.
 const faceSide = 240
 
-// wear lays the cloth where the clothes' colours are, and keeps the folds.
 func (c *wearing) wear(w *workspace) {
 	p := c.program
 	small := w.shrunk(p.part(2))

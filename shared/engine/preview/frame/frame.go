@@ -62,7 +62,6 @@ type request struct {
 	image  *reference
 }
 
-// plan is a request prepared for frames of one size.
 type plan struct {
 	request request
 	program *program
@@ -77,7 +76,6 @@ func (e *editor) SetPrompt(_ context.Context, prompt string) (engine.Outcome, er
 	return e.ask(func(r *request) { r.prompt = prompt }), nil
 }
 
-// nil removes the reference image.
 func (e *editor) SetImage(_ context.Context, sent *engine.ReferenceImage) (engine.Outcome, error) {
 	image := newReference(sent)
 	return e.ask(func(r *request) { r.image = image }), nil
@@ -127,7 +125,6 @@ func (e *editor) current(size catalog.Size) *plan {
 	return next
 }
 
-// state returns the prepared plan, or nil, and the request.
 func (e *editor) state() (made *plan, asked request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -40,7 +40,6 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 // Most tests edit the same picture.
 var probed sync.Map
 
-// frameOf returns a frame of the sample clip as a JPEG of the size.
 func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 	t.Helper()
 	clip := filepath.Join("..", "..", "..", "..", "testdata", "clip.mp4")
@@ -54,7 +53,6 @@ func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 	return out
 }
 
-// still decodes a reference image as the session server does.
 func still(t testing.TB, data []byte, mime string) *engine.ReferenceImage {
 	t.Helper()
 	found, err := tools()
@@ -77,7 +75,6 @@ func decoded(t testing.TB, encoded []byte) image.Image {
 	return picture
 }
 
-// editor opens a session of the kind, whose clock is stopped.
 func editor(t testing.TB, kind catalog.Kind) engine.LiveEditor {
 	t.Helper()
 	e, err := frame.New(
@@ -95,7 +92,6 @@ func pictureOf(t testing.TB, encoded []byte) *engine.Picture {
 	return &engine.Picture{YCbCr: *decoded(t, encoded).(*image.YCbCr)}
 }
 
-// edit returns a copy, because the next edit reuses the memory.
 func edit(t testing.TB, e engine.LiveEditor, jpeg []byte) image.Image {
 	t.Helper()
 	return edited(t, e, pictureOf(t, jpeg))
@@ -112,7 +108,6 @@ func edited(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Im
 	return &kept
 }
 
-// finished edits the frame with the engine for finished media.
 func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []byte) image.Image {
 	t.Helper()
 	found, err := tools()
@@ -494,7 +489,6 @@ func TestPictureRangeIsKept(t *testing.T) {
 	}
 }
 
-// copied returns a picture with other values.
 func copied(from *image.YCbCr, luma, chroma func(uint8) uint8) *image.YCbCr {
 	to := *from
 	each := func(plane []uint8, value func(uint8) uint8) []uint8 {

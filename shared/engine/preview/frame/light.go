@@ -86,7 +86,6 @@ func newSheet(drawn image.Image) sheet {
 	return s
 }
 
-// place returns the position of the picture's corner in a moving sheet.
 func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int) {
 	seconds := at.Seconds()
 	if motion.Hold > 0 {
@@ -168,7 +167,6 @@ func multiply(to, from []uint8) {
 	}
 }
 
-// screen lightens. It skips groups of eight dark pixels, which make up most of a sheet of rain.
 func screen(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {

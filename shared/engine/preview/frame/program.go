@@ -27,8 +27,7 @@ type step func(w *workspace, at time.Duration)
 type workspace struct {
 	picture raster
 	// other is a second picture of the same size.
-	other raster
-	// small is a picture at a fraction of the size.
+	other     raster
 	small     raster
 	colors    chroma
 	blur      blurrer
@@ -214,7 +213,6 @@ func (p *program) run(w *workspace, at time.Duration) {
 	}
 }
 
-// length converts units to pixels; pixels rounds them.
 func (p *program) length(units float64) float64 {
 	return units * float64(min(p.size.Width, p.size.Height))
 }

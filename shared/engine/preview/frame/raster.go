@@ -20,7 +20,6 @@ func newRaster(size catalog.Size) raster {
 	return r
 }
 
-// sized resizes the raster, and reuses its memory if that is enough.
 func (r *raster) sized(size catalog.Size) {
 	r.size = size
 	for i := range r.planes {
@@ -147,7 +146,6 @@ func (r raster) splitChroma(to *image.YCbCr, by *colors, y, next int) {
 	}
 }
 
-// join is the inverse of split.
 func (r raster) join(from *image.YCbCr, by *colors) {
 	gain, black := by.light, by.black
 	crInRed, cbInGreen, crInGreen, cbInBlue := by.crInRed, by.cbInGreen, by.crInGreen, by.cbInBlue

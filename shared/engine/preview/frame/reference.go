@@ -32,7 +32,6 @@ func newReference(sent *engine.ReferenceImage) *reference {
 	return r
 }
 
-// within returns the size scaled so that its longer side is at most side.
 func within(size catalog.Size, side int) catalog.Size {
 	longer := max(size.Width, size.Height)
 	if longer <= side {

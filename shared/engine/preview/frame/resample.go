@@ -94,7 +94,6 @@ func (s *resampler) scale(to, from []uint8, stride int) {
 	}
 }
 
-// begin prepares line for a plane that does not shrink by an integer factor.
 func (s *resampler) begin(from []uint8, stride int) {
 	if s.grows > 0 {
 		return

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// The growth factors are integers. Rounding may differ.
 func TestGrowthMatchesTaps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {8, 8}, {37, 5}, {64, 33}} {
@@ -108,7 +107,6 @@ func noise(random *rand.Rand, length int) []uint8 {
 	return levels
 }
 
-// alikeWithin fails unless levels differ by at most most.
 func alikeWithin(t *testing.T, what string, got, want []uint8, most int) {
 	t.Helper()
 	for i := range got {

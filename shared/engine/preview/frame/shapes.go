@@ -139,7 +139,6 @@ func (p *program) shape(all []shaping, other *tones) step {
 	}
 }
 
-// divide sets luma and chroma from the picture, reduced to the size of the program.
 func (p *program) divide(w *workspace, _ time.Duration) {
 	from := w.picture
 	if from.size != p.size {
@@ -378,7 +377,6 @@ func (p *program) lines(op look.Lines, found *program) step {
 	}
 }
 
-// multiplied is a x b of 255, rounded down.
 func multiplied(a, b uint8) uint8 { return by255(uint32(a) * uint32(b)) }
 
 // A picture may shrink by this factor before a blur over the given pixels, which hides the loss.

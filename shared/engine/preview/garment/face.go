@@ -88,7 +88,6 @@ func (f Face) isHead(x, y float64) bool {
 	return math.Hypot(u/0.62, (v+0.15)/0.85) < 1
 }
 
-// step rises from 0 to 1, or falls where to is below from.
 func step(from, to, v float64) float64 {
 	t := max(0, min(1, (v-from)/(to-from)))
 	return t * t * (3 - 2*t)

@@ -117,7 +117,6 @@ func Find(shots []Shot, size catalog.Size) Clothes {
 	return found
 }
 
-// visit calls do with every pixel of the shots and its position in fractions of their width.
 func visit(shots []Shot, size catalog.Size, do func(f Face, x, y float64, pixel []byte)) {
 	width := float64(size.Width)
 	for _, shot := range shots {
@@ -159,7 +158,6 @@ func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) 
 	return garment
 }
 
-// dye mixes a fraction of the cloth into a garment of the same size.
 func dye(garment, cloth *image.RGBA) {
 	for i, from := range cloth.Pix {
 		garment.Pix[i] = uint8(float64(garment.Pix[i])*(1-worded) + float64(from)*worded + 0.5)

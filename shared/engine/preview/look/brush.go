@@ -10,7 +10,6 @@ import (
 // brush defines how paint is applied: in strokes that follow swirling lines. The textures of one
 // brush and seed belong together.
 type brush struct {
-	// The width of a stroke's finest line, and its length, in units.
 	bristle, length float64
 	// swirl is the number of eddies in a unit.
 	swirl float64

@@ -114,7 +114,6 @@ func (c *cells) gathered() Warp {
 	return Warp{Across: axis(false), Down: axis(true), Reach: reach}
 }
 
-// leading draws the strips between the pieces, for Multiply layers. Width is in cells.
 func (c *cells) leading(width float64) Texture {
 	return func(s *Sheet) {
 		d := c.pieces(s)

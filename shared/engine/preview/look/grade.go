@@ -9,7 +9,6 @@ import (
 // Adjust is one step of a grade. In Oklab, lightness and chroma can be changed separately.
 type Adjust func(oklab.Color) oklab.Color
 
-// light raises lightness by the amount. Black and white change less.
 func light(amount float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		l := clamp(c.L)
@@ -55,7 +54,6 @@ func saturate(by float64) Adjust {
 	}
 }
 
-// vibrance multiplies the chroma of dull colours and spares vivid ones.
 func vibrance(by float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		k := 1 + (by-1)*math.Exp(-c.Chroma()*7)
@@ -77,7 +75,6 @@ func tint(hue, chroma float64) Adjust {
 	}
 }
 
-// splitTone moves shadows towards one hue and highlights towards another.
 func splitTone(shadowHue, shadowChroma, lightHue, lightChroma float64) Adjust {
 	shadow, lights := oklab.FromHue(0, shadowChroma, shadowHue), oklab.FromHue(0, lightChroma, lightHue)
 	return func(c oklab.Color) oklab.Color {
@@ -101,7 +98,6 @@ func attract(first, second, share, chroma float64) Adjust {
 	}
 }
 
-// turn returns the difference from one hue to another, -180 to 180 degrees.
 func turn(from, to float64) float64 { return math.Mod(math.Mod(to-from+180, 360)+360, 360) - 180 }
 
 // shift moves the hues within about width degrees of a hue, and multiplies their chroma.

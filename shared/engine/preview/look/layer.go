@@ -34,7 +34,6 @@ const (
 	Add
 )
 
-// The zero Motion keeps a texture still.
 type Motion struct {
 	// Hold is how long in seconds the texture stays before it jumps elsewhere. 0 means forever.
 	Hold float64
@@ -46,7 +45,6 @@ type Motion struct {
 type Texture func(*Sheet)
 
 type Sheet struct {
-	// Width and Height are in pixels, and Unit is the number of pixels in a unit.
 	Width, Height int
 	Unit          float64
 	Seed          uint64

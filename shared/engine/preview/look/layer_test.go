@@ -321,7 +321,6 @@ func unlike(whole, half image.Image) int {
 	return most
 }
 
-// step is the greatest difference between neighbours in a row or column.
 func step(m *image.Gray) int {
 	most, size := 0, m.Bounds().Size()
 	for y := 1; y < size.Y; y++ {

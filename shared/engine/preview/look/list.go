@@ -2,7 +2,6 @@ package look
 
 import "slices"
 
-// Entry is a look in the list for people.
 type Entry struct {
 	Name string
 	// Words lists English phrases for the look. Names lists phrases in other languages.

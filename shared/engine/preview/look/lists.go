@@ -58,7 +58,6 @@ var wholes = sync.OnceValue(func() map[string]bool {
 	grade grading wash cast overlay shade temperature exposure contrast saturation brightness vibe effect filter`)
 })
 
-// joiners join two instructions.
 var joiners = sync.OnceValue(func() map[string]bool { return set("and then but plus also y et und e и و") })
 
 // scopes apply a change of colours to the entire picture.

@@ -50,7 +50,6 @@ type Clarity struct {
 	Amount float64
 }
 
-// Grade replaces each colour by another.
 type Grade struct{ LUT *LUT }
 
 // Lines draws places that are darker than their surroundings.
@@ -62,8 +61,7 @@ type Lines struct {
 	Width float64
 	// From and To are ratios from 0 to 1, From below To.
 	From, To float64
-	// Each channel of Ink is 0 to 1.
-	Ink [3]float64
+	Ink      [3]float64
 	// Fill changes the picture between the lines; nil keeps it.
 	Fill *LUT
 }

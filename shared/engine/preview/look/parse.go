@@ -160,7 +160,6 @@ func fuse(ops []Op) []Op {
 	return fused
 }
 
-// merge returns one operation for two successive ones, or nil.
 func merge(first, second Op) Op {
 	switch first := first.(type) {
 	case Grade:

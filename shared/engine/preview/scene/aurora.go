@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// aurora is northern lights over a dark range and a lake.
 func aurora(seed uint32) Scene {
 	source := noise.NewSource(uint64(seed), 41)
 	curtains, ground := noise.NewField(uint64(seed), 42), noise.NewField(uint64(seed), 43)

@@ -6,7 +6,6 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// shore is the height of the horizon of the bay.
 const shore = 0.58
 
 type coast struct {
@@ -16,8 +15,7 @@ type coast struct {
 	sunAt, start, phase float64
 	sea                 rgb
 	// The farthest hills are first.
-	slopes [3]rgb
-	// A person watches.
+	slopes   [3]rgb
 	somebody bool
 }
 
@@ -71,7 +69,6 @@ func (c *coast) at(t, aspect float64) *bayView {
 	return o
 }
 
-// color paints the background, then the boat and the person in front of it.
 func (o *bayView) color(x, y float64) rgb {
 	var c rgb
 	if y < shore {
@@ -129,7 +126,6 @@ func (o *bayView) water(x, y float64) rgb {
 
 type sailingBoat struct{ x, y, tilt float64 }
 
-// color returns the boat's colour and how much of the point it covers.
 func (b sailingBoat) color(x, y float64) (rgb, float64) {
 	x, y = x-b.x, y-b.y
 	if x < -0.12 || x > 0.12 || y < -0.24 || y > 0.06 {

@@ -93,7 +93,6 @@ func (s *street) sky(t, x, y float64) rgb {
 	return c.plus(s.low.times(0.22 * smooth(-0.2, 0.6, s.haze.Fractal(x*1.6+t*0.03, y*3, 3)) * (1 - up)))
 }
 
-// front returns the colour of a tower's front. k is how near the tower is, 0 to 1.
 func (s *street) front(b tower, t, k, x, y float64) rgb {
 	c := s.day.ink.mix(s.low, 0.34*(1-k)).mix(s.low, 0.25*smooth(ground-0.3, ground, y)*(1-0.6*k))
 	size := 0.011 + 0.009*k
@@ -111,7 +110,6 @@ func (s *street) front(b tower, t, k, x, y float64) rgb {
 	return c.mix(warm, (0.50+0.40*k)*flicker)
 }
 
-// sign returns the light of a sign that runs down a tower's front.
 func (s *street) sign(b tower, t, x, y float64) rgb {
 	if y <= b.top+0.06 || y >= b.top+0.24 {
 		return rgb{}

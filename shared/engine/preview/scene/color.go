@@ -1,6 +1,5 @@
 package scene
 
-// rgb is a colour as a screen shows it, each channel 0 to 1.
 type rgb struct{ r, g, b float64 }
 
 func hex(v uint32) rgb {
@@ -15,13 +14,11 @@ func (c rgb) times(k float64) rgb { return rgb{c.r * k, c.g * k, c.b * k} }
 
 func (c rgb) plus(other rgb) rgb { return rgb{c.r + other.r, c.g + other.g, c.b + other.b} }
 
-// stop is a colour at a position in a gradient.
 type stop struct {
 	at    float64
 	color rgb
 }
 
-// gradient returns the colour at a position between stops that are in order.
 func gradient(stops []stop, at float64) rgb {
 	if at <= stops[0].at {
 		return stops[0].color
@@ -40,7 +37,6 @@ func smooth(low, high, v float64) float64 {
 	return t * t * (3 - 2*t)
 }
 
-// clamp limits a value to 0 to 1, and returns 0 for NaN.
 func clamp(v float64) float64 {
 	if !(v > 0) {
 		return 0

@@ -7,7 +7,6 @@ import (
 )
 
 const (
-	// desertEdge is the height of the desert's horizon.
 	desertEdge = 0.46
 	// The dunes, one behind another.
 	duneCount = 6
@@ -43,7 +42,6 @@ type desertView struct {
 	crests, feet [duneCount]profile
 }
 
-// at prepares the crests and the feet of the shadows.
 func (d *desert) at(t, aspect float64) *desertView {
 	e := &desertView{desert: d, t: t}
 	e.sky = heaven{

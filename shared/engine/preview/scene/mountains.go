@@ -7,7 +7,6 @@ import (
 )
 
 const (
-	// valley is the height of the horizon behind the mountains.
 	valley = 0.78
 	// The ranges, one behind another.
 	rangeCount = 5
@@ -43,7 +42,6 @@ func mountains(seed uint32, light string, snowy bool) Scene {
 	return Scene{"mountains", func(t, aspect float64) shader { return m.at(t, aspect).color }}
 }
 
-// mountainView is a massif at a time, in a picture of an aspect.
 type mountainView struct {
 	*massif
 	t      float64

@@ -21,7 +21,6 @@ var unseen = strings.Fields("dragon castle fox wolf bear robot car cars traffic 
 
 func Names() []string { return slices.Sorted(maps.Keys(places)) }
 
-// Read returns [Choose]'s reading of a text.
 func Read(prompt string) Reading {
 	words := wordsOf(prompt)
 	r := Reading{place: places.first(words), light: lights.first(words)}

@@ -16,7 +16,6 @@ func capsule(x, y, ax, ay, bx, by, ra, rb float64) float64 {
 	return math.Hypot(px-dx*t, py-dy*t) - (ra + (rb-ra)*t)
 }
 
-// polygon is a closed outline of points x0, y0, x1, y1, ...
 func polygon(x, y float64, points ...float64) float64 {
 	nearest, inside := math.Inf(1), false
 	n := len(points) / 2

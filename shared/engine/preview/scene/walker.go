@@ -85,7 +85,6 @@ func (f *figure) limbs() {
 	}
 }
 
-// coat paints the coat with its folds and seams, and the hood on the back.
 func (f *figure) coat() {
 	x, y := f.x, f.y
 	down := clamp((y - 0.5) / 0.28)
@@ -104,7 +103,6 @@ func (f *figure) coat() {
 	f.add(coat.mix(seam, 0.4), max(math.Abs(circle(x, y, 0, 0.507, 0.047))-0.0011, 0.495-y))
 }
 
-// head paints the neck, and hair that blows in the wind.
 func (f *figure) head() {
 	x, y := f.x, f.y
 	f.add(skin, capsule(x, y, 0, 0.47, 0, 0.492, 0.019, 0.022))
@@ -119,7 +117,6 @@ func (f *figure) head() {
 	}
 }
 
-// scarf paints the scarf's ends, which blow, and then the part around the neck.
 func (f *figure) scarf() {
 	x, y := f.x, f.y
 	for i := range 12 {

@@ -5,7 +5,6 @@ import (
 	"unsafe"
 )
 
-// The Landlock access rights in use, and the access rights that each kernel version supports.
 const (
 	readFolder = accessReadFile | accessReadFolder
 	write      = accessWriteFile | accessTruncate | accessMakeRegular | accessRemoveFile | accessMakeDir | accessRemoveDir

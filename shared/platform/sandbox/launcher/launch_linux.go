@@ -9,7 +9,6 @@ import (
 	"unsafe"
 )
 
-// tryLayers determines the abilities of this process by trying them.
 func tryLayers(o Order) Ability {
 	var able Ability
 	if version, err := landlockVersion(); err == nil {
@@ -220,7 +219,6 @@ func become(o Order) error {
 	return errno
 }
 
-// atMost returns a limit, or this process's limit if that is lower.
 func atMost(resource int, limit int64) syscall.Rlimit {
 	now := syscall.Rlimit{Max: ^uint64(0)}
 	_ = syscall.Getrlimit(resource, &now)

@@ -90,7 +90,6 @@ func complain(err error) { _, _ = os.Stderr.WriteString("sandbox: " + err.Error(
 // Package fmt would first initialize much of the standard library.
 func failed(what string, err error) error { return errors.New(what + ": " + err.Error()) }
 
-// String returns the format of [ParseAbility].
 func (a Ability) String() string {
 	return strconv.Itoa(a.Landlock) + "," + strconv.FormatBool(a.Seccomp) + "," + strconv.FormatBool(a.User)
 }

@@ -31,7 +31,6 @@ func TestLauncherImportsOnlyStandardLibrary(t *testing.T) {
 	}
 }
 
-// An invalid order is rejected.
 func TestOrderSurvivesCommandLine(t *testing.T) {
 	want := launcher.Order{
 		Program: "/usr/bin/ffmpeg", Args: []string{"-i", "file:a=b", "--", "", "filter=0"},

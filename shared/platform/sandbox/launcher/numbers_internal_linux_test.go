@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// golang.org/x/sys/unix is generated from the headers.
 func TestNumbersMatchKernelHeaders(t *testing.T) {
 	for name, numbers := range map[string][2]uint64{
 		"close_range":               {sysCloseRange, unix.SYS_CLOSE_RANGE},

@@ -27,7 +27,6 @@ const (
 // digits is the length of a filter instruction in hex.
 const digits = 16
 
-// The launcher's name is the first argument.
 func (o Order) CommandLine() []string {
 	line := []string{Name}
 	for _, of := range []struct {

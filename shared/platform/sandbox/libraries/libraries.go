@@ -11,7 +11,6 @@ import (
 // Loaded describes a process's libraries and address space. The sandbox.Plan of another run of
 // the same program must allow them.
 type Loaded struct {
-	// Files lists the libraries. It is nil on systems other than Linux.
 	Files []string
 	// Space is the largest address space so far, in bytes, or 0 if unknown.
 	Space int64

@@ -56,7 +56,6 @@ var unknown = []string{
 // The numbers are from asm-generic/ioctls.h, which all architectures with a filter share.
 var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x5451}
 
-// The options of prctl: names of threads and of memory.
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
 
 // commands lists the allowed commands of fcntl. Others can send any signal to any process of the

@@ -41,7 +41,6 @@ type Collector struct {
 	grew chan struct{}
 }
 
-// Start serves a collector until the test ends.
 func Start(t *testing.T) *Collector {
 	t.Helper()
 	c := &Collector{grew: make(chan struct{})}

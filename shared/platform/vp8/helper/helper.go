@@ -41,7 +41,6 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// search finds the library and measures what loading it needs.
 func search() Found {
 	library, err := libvpx.Load("")
 	if err != nil {
@@ -58,7 +57,6 @@ type Found struct {
 	Path    string
 	Version string
 	Loaded  libraries.Loaded
-	// Problem is why no library can be used.
 	Problem string
 }
 
@@ -68,7 +66,6 @@ type worker struct {
 	encoder *libvpx.Encoder
 }
 
-// help serves the requests on standard input until it is closed.
 func help(path string) error {
 	shared, err := syscall.Mmap(
 		descriptor, 0, SharedSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)

@@ -30,8 +30,7 @@ const (
 )
 
 type Request struct {
-	Do uint32
-	// Size is the size of the frame to decode, in bytes.
+	Do   uint32
 	Size uint32
 	// The picture to encode: Bitrate is in kbit/s, Key is 0 or 1, and At is in nanoseconds.
 	Width, Height, Bitrate, Key uint32

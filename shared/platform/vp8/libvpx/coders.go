@@ -105,7 +105,6 @@ type Encoder struct {
 
 func NewEncoder(l *Library) *Encoder { return &Encoder{library: l} }
 
-// ticks is the resolution of the encoder's clock, in ticks per second.
 const ticks = 90000
 
 // Encode encodes a picture as [Resize] lays it out. A change of size makes a key frame. The frame

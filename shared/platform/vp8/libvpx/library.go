@@ -103,7 +103,6 @@ func Load(path string) (*Library, error) {
 	return l, nil
 }
 
-// bind finds the functions and checks the library.
 func (l *Library) bind(handle uintptr) error {
 	var version func() string
 	var decoder, encoder func() uintptr
@@ -172,7 +171,6 @@ func (l *Library) check() error {
 	return l.tryPicture()
 }
 
-// tryPicture encodes a small picture, decodes it and compares the two.
 func (l *Library) tryPicture() error {
 	const side = 64
 	var sent, got image.YCbCr

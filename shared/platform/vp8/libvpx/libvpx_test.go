@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// The errors for an unusable and a missing library differ.
 func TestUnusableLibraryIsExplained(t *testing.T) {
 	for path, want := range map[string]string{
 		"/nonexistent/libvpx.so.7": "cannot load libvpx", "libdl.so.2": "built without VP8",

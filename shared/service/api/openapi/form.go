@@ -53,7 +53,6 @@ func fieldNames(field *catalog.Field) []string {
 	return []string{field.Name, field.Also}
 }
 
-// fieldSchema describes the values of a field under one of its names.
 func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 	description := field.Description
 	if name != field.Name {
@@ -131,7 +130,6 @@ func formRules(form *catalog.Form) []any {
 	return rules
 }
 
-// A field may have two names.
 func carries(form *catalog.Form, name string) object {
 	field, _ := form.Field(name)
 	if field.Also == "" {
