@@ -14,7 +14,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// alarm describes an alarm that fires if the metric exceeds a limit for some minutes.
 type alarm struct {
 	name, means string
 	metric      awscloudwatch.IMetric
@@ -28,7 +27,6 @@ type alarm struct {
 	silence bool
 }
 
-// period is the interval between the points of most metrics.
 func period() awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(5)) }
 
 func metricOptions(statistic string) *awscloudwatch.MetricOptions {
@@ -96,13 +94,12 @@ func (s *stack) jobAlarms() []alarm {
 	}
 	if s.hasWorker() {
 		alarms = append(alarms, alarm{name: "image-refusals",
-			means:  "Image edits have been refused for 20 minutes because no worker has started.",
+			means:  "Image edits have been rejected for 20 minutes because no worker has started.",
 			metric: s.counted(coldRefusals), periods: 4})
 	}
 	return alarms
 }
 
-// sharedAlarms returns alarms for the common parts of the service and for the gateway.
 func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 	return []alarm{
 		{name: "inference-errors", means: "The inference gateway returned more than 5 responses with a 5xx status.",
@@ -121,7 +118,6 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 	}
 }
 
-// describeAlarm returns an alarm's meaning and the link to its section of the runbook.
 func (s *stack) describeAlarm(name, means string) *string {
 	return jsii.String(means + ` See "` + name + `" in docs/runbook.md.`)
 }
@@ -132,7 +128,6 @@ func sum(label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.M
 	})
 }
 
-// sumOf returns the sum of a metric over the given functions that the stack has.
 func (s *stack) sumOf(metric string, functions ...string) awscloudwatch.MathExpression {
 	metrics := map[string]awscloudwatch.IMetric{}
 	for _, name := range functions {

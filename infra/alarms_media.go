@@ -75,7 +75,7 @@ func (s *stack) balancerAlarms(name string, b balancing) []alarm {
 	return []alarm{{
 		name: name + "-unhealthy", means: "Tasks of the " + name + " service are unhealthy, or none is running.",
 		metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-			Expression: jsii.String("unhealthy + IF(healthy < 1, 1, 0)"), Label: jsii.String("tasks that do not answer"),
+			Expression: jsii.String("unhealthy + IF(healthy < 1, 1, 0)"), Label: jsii.String("tasks that do not respond"),
 			Period: period(),
 			UsingMetrics: &map[string]awscloudwatch.IMetric{
 				"unhealthy": b.target.Metrics().UnhealthyHostCount(metricOptions("Minimum")),
@@ -85,7 +85,6 @@ func (s *stack) balancerAlarms(name string, b balancing) []alarm {
 	}}
 }
 
-// balancing holds the dimensions of a load balancer's metrics.
 type balancing struct {
 	balancer elb.ApplicationLoadBalancer
 	target   elb.ApplicationTargetGroup
@@ -96,7 +95,6 @@ func (b balancing) errors() awscloudwatch.IMetric {
 	return b.balancer.Metrics().HttpCodeElb(elb.HttpCodeElb_ELB_5XX_COUNT, metricOptions("Sum"))
 }
 
-// count makes a metric from the log lines that match a pattern.
 func (s *stack) count(log awslogs.LogGroup, id, metric, pattern string) {
 	awslogs.NewMetricFilter(s.Stack, jsii.String(id+"Filter"), &awslogs.MetricFilterProps{
 		LogGroup: log, FilterPattern: awslogs.FilterPattern_Literal(jsii.String(pattern)),

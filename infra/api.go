@@ -76,7 +76,7 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	}
 	s.addGatewayResponses(rest, a)
 
-	suppress(rest, "AwsSolutions-APIG2", "The handlers validate every field and answer as the contract says, "+
+	suppress(rest, "AwsSolutions-APIG2", "The handlers validate every field and respond as the contract specifies, "+
 		"which API Gateway's validation cannot.")
 	suppress(rest, "AwsSolutions-APIG3",
 		"AWS WAF is billed by the month and by the rule. A deployer who needs it can attach a web ACL to the stage.")
@@ -124,7 +124,6 @@ var accessLogFormat = `{` + strings.Join([]string{
 	`"integration_ms":"$context.integrationLatency"`, `"error":"$context.error.responseType"`,
 }, ",") + `}`
 
-// apiLogging is the account's setting that lets API Gateway write logs.
 type apiLogging struct{ account awsapigateway.CfnAccount }
 
 // newAPILogging creates the role with which API Gateway writes access logs. It is a setting of the
@@ -141,7 +140,7 @@ func (s *stack) newAPILogging() apiLogging {
 		},
 	})
 	role.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN)
-	suppress(role, "AwsSolutions-IAM4", "API Gateway requires this managed policy to write logs, for the whole account.",
+	suppress(role, "AwsSolutions-IAM4", "API Gateway requires this managed policy to write logs, for the entire account.",
 		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs")
 	account := awsapigateway.NewCfnAccount(s.Stack, jsii.String("ApiAccount"),
 		&awsapigateway.CfnAccountProps{CloudWatchRoleArn: role.RoleArn()})

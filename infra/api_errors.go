@@ -11,7 +11,6 @@ import (
 // errorShape returns the JSON body of an error in the shape that an API uses.
 type errorShape func(e gatewayError) string
 
-// gatewayError is an error response from API Gateway itself.
 type gatewayError struct {
 	response awsapigateway.ResponseType
 	// status is empty if each cause has its own status.
@@ -22,10 +21,8 @@ type gatewayError struct {
 	retryAfter string
 }
 
-// mediaErrors returns `{detail}` (docs/contract/errors.md#media-errors).
 func mediaErrors(e gatewayError) string { return fmt.Sprintf(`{"detail":%q}`, e.message) }
 
-// inferenceErrors returns `{error: {message, type, param, code}}` (docs/contract/errors.md#gateway-errors).
 func inferenceErrors(e gatewayError) string {
 	code := "null"
 	if e.code != "" {
@@ -38,7 +35,7 @@ func inferenceErrors(e gatewayError) string {
 // service's error names the route for larger files.
 const (
 	mediaTooLarge = "The body is too large to be sent through this address, which takes about 4.4 MB. Post " +
-		"{filename, mime_type, size_bytes, md5} as JSON to /v1/files, PUT the bytes to the URL in the answer, and use the " +
+		"{filename, mime_type, size_bytes, md5} as JSON to /v1/files, PUT the bytes to the URL in the response, and use the " +
 		"id of the file in place of its bytes."
 	inferenceTooLarge = "The body is too large to be sent through this address, which takes about 6 MB."
 )
@@ -46,7 +43,7 @@ const (
 // gatewayErrors returns all error responses from API Gateway itself. The two defaults cover errors
 // from authorizers and API keys, which the APIs do not use.
 func gatewayErrors(tooLarge string) []gatewayError {
-	const notFound, unavailable = "Not Found", "The service could not answer. Try again."
+	const notFound, unavailable = "Not Found", "The service could not respond. Try again."
 	return []gatewayError{
 		// API Gateway treats an unknown route or method as a request without an AWS signature. With
 		// an Authorization header it reports a bad signature.
@@ -57,10 +54,10 @@ func gatewayErrors(tooLarge string) []gatewayError {
 		{response: awsapigateway.ResponseType_REQUEST_TOO_LARGE(), status: "413", message: tooLarge, kind: "invalid_request_error", code: "request_too_large"},
 		{response: awsapigateway.ResponseType_THROTTLED(), status: "429", message: "Too many requests.", kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: "1"},
 		{response: awsapigateway.ResponseType_QUOTA_EXCEEDED(), status: "429", message: "Too many requests.", kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: "1"},
-		{response: awsapigateway.ResponseType_INTEGRATION_TIMEOUT(), status: "504", message: "The service did not answer in time.", kind: "api_error", code: "upstream_timeout"},
+		{response: awsapigateway.ResponseType_INTEGRATION_TIMEOUT(), status: "504", message: "The service did not respond in time.", kind: "api_error", code: "upstream_timeout"},
 		{response: awsapigateway.ResponseType_INTEGRATION_FAILURE(), status: "502", message: unavailable, kind: "api_error", code: "upstream_error"},
 		{response: awsapigateway.ResponseType_API_CONFIGURATION_ERROR(), status: "500", message: "Internal server error", kind: "api_error"},
-		{response: awsapigateway.ResponseType_DEFAULT_4XX(), message: "The request was refused.", kind: "invalid_request_error"},
+		{response: awsapigateway.ResponseType_DEFAULT_4XX(), message: "The request was rejected.", kind: "invalid_request_error"},
 		{response: awsapigateway.ResponseType_DEFAULT_5XX(), message: unavailable, kind: "api_error"},
 	}
 }

@@ -49,7 +49,6 @@ type way struct {
 	timeout float64
 }
 
-// ways lists all methods of a deployment with streaming.
 var ways = map[string]way{
 	"media ANY /v1/jobs/{id}":                     {"", 29000},
 	"media ANY /v1/jobs":                          {"", 29000},
@@ -137,7 +136,7 @@ func checkMethod(t *testing.T, name string, method resource, want way) {
 	mode, _ := at(integration, "ResponseTransferMode").(string)
 	timeout, _ := at(integration, "TimeoutInMillis").(float64)
 	if (way{mode, timeout}) != want {
-		t.Errorf("%s answers %q within %v ms, want %+v", name, mode, timeout, want)
+		t.Errorf("%s returns %q within %v ms, want %+v", name, mode, timeout, want)
 	}
 	// API Gateway has another ARN for invocations that stream.
 	uri := fmt.Sprint(at(integration, "Uri"))
@@ -168,7 +167,7 @@ func TestGatewayErrorsHaveTheAPIShape(t *testing.T) {
 		seen[kind]++
 		status, _ := response.Properties["StatusCode"].(string)
 		if want, ok := statuses[kind]; !ok || status != want {
-			t.Errorf("%s is answered %q, want %q", kind, status, want)
+			t.Errorf("%s has the status %q, want %q", kind, status, want)
 		}
 		headers, _ := response.Properties["ResponseParameters"].(map[string]any)
 		checkGatewayHeaders(t, kind, status, headers)
@@ -182,12 +181,11 @@ func TestGatewayErrorsHaveTheAPIShape(t *testing.T) {
 	}
 	for kind := range statuses {
 		if seen[kind] != 2 {
-			t.Errorf("%d APIs answer %s, want 2", seen[kind], kind)
+			t.Errorf("%d APIs have a response for %s, want 2", seen[kind], kind)
 		}
 	}
 }
 
-// checkGatewayHeaders checks the headers of one of API Gateway's own responses.
 func checkGatewayHeaders(t *testing.T, kind, status string, headers map[string]any) {
 	t.Helper()
 	if headers["gatewayresponse.header.Access-Control-Allow-Origin"] != "'https://app.example.com'" {
@@ -201,7 +199,7 @@ func checkGatewayHeaders(t *testing.T, kind, status string, headers map[string]a
 		}
 	}
 	if _, ok := headers["gatewayresponse.header.Retry-After"]; ok != (status == "429") {
-		t.Errorf("%s says when to try again: %t", kind, ok)
+		t.Errorf("%s has a Retry-After: %t", kind, ok)
 	}
 }
 
@@ -216,7 +214,7 @@ func checkGatewayBody(t *testing.T, api, kind string, body map[string]any) {
 			t.Errorf("%s of the media service is %v", kind, body)
 		}
 		if kind == "REQUEST_TOO_LARGE" && !strings.Contains(detail, "/v1/files") {
-			t.Errorf("%s does not name the way for large files: %s", kind, detail)
+			t.Errorf("%s does not name the route for large files: %s", kind, detail)
 		}
 	case "inference":
 		failure, _ := body["error"].(map[string]any)
@@ -224,7 +222,7 @@ func checkGatewayBody(t *testing.T, api, kind string, body map[string]any) {
 			t.Errorf("%s of the inference gateway is %v", kind, body)
 		}
 	default:
-		t.Errorf("%s is of the API %q", kind, api)
+		t.Errorf("%s belongs to the API %q", kind, api)
 	}
 }
 

@@ -22,7 +22,6 @@ const (
 	startTime, addressTime = 30, 60
 )
 
-// longestBalancer is the maximum length of a load balancer's name.
 const longestBalancer = 32
 
 // newBalanced runs a container behind a load balancer with TLS. Unlike the other parts, the
@@ -61,5 +60,5 @@ func (s *stack) newBalanced(b balanced) {
 		"The service logs every request itself, with the request id that the caller receives.")
 	suppress(balancer, "AwsSolutions-EC23",
 		"The load balancer is the public entry point of the service. Callers authenticate with keys.")
-	s.output(title(b.name)+"DomainTarget", "What "+b.domain.Name+" has to be an alias of", balancer.LoadBalancerDnsName())
+	s.output(title(b.name)+"DomainTarget", "Alias target for "+b.domain.Name, balancer.LoadBalancerDnsName())
 }

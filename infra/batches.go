@@ -20,7 +20,7 @@ const (
 // queue would cost more.
 func (s *stack) newBatches() {
 	awsevents.NewRule(s.Stack, jsii.String("StepsSchedule"), &awsevents.RuleProps{
-		RuleName: jsii.String(s.name("steps")), Description: jsii.String("Works on batches that wait"),
+		RuleName: jsii.String(s.name("steps")), Description: jsii.String("Works on waiting batches"),
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(5))),
 		Targets: &[]awsevents.IRuleTarget{
 			awseventstargets.NewLambdaFunction(s.functions["steps"], &awseventstargets.LambdaFunctionProps{

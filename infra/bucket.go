@@ -94,7 +94,6 @@ func (s *stack) bucketName() *string {
 	return jsii.String(s3blob.BucketName(s.Stage, "", *s.Account(), *s.Region()))
 }
 
-// bucketARN returns the ARN of the bucket, or of the objects under a path such as "/jobs/*".
 func (s *stack) bucketARN(path string) *string {
 	return jsii.String("arn:" + *s.Partition() + ":s3:::" + *s.bucketName() + path)
 }

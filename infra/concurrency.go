@@ -18,7 +18,6 @@ var internalConcurrency = map[string]int{
 // streaming lists the functions whose responses stay open for minutes, as long as a client reads.
 var streaming = []string{"content", "inference"}
 
-// leastConcurrency is the minimum that can be split.
 const leastConcurrency = 150
 
 // reserved returns a function's reserved concurrency, which is also its limit, or nil if it uses

@@ -40,7 +40,7 @@ func TestConcurrencyIsSplit(t *testing.T) {
 				}
 			}
 			if c.most > 0 && left < unreserved {
-				t.Errorf("%v are left for the other functions", left)
+				t.Errorf("%v remain for the other functions", left)
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	suppress(distribution, "AwsSolutions-CFR2",
 		"The page is static and the same for everyone. The APIs that it calls have their own limits.")
 	suppress(distribution, "AwsSolutions-CFR3",
-		"Access logs would only show who has read the page. The APIs log their calls.")
+		"Access logs would only show who read the page. The APIs log their calls.")
 	if !s.ConsoleDomain.set() {
 		suppress(distribution, "AwsSolutions-CFR4",
 			"CloudFront's default certificate fixes the TLS version. With consoleDomain the minimum is TLS 1.2.")
@@ -82,7 +82,7 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	}
 	address := distribution.DistributionDomainName()
 	if s.ConsoleDomain.set() {
-		s.output("ConsoleDomainTarget", "What the name of Console has to be an alias of", address)
+		s.output("ConsoleDomainTarget", "Alias target for the name of the console", address)
 		address = jsii.String(s.ConsoleDomain.Name)
 	}
 	s.output("ConsoleUrl", "URL of the console", join("https://", address))
@@ -91,7 +91,6 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 
 func (s *stack) globalName(what string) *string { return jsii.String(s.name(what) + "-" + *s.Region()) }
 
-// consoleAccess gives only the distribution access to the bucket of the page.
 func (s *stack) consoleAccess() awscloudfront.S3OriginAccessControl {
 	return awscloudfront.NewS3OriginAccessControl(s.Stack, jsii.String("ConsoleAccess"),
 		&awscloudfront.S3OriginAccessControlProps{
@@ -124,7 +123,6 @@ func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHe
 		})
 }
 
-// originOf returns the origin of an API, without the path of an API Gateway URL.
 func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	if d.set() {
 		return "https://" + d.Name
@@ -184,7 +182,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	})
 	for _, child := range *s.Stack.Node().Children() {
 		if strings.HasPrefix(*child.Node().Id(), "Custom::CDKBucketDeployment") {
-			const why = "The function is CDK's own, which copies the page's files when a deploy changes them."
+			const why = "The function is CDK's own, which copies the page's files when a deployment changes them."
 			for _, rule := range []string{"AwsSolutions-IAM4", "AwsSolutions-IAM5", "AwsSolutions-L1"} {
 				suppress(child, rule, why)
 			}

@@ -68,6 +68,6 @@ func TestConsoleIsOptional(t *testing.T) {
 		map[string]any{"consoleDomain": "console.example.com",
 			"consoleCertificate": "arn:aws:acm:us-east-1:123456789012:certificate/1"}); err == nil ||
 		!strings.Contains(err.Error(), "consoleDomain requires console=true") {
-		t.Errorf("a name for no console: %v", err)
+		t.Errorf("a name without a console: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ const (
 	// whyPlainVariables is the reason for environment variables in tasks.
 	whyPlainVariables = "The variables are names and addresses. Secrets are read from Secrets Manager by their names."
 	// whyAnyLogin is the reason for the wildcard in the permissions that CDK adds for images.
-	whyAnyLogin = "ECR's login is for the whole account. CDK names every other resource."
+	whyAnyLogin = "ECR's login is for the entire account. CDK names every other resource."
 )
 
 type containers struct {
@@ -26,7 +26,6 @@ type containers struct {
 	cluster awsecs.Cluster
 }
 
-// newContainers creates the network and the cluster on the first call.
 func (s *stack) newContainers() *containers {
 	if s.cluster == nil {
 		vpc := s.newNetwork()

@@ -31,7 +31,7 @@ var schedules = map[string]float64{
 	"rate(5 minutes)": 12 * hoursOfMonth * (functionRequest + 0.03*gigabyteSecond + 3*readUnit),
 }
 
-// This prices a month of the default stack without any requests. docs/cost.md shows the result.
+// docs/cost.md shows the result.
 func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 	made := synthesize(t, nil)
 	dollars := 0.0

@@ -10,7 +10,7 @@ import (
 
 // `make destroy` rejects prod, in any spelling of the context, before it builds or asks anything.
 func TestMakeRefusesToDestroyProd(t *testing.T) {
-	for context, refused := range map[string]bool{
+	for context, rejected := range map[string]bool{
 		`-c stage=prod`: true, `-c "stage=prod"`: true, `-c 'stage=prod'`: true, `-c stage="prod"`: true,
 		`--context stage=prod`: true,
 		`--context=stage=prod`: true, `-cstage=prod`: true, `-c stage=test	-c	stage=prod -c watch=off`: true,
@@ -19,11 +19,11 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 	} {
 		// not-prod is the first step of destroy. For other stages the test runs only this step.
 		target := "not-prod"
-		if refused {
+		if rejected {
 			target = "destroy"
 		}
 		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", target, "CONTEXT="+context).CombinedOutput()
-		if (err != nil) != refused || strings.Contains(string(out), "make does not destroy prod.") != refused {
+		if (err != nil) != rejected || strings.Contains(string(out), "make does not destroy prod.") != rejected {
 			t.Errorf("%q: %v %s", context, err, out)
 		}
 	}
@@ -46,9 +46,8 @@ func TestMakeDeploysAndDestroysEveryStack(t *testing.T) {
 	}
 }
 
-// CloudFormation deletes only empty buckets. So the buckets are emptied first, after the stage has
-// been confirmed, and CDK does not ask again. If the service's stack stays, nothing is emptied, and
-// CDK asks.
+// The buckets are emptied first, after the stage has been confirmed, and CDK does not ask again. If the
+// service's stack stays, nothing is emptied, and CDK asks.
 func TestMakeAsksOnceBeforeItDestroys(t *testing.T) {
 	for stacks, empties := range map[string]bool{
 		"--all": true, "Cutroom-dev": true, "Cutroom-dev Cutroom-dev-gpu": true, "Cutroom-dev-gpu": false,
@@ -64,7 +63,7 @@ func TestMakeAsksOnceBeforeItDestroys(t *testing.T) {
 	}
 }
 
-// Without a confirmation of the stage nothing is destroyed: make ends before it runs CDK.
+// make ends before it runs CDK.
 func TestMakeDestroysNothingUnlessConfirmed(t *testing.T) {
 	folder := t.TempDir()
 	ran := filepath.Join(folder, "ran")

@@ -166,8 +166,7 @@ func (s *stack) queueURL(lane string) *string {
 	return s.lanes[lane].queue.QueueUrl()
 }
 
-// variables returns the named settings and the common settings of every program. The setting files are
-// in the folder files.
+// variables also returns the common settings. The setting files are in the folder files.
 func (s *stack) variables(files string, names []string) *map[string]*string {
 	variables := s.common(files)
 	if len(names) == 0 {
@@ -205,7 +204,6 @@ func (s *stack) newFunctions() map[string]awslambda.Function {
 	return made
 }
 
-// newFunction creates a function with its role and its log group.
 func (s *stack) newFunction(f function) awslambda.Function {
 	name := s.name(cmp.Or(f.called, f.Name))
 	group := s.newLogGroup(title(f.Name)+"Logs", "/aws/lambda/"+name)
@@ -285,7 +283,6 @@ func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role
 	props.VpcSubnets = &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}
 }
 
-// newLogGroup creates a log group of the stage. It is deleted with the stack.
 func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 	s.logs[name] = awslogs.NewLogGroup(s.Stack, jsii.String(id), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String(name), Retention: retention(s.LogDays), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,

@@ -14,9 +14,9 @@ import (
 	"cutroom/functions"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-func TestFunctionTimeouts(t *testing.T) {
+func TestFunctionsHaveTheRightTimeouts(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
 	// Streaming functions have API Gateway's timeout for streams, synchronous functions the time of
 	// their wait, and all others API Gateway's timeout for buffered responses.
@@ -33,7 +33,7 @@ func TestFunctionTimeouts(t *testing.T) {
 	for id, group := range made.of(t, "AWS::Logs::LogGroup") {
 		days, _ := group.Properties["RetentionInDays"].(float64)
 		if days == 0 {
-			t.Errorf("the log %s is kept for ever", id)
+			t.Errorf("the log %s is kept forever", id)
 		}
 		groups[id] = days
 	}
@@ -61,10 +61,10 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 			t.Errorf("%s has the stage %v and the family %v", name, variables["CUTROOM_STAGE"], variables["CUTROOM_FAMILY"])
 		}
 		if _, ok := variables["CUTROOM_RESPONSE"]; ok {
-			t.Errorf("%s has the setting of the answer's format, though it streams", name)
+			t.Errorf("%s streams, but has the setting for buffered responses", name)
 		}
 		if _, ok := variables["CUTROOM_SECRET_ARN"]; ok != slices.Contains([]string{"content", "files", "jobs", "webhooks"}, name) {
-			t.Errorf("%s knows of the secret: %t", name, ok)
+			t.Errorf("%s has the secret: %t", name, ok)
 		}
 	}
 	catalog := copied(t, "../shared/domain/catalog/catalog.yaml")
@@ -76,7 +76,7 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 			t.Errorf("%v has %v", f.Properties["FunctionName"], variables)
 		}
 		if layers, _ := f.Properties["Layers"].([]any); len(layers) != 1 {
-			t.Errorf("%v has not the layer of the catalog", f.Properties["FunctionName"])
+			t.Errorf("%v lacks the layer of the catalog", f.Properties["FunctionName"])
 		}
 	}
 }
@@ -137,7 +137,6 @@ func withoutHash(id string) string {
 	return id
 }
 
-// nameOf returns a readable form of a resource in a policy.
 func (m template) nameOf(value any) string {
 	switch value := value.(type) {
 	case string:

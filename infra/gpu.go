@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// gpuStack runs engine servers on GPUs, each with a worker.
 type gpuStack struct {
 	*stack
 	where    *containers
@@ -39,7 +38,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	if of.GPU.On {
 		// The preview workers are removed only after these start: if they fail, the service's stack
 		// stays unchanged.
-		of.AddStackDependency(s.Stack, jsii.String("its jobs are taken by the workers on GPUs"))
+		of.AddStackDependency(s.Stack, jsii.String("the workers on GPUs take its jobs"))
 	} else {
 		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))
 	}
@@ -58,7 +57,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	s.tryGPUImages(images, task.TaskRole())
 	s.output("GpuCluster", "Cluster of the workers on GPUs", s.where.cluster.ClusterName())
 	if s.GPU.weightsInS3() {
-		s.output("Weights", "Where the engine servers take weights from", jsii.String(s.weightsURL()))
+		s.output("Weights", "URL from which the engine servers read weights", jsii.String(s.weightsURL()))
 	}
 	return s
 }

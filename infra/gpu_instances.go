@@ -49,8 +49,8 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 			PoolState: awsautoscaling.PoolState_STOPPED,
 		})
 	}
-	suppress(group, "AwsSolutions-AS3", "Instances come and go with the work. What matters is whether jobs are served, "+
-		"which the alarms on the queues watch.")
+	suppress(group, "AwsSolutions-AS3", "Instances start and stop with the load. "+
+		"The alarms on the queues show whether jobs are served.")
 
 	capacity := awsecs.NewAsgCapacityProvider(s.Stack, jsii.String("Capacity"), &awsecs.AsgCapacityProviderProps{
 		CapacityProviderName: jsii.String(s.name("gpu")), AutoScalingGroup: group,

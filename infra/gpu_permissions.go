@@ -10,7 +10,6 @@ func (s *gpuStack) weightsARN(path string) *string {
 	return s.bucketARN(path)
 }
 
-// weightsURL returns the URL from which engine servers read weights.
 func (s *gpuStack) weightsURL() string {
 	bucket := s.GPU.Weights.Bucket
 	if bucket == "" {
@@ -46,6 +45,6 @@ func (s *gpuStack) drainSpot() permission {
 	return permission{
 		actions:   []string{"ecs:UpdateContainerInstancesState"},
 		resources: []*string{s.arn("ecs", "container-instance/"+s.workerCluster()+"/*")},
-		why:       "ECS chooses the ids of instances. The instances of the cluster are all of this service.",
+		why:       "ECS chooses the ids of instances. All instances of the cluster belong to this service.",
 	}
 }

@@ -75,7 +75,6 @@ func (s *gpuStack) engineVariables() map[string]*string {
 	}
 }
 
-// engineHealth returns the health check of an engine server's container.
 func engineHealth() *awsecs.HealthCheck {
 	return &awsecs.HealthCheck{
 		Command: jsii.Strings("CMD", "/opt/engine/bin/python", "-c",
@@ -105,7 +104,6 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 	return engine
 }
 
-// workerVariables returns the settings of a worker next to an engine server.
 func (s *gpuStack) workerVariables() map[string]*string {
 	variables := s.common(containerFiles)
 	variables["CUTROOM_JOBS_TABLE"], variables["CUTROOM_BUCKET"] = s.tables["jobs"].TableName(), s.bucketName()
@@ -147,7 +145,6 @@ func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
 	return &variables
 }
 
-// logsOf returns a container's log driver, the same in each task.
 func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 	group, ok := s.logs[s.gpuLogGroup(container)]
 	if !ok {

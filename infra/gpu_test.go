@@ -55,7 +55,6 @@ func synthesizeGPU(t *testing.T, context map[string]any) template {
 	return once(t, fmt.Sprint("GPUs ", context), func() awscdk.Stack { return describeGPU(t, context).Stack })
 }
 
-// only returns the properties of the only resource of a type.
 func (m template) only(t *testing.T, kind string) map[string]any {
 	t.Helper()
 	found := m.of(t, kind)
@@ -90,7 +89,7 @@ func TestGPUsReplacePreviewWorkers(t *testing.T) {
 	for id, policy := range made.of(t, "AWS::IAM::Policy") {
 		if text := fmt.Sprint(policy.Properties); strings.Contains(text, "ecs:UpdateService") &&
 			!strings.Contains(text, ":service/cutroom-dev-gpu/cutroom-dev-gpu-worker") {
-			t.Errorf("%s may raise another service: %s", id, text)
+			t.Errorf("%s may scale another service: %s", id, text)
 		}
 	}
 	gpus := synthesizeGPU(t, nil)
@@ -105,7 +104,7 @@ func TestGPUsReplacePreviewWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), "Fn::ImportValue") {
-		t.Error("the stack imports another's exports")
+		t.Error("the stack imports exports of another stack")
 	}
 }
 
@@ -134,7 +133,7 @@ func TestGPUsStartBeforePreviewWorkersStop(t *testing.T) {
 			}
 		}
 		if len(order) != 1 || order[0] != first {
-			t.Errorf("%s: first comes %v, want %s", phase, order, first)
+			t.Errorf("%s: the order begins with %v, want %s", phase, order, first)
 		}
 	}
 }
@@ -185,7 +184,7 @@ func TestGPUTaskHasWorkerAndEngine(t *testing.T) {
 				container["Essential"], container["HealthCheck"])
 		}
 		if container["PortMappings"] != nil || container["Privileged"] == true {
-			t.Errorf("%v is open to others", container["Name"])
+			t.Errorf("%v is exposed", container["Name"])
 		}
 	}
 	for _, volume := range made.of(t, "AWS::ECS::TaskDefinition") {
@@ -199,7 +198,6 @@ func TestGPUTaskHasWorkerAndEngine(t *testing.T) {
 	checkGPUWorker(t, containers["worker"])
 }
 
-// variable returns the value of a container's environment variable, or nil.
 func variable(container map[string]any, name string) any {
 	for _, v := range list(container["Environment"]) {
 		if at(v, "Name") == name {
@@ -209,7 +207,6 @@ func variable(container map[string]any, name string) any {
 	return nil
 }
 
-// mounts returns the volumes of a container with their paths.
 func mounts(container map[string]any) string {
 	var found []string
 	for _, m := range list(container["MountPoints"]) {
@@ -218,7 +215,6 @@ func mounts(container map[string]any) string {
 	return strings.Join(found, " ")
 }
 
-// checkEngine checks the container of the engine server.
 func checkEngine(t *testing.T, engine map[string]any) {
 	t.Helper()
 	if got := fmt.Sprint(engine["ResourceRequirements"]); got != "[map[Type:GPU Value:1]]" {
@@ -237,11 +233,10 @@ func checkEngine(t *testing.T, engine map[string]any) {
 	}
 }
 
-// checkGPUWorker checks the container of the worker in an engine server's task.
 func checkGPUWorker(t *testing.T, worker map[string]any) {
 	t.Helper()
 	if worker["ResourceRequirements"] != nil {
-		t.Error("the worker has a GPU of its own")
+		t.Error("the worker has its own GPU")
 	}
 	if got := fmt.Sprint(worker["DependsOn"]); got != "[map[Condition:HEALTHY ContainerName:engine]]" {
 		t.Errorf("the worker waits for %s", got)
@@ -328,11 +323,11 @@ func TestInstancesAcceptNoConnections(t *testing.T) {
 	}
 	for id, group := range made.of(t, "AWS::EC2::SecurityGroup") {
 		if group.Properties["SecurityGroupIngress"] != nil {
-			t.Errorf("%s lets in %v", id, group.Properties["SecurityGroupIngress"])
+			t.Errorf("%s allows incoming %v", id, group.Properties["SecurityGroupIngress"])
 		}
 		for _, rule := range list(group.Properties["SecurityGroupEgress"]) {
 			if at(rule, "FromPort") != 443.0 || at(rule, "ToPort") != 443.0 {
-				t.Errorf("%s lets out %v", id, rule)
+				t.Errorf("%s allows outgoing %v", id, rule)
 			}
 		}
 	}
@@ -350,7 +345,7 @@ func TestInstancesAcceptNoConnections(t *testing.T) {
 		list(at(made.only(t, "AWS::ECS::Service"), "NetworkConfiguration", "AwsvpcConfiguration", "Subnets"))...)
 	for _, subnet := range where {
 		if id, _ := at(subnet, "Ref").(string); !private[id] {
-			t.Errorf("something is in %v", subnet)
+			t.Errorf("%v has resources", subnet)
 		}
 	}
 	if at(made.only(t, "AWS::ECS::Service"), "NetworkConfiguration", "AwsvpcConfiguration",
@@ -400,7 +395,7 @@ func TestGPUsScaleFromZero(t *testing.T) {
 	}
 	role := fmt.Sprint(made.of(t, "AWS::IAM::Policy"))
 	if !strings.Contains(role, "ecs:UpdateTaskProtection") {
-		t.Error("tasks may not protect themselves")
+		t.Error("tasks cannot protect themselves")
 	}
 }
 
@@ -439,20 +434,20 @@ func TestInstanceTypesAreChecked(t *testing.T) {
 			const drain = "InstanceRole ecs:UpdateContainerInstancesState " +
 				"arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
 			if may := slices.Contains(made.permissions(t), drain); may != (c.context != nil) {
-				t.Errorf("instances may report that they are reclaimed: %t", may)
+				t.Errorf("instances can report that they are reclaimed: %t", may)
 			}
 		})
 	}
 	t.Run("warm pool", func(t *testing.T) {
 		made := synthesizeGPU(t, map[string]any{"gpu.instances": "g6e.2xlarge", "gpu.warmPool": "1"})
 		if made.only(t, "AWS::AutoScaling::AutoScalingGroup")["MixedInstancesPolicy"] != nil {
-			t.Error("a warm pool takes no mixed instances")
+			t.Error("a warm pool allows no mixed instances")
 		}
 		made.HasResourceProperties(jsii.String("AWS::AutoScaling::WarmPool"),
 			map[string]any{"MinSize": 1, "PoolState": "Stopped"})
 		if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script,
 			"ECS_WARM_POOLS_CHECK=true") {
-			t.Error("ECS takes instances that stand by for ones that run")
+			t.Error("ECS treats standby instances as running")
 		}
 	})
 }
@@ -463,10 +458,10 @@ func TestEnginesMayReadTheirWeights(t *testing.T) {
 		context map[string]any
 		want    []string
 	}{
-		"in the stage's bucket":    {nil, []string{"s3:GetObject arn:Partition:s3:::cutroom-dev-AccountId-Region/weights/*", "s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region"}},
-		"in another bucket":        {map[string]any{"gpu.weights": "s3://models/a/b"}, []string{"s3:GetObject arn:Partition:s3:::models/a/b/*", "s3:ListBucket arn:Partition:s3:::models"}},
-		"in a bucket of their own": {map[string]any{"gpu.weights": "s3://models"}, []string{"s3:GetObject arn:Partition:s3:::models/*", "s3:ListBucket arn:Partition:s3:::models"}},
-		"in the image":             {map[string]any{"gpu.engineImage": engineImageOfTests}, nil},
+		"in the stage's bucket": {nil, []string{"s3:GetObject arn:Partition:s3:::cutroom-dev-AccountId-Region/weights/*", "s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region"}},
+		"in another bucket":     {map[string]any{"gpu.weights": "s3://models/a/b"}, []string{"s3:GetObject arn:Partition:s3:::models/a/b/*", "s3:ListBucket arn:Partition:s3:::models"}},
+		"in their own bucket":   {map[string]any{"gpu.weights": "s3://models"}, []string{"s3:GetObject arn:Partition:s3:::models/*", "s3:ListBucket arn:Partition:s3:::models"}},
+		"in the image":          {map[string]any{"gpu.engineImage": engineImageOfTests}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := synthesizeGPU(t, c.context)

@@ -14,18 +14,17 @@ import (
 
 // A stack of only the data is never deployed: CloudFormation would remove the rest of the stage.
 func TestDataAloneHasOnlyData(t *testing.T) {
-	for context, refused := range map[string]bool{"-c stage=prod -c only=data": true, "-c stage=prod": false} {
+	for context, rejected := range map[string]bool{"-c stage=prod -c only=data": true, "-c stage=prod": false} {
 		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "not-data-alone", "CONTEXT="+context).CombinedOutput()
-		if (err != nil) != refused || strings.Contains(string(out), "only=data is for make import.") != refused {
+		if (err != nil) != rejected || strings.Contains(string(out), "only=data is for make import.") != rejected {
 			t.Errorf("%q: %v %s", context, err, out)
 		}
 	}
 }
 
-// The retained resources of a protected stage can be imported: a stack of only these refers to
-// nothing else, and docs/runbook.md has the mapping for the import.
+// docs/runbook.md has the mapping for the import.
 func TestRetainedDataCanBeImported(t *testing.T) {
-	whole := synthesize(t, map[string]any{"stage": "prod", "worker": "none", "watch": "off"})
+	full := synthesize(t, map[string]any{"stage": "prod", "worker": "none", "watch": "off"})
 	alone := synthesize(t, map[string]any{"stage": "prod", "only": "data"})
 	identifiers := map[string]string{
 		"AWS::DynamoDB::GlobalTable": "TableName", "AWS::S3::Bucket": "BucketName", "AWS::SecretsManager::Secret": "Id",
@@ -35,14 +34,14 @@ func TestRetainedDataCanBeImported(t *testing.T) {
 		identifier, kept := identifiers[r.Type]
 		if !kept {
 			if r.Type != "AWS::S3::BucketPolicy" && r.Type != "AWS::CDK::Metadata" {
-				t.Errorf("%s (%s) is not to be imported", id, r.Type)
+				t.Errorf("%s (%s) must not be imported", id, r.Type)
 			}
 			continue
 		}
 		stays[id] = identifier
-		if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" || whole.resources[id].Type != r.Type ||
-			whole.resources[id].DeletionPolicy != "Retain" {
-			t.Errorf("%s is %s, %s here and %+v in the whole stack", id, r.DeletionPolicy, r.UpdateReplacePolicy, whole.resources[id])
+		if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" || full.resources[id].Type != r.Type ||
+			full.resources[id].DeletionPolicy != "Retain" {
+			t.Errorf("%s is %s, %s here and %+v in the full stack", id, r.DeletionPolicy, r.UpdateReplacePolicy, full.resources[id])
 		}
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -54,7 +53,7 @@ func TestRetainedDataCanBeImported(t *testing.T) {
 			}
 		}
 	}
-	for id, r := range whole.resources {
+	for id, r := range full.resources {
 		if _, kept := identifiers[r.Type]; kept && stays[id] == "" {
 			t.Errorf("%s is not imported", id)
 		}
@@ -76,6 +75,6 @@ func TestRetainedDataCanBeImported(t *testing.T) {
 		}
 	}
 	if !maps.Equal(documented, stays) {
-		t.Errorf("docs/runbook.md imports %v, there are %v", documented, stays)
+		t.Errorf("docs/runbook.md imports %v, want %v", documented, stays)
 	}
 }

@@ -75,7 +75,7 @@ func (s *stack) serveLive() []permission {
 	if s.Live.On && s.Live.STUN == "" {
 		may = append(may, permission{
 			actions: []string{"ec2:DescribeNetworkInterfaces"}, resources: []*string{jsii.String("*")},
-			why: "AWS limits this action to no interface. A task finds its own public address by it, and changes nothing.",
+			why: "AWS cannot limit this action to an interface. A task only reads its own public address.",
 		})
 	}
 	if s.Live.TURNSecret != "" {
@@ -89,12 +89,12 @@ func (s *stack) serveLive() []permission {
 // openLive opens the ports for live video to the internet, and lets the tasks reach each other. A
 // room's signalling may arrive at a task other than the one that runs the room.
 func openLive(group awsec2.SecurityGroup, port int) {
-	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signalling that tasks pass on"), nil)
+	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signalling that tasks forward"), nil)
 	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {
 		for _, at := range []awsec2.Port{awsec2.Port_Udp(jsii.Number(livePort)), awsec2.Port_Tcp(jsii.Number(livePort))} {
 			group.AddIngressRule(from, at, jsii.String("Media of live video"), nil)
 		}
 	}
-	suppress(group, "AwsSolutions-EC23", "Media goes to the task that has the session, from anywhere. Only who holds the "+
-		"credentials of a session's room gets an answer.")
+	suppress(group, "AwsSolutions-EC23", "Media goes from anywhere to the session's task, which responds only to holders "+
+		"of the room's credentials.")
 }

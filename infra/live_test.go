@@ -74,7 +74,6 @@ func (m template) realtimeTask(t *testing.T) (variables map[string]string, ports
 	return variables, ports
 }
 
-// mayDescribeInterfaces reports whether the realtime task may ask for its address.
 func (m template) mayDescribeInterfaces(t *testing.T) bool {
 	t.Helper()
 	return slices.ContainsFunc(m.permissions(t), func(line string) bool {
@@ -86,7 +85,7 @@ func (m template) mayDescribeInterfaces(t *testing.T) bool {
 func TestLiveVideoIsOptional(t *testing.T) {
 	made := synthesize(t, liveContext(nil))
 	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, []string{"a group tcp 8080-8080"}) {
-		t.Errorf("open are %q", open)
+		t.Errorf("the open ports are %q", open)
 	}
 	variables, ports := made.realtimeTask(t)
 	for name := range variables {
@@ -95,7 +94,7 @@ func TestLiveVideoIsOptional(t *testing.T) {
 		}
 	}
 	if !slices.Equal(ports, []string{"8080 tcp"}) || made.mayDescribeInterfaces(t) {
-		t.Errorf("the task has the ports %q, and may ask for its address: %t", ports, made.mayDescribeInterfaces(t))
+		t.Errorf("the task has the ports %q, and may read its address: %t", ports, made.mayDescribeInterfaces(t))
 	}
 }
 
@@ -106,7 +105,7 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	want := []string{"0.0.0.0/0 tcp 8082-8082", "0.0.0.0/0 udp 8082-8082", "::/0 tcp 8082-8082", "::/0 udp 8082-8082",
 		"a group tcp 8080-8080", "a group tcp 8080-8080"}
 	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, want) {
-		t.Errorf("open are %q, want %q", open, want)
+		t.Errorf("the open ports are %q, want %q", open, want)
 	}
 	variables, ports := made.realtimeTask(t)
 	if variables["CUTROOM_RTC_ADDR"] != ":8082" || variables["CUTROOM_RTC_PUBLIC"] != "ecs" ||
@@ -118,7 +117,7 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 		t.Errorf("the task has the ports %q", ports)
 	}
 	if !made.mayDescribeInterfaces(t) {
-		t.Error("the task may not ask for its address")
+		t.Error("the task may not read its address")
 	}
 	for _, service := range made.of(t, "AWS::ECS::Service") {
 		network := at(service.Properties, "NetworkConfiguration", "AwsvpcConfiguration")
@@ -128,7 +127,7 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 		// The task may need a minute to find its address.
 		grace := service.Properties["HealthCheckGracePeriodSeconds"]
 		if service.Properties["ServiceName"] == "cutroom-dev-realtime" && grace != 90.0 {
-			t.Errorf("a task has %v s to start", grace)
+			t.Errorf("a task may take %v s to start", grace)
 		}
 	}
 }
@@ -142,7 +141,7 @@ func TestContainersUseTheDeployerNetwork(t *testing.T) {
 	}))
 	for id, r := range made.resources {
 		if r.Type == "AWS::EC2::VPC" || r.Type == "AWS::EC2::Subnet" || r.Type == "AWS::EC2::VPCEndpoint" {
-			t.Errorf("%s is made", id)
+			t.Errorf("%s is created", id)
 		}
 	}
 	for _, group := range made.of(t, "AWS::EC2::SecurityGroup") {
@@ -177,7 +176,7 @@ func TestLiveVideoUsesConfiguredServers(t *testing.T) {
 		t.Errorf("the task has %v", variables)
 	}
 	if made.mayDescribeInterfaces(t) {
-		t.Error("the task may ask for addresses")
+		t.Error("the task may read addresses")
 	}
 	if !slices.ContainsFunc(made.permissions(t), func(line string) bool {
 		return strings.HasPrefix(line, "RealtimeTaskRole") && strings.Contains(line, "secretsmanager:GetSecretValue") &&

@@ -64,7 +64,7 @@ func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
 	for _, f := range synthesize(t, local(map[string]any{"stage": "mine"})).of(t, "AWS::Lambda::Function") {
 		name, _ := f.Properties["FunctionName"].(string)
 		if !strings.HasPrefix(name, "cutroom-mine-") {
-			t.Errorf("a function is called %v", f.Properties["FunctionName"])
+			t.Errorf("a function has the name %v", f.Properties["FunctionName"])
 		}
 		variables, _ := at(f.Properties, "Environment", "Variables").(map[string]any)
 		for variable, value := range variables {
@@ -102,7 +102,7 @@ func TestEveryFunctionRunsLocally(t *testing.T) {
 	}
 	for _, name := range functions.Names() {
 		if is := found[name] != nil; is == (name == "smoke") {
-			t.Errorf("%s is there: %t", name, is)
+			t.Errorf("%s exists: %t", name, is)
 		}
 	}
 	if wake := found["wake"]; wake["CUTROOM_CLUSTER"] != "cutroom-dev" ||

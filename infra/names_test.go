@@ -22,7 +22,7 @@ func TestNamesKeepTheirMaximumLength(t *testing.T) {
 		for id, resource := range made.of(t, kind) {
 			name := fmt.Sprint(at(resource.Properties, path...))
 			if len(name) > 32 || seen[name] || strings.HasSuffix(name, "-") || !strings.HasPrefix(name, "cutroom-") {
-				t.Errorf("%s is called %q", id, name)
+				t.Errorf("%s has the name %q", id, name)
 			}
 			seen[name] = true
 		}
@@ -45,7 +45,7 @@ func TestGlobalNamesContainTheRegion(t *testing.T) {
 	} {
 		for id, resource := range made.of(t, kind) {
 			if name := fmt.Sprint(at(resource.Properties, path...)); !strings.Contains(name, "AWS::Region") {
-				t.Errorf("%s is called %s", id, name)
+				t.Errorf("%s has the name %s", id, name)
 			}
 		}
 	}

@@ -33,6 +33,6 @@ func (s *stack) newNetwork() awsec2.IVpc {
 		},
 	})
 	suppress(vpc, "AwsSolutions-VPC7", "Flow logs are billed by volume, which media makes large. The APIs log their "+
-		"callers, and the services log what they do.")
+		"callers, and the services log their actions.")
 	return vpc
 }

@@ -70,7 +70,6 @@ type workerOptions struct {
 	GPU  gpu
 }
 
-// containerOptions describe the services that run as containers, and their network.
 type containerOptions struct {
 	// Realtime adds the container service of the realtime sessions.
 	Realtime      bool
@@ -89,7 +88,6 @@ type containerOptions struct {
 	Zones            zones
 }
 
-// addressOptions describe the domains, the public APIs and their callers.
 type addressOptions struct {
 	Origins []string
 	// WebhookAllow lists hosts and address blocks outside the public internet that webhooks may use.
@@ -105,7 +103,6 @@ type addressOptions struct {
 	APILogRole bool
 }
 
-// gatewayOptions describe how the inference function reaches its upstreams.
 type gatewayOptions struct {
 	// Network is the network from which the inference function reaches private
 	// upstreams; empty means the internet.
@@ -115,7 +112,6 @@ type gatewayOptions struct {
 	UpstreamSecrets []string
 }
 
-// watchOptions describe logs, alarms and traces.
 type watchOptions struct {
 	// LogDays is the retention time of logs, in days.
 	LogDays int
@@ -160,7 +156,6 @@ func contextOf(app awscdk.App) map[string]any {
 	return values
 }
 
-// defaultWorkerMax is the maximum number of workers if the deployer sets none.
 const defaultWorkerMax = 4
 
 // logDays lists the retention times that CloudWatch Logs accepts, in days.
@@ -379,7 +374,7 @@ func (r *reader) number(key string, otherwise, lowest, highest int) int {
 	}
 	number, err := strconv.Atoi(value)
 	if err != nil || number < lowest || number > highest {
-		r.fail(key, "a whole number from %d to %d, not %q", lowest, highest, value)
+		r.fail(key, "an integer from %d to %d, not %q", lowest, highest, value)
 	}
 	return number
 }

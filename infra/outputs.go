@@ -15,7 +15,7 @@ func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
 	s.output("InferenceUrl", "Base URL of the inference gateway", s.urlOf(inference, s.Inference))
 	for name, rest := range map[string]awsapigateway.RestApi{"Media": media, "Inference": inference} {
 		if domain := rest.DomainName(); domain != nil {
-			s.output(name+"DomainTarget", "What the name of "+name+" has to be an alias of", domain.DomainNameAliasDomainName())
+			s.output(name+"DomainTarget", "Alias target for the name of "+name, domain.DomainNameAliasDomainName())
 		}
 	}
 	for _, name := range sortedKeys(s.tables) {
@@ -26,7 +26,7 @@ func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
 	}
 	s.output("BucketName", "Bucket of all blobs", s.bucketName())
 	s.output("StateMachineArn", "State machine of jobs", s.stateMachineARN())
-	s.output("FirstKey", "Makes the first key",
+	s.output("FirstKey", "Command that creates the first key",
 		jsii.String("cutroom keys create --stage "+s.Stage+" --account ACCOUNT --admin"))
 }
 

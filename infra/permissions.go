@@ -15,7 +15,6 @@ type permission struct {
 	why string
 }
 
-// allow grants a role its permissions. A wildcard needs a reason.
 func allow(role awsiam.Role, permissions ...permission) {
 	for _, p := range permissions {
 		props := &awsiam.PolicyStatementProps{Actions: jsii.Strings(p.actions...), Resources: &p.resources}
@@ -93,7 +92,6 @@ func (s *stack) submitJobs() []permission {
 	)
 }
 
-// listJobs is for the list of an account's jobs and its page cursors.
 func (s *stack) listJobs() []permission {
 	return []permission{
 		s.onIndexes("jobs"),
@@ -204,8 +202,7 @@ func (s *stack) setWorkers() []permission {
 	}
 }
 
-// whyAnyTask is the reason for the wildcard in permissions on tasks.
-const whyAnyTask = "ECS chooses the ids of tasks. The tasks of the cluster are all of this service."
+const whyAnyTask = "ECS chooses the ids of tasks. All tasks of the cluster belong to this service."
 
 // protectTasks lets a task protect itself from scale-in while it works on a job.
 func (s *stack) protectTasks() permission {

@@ -56,7 +56,6 @@ func holdPolicies(t *testing.T, service, gpu template) {
 	}
 }
 
-// tracedContext describes a stack with traces and containers.
 var tracedContext = map[string]any{
 	"watch": "off", "workerImage": "worker", "ingest": "fargate", "ingestImage": "media",
 	"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/b",
@@ -88,7 +87,7 @@ func TestPoliciesMatchInEveryForm(t *testing.T) {
 				_, there := golden.Roles[role]
 				differs := func(part string) bool { return strings.Contains(line, part) }
 				if here && there && !slices.ContainsFunc(c.besides, differs) {
-					t.Errorf("only in one form: %s", line)
+					t.Errorf("only one form has: %s", line)
 				}
 			}
 			for arn, policies := range golden.Resources {
@@ -109,12 +108,10 @@ func stageOf(context map[string]any) string {
 	return "dev"
 }
 
-// missing returns the lines that are only in the first list.
 func missing(from, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(from), func(line string) bool { return slices.Contains(other, line) })
 }
 
-// compact returns JSON without white space.
 func compact(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer

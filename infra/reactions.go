@@ -20,10 +20,10 @@ func (s *stack) newReactions() {
 				BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true),
 			}))
 	}
-	s.onExecutions("ExecutionsEnded", "executions-ended", "Executions that ended without recording how their job did",
+	s.onExecutions("ExecutionsEnded", "executions-ended", "Executions that ended without recording an outcome",
 		reaper, "FAILED", "TIMED_OUT", "ABORTED")
 	if wake, ok := s.functions["wake"]; ok {
-		s.onExecutions("ExecutionsBegun", "executions-begun", "Work for workers that may be asleep", wake, "RUNNING")
+		s.onExecutions("ExecutionsBegun", "executions-begun", "Jobs for which workers may have to start", wake, "RUNNING")
 	}
 
 	// Only deletions matter. The filter stops all other changes, so they do not start the function

@@ -49,7 +49,7 @@ func TestTablesFollowTheSchema(t *testing.T) {
 		}
 		for id, table := range tables {
 			if table.DeletionPolicy != policy || table.UpdateReplacePolicy != policy {
-				t.Errorf("%s in %s goes with %s, want %s", id, stage, table.DeletionPolicy, policy)
+				t.Errorf("%s in %s has the deletion policy %s, want %s", id, stage, table.DeletionPolicy, policy)
 			}
 		}
 	}
@@ -139,10 +139,10 @@ func TestStateMachineRunsTheJobsDefinition(t *testing.T) {
 			}
 		}
 		if deployed.String() != definition {
-			t.Errorf("the definition is another one: %s", deployed.String())
+			t.Errorf("the definition differs: %s", deployed.String())
 		}
 		if !json.Valid([]byte(definition)) || machine.Properties["StateMachineType"] != "STANDARD" {
-			t.Error("the state machine is not a standard one with a definition in JSON")
+			t.Error("the state machine is not STANDARD, or its definition is not JSON")
 		}
 	}
 	made.HasResourceProperties(jsii.String("AWS::Events::Rule"), map[string]any{"EventPattern": map[string]any{

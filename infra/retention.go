@@ -2,7 +2,6 @@ package main
 
 import "github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 
-// retention returns CDK's constant for a number of days, which is one of logDays.
 func retention(days int) awslogs.RetentionDays {
 	return map[int]awslogs.RetentionDays{
 		1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS,

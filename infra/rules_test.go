@@ -50,7 +50,6 @@ func TestStackFollowsAwsSolutions(t *testing.T) {
 	lint(t, folder)
 }
 
-// write writes the template of the stack to a file.
 func write(t *testing.T, described awscdk.Stack, path string) {
 	t.Helper()
 	text, err := json.Marshal(assertions.Template_FromStack(described, nil).ToJSON())

@@ -19,7 +19,7 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 	_, section, found := strings.Cut(string(text), "\n## Alarms\n")
 	section, _, ended := strings.Cut(section, "\n## ")
 	if !found || !ended {
-		t.Fatal("the runbook has no section of alarms")
+		t.Fatal("the runbook has no section about alarms")
 	}
 	var described []string
 	for _, heading := range regexp.MustCompile(`(?m)^### (.+)$`).FindAllStringSubmatch(section, -1) {
@@ -39,7 +39,7 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 	}
 	for _, alarm := range synthesize(t, map[string]any{"workerImage": "worker"}).of(t, "AWS::CloudWatch::Alarm") {
 		if name := strings.TrimPrefix(alarm.Properties["AlarmName"].(string), "cutroom-dev-"); !slices.Contains(made, name) {
-			t.Errorf("%s is not in a deploy that has everything", name)
+			t.Errorf("%s is missing in a deployment with all options", name)
 		}
 	}
 	for _, name := range described {
@@ -49,7 +49,7 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 	}
 	for _, link := range regexp.MustCompile(`\]\(#([a-z-]+)\)`).FindAllStringSubmatch(string(text), -1) {
 		if !slices.Contains(described, link[1]) {
-			t.Errorf("the runbook leads to %s, which it has not", link[1])
+			t.Errorf("the runbook links to the missing section %s", link[1])
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// The preview workers' fleet.
 const (
 	// workerBacklog is the number of jobs per worker above which another worker is started. A
 	// worker edits a video and an image concurrently.
@@ -28,7 +27,7 @@ func (s *stack) newScaling() {
 		return
 	}
 	awsevents.NewRule(s.Stack, jsii.String("ScaleSchedule"), &awsevents.RuleProps{
-		RuleName: jsii.String(s.name("scale")), Description: jsii.String("Sets how many workers there are to be"),
+		RuleName: jsii.String(s.name("scale")), Description: jsii.String("Sets the number of workers"),
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(scale, &awseventstargets.LambdaFunctionProps{
 			RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(1)),
@@ -36,7 +35,6 @@ func (s *stack) newScaling() {
 	})
 }
 
-// fleetRules returns the settings of the function scale that limit the number of workers.
 func (s *stack) fleetRules() map[string]*string {
 	least, most, backlog, idle := 0, s.WorkerMax, workerBacklog, workerIdle
 	if s.GPU.On {

@@ -50,7 +50,7 @@ func TestWorkersAreScaledEveryMinute(t *testing.T) {
 				}
 			}
 			if variables["CUTROOM_CLUSTER"] != c.cluster {
-				t.Errorf("scale looks after %v", variables["CUTROOM_CLUSTER"])
+				t.Errorf("scale manages %v", variables["CUTROOM_CLUSTER"])
 			}
 			made.HasResourceProperties(jsii.String("AWS::Events::Rule"), map[string]any{
 				"Name": "cutroom-dev-scale", "ScheduleExpression": "rate(1 minute)", "State": "ENABLED",
@@ -75,13 +75,12 @@ func TestAcceptingProgramsMayWakeWorkers(t *testing.T) {
 	for _, role := range []string{"JobsRole", "ImagesRole"} {
 		for id, policy := range made.of(t, "AWS::IAM::Policy") {
 			if strings.HasPrefix(id, role) && !strings.Contains(fmt.Sprint(policy.Properties), "function:cutroom-dev-wake") {
-				t.Errorf("%s may not wake", id)
+				t.Errorf("%s may not wake workers", id)
 			}
 		}
 	}
 }
 
-// Neither scaling nor zone rebalancing stops a preview worker in the middle of a job.
 func TestBusyWorkerIsNotStopped(t *testing.T) {
 	made := synthesize(t, nil)
 	service := made.only(t, "AWS::ECS::Service")

@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// services evaluates the permissions that a template gives to AWS services.
 type services struct {
 	*testing.T
 	made    template
@@ -47,7 +46,6 @@ func (s services) text(value any) string {
 	return fmt.Sprint(resolved)
 }
 
-// by calls a function for each resource of a type.
 func (s services) by(kind string, do func(id string, properties map[string]any)) {
 	for id, r := range s.made.resources {
 		if r.Type == kind {
@@ -56,7 +54,6 @@ func (s services) by(kind string, do func(id string, properties map[string]any))
 	}
 }
 
-// policy returns a policy document of the template.
 func (s services) policy(document any) iamtest.Policy {
 	s.Helper()
 	resolved, err := s.resolve(document)
@@ -74,7 +71,6 @@ func (s services) policy(document any) iamtest.Policy {
 	return policy
 }
 
-// may fails the test unless a request is allowed.
 func (s services) may(kind string, decided iamtest.Decision, err error) {
 	s.Helper()
 	s.asked[kind]++
@@ -83,7 +79,6 @@ func (s services) may(kind string, decided iamtest.Decision, err error) {
 	}
 }
 
-// roleMay fails the test unless a role may perform the action.
 func (s services) roleMay(kind, role, action, resource string) {
 	s.Helper()
 	decided, err := s.account.Decide(role, iamtest.Request{Action: action, Resource: resource,
@@ -175,7 +170,6 @@ func (s services) invoked(service string, function any, source string) {
 	s.may("invocation by "+service, decided, err)
 }
 
-// started checks the triggers of functions: rules, uploads and the APIs.
 func (s services) started() {
 	s.Helper()
 	s.by("AWS::Events::Rule", func(id string, properties map[string]any) {
@@ -228,7 +222,7 @@ func (s services) executed() {
 				s.roleMay("state "+name, role, "dynamodb:UpdateItem",
 					awstest.Here.ARN("dynamodb", "table/"+state.Parameters.TableName))
 			default:
-				s.Errorf("the state %s does %q, which is not evaluated", name, state.Resource)
+				s.Errorf("the state %s calls %q, which is not evaluated", name, state.Resource)
 			}
 		}
 	})

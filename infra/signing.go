@@ -22,11 +22,11 @@ func (o options) signs(models bool) bool {
 func (s *stack) newSigner() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Signer"), &awssecretsmanager.SecretProps{
 		Description: jsii.String("Signs results of Cutroom, stage " + s.Stage +
-			": certificates and private key in PEM, which a worker makes"),
+			": certificates and private key in PEM, created by a worker"),
 		RemovalPolicy:     s.removal(),
 		SecretStringValue: awscdk.SecretValue_UnsafePlainText(jsii.String(secrets.Unset)),
 	})
-	suppress(secret, "AwsSolutions-SMG4", "Another identity is another signer to everybody who reads results, so a "+
+	suppress(secret, "AwsSolutions-SMG4", "A new identity is another signer for readers of results, so a "+
 		"person has to decide when.")
 	s.output("SignerSecretArn", "Secret with the identity that signs results", secret.SecretArn())
 	return secret

@@ -27,17 +27,17 @@ func TestWorkerTaskIsTestedFirst(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	id, smoke, service := smokeOf(t, made)
 	if !slices.Contains(list(service.DependsOn), any(id)) {
-		t.Errorf("the service waits for %v, and not for %s", service.DependsOn, id)
+		t.Errorf("the service waits for %v, want %s", service.DependsOn, id)
 	}
 	if at(smoke.Properties, "TaskDefinition", "Ref") == nil ||
 		fmt.Sprint(smoke.Properties["TaskDefinition"]) != fmt.Sprint(service.Properties["TaskDefinition"]) {
-		t.Errorf("%v is tried, the service has %v", smoke.Properties["TaskDefinition"], service.Properties["TaskDefinition"])
+		t.Errorf("%v is tested, the service has %v", smoke.Properties["TaskDefinition"], service.Properties["TaskDefinition"])
 	}
 	network := at(service.Properties, "NetworkConfiguration", "AwsvpcConfiguration")
 	if fmt.Sprint(smoke.Properties["Subnets"]) != fmt.Sprint(at(network, "Subnets")) ||
 		fmt.Sprint(smoke.Properties["SecurityGroups"]) != fmt.Sprint(at(network, "SecurityGroups")) ||
 		smoke.Properties["PublicAddress"] != "true" {
-		t.Errorf("it is tried in %v, and runs in %v", smoke.Properties, network)
+		t.Errorf("it is tested in %v, and runs in %v", smoke.Properties, network)
 	}
 	if smoke.Properties["Container"] != "worker" || smoke.Properties["LogGroup"] != "/cutroom/dev/worker" ||
 		fmt.Sprint(smoke.Properties["ServiceTimeout"]) != "1200" {
@@ -47,7 +47,7 @@ func TestWorkerTaskIsTestedFirst(t *testing.T) {
 	for _, needed := range []string{"WorkerTaskRoleDefaultPolicy", "WorkerTaskExecutionRoleDefaultPolicy", "Blobs",
 		"DefaultRoute", "NetworkDynamoDB", "NetworkS3"} {
 		if !strings.Contains(waits, needed) {
-			t.Errorf("it does not wait for %s, but for %s", needed, waits)
+			t.Errorf("it waits for %[2]s, want %[1]s", needed, waits)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestGPUImagesAreTestedWithoutGPU(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	id, smoke, service := smokeOf(t, made)
 	if !slices.Contains(list(service.DependsOn), any(id)) {
-		t.Errorf("the service waits for %v, and not for %s", service.DependsOn, id)
+		t.Errorf("the service waits for %v, want %s", service.DependsOn, id)
 	}
 	if smoke.Properties["PublicAddress"] != "false" || smoke.Properties["LogGroup"] != "/cutroom/dev/gpu-worker" {
 		t.Errorf("the resource is %v", smoke.Properties)
@@ -72,7 +72,7 @@ func TestGPUImagesAreTestedWithoutGPU(t *testing.T) {
 		container := c.(map[string]any)
 		for _, other := range list(served["ContainerDefinitions"]) {
 			if at(other, "Name") == container["Name"] && fmt.Sprint(at(other, "Image")) != fmt.Sprint(container["Image"]) {
-				t.Errorf("%v is tried in place of %v", container["Image"], at(other, "Image"))
+				t.Errorf("%v is tested instead of %v", container["Image"], at(other, "Image"))
 			}
 		}
 		switch container["Name"] {
@@ -112,12 +112,11 @@ func TestSmokeTestIsOptional(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), "ecs:RunTask") || strings.Contains(string(text), "-smoke") {
-			t.Error("something of it is there")
+			t.Error("a part of it exists")
 		}
 	}
 }
 
-// taskOf returns the task definition of a family.
 func (m template) taskOf(t *testing.T, family string) map[string]any {
 	t.Helper()
 	for _, task := range m.of(t, "AWS::ECS::TaskDefinition") {

@@ -53,7 +53,6 @@ func fakeFunctions(t *testing.T) string {
 	return folder
 }
 
-// describe describes the stack with a context, like `cdk synth -c`.
 func describe(t *testing.T, context map[string]any) *stack {
 	t.Helper()
 	values := map[string]any{"functions": fakeFunctions(t)}
@@ -74,7 +73,6 @@ func describe(t *testing.T, context map[string]any) *stack {
 	return s
 }
 
-// resource is a resource of a template.
 type resource struct {
 	Type                string
 	Properties          map[string]any
@@ -83,7 +81,6 @@ type resource struct {
 	DependsOn           any
 }
 
-// template is a synthesized template.
 type template struct {
 	assertions.Template
 	resources map[string]resource

@@ -6,7 +6,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// tracingVariable makes workers and the media service in containers send their spans to X-Ray.
 const tracingVariable = "CUTROOM_TRACING"
 
 // functionTracing returns the tracing mode of the functions. With tracing, the

@@ -38,14 +38,14 @@ func TestTracesAreOptional(t *testing.T) {
 			}
 		}
 		for id, task := range made.of(t, "AWS::ECS::TaskDefinition") {
-			told := false
+			set := false
 			for _, container := range list(at(task.Properties, "ContainerDefinitions")) {
 				for _, variable := range list(at(container, "Environment")) {
-					told = told || at(variable, "Name") == "CUTROOM_TRACING" && at(variable, "Value") == "xray"
+					set = set || at(variable, "Name") == "CUTROOM_TRACING" && at(variable, "Value") == "xray"
 				}
 			}
-			if told != want {
-				t.Errorf("tracing %s: %s has the setting: %t", tracing, id, told)
+			if set != want {
+				t.Errorf("tracing %s: %s has the setting: %t", tracing, id, set)
 			}
 		}
 		checkSenders(t, made, tracing, want)

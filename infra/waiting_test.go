@@ -73,7 +73,7 @@ func TestLongEditRaisesNoAlarm(t *testing.T) {
 		{"an edit of 9 minutes, taken within a minute", []queued{{1, 2, 11}}, -1, -1},
 		{"edits of 9 minutes, one after another", []queued{{0, 0, 9}, {9, 9, 18}, {18, 18, 27}}, -1, -1},
 		{"a job beside a long edit, taken within a minute", []queued{{0, 0, 9}, {6, 7, 8}}, -1, -1},
-		{"jobs that drip in and are taken at once", drip, -1, -1},
+		{"jobs that drip in and are taken immediately", drip, -1, -1},
 		{"a job that waits for more than 3 minutes", []queued{{1, 6, 7}}, 5, 3},
 		{"a job that nobody takes", []queued{{1, 60, 60}}, 5, 3},
 		{"a job that waits behind a long edit", []queued{{0, 0, 9}, {4, 9, 12}}, 6, 5},

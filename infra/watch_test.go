@@ -32,8 +32,8 @@ func TestWatchingCostsLittle(t *testing.T) {
 		t.Errorf("the alarms look at %d metrics", metrics)
 	}
 	made.ResourceCountIs(jsii.String("AWS::CloudWatch::Dashboard"), jsii.Number(0))
-	whole := synthesize(t, map[string]any{"workerImage": "worker", "watch": "all"})
-	for _, dashboard := range whole.of(t, "AWS::CloudWatch::Dashboard") {
+	full := synthesize(t, map[string]any{"workerImage": "worker", "watch": "all"})
+	for _, dashboard := range full.of(t, "AWS::CloudWatch::Dashboard") {
 		body, err := json.Marshal(dashboard.Properties["DashboardBody"])
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +57,6 @@ func alarmOf(t *testing.T, made template, name string) map[string]any {
 	return nil
 }
 
-// containersOf is a stack whose media service and realtime sessions are containers.
 func containersOf(t *testing.T) template {
 	t.Helper()
 	return synthesize(t, map[string]any{

@@ -80,7 +80,6 @@ func (s *stack) webhookQueueURL() *string {
 	return s.webhooks.queue.QueueUrl()
 }
 
-// webhookAllow returns the setting of the same name, or nil if it is not set.
 func (s *stack) webhookAllow() *string {
 	if len(s.WebhookAllow) == 0 {
 		return nil
@@ -99,7 +98,6 @@ func (s *stack) sendWebhooks() []permission {
 	}
 }
 
-// lostWebhooks counts the messages that need an operator.
 func (s *stack) lostWebhooks() awscloudwatch.IMetric {
 	return s.webhooks.dead.MetricApproximateNumberOfMessagesVisible(metricOptions("Maximum"))
 }

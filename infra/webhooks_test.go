@@ -58,7 +58,7 @@ func TestPrivateWebhookReceiversAreReached(t *testing.T) {
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
 		allowed := at(f.Properties, "Environment", "Variables", "CUTROOM_WEBHOOK_ALLOW")
-		if told := allowed == "10.1.0.0/16,hooks.corp.example"; told != (name == "jobs" || name == "tokens" || name == "webhooks") {
+		if has := allowed == "10.1.0.0/16,hooks.corp.example"; has != (name == "jobs" || name == "tokens" || name == "webhooks") {
 			t.Errorf("%s receives %v", name, allowed)
 		}
 		if private := f.Properties["VpcConfig"] != nil; private != (name == "inference" || name == "steps" || name == "webhooks") {

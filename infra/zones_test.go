@@ -45,7 +45,7 @@ func TestZonesAreConfigurable(t *testing.T) {
 			}
 		})
 	}
-	t.Run("GPUs where an account may use two", func(t *testing.T) {
+	t.Run("GPUs in a region with two zones", func(t *testing.T) {
 		t.Setenv("CDK_DEFAULT_REGION", "us-west-1")
 		if o, err := readOptions(map[string]any{"gpu": "true"}); err != nil || o.GPU.Zones.Count != 2 {
 			t.Errorf("%+v, %v", o.GPU.Zones, err)

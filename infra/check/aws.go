@@ -42,7 +42,7 @@ func find(ctx context.Context, settings aws.Config, stage string) (deploy, error
 		return deploy{}, fmt.Errorf("no deployment of the stage %q exists in the region %s", stage, settings.Region)
 	}
 	if err != nil {
-		return deploy{}, fmt.Errorf("find the deploy: %w", err)
+		return deploy{}, fmt.Errorf("find the deployment: %w", err)
 	}
 	outputs := map[string]string{}
 	for _, output := range stacks.Stacks[0].Outputs {
@@ -55,8 +55,8 @@ func find(ctx context.Context, settings aws.Config, stage string) (deploy, error
 }
 
 func isCode(err error, code string) bool {
-	var refused smithy.APIError
-	return errors.As(err, &refused) && refused.ErrorCode() == code
+	var failure smithy.APIError
+	return errors.As(err, &failure) && failure.ErrorCode() == code
 }
 
 // awsCloud is a cloud that uses the deployer's credentials.
@@ -78,7 +78,6 @@ func newCloud(settings aws.Config, d deploy) *awsCloud {
 		map[domain.Lane]string{domain.VideoLane: d.videoQueue}}
 }
 
-// workers counts preview workers, or workers with GPUs if the deployment has only those.
 func (c *awsCloud) workers(ctx context.Context) (wanted, running int, err error) {
 	clusters := map[string]string{"cutroom-" + c.stage: c.name("worker"), c.name("gpu"): c.name("gpu-worker")}
 	for cluster, service := range clusters {
@@ -154,7 +153,7 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 		for _, alarm := range page.MetricAlarms {
 			name := strings.TrimPrefix(aws.ToString(alarm.AlarmName), c.name(""))
 			if states[name] = alarm.StateValue; alarm.StateValue == cwtypes.StateValueAlarm {
-				faults = append(faults, fmt.Errorf("the alarm %s went off: see %s#%s", name, runbookPage, name))
+				faults = append(faults, fmt.Errorf("the alarm %s fired: see %s#%s", name, runbookPage, name))
 			}
 		}
 	}

@@ -86,7 +86,7 @@ func TestStateFaultsAreReported(t *testing.T) {
 		"an endless table": {stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, "the table cutroom-test-jobs has no TTL attribute enabled"},
 		"a missing alarm":  {stubAccount{alarms: missing}, "the alarm media-errors is missing"},
 		"an alarm": {stubAccount{alarms: loud},
-			"the alarm table-throttles went off: see docs/runbook.md#table-throttles"},
+			"the alarm table-throttles fired: see docs/runbook.md#table-throttles"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(c.account)

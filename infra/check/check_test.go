@@ -77,7 +77,6 @@ func (c *stubCloud) forget(_ context.Context, key credential.Key) error {
 	return nil
 }
 
-// answerOverdue responds for the overdue job, which the server does not have.
 func (c *stubCloud) answerOverdue(w http.ResponseWriter, r *http.Request) bool {
 	j := c.overdue.Load()
 	if j == nil || r.URL.Path != "/v1/jobs/"+j.ID {
@@ -90,8 +89,6 @@ func (c *stubCloud) answerOverdue(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// deployment is a server that simulates a deployment, with a stub of API Gateway in front of each
-// service.
 type deployment struct {
 	server *servertest.Server
 	keys   credential.Store
@@ -186,7 +183,6 @@ func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks 
 	return server.URL
 }
 
-// trial is a run against a deployment that may be broken.
 type trial struct {
 	only     []string
 	breaks   breakage
@@ -196,7 +192,6 @@ type trial struct {
 	warm     bool
 }
 
-// found has the line of each check of a run.
 type found struct {
 	lines map[string]string
 	cloud *stubCloud
@@ -256,7 +251,6 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 	return f
 }
 
-// This checks a sound deployment and then broken ones.
 func TestChecksPassOnSoundDeployment(t *testing.T) {
 	d := start(t)
 	f := d.run(t.Context(), t, trial{})
@@ -272,13 +266,12 @@ func TestChecksPassOnSoundDeployment(t *testing.T) {
 	t.Run("Interrupted", func(t *testing.T) { testInterrupted(t, d) })
 	t.Run("Refused webhook", func(t *testing.T) {
 		f := d.run(t.Context(), t, trial{only: []string{"webhook"}, receiver: -1})
-		if !strings.Contains(f.lines["webhook"], "/v1/unknown answered 404 404") {
+		if !strings.Contains(f.lines["webhook"], "/v1/unknown returned 404 404") {
 			t.Errorf("%q %v", f.lines["webhook"], f.err)
 		}
 	})
 }
 
-// testInterrupted interrupts a run, which must still remove its keys.
 func testInterrupted(t *testing.T, d deployment) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -293,7 +286,6 @@ func testInterrupted(t *testing.T, d deployment) {
 	}
 }
 
-// on breaks the calls of a method and a path.
 func on(method, path string, then func(http.ResponseWriter, *http.Request) bool) breakage {
 	form := regexp.MustCompile(path)
 	return func(w http.ResponseWriter, r *http.Request) bool {
@@ -301,7 +293,6 @@ func on(method, path string, then func(http.ResponseWriter, *http.Request) bool)
 	}
 }
 
-// answering responds with a status and a body.
 func answering(status int, body string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(status)
@@ -310,7 +301,6 @@ func answering(status int, body string) func(http.ResponseWriter, *http.Request)
 	}
 }
 
-// replacing replaces every match in the responses of a path.
 func replacing(path, old, other string) func(*http.Response) error {
 	in, form := regexp.MustCompile(path), regexp.MustCompile(old)
 	return func(r *http.Response) error {
@@ -346,7 +336,6 @@ func last() func(*http.Response) error {
 	}
 }
 
-// twoJobs simulates a job that completes immediately and a second job with the state second.
 func twoJobs(second string) breakage {
 	var submitted atomic.Int64
 	const id, completed = "job_0BxStandsIn0000000000", `"status":"completed"`
@@ -377,14 +366,14 @@ func testBroken(t *testing.T, d deployment) {
 		{"a job fails", "job", "failed", trial{rewrite: replacing(oneJob, `"completed"`, `"failed"`)}},
 		{"no worker is woken", "job", "no worker was requested", trial{
 			cloud: func(c *stubCloud) { c.fleet = func(int) (int, int) { return 0, 0 } }}},
-		{"an image edit is not refused while no worker runs", "job", "want 503", trial{warm: true}},
+		{"an image edit is not rejected while no worker runs", "job", "want 503", trial{warm: true}},
 		{"a lost worker's job is lost", "lost-worker", "worker_lost", trial{only: []string{"job", "lost-worker"},
 			breaks: twoJobs(`"status":"failed","error":{"code":"worker_lost","message":"…"}`)}},
 		{"an image edit fails", "image", "500", trial{breaks: on("POST", "^/v1/generate/", answering(500, "{}"))}},
-		{"anybody may list jobs", "routes", "GET /v1/jobs with no key: 200, want 401",
+		{"anyone can list jobs", "routes", "GET /v1/jobs with no key: 200, want 401",
 			trial{breaks: on("GET", "^/v1/jobs$", answering(200, `{"jobs": [], "next_cursor": null}`))}},
-		{"nobody may list models", "routes", "GET /v1/models", trial{breaks: on("GET", "^/v1/models/", answering(500, "{}"))}},
-		{"a refusal says no reason", "routes", "without a reason",
+		{"nobody can list models", "routes", "GET /v1/models", trial{breaks: on("GET", "^/v1/models/", answering(500, "{}"))}},
+		{"a rejection has no reason", "routes", "without a reason",
 			trial{rewrite: replacing("/v1/webhooks/secret", ".+", "{}")}},
 		{"an unknown route is API Gateway's", "gateway-answers", "404",
 			trial{breaks: on("GET", "/unknown$", answering(403, `{"message":"Missing Authentication Token"}`))}},
@@ -398,13 +387,13 @@ func testBroken(t *testing.T, d deployment) {
 			trial{cloud: func(c *stubCloud) { c.timedOut = time.Minute }}},
 		{"a timeout is another failure", "timeout", "engine_error",
 			trial{cloud: func(c *stubCloud) { c.code = job.EngineError }}},
-		{"signed uploads are refused", "upload", "status 403", trial{breaks: on("PUT", "", answering(403, "AccessDenied"))}},
+		{"signed uploads are rejected", "upload", "status 403", trial{breaks: on("PUT", "", answering(403, "AccessDenied"))}},
 		{"stored bytes change", "upload", "read back the file with", trial{rewrite: replacing("^/v1/uploads/", `(?s)^.{4}`, "????")}},
 		{"one account is served last", "fairness", "0 ended after it", trial{rewrite: last()}},
 		{"streams are cut off", "stream", "broke after", trial{rewrite: replacing("/chat/completions$", `data: \[DONE\]`, "")}},
 		{"usage is counted twice", "stream", "metered",
 			trial{rewrite: replacing("^/v1/usage$", `"requests": ?\d+`, `"requests":99`)}},
-		{"a webhook is not tried again", "webhook", "answered 404 to 1 attempts, want 2", trial{receiver: -1,
+		{"a webhook is not retried", "webhook", "returned 404 to 1 attempts, want 2", trial{receiver: -1,
 			rewrite: replacing("/deliveries$", `^.*$`,
 				`{"deliveries":[{"attempt":1,"status":404,"error":"The receiver responded with status 404.","next_attempt_at":null}]}`)}},
 		{"a webhook does not arrive", "webhook", "410", trial{receiver: http.StatusGone}},

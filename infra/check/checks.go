@@ -22,8 +22,6 @@ type check struct {
 	run   func(context.Context, *visit) (detail string, err error)
 }
 
-// checks returns all checks in order. Checks that need cold workers run first. Alarms run last,
-// because the checks themselves may set one off.
 func checks() []check {
 	const (
 		worker    = "/cutroom/STAGE/worker"
@@ -37,7 +35,7 @@ func checks() []check {
 		{"image", long, "image-queue-age", functions + "images", "", checkImage},
 		{"routes", long, "media-errors", access, "", checkRoutes},
 		{"gateway-answers", 2 * time.Minute, "media-errors", access,
-			"answers unknown routes and too large bodies with its own bodies", checkAnswers},
+			"uses its own error bodies for unknown routes and large bodies", checkAnswers},
 		{"timeout", 2 * time.Minute, "failed-executions", functions + "reaper", "does not time executions by their input",
 			checkTimeout},
 		{"upload", 15 * time.Minute, "internal-errors", functions + "arrived", "", checkUpload},
@@ -58,8 +56,8 @@ func (s skip) Error() string { return string(s) }
 
 func skipf(format string, values ...any) error { return skip(fmt.Sprintf(format, values...)) }
 
-// checkAll runs the checks in turn and prints a line for each. Afterwards, even after an interrupt,
-// it cancels its jobs and deletes its keys. Its files expire.
+// checkAll prints a line for each check. Afterwards, even after an interrupt, it cancels its jobs and
+// deletes its keys. Its files expire.
 func (v *visit) checkAll(ctx context.Context) error {
 	err := v.arrive(ctx)
 	for _, c := range checks() {
@@ -85,7 +83,6 @@ func (v *visit) checkAll(ctx context.Context) error {
 	return err
 }
 
-// runbookPage has the steps after a failed check.
 const runbookPage = "docs/runbook.md"
 
 func (v *visit) try(ctx context.Context, c check) (how, detail string) {
@@ -96,7 +93,7 @@ func (v *visit) try(ctx context.Context, c check) (how, detail string) {
 	defer cancel()
 	detail, err := c.run(bounded, v)
 	var reason skip
-	var refused *client.Error
+	var failure *client.Error
 	switch {
 	case err == nil:
 		return held, detail
@@ -104,8 +101,8 @@ func (v *visit) try(ctx context.Context, c check) (how, detail string) {
 		return skipped, err.Error()
 	case bounded.Err() != nil:
 		return failed, fmt.Sprintf("%v: %v", context.Cause(bounded), err)
-	case errors.As(err, &refused):
-		return failed, fmt.Sprintf("%v (status %d, request %s)", err, refused.Status, refused.RequestID)
+	case errors.As(err, &failure):
+		return failed, fmt.Sprintf("%v (status %d, request %s)", err, failure.Status, failure.RequestID)
 	}
 	return failed, err.Error()
 }

@@ -145,9 +145,9 @@ func retryAfter(got answer) time.Duration {
 func checkLostWorker(ctx context.Context, v *visit) (string, error) {
 	switch {
 	case v.cold < 0:
-		return "", skipf("it needs the first job, which was left out")
+		return "", skipf("requires the check job")
 	case v.cold > 0:
-		return "", skipf("%d workers ran already: come back after ten minutes without a job", v.cold)
+		return "", skipf("%d workers were already running: retry after ten minutes without a job", v.cold)
 	case v.lost == "":
 		return "", skipf("a worker received the job first")
 	}
@@ -168,7 +168,6 @@ func (v *visit) editImage(ctx context.Context) (answer, error) {
 		body: body.Bytes(), kind: form.FormDataContentType()})
 }
 
-// checkImage edits an image while its client waits, as soon as a worker runs.
 func checkImage(ctx context.Context, v *visit) (string, error) {
 	began := time.Now()
 	for {

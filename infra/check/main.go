@@ -40,7 +40,6 @@ func main() {
 	}
 }
 
-// options holds the command line; see parse.
 type options struct {
 	before, local              bool
 	receiver, media, inference string
@@ -53,14 +52,14 @@ type options struct {
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
-	flags.BoolVar(&o.before, "before", false, "only compare the account's quotas with the deploy's needs")
-	flags.BoolVar(&o.local, "local", false, "the deploy is in a local AWS: skip checks that it does not support")
-	flags.StringVar(&o.receiver, "receiver", "", "public URL that answers POST with 2xx, to send a webhook to")
+	flags.BoolVar(&o.before, "before", false, "only compare the account's quotas with the requirements of a deployment")
+	flags.BoolVar(&o.local, "local", false, "the deployment is in a local AWS: skip unsupported checks")
+	flags.StringVar(&o.receiver, "receiver", "", "public URL for a test webhook, which must return 2xx")
 	flags.Int64Var(&o.uploadSize, "upload-size", 101<<20, "size of the large upload, in bytes")
-	flags.DurationVar(&o.streamTime, "stream", 3*time.Minute, "how long a stream must last")
-	flags.StringVar(&o.media, "media-url", "", "base URL of the media service, instead of the deploy's output")
-	flags.StringVar(&o.inference, "inference-url", "", "base URL of the gateway, instead of the deploy's output")
-	flags.Func("only", "names of the checks to do, with commas", func(list string) error {
+	flags.DurationVar(&o.streamTime, "stream", 3*time.Minute, "minimum duration of a stream")
+	flags.StringVar(&o.media, "media-url", "", "base URL of the media service, instead of the deployment's output")
+	flags.StringVar(&o.inference, "inference-url", "", "base URL of the gateway, instead of the deployment's output")
+	flags.Func("only", "names of the checks to run, separated by commas", func(list string) error {
 		o.only = strings.Split(list, ",")
 		for _, name := range o.only {
 			if !slices.ContainsFunc(checks(), func(c check) bool { return c.name == name }) {
@@ -89,7 +88,6 @@ func contextOf(arguments []string) map[string]string {
 	return found
 }
 
-// run checks the deployment or the account. The error contains the number of failed checks.
 func run(ctx context.Context, arguments []string, out io.Writer) error {
 	o, err := parse(arguments)
 	if err != nil {
@@ -100,7 +98,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	if settings.Region == "" {
-		return errors.New("no AWS region is set: set AWS_REGION, or AWS_PROFILE to a profile that has one")
+		return errors.New("no AWS region is set: set AWS_REGION, or AWS_PROFILE to a profile with a region")
 	}
 	if o.before {
 		return before(ctx, settings, o.context, out)
@@ -112,7 +110,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	if err := v.checkAll(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%d passed, %d failed, %d were skipped, as account %s.\n", v.count[held], v.count[failed],
+	fmt.Fprintf(out, "\n%d passed, %d failed, %d skipped, as account %s.\n", v.count[held], v.count[failed],
 		v.count[skipped], v.own.name)
 	if v.count[failed] > 0 {
 		return fmt.Errorf("%d of %d checks failed", v.count[failed], v.count[held]+v.count[failed])

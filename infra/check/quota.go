@@ -62,7 +62,7 @@ func quotas(options map[string]string) []quota {
 	}
 	if containers > 0 {
 		found = append(found, quota{service: "fargate", code: "L-3032A538", title: "Fargate On-Demand vCPU resource count",
-			least: containers, why: "vCPUs at most (workerMax), and a deploy tries a task besides"})
+			least: containers, why: "vCPUs at most (workerMax), including a task that each deployment tests"})
 	}
 	if gpu != "true" && gpu != "prepare" {
 		return found
@@ -86,7 +86,6 @@ func quotas(options map[string]string) []quota {
 	return found
 }
 
-// instanceQuota returns the quota for the vCPUs of an instance type.
 func instanceQuota(instance string, spot bool) (title, code string) {
 	p, p5 := strings.HasPrefix(instance, "p"), strings.HasPrefix(instance, "p5")
 	switch {
@@ -102,7 +101,6 @@ func instanceQuota(instance string, spot bool) (title, code string) {
 	return "Running On-Demand G and VT instances", "L-DB2E81BA"
 }
 
-// cpusOf returns the number of vCPUs of an instance type, from its size such as 2xlarge.
 func cpusOf(instance string) int {
 	const xlarge = 4
 	_, size, _ := strings.Cut(instance, ".")
@@ -181,16 +179,16 @@ func (q *quota) compare(region string, value int, adjustable bool) {
 	}
 	if value == 0 && q.fatal {
 		q.state = "fail"
-		q.detail += "; with 0 a deploy waits for instances for hours"
+		q.detail += "; with 0 a deployment waits hours for instances"
 	}
 }
 
 func (q *quota) unread(err error) {
-	var refused smithy.APIError
-	if errors.As(err, &refused) {
-		err = errors.New(refused.ErrorCode())
+	var failure smithy.APIError
+	if errors.As(err, &failure) {
+		err = errors.New(failure.ErrorCode())
 	}
 	q.state, q.detail = "warn", "cannot be read: "+err.Error()
 	q.mend = fmt.Sprintf("Allow servicequotas:GetServiceQuota, servicequotas:GetAWSDefaultServiceQuota and "+
-		"lambda:GetAccountSettings, or look in the console of Service Quotas: %d is needed.", q.least)
+		"lambda:GetAccountSettings, or check the console of Service Quotas: %d is required.", q.least)
 }

@@ -26,14 +26,14 @@ type quotaService struct {
 
 func (a quotaService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	refuse := func(kind string) {
+	reject := func(kind string) {
 		w.Header().Set("X-Amzn-ErrorType", kind)
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, `{"__type":%q,"message":"no"}`, kind)
 	}
 	if a.denied {
-		refuse("AccessDeniedException")
+		reject("AccessDeniedException")
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "/account-settings") {
@@ -42,7 +42,7 @@ func (a quotaService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var asked struct{ ServiceCode, QuotaCode string }
 	if err := json.Unmarshal(body, &asked); err != nil {
-		refuse("SerializationException")
+		reject("SerializationException")
 		return
 	}
 	values := a.applied
@@ -52,7 +52,7 @@ func (a quotaService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	quota := asked.ServiceCode + " " + asked.QuotaCode
 	value, ok := values[quota]
 	if !ok {
-		refuse("NoSuchResourceException")
+		reject("NoSuchResourceException")
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
@@ -60,7 +60,6 @@ func (a quotaService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		asked.ServiceCode, asked.QuotaCode, a.titles[quota], value, !a.fixed[quota])
 }
 
-// A quota that would make the deployment hang fails. A low or unreadable quota is a warning.
 func TestLowQuotasAreReported(t *testing.T) {
 	const rate, tasks = "apigateway L-8A5B8E43", "fargate L-3032A538"
 	const onDemand, spot, p = "ec2 L-DB2E81BA", "ec2 L-3819A6DF", "ec2 L-417A185B"
@@ -87,14 +86,14 @@ func TestLowQuotasAreReported(t *testing.T) {
 			"--service-code fargate --quota-code L-3032A538 --desired-value 10"},
 		{"fewer workers", quotaService{concurrency: 1000}, map[string]string{"workerMax": "2"},
 			map[string]string{"Concurrent": "ok", "Throttle": "ok", "Fargate": "ok"}, ""},
-		{"as many as without a try", quotaService{concurrency: 1000}, map[string]string{"workerMax": "3", "smoke": "off"},
+		{"fewer workers without a test", quotaService{concurrency: 1000}, map[string]string{"workerMax": "3", "smoke": "off"},
 			map[string]string{"Concurrent": "ok", "Throttle": "ok", "Fargate": "ok"}, ""},
 		{"what Service Quotas does not raise", quotaService{concurrency: 1000, fixed: map[string]bool{tasks: true}}, nil,
 			map[string]string{"Concurrent": "ok", "Throttle": "ok", "Fargate": "warn"}, "Ask AWS Support for 10"},
 		{"a code of another quota", quotaService{concurrency: 1000, titles: map[string]string{onDemand: "Dedicated hosts", rate: titles[rate], tasks: titles[tasks]}},
 			map[string]string{"gpu": "true"},
 			map[string]string{"Concurrent": "ok", "Throttle": "ok", "Fargate": "ok", "Running On-Demand G and VT instances": "warn"},
-			"look in the console of Service Quotas: 16 is needed"},
+			"check the console of Service Quotas: 16 is required"},
 		{"no workers", quotaService{concurrency: 1000}, map[string]string{"worker": "none"},
 			map[string]string{"Concurrent": "ok", "Throttle": "ok"}, ""},
 		{"GPUs that cannot start", quotaService{concurrency: 1000}, map[string]string{"gpu": "true"},
@@ -143,11 +142,11 @@ func TestLowQuotasAreReported(t *testing.T) {
 					}
 				}
 				if quota.state != "ok" && quota.mend == "" {
-					t.Errorf("%s says not how to raise it", quota.title)
+					t.Errorf("%s does not explain how to raise it", quota.title)
 				}
 			}
 			if !strings.Contains(said, c.says) {
-				t.Errorf("%q does not say %q", said, c.says)
+				t.Errorf("%q does not contain %q", said, c.says)
 			}
 		})
 	}

@@ -19,7 +19,6 @@ import (
 // wrongKey has the form of a key but is invalid.
 const wrongKey = "ck_0000000000000000000000000000000000000000"
 
-// checkRoutes calls every route of both services with every kind of credential.
 func checkRoutes(ctx context.Context, v *visit) (string, error) {
 	text, err := v.textModel(ctx)
 	if err != nil {
@@ -179,9 +178,9 @@ func checkAnswers(ctx context.Context, v *visit) (string, error) {
 			case !slices.Contains(c.want, got.status):
 				complaint = got.unexpected(c.want[0]).Error()
 			case got.requestID() == "":
-				complaint = "no header names the request"
+				complaint = "no header has the request id"
 			case got.header.Get("Access-Control-Allow-Origin") == "":
-				complaint = "no page of another origin may read the answer"
+				complaint = "pages of other origins cannot read the response"
 			default:
 				complaint = errorShape(got, gateway)
 			}

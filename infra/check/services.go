@@ -62,7 +62,6 @@ func (v *visit) textModel(ctx context.Context) (string, error) {
 	return models[0].ID, nil
 }
 
-// checkStream streams a long reply and waits until it is metered.
 func checkStream(ctx context.Context, v *visit) (string, error) {
 	model, err := v.textModel(ctx)
 	if err != nil {
@@ -127,19 +126,19 @@ func checkWebhook(ctx context.Context, v *visit) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		answered, wrong := 0, false
-		text = receiver + " answered"
+		responses, wrong := 0, false
+		text = receiver + " returned"
 		for _, d := range made {
 			if d.Status != nil { // otherwise it was too slow and is retried
-				answered++
+				responses++
 				wrong = wrong || *d.Status < status || *d.Status >= status+100
 				text += fmt.Sprintf(" %d", *d.Status)
 			}
 		}
 		switch over := len(made) > 0 && made[len(made)-1].NextAttemptAt == nil; {
-		case wrong, over && answered < want:
+		case wrong, over && responses < want:
 			return "", fmt.Errorf("%s to %d attempts, want %d responses with %d", text, len(made), want, status)
-		case answered < want:
+		case responses < want:
 			return text, nil
 		}
 		return "", nil
@@ -149,7 +148,7 @@ func checkWebhook(ctx context.Context, v *visit) (string, error) {
 
 func checkRealtime(ctx context.Context, v *visit) (string, error) {
 	if v.realtimeURL == "" || v.live == nil {
-		return "", skipf("the deploy has no realtime sessions (-c realtime=true)")
+		return "", skipf("the deployment has no realtime sessions (-c realtime=true)")
 	}
 	began := time.Now()
 	socket, _, err := websocket.Dial(ctx, v.realtimeURL+"?model="+url.QueryEscape(v.live.ID),

@@ -27,7 +27,6 @@ type cloud interface {
 	// deadLetters and tablesAndAlarms return an error if something is wrong with them.
 	deadLetters(ctx context.Context) error
 	tablesAndAlarms(ctx context.Context) error
-	// forget deletes a revoked key.
 	forget(ctx context.Context, key credential.Key) error
 	// accept accepts a job as the service does, with the deadline of j.
 	accept(ctx context.Context, j domain.Job) error
@@ -89,7 +88,7 @@ func (v *visit) makeKey(ctx context.Context, account string, admin bool) (string
 	if err != nil {
 		return "", err
 	}
-	key, err := credential.NewKey(secret, account, credential.DefaultTier, "check of the deploy", time.Now())
+	key, err := credential.NewKey(secret, account, credential.DefaultTier, "check of the deployment", time.Now())
 	if err != nil {
 		return "", err
 	}

@@ -21,7 +21,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// deployed is the service in a local AWS.
 type deployed struct {
 	cloud *awstest.Cloud
 	root  string
@@ -161,7 +160,6 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 	d.guard(t)
 }
 
-// run runs a program in the repository and waits for its end.
 func (d *deployed) run(t *testing.T, environment []string, name string, arguments ...string) {
 	t.Helper()
 	command := exec.CommandContext(patience.TestContext(t), name, arguments...)
@@ -184,7 +182,6 @@ func (d *deployed) environment() []string {
 	return append(environment, "AWS_ENDPOINT_URL_S3="+d.cloud.URL, "CDK_DISABLE_CLI_TELEMETRY=1", "CDK_VALIDATION=false")
 }
 
-// architecture returns Lambda's name for this machine's architecture.
 func architecture() string {
 	if runtime.GOARCH == "arm64" {
 		return "arm64"
@@ -213,7 +210,6 @@ func (d *deployed) url(t *testing.T, output string) string {
 	return d.cloud.URL + "/restapis/" + id + "/live/_user_request_"
 }
 
-// key creates a key with the command from the deployment's output and additional flags.
 func (d *deployed) key(t *testing.T, account string, flags ...string) string {
 	t.Helper()
 	command := append(strings.Fields(strings.ReplaceAll(d.outputs["FirstKey"], "ACCOUNT", account)), flags...)
@@ -230,7 +226,6 @@ func (d *deployed) client(t *testing.T, account string) *servertest.Client {
 	return &servertest.Client{URL: d.url(t, "MediaUrl"), Key: d.key(t, account)}
 }
 
-// until waits until a check reports true.
 func until(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	ctx := patience.TestContext(t)
@@ -243,7 +238,6 @@ func until(t *testing.T, what string, done func(context.Context) (bool, error)) 
 	})
 }
 
-// ended waits for a job to end and returns it.
 func ended(t *testing.T, client *servertest.Client, id string) servertest.Job {
 	t.Helper()
 	job, err := client.Await(bounded(t), id, func(servertest.Job) {})
@@ -253,7 +247,6 @@ func ended(t *testing.T, client *servertest.Client, id string) servertest.Job {
 	return job
 }
 
-// submit submits a job that edits a clip.
 func submit(t *testing.T, client *servertest.Client, clip []byte) servertest.Job {
 	t.Helper()
 	job, err := client.Submit(bounded(t), "gen-2.5",
@@ -289,7 +282,7 @@ func testKeys(t *testing.T, d *deployed) {
 		t.Fatalf("revoke: %v %s", err, revoked.Stderr)
 	}
 	// A warm function sees the revocation within credential.CacheAge.
-	until(t, "the revoked key is refused", func(ctx context.Context) (bool, error) {
+	until(t, "the revoked key is rejected", func(ctx context.Context) (bool, error) {
 		answer, err := client.Get(ctx, "/v1/files")
 		return answer.Status == http.StatusUnauthorized, err
 	})
@@ -299,6 +292,6 @@ func testKeys(t *testing.T, d *deployed) {
 	}
 	if want := fmt.Sprintf("no deployment of the stage %q exists", "missing"); missing.ExitCode == 0 ||
 		!strings.Contains(missing.Stderr, want) {
-		t.Errorf("keys of no deploy: exit code %d, %q", missing.ExitCode, missing.Stderr)
+		t.Errorf("keys of a missing deployment: exit code %d, %q", missing.ExitCode, missing.Stderr)
 	}
 }

@@ -25,8 +25,7 @@ func short(t *testing.T) []byte {
 // as text.
 const anything = "*/*"
 
-// testDeployWhileJobsRun checks that a deployment that changes the functions loses no job, and that
-// its changes take effect.
+// testDeployWhileJobsRun checks that a deployment with new functions loses no job.
 func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	client := d.client(t, "deploy")
 	waiting := submit(t, client, short(t))
@@ -45,7 +44,6 @@ func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	testOwnFiles(t, d)
 }
 
-// uploaded stores a file and returns its id.
 func uploaded(t *testing.T, client *servertest.Client, content []byte) string {
 	t.Helper()
 	var file struct{ ID string }

@@ -39,9 +39,9 @@ func testLocalJob(t *testing.T, client *servertest.Client) {
 	if job.Status != "failed" || job.Error == nil || job.Error.Code != "invalid_input" {
 		t.Errorf("the job of a broken clip ended as %+v %+v", job, job.Error)
 	}
-	refused, err := client.Get(bounded(t), "/v1/jobs/"+job.ID+"/content")
-	if err != nil || refused.Status != http.StatusConflict {
-		t.Errorf("content of a failed job: %v %d", err, refused.Status)
+	rejected, err := client.Get(bounded(t), "/v1/jobs/"+job.ID+"/content")
+	if err != nil || rejected.Status != http.StatusConflict {
+		t.Errorf("content of a failed job: %v %d", err, rejected.Status)
 	}
 }
 
@@ -55,7 +55,7 @@ func testLocalAgain(t *testing.T, local *awstest.Local) {
 		t.Errorf("the output is %s\nand was %s", local.Said, said)
 	}
 	if local.Did != "" {
-		t.Errorf("it has done something again: %s", local.Did)
+		t.Errorf("it repeated some work: %s", local.Did)
 	}
 }
 
@@ -102,7 +102,6 @@ func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// deployedOf returns the deployment of `make local-aws`.
 func deployedOf(t *testing.T, local *awstest.Local) *deployed {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))

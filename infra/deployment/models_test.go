@@ -27,7 +27,6 @@ func testOwnFiles(t *testing.T, d *deployed) {
 	testOwnChat(t, &servertest.Client{URL: d.url(t, "InferenceUrl"), Key: client.Key})
 }
 
-// testOwnModel edits a clip with an alias from the deployer's catalog.
 func testOwnModel(t *testing.T, client *servertest.Client) {
 	t.Helper()
 	submit := func(model string) (servertest.Job, error) {
@@ -51,7 +50,6 @@ func testOwnModel(t *testing.T, client *servertest.Client) {
 	}
 }
 
-// testOwnChat completes a chat with a gateway model from the deployer's catalog.
 func testOwnChat(t *testing.T, client *servertest.Client) {
 	t.Helper()
 	bearer := []string{"Authorization", "Bearer " + client.Key, "Content-Type", "application/json", "Accept", anything}

@@ -67,7 +67,7 @@ func TestUpdate(t *testing.T) {
 			job, err := client.Submit(bounded(t), "gen-2.5",
 				servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
 			if err != nil {
-				t.Logf("refused in the update: %v", err) // it is not accepted, and the client knows
+				t.Logf("rejected during the update: %v", err) // it is not accepted, and the client knows
 				continue
 			}
 			accepted <- job.ID
@@ -85,7 +85,7 @@ func TestUpdate(t *testing.T) {
 	byReference, err := client.Submit(bounded(t), "gen-2.5",
 		servertest.Form{servertest.File("data", "a.txt", []byte(file)), servertest.Text("prompt", "pop art")})
 	if err != nil {
-		t.Fatalf("a job of a file of before the update: %v", err)
+		t.Fatalf("a job with a file from before the update: %v", err)
 	}
 	jobs := []string{done.ID, sideBySide.ID, byReference.ID}
 	for id := range accepted {
@@ -125,7 +125,6 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// wantKept fails the test unless a client finds its files and the result of its job.
 func wantKept(t *testing.T, client *servertest.Client, files []string, done string, result []byte) {
 	t.Helper()
 	var listed struct{ Files []struct{ ID string } }

@@ -63,14 +63,13 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 	return w
 }
 
-// stop stops the worker like ECS.
 func (w *workerProcess) stop(t *testing.T) {
 	t.Helper()
 	_ = w.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
 	select {
 	case <-w.gone:
 	case <-time.After(patience.Max):
-		t.Error("a worker did not end")
+		t.Error("a worker did not stop")
 		w.kill()
 	}
 }

@@ -74,7 +74,6 @@ func run(ctx context.Context, arguments []string, confirmed string, answers io.R
 	return nil
 }
 
-// stageOf returns the stage in the arguments of CDK. The last one wins.
 func stageOf(arguments []string) string {
 	stage := "dev"
 	for _, argument := range arguments {
