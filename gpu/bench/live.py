@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--tiny", action="store_true", help="tiny random models on the CPU")
     chosen = parser.parse_args(arguments)
     if not chosen.tiny and not torch.cuda.is_available():
-        print("There is no GPU here, so there is nothing to measure.", file=sys.stderr)
+        print("This machine has no GPU to measure.", file=sys.stderr)
         print("To check only that the program runs: python -m bench live --tiny", file=sys.stderr)
         return 1
     diffusion.hide_progress()

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     """Measures and prints a table. It fails without a GPU."""
     chosen = _arguments(arguments)
     if not chosen.tiny and not torch.cuda.is_available():
-        print("There is no GPU here, so there is nothing to measure.", file=sys.stderr)
+        print("This machine has no GPU to measure.", file=sys.stderr)
         print("To check only that the program runs: python -m bench --tiny", file=sys.stderr)
         return 1
     diffusion.hide_progress()
@@ -176,12 +176,11 @@ class _Heard:
         self._last = time.monotonic()
 
     def check(self) -> None:
-        """Hears one."""
+        """Records one."""
         now = time.monotonic()
         self.longest, self._last = max(self.longest, now - self._last), now
 
     def report(self, _fraction: float, _stage: str) -> None:
-        """Hears one."""
         self.check()
 
 

@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     """Measures and prints a table. It fails without a GPU."""
     chosen = _arguments(arguments)
     if chosen.device.startswith("cuda") and not torch.cuda.is_available():
-        print("There is no GPU here, so there is nothing to measure.", file=sys.stderr)
+        print("This machine has no GPU to measure.", file=sys.stderr)
         print(
             "To check only that the program runs: python -m bench transformer --device cpu --tiny",
             file=sys.stderr,
@@ -101,7 +101,7 @@ def _measure(chosen: argparse.Namespace, folder: Path) -> None:
         return _seconds(lambda: Edit(request, row, model, _nothing, _nothing, Stages(), overlap=overlap).run())
 
     serial, overlapped = edit(False), edit(True)
-    _print("edit, one after the other", serial, frames)
+    _print("edit, sequential", serial, frames)
     _print("edit, overlapped", overlapped, frames)
     print(f"{'overlap saves':<28}{(serial - overlapped) / serial:9.1%}")
 
@@ -140,7 +140,7 @@ def _nothing(*_: object) -> None:
 
 
 def _device(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device != "cpu" else "the CPU, which says nothing about a GPU"
+    return torch.cuda.get_device_name(device) if device != "cpu" else "the CPU; the figures do not apply to any GPU"
 
 
 def _reset_peak(device: str) -> None:

@@ -61,7 +61,6 @@ class DiffusersPipeline:
         check: Callable[[], None],
         previews: Previews | None = None,
     ) -> list[Frame]:
-        """See pipeline.Pipeline."""
 
         anchor: Anchor | None = None
 
@@ -138,7 +137,6 @@ class DiffusersPipeline:
         return arguments
 
     def close(self) -> None:
-        """Releases its memory."""
         self._pipe = self._conditions = self._prompts = self._loras = self._sketcher = None
         with translated():
             release_memory()
@@ -178,13 +176,11 @@ _PARTS = ("encoder", "decoder")
 
 
 def hide_progress() -> None:
-    """Keeps the libraries' progress bars out of the log."""
     diffusers.utils.logging.disable_progress_bar()
     transformers.utils.logging.disable_progress_bar()
 
 
 def release_memory() -> None:
-    """Returns unused memory to the device."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -217,15 +213,12 @@ class DeviceMeter:
         self._device = device
 
     def used(self) -> int:
-        """See residents.Meter."""
         return int(torch.cuda.memory_allocated(self._device))
 
     def begin(self) -> None:
-        """See residents.Meter."""
         torch.cuda.reset_peak_memory_stats(self._device)
 
     def most(self) -> int:
-        """See residents.Meter."""
         return int(torch.cuda.max_memory_allocated(self._device))
 
 

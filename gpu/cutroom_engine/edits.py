@@ -65,7 +65,6 @@ class Edit:
             self._references = [shown(image(request.reference))]
 
     def run(self) -> None:
-        """Writes the request's output."""
         with self._previews or nullcontext():
             self._run()
 

@@ -43,7 +43,7 @@ _NO_IMAGES = invalid_input("The engine does not support an image for this model.
 Check = Callable[[], None]
 
 # Sends messages to a client: a text, or the newest frame. It may be called on any thread.
-Tell = Callable[[Mapping[str, Any] | wire.Picture], None]
+Notify = Callable[[Mapping[str, Any] | wire.Picture], None]
 
 
 class LiveModel(Protocol):
@@ -67,8 +67,8 @@ class LiveModel(Protocol):
 class Session:
     """A session. All fields belong to Live."""
 
-    def __init__(self, model: str, pipeline: str, seed: int, tell: Tell) -> None:
-        self.model, self.pipeline, self.seed, self.tell = model, pipeline, seed, tell
+    def __init__(self, model: str, pipeline: str, seed: int, notify: Notify) -> None:
+        self.model, self.pipeline, self.seed, self.notify = model, pipeline, seed, notify
         # The prepared conditions of edits: the empty prompt at first, and no image.
         self.prompt: Any = None
         self.image: Any = None
@@ -115,18 +115,16 @@ class Live:
         ]
 
     def start(self) -> None:
-        """Starts loading."""
         for thread in self._threads if self._rows.pipelines else ():
             thread.start()
 
     def drain(self) -> None:
-        """Rejects new sessions and ends the existing ones."""
         with self._changed:
             self._ending = True
             sessions = list(self._sessions)
             self._changed.notify_all()
         for session in sessions:
-            session.tell(_ENDING.line())
+            session.notify(_ENDING.line())
 
     def stop(self) -> None:
         """Drains and waits a limited time for the threads."""
@@ -165,7 +163,7 @@ class Live:
                 "open": len(self._sessions),
             }
 
-    def open(self, model: str, seed: int, tell: Tell) -> Session:
+    def open(self, model: str, seed: int, notify: Notify) -> Session:
         """Starts a session. Raises RunError if that is impossible."""
         pipeline = self._rows.models.get(model)
         with self._changed:
@@ -177,10 +175,10 @@ class Live:
                 raise _LOADING
             if len(self._sessions) >= self._rows.sessions:
                 raise _FULL
-            session = Session(model, pipeline, seed, tell)
+            session = Session(model, pipeline, seed, notify)
             session.prompt = self._empty[pipeline]
             self._sessions.append(session)
-        tell({"ready": {"engine": self._name(pipeline)}})
+        notify({"ready": {"engine": self._name(pipeline)}})
         return session
 
     def close(self, session: Session) -> None:
@@ -201,9 +199,9 @@ class Live:
             raise wire.WireError("the text is not a valid request")
         if isinstance(message, wire.Image) and not self._models[session.pipeline].takes_images:
             if message.pixels:
-                session.tell(_set(message, _NO_IMAGES.line()))
+                session.notify(_set(message, _NO_IMAGES.line()))
             else:
-                session.tell(_set(message, {}))
+                session.notify(_set(message, {}))
             return
         replaced = None
         with self._changed:
@@ -216,7 +214,7 @@ class Live:
                 session.changes[type(message)] = message
             self._changed.notify_all()
         if replaced is not None:
-            session.tell(_set(replaced, _REPLACED.line()))
+            session.notify(_set(replaced, _REPLACED.line()))
 
     def _name(self, pipeline: str) -> str:
         return (PurePosixPath(self._rows.pipelines[pipeline].weights).name or pipeline)[:_MAX_NAME]
@@ -297,25 +295,25 @@ class Live:
         self._alive()
         try:
             model = self._models[session.pipeline]
-            session.tell(model.edit(picture, session.prompt, session.image, session.seed, check))
+            session.notify(model.edit(picture, session.prompt, session.image, session.seed, check))
             return "edited"
         except RunCancelled:
             return "cancelled"
         except RunError as error:
-            session.tell({"refused": {"number": picture.number, **error.line()}})
+            session.notify({"refused": {"number": picture.number, **error.line()}})
             return error.code
         except DeviceLost:
             self._broken = True
             _logger.exception("the device is lost", extra=log)
-            session.tell(_FAILED.line())
+            session.notify(_FAILED.line())
             return "device_lost"
         except MemoryError:
             _logger.warning("out of memory", extra=log, exc_info=True)
-            session.tell({"refused": {"number": picture.number, **_TOO_LARGE.line()}})
+            session.notify({"refused": {"number": picture.number, **_TOO_LARGE.line()}})
             return "out_of_memory"
         except Exception:
             _logger.exception("cannot edit a picture", extra=log)
-            session.tell(_FAILED.line())
+            session.notify(_FAILED.line())
             return "engine_error"
 
     def _prepare(self) -> None:
@@ -325,7 +323,7 @@ class Live:
             self._alive()
             line = self._change(session, message)
             self._resting()
-            session.tell(_set(message, line))
+            session.notify(_set(message, line))
 
     def _next_change(self) -> tuple[Session, wire.Image | dict[str, Any]] | None:
         with self._changed:
@@ -349,8 +347,8 @@ class Live:
                 session.image = model.see(message) if message.pixels else None
             else:
                 session.prompt, notice = model.encode(message["prompt"])
-            told = {"engine": self._name(session.pipeline)}
-            return told | {"notice": notice} if notice else told
+            reported = {"engine": self._name(session.pipeline)}
+            return reported | {"notice": notice} if notice else reported
         except RunError as error:
             return error.line()
         except DeviceLost:
@@ -362,9 +360,9 @@ class Live:
             return _FAILED.line()
 
 
-def _set(message: wire.Image | dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+def _set(message: wire.Image | dict[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
     number = message.number if isinstance(message, wire.Image) else message["number"]
-    return {"set": {"number": number, **told}}
+    return {"set": {"number": number, **reported}}
 
 
 class _Nothing:
@@ -374,7 +372,6 @@ class _Nothing:
         """See runs.Supply."""
 
     def ready(self, weights: Iterable[str]) -> bool:
-        """See runs.Supply."""
         return True
 
 

@@ -103,7 +103,6 @@ class LiveDiffusion:
         self._nothing_seen = self._unseen()
 
     def warm(self, check: Check) -> None:
-        """See live.LiveModel."""
         prompt, _ = self.encode("")
         for width, height in _WARM:
             luma, chroma = wire.planes_of(width, height)
@@ -112,7 +111,6 @@ class LiveDiffusion:
                 self.edit(grey, prompt, None, 0, check)
 
     def encode(self, prompt: str) -> tuple[dict[str, Any], str]:
-        """See live.LiveModel."""
         if prompt not in self._prompts:
             with self._on(self._beside):
                 self._prompts[prompt] = self._encoded(prompt), self._too_long(prompt)
@@ -122,7 +120,6 @@ class LiveDiffusion:
         return self._prompts[prompt]
 
     def see(self, image: wire.Image) -> list[Any]:
-        """See live.LiveModel."""
         picture = Image.frombytes("RGBA", (image.width, image.height), bytes(image.pixels))
         ground = Image.new("RGBA", picture.size, "white")
         with self._on(self._beside):
@@ -138,7 +135,6 @@ class LiveDiffusion:
     def edit(
         self, picture: wire.Picture, prompt: dict[str, Any], image: list[Any] | None, seed: int, check: Check
     ) -> wire.Picture:
-        """See live.LiveModel."""
         row = self._row
         works, result = live_sizes(picture.width, picture.height, row.multiple, row.pixels)
         self._check = check
@@ -164,7 +160,6 @@ class LiveDiffusion:
         return wire.Picture(picture.number, *result, picture.narrow, planes)
 
     def close(self) -> None:
-        """Releases its memory."""
         self._pipe = None
         with translated():
             release_memory()

@@ -37,12 +37,11 @@ class LiveEndpoint:
         self._live = live
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one session."""
         stream = _Stream(receive)
         outgoing = _Outgoing()
         try:
             model, seed = _begin(await asyncio.wait_for(stream.next(), _FIRST))
-            session = self._live.open(model, seed, outgoing.tell)
+            session = self._live.open(model, seed, outgoing.notify)
         except (wire.WireError, TimeoutError):
             await JSONResponse(_NONSENSE.line(), 422)(scope, receive, send)
             return
@@ -80,7 +79,7 @@ class LiveEndpoint:
             outgoing.end()
         except (wire.WireError, TimeoutError) as error:
             _logger.warning("a live session ended", extra={"model": session.model, "reason": str(error)})
-            outgoing.tell(_NONSENSE.line())
+            outgoing.notify(_NONSENSE.line())
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -114,7 +113,7 @@ class _Stream:
 
 class _Outgoing:
     """The outgoing messages: texts in order, and the newest frame, so that a slow reader gets fewer
-    frames. tell may be called on any thread."""
+    frames. notify may be called on any thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -125,7 +124,7 @@ class _Outgoing:
         self.ended = False
         self._last = False
 
-    def tell(self, message: Mapping[str, Any] | wire.Picture) -> None:
+    def notify(self, message: Mapping[str, Any] | wire.Picture) -> None:
         """Sends a message. A message with an error is the last."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._put, message)

@@ -125,18 +125,15 @@ def _image(payload: bytearray) -> Image:
 
 
 def text(line: Mapping[str, Any]) -> bytes:
-    """Returns a message with the line as JSON."""
     content = json.dumps(line, separators=(",", ":")).encode()
     return _HEAD.pack(_TEXT, len(content)) + content
 
 
 def picture(made: Picture) -> bytes:
-    """Returns a message with the picture."""
     head = _PICTURE_HEAD.pack(made.number, made.width, made.height, made.narrow)
     return b"".join((_HEAD.pack(_PICTURE, len(head) + len(made.planes)), head, made.planes))
 
 
 def image(shown: Image) -> bytes:
-    """Returns a message with the image."""
     head = _IMAGE_HEAD.pack(shown.number, shown.width, shown.height)
     return b"".join((_HEAD.pack(_IMAGE, len(head) + len(shown.pixels)), head, shown.pixels))

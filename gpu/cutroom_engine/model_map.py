@@ -74,7 +74,6 @@ class LoraRow(_Row):
 
     @property
     def name(self) -> str:
-        """The file's name."""
         return self.file.rpartition("/")[2]
 
 
@@ -349,7 +348,6 @@ class ImageAdapterRow(_Row):
 
     @property
     def name(self) -> str:
-        """The file's name."""
         return self.file.rpartition("/")[2]
 
 

@@ -30,7 +30,6 @@ _LOOK = 1.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command."""
     parser = argparse.ArgumentParser("python -m cutroom_engine.prepare", description="Converts weights once.")
     parser.add_argument("folder", type=Path, help="output folder, which must be new or empty")
     parser.add_argument("--map", type=Path, help="the model map (CUTROOM_ENGINE_MODELS, else models.yaml)")

@@ -45,7 +45,7 @@ _MAX_NAME = 64
 # W3C Trace Context: version, trace, parent, flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
-_NO_ROOM = RunError("engine_error", "The disk is full, so the result could not be stored.")
+_DISK_FULL = RunError("engine_error", "The disk is full, so the result could not be stored.")
 _TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
 _BUSY = RunError("engine_error", "The engine has too many edits waiting.", retryable=True)
 _ENDING = RunError("engine_error", "The engine is stopping.", retryable=True)
@@ -53,7 +53,7 @@ _CANCELLED = RunError("engine_error", "The edit was cancelled.", retryable=True)
 _BROKEN = RunError("engine_error", "The engine has lost its device.", retryable=True)
 _FAILED = RunError("engine_error", "The engine failed.", retryable=True)
 
-Tell = Callable[[dict[str, Any]], None]
+Notify = Callable[[dict[str, Any]], None]
 
 
 class Supply(Protocol):
@@ -69,17 +69,17 @@ class Supply(Protocol):
 class Run:
     """An accepted run.
 
-    tell receives the lines of the protocol. It is called on the device's thread, on the previews'
+    notify receives the lines of the protocol. It is called on the device's thread, on the previews'
     thread, or on the thread that stops the server."""
 
-    def __init__(self, request: RunRequest, tell: Tell, traceparent: str = "") -> None:
+    def __init__(self, request: RunRequest, notify: Notify, traceparent: str = "") -> None:
         self.request = request
         self.stage = "wait"
         self.accepted_at = time.monotonic()
         self.log = {"job": request.job, "model": request.model}
         if found := _TRACEPARENT.fullmatch(traceparent):
             self.log["trace_id"] = found[1]
-        self._tell = tell
+        self._notify = notify
         self._ended = threading.Lock()
         self._fraction = 0.0
         self._cancelled_at: float | None = None
@@ -93,7 +93,7 @@ class Run:
     def end(self, line: dict[str, Any]) -> None:
         """Sends the outcome of the run unless it was already sent."""
         if self._ended.acquire(blocking=False):
-            self._tell(line)
+            self._notify(line)
 
     @property
     def cancelled(self) -> bool:
@@ -111,7 +111,7 @@ class Run:
         self.stage = stage
         # A second attempt starts over, but progress never falls.
         self._fraction = max(self._fraction, min(fraction, 1.0))
-        self._tell(self.line())
+        self._notify(self.line())
 
     @property
     def quiet_for(self) -> float:
@@ -127,7 +127,7 @@ class Run:
 
     def show(self, preview: bytes) -> None:
         """Sends a preview with the progress."""
-        self._tell(self.line() | {"preview": base64.b64encode(preview).decode()})
+        self._notify(self.line() | {"preview": base64.b64encode(preview).decode()})
 
     def line(self) -> dict[str, Any]:
         """Returns the protocol's line with the run's progress."""
@@ -170,11 +170,10 @@ class Runner:
         self._thread = threading.Thread(target=self._work, name="device", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
 
     def drain(self) -> None:
-        """Accepts no more runs and ends the current ones at once: their callers learn that another
+        """Accepts no more runs and ends the current ones immediately: their callers learn that another
         server may perform them, and do not wait for the next step."""
         with self._changed:
             self._draining = True
@@ -237,7 +236,7 @@ class Runner:
             return None
         return {"seconds": [round(one or 0, 3) for one in seconds], "slack": self._estimates.slack(name)}
 
-    def submit(self, request: RunRequest, tell: Tell, traceparent: str = "") -> Run:
+    def submit(self, request: RunRequest, notify: Notify, traceparent: str = "") -> Run:
         """Accepts a run or raises RunError.
 
         A traceparent (W3C Trace Context) puts the trace into the log; an invalid one is
@@ -246,7 +245,7 @@ class Runner:
         self._check_paths(request)
         self._check_lora(request)
         self._check_length(request)
-        run = Run(request, tell, traceparent)
+        run = Run(request, notify, traceparent)
         with self._changed:
             if self._broken:
                 raise _BROKEN
@@ -319,7 +318,7 @@ class Runner:
         except Exception as error:
             _logger.exception("run failed", extra=log)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-                return _NO_ROOM.line(), "engine_error"
+                return _DISK_FULL.line(), "engine_error"
             return _FAILED.line(), "engine_error"
 
     def _attempt(self, run: Run, stages: Stages) -> None:

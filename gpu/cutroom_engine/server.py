@@ -32,7 +32,7 @@ _HEARTBEAT = 10.0
 class Server(uvicorn.Server):
     """Serves an application.
 
-    On a stop signal the runs end at once, so that their callers can move them elsewhere. The server
+    On a stop signal the runs end immediately, so that their callers can move them elsewhere. The server
     stops if no more runs are possible, because its supervisor restarts it sooner than a health
     check would."""
 
@@ -46,7 +46,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter) or self._runner.lost or self._live.lost
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn.Server, which waits here for the answers that are being sent."""
+        """See uvicorn.Server, which waits here for the running responses."""
         self._runner.drain()
         self._live.drain()
         await super().shutdown(sockets)
@@ -83,12 +83,12 @@ def create_app(runner: Runner, metrics: Metrics, live: Live | None = None, *, he
         lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
-        def tell(line: dict[str, Any]) -> None:
+        def notify(line: dict[str, Any]) -> None:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(lines.put_nowait, line)
 
         try:
-            run = runner.submit(request, tell, traceparent)
+            run = runner.submit(request, notify, traceparent)
         except RunError as error:
             return JSONResponse(error.line(), 503 if error.retryable else 422)
         return StreamingResponse(_answer(run, lines, heartbeat), media_type="application/x-ndjson")

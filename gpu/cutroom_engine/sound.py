@@ -41,7 +41,6 @@ class Sound:
         return joined[:, :samples]
 
     def close(self) -> None:
-        """Closes the input."""
         self._pieces.close()  # type: ignore[attr-defined]  # it is a generator
 
     def _decoded(self, source: Input) -> Iterator[NDArray[np.float32]]:

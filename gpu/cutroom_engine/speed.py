@@ -65,7 +65,7 @@ def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str
         with attention_backend(_BACKENDS[name]), torch.no_grad():
             made = dispatch_attention_fn(query, key, value, backend=_BACKENDS[name])
     except torch.AcceleratorError:
-        raise  # after this error the device does not work any more
+        raise  # after this error the device no longer works
     except Exception as error:
         return (str(error).splitlines() or [type(error).__name__])[0]
     expected = dispatch_attention_fn(query, key, value, backend=_NATIVE)

@@ -1,6 +1,6 @@
 """Copies an S3 prefix to a folder, so that the folder is complete or absent.
 
-Files are fetched in parts, several at once. If the copying ends early, the parts that have arrived
+Files are fetched in parts, several concurrently. If the copying ends early, the parts that have arrived
 are kept and the next copy continues. Each part is requested with the listing's ETag, so that a file
 cannot mix two versions."""
 
@@ -239,7 +239,6 @@ class _Target:
             raise EOFError(f"got {at - start} of {end - start} bytes")
 
     def close(self) -> None:
-        """Closes the file."""
         os.close(self._descriptor)
 
 

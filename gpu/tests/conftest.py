@@ -24,7 +24,6 @@ Ask = Callable[..., RunRequest]
 
 
 def ffmpeg(*arguments: str) -> None:
-    """Runs ffmpeg."""
     subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-y", *arguments], check=True)
 
 
@@ -151,7 +150,6 @@ class Inverter:
         check: Callable[[], None],
         previews: Previews | None = None,
     ) -> list[Frame]:
-        """See pipeline.Pipeline. Its preview is the middle of its input."""
         self.shots.append(shot)
         if previews is not None and shot.frames:
             previews.offer(lambda: lambda: shot.frames[len(shot.frames) // 2])
@@ -163,5 +161,4 @@ class Inverter:
         return [255 - frame for frame in shot.frames]
 
     def close(self) -> None:
-        """See pipeline.Pipeline."""
         self.closed = True

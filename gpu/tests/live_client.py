@@ -13,7 +13,7 @@ _PATIENCE = 120.0
 
 
 class LiveClient:
-    """One session. Its answer is read by next."""
+    """One session. next reads the response."""
 
     def __init__(self, port: int, model: str = "gen-2.5", first: bytes | None = None) -> None:
         """first is sent in place of the first message."""
@@ -26,20 +26,17 @@ class LiveClient:
         self.status = int(self._answer.readline().split()[1])
         headers = dict(line.split(b": ") for line in iter(self._answer.readline, b"\r\n"))
         self._messages = self._read()
-        self.refusal: dict[str, Any] = {}
+        self.rejection: dict[str, Any] = {}
         if self.status != 200:
-            self.refusal = json.loads(self._answer.read(int(headers[b"content-length"])))["error"]
+            self.rejection = json.loads(self._answer.read(int(headers[b"content-length"])))["error"]
 
     def send(self, message: bytes) -> None:
-        """Sends bytes."""
         self._socket.sendall(b"%x\r\n%s\r\n" % (len(message), message))
 
     def show(self, picture: wire.Picture) -> None:
-        """Sends a picture."""
         self.send(wire.picture(picture))
 
     def wish(self, number: int, prompt: str) -> None:
-        """Sends a prompt."""
         self.send(wire.text({"number": number, "prompt": prompt}))
 
     def next(self) -> wire.Message:

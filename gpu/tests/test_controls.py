@@ -63,8 +63,8 @@ def test_vace_gets_grey_or_control_in_repainted_areas() -> None:
     black = [np.zeros((16, 16, 3), dtype=np.uint8)] * 3
     shot = Shot(prompt="", seed=0, width=16, height=16, length=3, frames=frames, before=before, masks=[left] * 3)
     for control, fill in (([], controls.GREY), (black, 0)):
-        told = STYLES["WanVACEPipeline"].arguments(Shot(**(vars(shot) | {"control": control})))
-        shown = [np.asarray(picture)[0, :, 0].tolist() for picture in told["video"]]
+        arguments = STYLES["WanVACEPipeline"].arguments(Shot(**(vars(shot) | {"control": control})))
+        shown = [np.asarray(picture)[0, :, 0].tolist() for picture in arguments["video"]]
         assert shown == [[99] * 16, [fill] * 8 + [20] * 8, [fill] * 8 + [30] * 8]
-        masks = [np.asarray(mask)[0].tolist() for mask in told["mask"]]
+        masks = [np.asarray(mask)[0].tolist() for mask in arguments["mask"]]
         assert masks == [[0] * 16, [255] * 8 + [0] * 8, [255] * 8 + [0] * 8]

@@ -62,7 +62,7 @@ def test_slow_run_is_rejected_with_the_longest_length(clip_of: Ask) -> None:
     assert 10 < longest < 60
     assert not known.too_long("vace", clip_of(longest, remaining=597))
     assert known.too_long("vace", clip_of(longest + 1, remaining=597))
-    assert not known.too_long("vace", clip_of(300)), "without a deadline nothing is refused"
+    assert not known.too_long("vace", clip_of(300)), "without a deadline nothing is rejected"
 
 
 def test_estimates_are_corrected_by_measurements(clip_of: Ask) -> None:

@@ -89,14 +89,14 @@ class Place:
         """Waits until the catalogue meets a condition."""
         pause = threading.Event()
         end = time.monotonic() + PATIENCE
-        while not is_so(told := self.catalogue()):
-            assert time.monotonic() < end, told
+        while not is_so(reported := self.catalogue()):
+            assert time.monotonic() < end, reported
             pause.wait(0.01)
-        return told
+        return reported
 
     def open(self) -> LiveClient:
         """Opens a session, once a slot is free and the model is ready."""
-        self.becomes(lambda told: told["models"]["gen-2.5"]["ready"] and told["open"] < told["sessions"])
+        self.becomes(lambda now: now["models"]["gen-2.5"]["ready"] and now["open"] < now["sessions"])
         client = LiveClient(self.port)
         assert (client.status, client.next()) == (200, {"ready": {"engine": "sd-turbo"}})
         return client
@@ -147,7 +147,7 @@ def test_a_session(start: Start) -> None:
     assert seen[:4] == [(number, "", None) for number in range(4)]
     assert seen[4:] == [(11, "winter " * 20, 3), (13, "winter " * 20, None)]
     client.leave()
-    place.becomes(lambda told: told["open"] == 0)
+    place.becomes(lambda reported: reported["open"] == 0)
     assert b'cutroom_engine_live_pictures_total{model="gen-2.5",outcome="edited"} 6.0' in place.metrics.text()
 
 
@@ -168,8 +168,8 @@ def test_a_session(start: Start) -> None:
 def test_invalid_first_messages_start_no_session(shared: Place, first: bytes, says: str) -> None:
     client = LiveClient(shared.port, first=first)
     assert client.status == 422
-    assert says in client.refusal["message"]
-    assert not client.refusal["retryable"]
+    assert says in client.rejection["message"]
+    assert not client.rejection["retryable"]
     client.leave()
 
 
@@ -205,7 +205,7 @@ def test_session_ends_for_these_reasons(shared: Place, message: bytes) -> None:
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Place]:
     place = Place(lambda _: Mirror(), 2)
-    place.becomes(lambda told: told["models"]["gen-2.5"]["ready"])
+    place.becomes(lambda reported: reported["models"]["gen-2.5"]["ready"])
     yield place
     place.end()
 
@@ -214,7 +214,7 @@ def test_sessions_are_limited(start: Start) -> None:
     place = start(Mirror(), sessions=1)
     first = place.open()
     second = LiveClient(place.port)
-    assert (second.status, second.refusal["retryable"]) == (503, True)
+    assert (second.status, second.rejection["retryable"]) == (503, True)
     second.leave()
     first.leave()
     place.open().leave()
@@ -226,17 +226,17 @@ def test_a_model_is_served_once_it_is_warm_and_not_if_it_cannot_be_loaded(start:
     place = start(model)
     assert place.catalogue()["models"] == {"gen-2.5": {"ready": False}}
     client = LiveClient(place.port)
-    assert (client.status, client.refusal["message"]) == (503, "The engine is still loading.")
+    assert (client.status, client.rejection["message"]) == (503, "The engine is still loading.")
     client.leave()
     release.set()
     place.open().leave()
     broken = Mirror()
     broken.on_prompt = fails(ValueError("no such weights"))
     other = start(broken)
-    other.becomes(lambda told: told["models"] == {})
-    refused = LiveClient(other.port)
-    assert refused.status == 422
-    refused.leave()
+    other.becomes(lambda reported: reported["models"] == {})
+    rejected = LiveClient(other.port)
+    assert rejected.status == 422
+    rejected.leave()
     assert not other.live.lost
 
 
@@ -356,11 +356,11 @@ def test_picture_errors_are_reported(start: Start, error: Exception, answer: dic
     client = start(model).open()
     model.on_edit = fails(error)
     client.show(picture(5))
-    (kind, (code, message)), told = next(iter(answer.items())), client.next()
-    wrong = told[kind].get("error", told[kind])
+    (kind, (code, message)), reported = next(iter(answer.items())), client.next()
+    wrong = reported[kind].get("error", reported[kind])
     assert (wrong["code"], wrong["message"]) == (code, message)
     if kind == "refused":
-        assert told[kind]["number"] == 5
+        assert reported[kind]["number"] == 5
         model.on_edit = lambda _: None
         client.show(picture(6))
         assert client.next() == picture(6, luma=215)
@@ -384,8 +384,8 @@ def test_images_are_rejected_if_unsupported(start: Start) -> None:
     model.takes_images = False
     client = start(model).open()
     client.send(wire.image(wire.Image(1, 1, 1, bytes(4))))
-    told = client.next()
-    assert told["set"]["error"]["message"] == "The engine does not support an image for this model."
+    reported = client.next()
+    assert reported["set"]["error"]["message"] == "The engine does not support an image for this model."
     client.send(wire.image(wire.Image(2, 0, 0, b"")))
     assert client.next() == {"set": {"number": 2}}
     client.leave()
@@ -395,8 +395,8 @@ def test_shutdown_ends_sessions(start: Start) -> None:
     place = start(Mirror())
     client = place.open()
     place.server.should_exit = True
-    told = client.next()
-    assert told["error"]["message"] == "The engine is stopping."
+    reported = client.next()
+    assert reported["error"]["message"] == "The engine is stopping."
     with pytest.raises(EOFError):
         client.next()
     client.leave()

@@ -180,19 +180,19 @@ def test_non_videos_are_rejected(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "noise"
     path.write_bytes(content)
     for mime in ("video/mp4", "video/webm", "video/x-msvideo", "application/x-mpegurl"):
-        with pytest.raises(RunError) as refused:
+        with pytest.raises(RunError) as raised:
             list(video_frames(source(path, mime), 96, 64, 10, 5))
-        assert (refused.value.code, refused.value.retryable) == ("invalid_input", False)
-        assert str(path) not in refused.value.message
+        assert (raised.value.code, raised.value.retryable) == ("invalid_input", False)
+        assert str(path) not in raised.value.message
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EACCES])
 def test_machine_trouble_does_not_blame_the_video(clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    def refuse(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         av.error.err_check(-number)
 
     path = clip()
-    monkeypatch.setattr(av, "open", refuse)
+    monkeypatch.setattr(av, "open", fail)
     with pytest.raises((OSError, MemoryError)):
         next(video_frames(source(path), 64, 36, 10, 1))
 
@@ -291,9 +291,9 @@ def test_non_images_are_rejected(tmp_path: Path) -> None:
     for content in (b"", b"text", b"\x89PNG\r\n\x1a\n" + bytes(100), huge):
         path.write_bytes(content)
         for mime in ("image/png", "image/jpeg", "image/svg+xml"):
-            with pytest.raises(RunError) as refused:
+            with pytest.raises(RunError) as raised:
                 image(source(path, mime))
-            assert refused.value.code == "invalid_input"
+            assert raised.value.code == "invalid_input"
 
 
 def test_an_image_has_its_size(tmp_path: Path) -> None:

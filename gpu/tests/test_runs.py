@@ -123,9 +123,9 @@ def test_lora_must_be_allowed_by_the_row(world: MakeRunner, clip: Clip, ask: Ask
         assert "result" in allowing.run(ask(clip(), options=options))[-1]
     assert models[0].shots[-1].lora == ""
     for runner, chosen in ((allowing, "ink"), (world(), "clay")):
-        with pytest.raises(RunError, match=f"no LoRA '{chosen}'") as refused:
+        with pytest.raises(RunError, match=f"no LoRA '{chosen}'") as raised:
             runner.begin(ask(clip(), options={"lora": chosen}))
-        assert (refused.value.code, refused.value.retryable) == ("invalid_input", False)
+        assert (raised.value.code, raised.value.retryable) == ("invalid_input", False)
 
 
 def test_a_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
@@ -251,19 +251,19 @@ def test_invalid_runs_are_rejected_immediately(
 ) -> None:
     if "reference" in changes:
         changes = changes | {"reference": picture}
-    with pytest.raises(RunError, match=says) as refused:
+    with pytest.raises(RunError, match=says) as raised:
         world().begin(ask(clip(), **changes))
-    assert (refused.value.code, refused.value.retryable) == (code, False)
+    assert (raised.value.code, raised.value.retryable) == (code, False)
 
 
 def test_clip_that_takes_too_long_is_rejected_immediately(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     place = world(shape="wan2.1-14b", card={"teraflops": 1})
     data = clip()
-    with pytest.raises(RunError) as refused:
+    with pytest.raises(RunError) as raised:
         place.begin(ask(data, width=832, height=480, duration=300, remaining=597))
-    assert (refused.value.code, refused.value.retryable) == ("invalid_input", False)
-    assert "would take about" in refused.value.message
-    assert "has 10 minutes" in refused.value.message
+    assert (raised.value.code, raised.value.retryable) == ("invalid_input", False)
+    assert "would take about" in raised.value.message
+    assert "has 10 minutes" in raised.value.message
     assert "result" in place.run(ask(data, remaining=597))[-1]
 
 
@@ -274,10 +274,10 @@ def test_rejection_names_the_longest_possible_clip(world: MakeRunner, ask: Ask, 
     def request(seconds: int) -> RunRequest:
         return ask(data, width=832, height=480, duration=seconds, remaining=597)
 
-    with pytest.raises(RunError) as refused:
+    with pytest.raises(RunError) as raised:
         place.begin(request(300))
-    found = re.search(r"The longest clip that would finish in time has (\d+) s\.$", refused.value.message)
-    assert found is not None, refused.value.message
+    found = re.search(r"The longest clip that would finish in time has (\d+) s\.$", raised.value.message)
+    assert found is not None, raised.value.message
     longest = int(found[1])
     assert 1 < longest < 300
     with pytest.raises(RunError, match=f"has {longest} s"):
@@ -287,7 +287,7 @@ def test_rejection_names_the_longest_possible_clip(world: MakeRunner, ask: Ask, 
     until_the_end(lines)
 
 
-def test_paths_outside_of_the_shared_folder_are_refused(
+def test_paths_outside_of_the_shared_folder_are_rejected(
     world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path
 ) -> None:
     inside = ask(clip())
@@ -474,16 +474,16 @@ def test_silence_counts_as_hang_after_five_minutes(
     until_the_end(lines)
 
 
-def test_more_runs_than_may_wait_are_refused(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+def test_more_runs_than_may_wait_are_rejected(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     place = world(lambda: Endless(stepped), waiting=2)
     data = clip()
     begun = [place.begin(ask(data))]
     stepped.get(timeout=120)
     begun += [place.begin(ask(data)), place.begin(ask(data))]
-    with pytest.raises(RunError, match="too many") as refused:
+    with pytest.raises(RunError, match="too many") as raised:
         place.begin(ask(data))
-    assert refused.value.retryable
+    assert raised.value.retryable
     for run, _ in begun:
         run.cancel()
     for _, lines in begun:
@@ -565,10 +565,10 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
 
 @pytest.mark.parametrize("retryable", [True, False])
 def test_unavailable_weights_fail_the_run(world: MakeRunner, ask: Ask, clip: Clip, retryable: bool) -> None:
-    def refuse() -> None:
+    def fail() -> None:
         raise WeightsError("/secret/path is full", retryable=retryable)
 
-    error = world(load=refuse).run(ask(clip()))[-1]["error"]
+    error = world(load=fail).run(ask(clip()))[-1]["error"]
     assert error == {"code": "engine_error", "message": "The engine's weights are missing.", "retryable": retryable}
 
 

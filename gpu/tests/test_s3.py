@@ -38,10 +38,10 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A local AWS; scripts/install-test-tools.sh installs it."""
     port = free_port()
     folder = tmp_path_factory.mktemp("cloud")
-    told = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "TMPDIR": str(folder), "SFTP_ENABLED": "0"}
+    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "TMPDIR": str(folder), "SFTP_ENABLED": "0"}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [_PYTHON, "-m", "ministack"], cwd=folder, env=os.environ | _ACCESS | told, stdout=log, stderr=log
+            [_PYTHON, "-m", "ministack"], cwd=folder, env=os.environ | _ACCESS | settings, stdout=log, stderr=log
         )
         try:
             await_ready(process, f"http://127.0.0.1:{port}/_ministack/ready")

@@ -1,4 +1,4 @@
-"""Checks that the benchmark runs; its figures on a processor mean nothing."""
+"""Checks that the benchmark runs; its figures on a CPU mean nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bench = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hides a GPU that the machine may have."""
+    """Hides the machine's GPU, if any."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
@@ -38,7 +38,7 @@ def test_every_figure_of_a_transformer_is_printed(bench: Bench) -> None:
         "one call",
         "of a product of matrices",
         "pipeline alone",
-        "edit, one after the other",
+        "edit, sequential",
         "edit, overlapped",
         "job, submission to result",
         "over the pipeline",
@@ -54,7 +54,7 @@ def test_every_figure_of_a_row_is_printed(bench: Bench) -> None:
     found = [line for line in lines if line.startswith(("image-edit ", "dress "))]
     assert len(found) == 4, lines
     for line in found:
-        # Seconds, load and the longest silence; on the processor no memory and no share.
+        # Seconds, load and the longest silence; no memory and no share on the CPU.
         assert re.match(r"[a-z-]+ +[0-9.]+ s +[0-9.]+ s +- +[0-9.]+ s +- +[0-9]+ s  \S", line), line
     assert all("huggingface.co" in line for line in found if line.startswith("image-edit"))
 
@@ -72,4 +72,4 @@ def test_every_figure_of_live_video_is_printed(bench: Bench) -> None:
 def test_missing_gpu_is_reported(bench: Bench, kind: str) -> None:
     status, out, said = bench(kind)
     assert (status, out) == (1, "")
-    assert "There is no GPU here" in said
+    assert "This machine has no GPU" in said

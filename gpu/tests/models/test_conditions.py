@@ -1,4 +1,4 @@
-"""VACE's conditions, by models with tiny random weights."""
+"""VACE's conditions, with tiny random weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def keys(weights: Path, name: str) -> dict[str, Any]:
-    """Returns the keys of the map for a condition."""
+    """Returns a condition's keys in the map."""
     return {
         "line": {"control": {"kind": "line"}},
         "gray": {"control": {"kind": "gray"}},
@@ -68,8 +68,8 @@ def test_raw_clip_is_never_marked_for_repainting(weights: Path) -> None:
     for name in ("line", "gray", "depth", "box", "parts"):
         conditions = pipeline(weights, VACE, **keys(weights, name))._conditions
         assert conditions is not None
-        told = STYLES[VACE].arguments(conditions.of(raw, nothing))
-        for video, mask, frame in zip(told["video"], told["mask"], raw.frames, strict=True):
+        arguments = STYLES[VACE].arguments(conditions.of(raw, nothing))
+        for video, mask, frame in zip(arguments["video"], arguments["mask"], raw.frames, strict=True):
             anew = np.asarray(mask) == 255
             assert not np.array_equal(np.asarray(video)[anew], frame[anew]) or not anew.any()
             assert np.array_equal(np.asarray(video)[~anew], frame[~anew])
@@ -81,10 +81,10 @@ def test_previous_window_is_kept(weights: Path) -> None:
     before = [np.zeros((64, 96, 3), dtype=np.uint8)] * 3
     conditions = pipeline(weights, VACE)._conditions
     assert conditions is not None
-    told = STYLES[VACE].arguments(conditions.of(shot(VACE, before=before), nothing))
-    masks = [np.asarray(mask) for mask in told["mask"]]
+    arguments = STYLES[VACE].arguments(conditions.of(shot(VACE, before=before), nothing))
+    masks = [np.asarray(mask) for mask in arguments["mask"]]
     assert [bool(mask.any()) for mask in masks] == [False] * 3 + [True] * 6
-    assert not any(np.asarray(picture).any() for picture in told["video"][:3])
+    assert not any(np.asarray(picture).any() for picture in arguments["video"][:3])
 
 
 def test_the_result_follows_the_control(weights: Path) -> None:
@@ -100,6 +100,6 @@ def test_labels_must_belong_to_the_model(weights: Path) -> None:
         Parser(weights / "parser", ["hat"], "cpu")
 
 
-def test_a_row_without_a_condition_is_refused() -> None:
+def test_a_row_without_a_condition_is_rejected() -> None:
     with pytest.raises(ValueError, match="needs a control or a mask"):
         PipelineRow.model_validate({"class": VACE, "weights": "/vace", "steps": 4})

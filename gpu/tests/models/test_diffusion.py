@@ -1,4 +1,4 @@
-"""Pipelines of the real classes, with tiny random weights, on the processor."""
+"""Pipelines of the real classes, with tiny random weights, on the CPU."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def same(a: list[Frame], b: list[Frame]) -> bool:
 
 @pytest.fixture(autouse=True)
 def small_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets Qwen's pipelines process inputs in a size that the processor can handle."""
+    """Lets Qwen's pipelines process inputs in a size that the CPU can handle."""
 
     def smaller(area: int, ratio: float) -> Any:
         return known(area // 256, ratio)
@@ -93,11 +93,11 @@ def test_every_class_follows_the_seed(weights: Path, name: str) -> None:
     assert {frame.dtype for frame in made} == {np.dtype(np.uint8)}
     assert steps == sorted(steps)
     assert steps[-1] == 1
-    assert same(made, model.run(shot(name), nothing, nothing)), "the same seed gave other frames"
+    assert same(made, model.run(shot(name), nothing, nothing)), "the same seed changed the frames"
     assert not same(made, model.run(shot(name, seed=8), nothing, nothing)), "another seed gave the same frames"
     model.close()
     assert same(made, pipeline(weights, name).run(shot(name), nothing, nothing)), (
-        "the same seed gave other frames after loading anew"
+        "the same seed changed the frames after a reload"
     )
 
 
@@ -176,7 +176,7 @@ def test_run_can_be_cancelled_at_any_point(weights: Path, name: str) -> None:
 
         with pytest.raises(RunCancelled):
             model.run(shot(name), nothing, stop)
-    assert same(made, model.run(shot(name), nothing, nothing)), "a run that ended early has left something"
+    assert same(made, model.run(shot(name), nothing, nothing)), "an interrupted run left something behind"
 
 
 def test_the_row_of_the_map_is_followed(weights: Path) -> None:
@@ -252,7 +252,7 @@ def test_no_run_leaves_weights_that_cannot_be_changed(weights: Path, offload: st
     assert set(modes) == {(False, False)}
     assert not any(part.is_inference() for part in model._pipe.transformer.parameters())
     plain = pipeline(weights, "WanPipeline").run(shot("WanPipeline"), nothing, nothing)
-    # Weights that lie elsewhere in memory are added up in another order.
+    # Weights at other addresses are summed in another order.
     assert max(int(np.abs(a.astype(int) - b).max()) for a, b in zip(made, plain, strict=True)) <= 1
 
 

@@ -16,7 +16,7 @@ from cutroom_engine.weights import WeightsError
 from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .tiny import make
 
-# The names in the files of Wan's publishers for the names of diffusers.
+# Maps diffusers' names to those in the files of Wan's publishers.
 _NAMES = {
     "condition_embedder.time_embedder.linear_1": "time_embedding.0",
     "condition_embedder.time_embedder.linear_2": "time_embedding.2",
@@ -36,7 +36,7 @@ _NAMES = {
 }
 
 
-# The same of FLUX.2.
+# The same for FLUX.2.
 _NAMES_OF_FLUX = {
     "single_transformer_blocks": "single_blocks",
     "transformer_blocks": "double_blocks",
@@ -63,7 +63,7 @@ _NAMES_OF_FLUX = {
 
 
 def published(weights: dict[str, torch.Tensor], class_name: str) -> dict[str, torch.Tensor]:
-    """Returns the GGUF names for the names of diffusers."""
+    """Renames diffusers' weights to their GGUF names."""
     if class_name == "Flux2KleinPipeline":
         return _published_of_flux(weights)
     if not class_name.startswith("Wan"):
@@ -130,7 +130,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Classes for whose models such files are published.
+# Classes for which such files are published.
 PUBLISHED = ["WanPipeline", "WanVACEPipeline", "QwenImageEditPlusPipeline", "Flux2KleinPipeline"]
 
 
@@ -139,12 +139,12 @@ def test_gguf_is_close_to_its_source(weights: Path, tmp_path: Path, name: str) -
     file = write(weights / name, tmp_path / "tiny-Q8_0.gguf")
     model = pipeline(weights, name, gguf=file)
     layers = [one for one in model._pipe.transformer.modules() if type(one).__name__ == "GGUFLinear"]
-    assert any(layer.weight.dtype == torch.uint8 for layer in layers), "nothing is in fewer bits"
+    assert any(layer.weight.dtype == torch.uint8 for layer in layers), "no layer has fewer bits"
     made = model.run(shot(name), nothing, nothing)
     full = pipeline(weights, name).run(shot(name), nothing, nothing)
     apart = np.abs(np.stack(made).astype(int) - np.stack(full).astype(int))
-    assert apart.max() > 0, "it has the weights of the folder"
-    assert apart.mean() < 3, "it makes something else"
+    assert apart.max() > 0, "the weights are the folder's"
+    assert apart.mean() < 3, "the result is unrelated"
     assert same(made, model.run(shot(name), nothing, nothing))
 
 

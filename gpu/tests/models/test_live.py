@@ -1,4 +1,4 @@
-"""Live pictures by pipelines of the real classes, with tiny models on the processor."""
+"""Live pictures from pipelines of the real classes, with tiny models on the CPU."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ def test_every_class(folder: Path, class_name: str) -> None:
     empty, _ = model.encode("")
     made = model.edit(noise(), winter, None, 7, passes)
     assert (made.number, made.width, made.height, made.narrow) == (3, *SIZE, False)
-    # The result is the same again, no matter what came between. It changes with another prompt,
-    # seed or picture.
+    # The result depends only on the prompt, seed and picture.
     others = [
         model.edit(noise(), empty, None, 7, passes),
         model.edit(noise(), winter, None, 8, passes),
@@ -83,7 +82,7 @@ def test_small_vae_replaces_the_full_one(folder: Path) -> None:
 
 
 def test_colors_are_unchanged(folder: Path) -> None:
-    """From planes to red, green and blue, and back."""
+    """The planes are converted to red, green and blue, and back."""
     model = load(folder)
     for narrow in (False, True):
         luma, chroma = wire.planes_of(*SIZE)
@@ -145,7 +144,7 @@ def test_warming_up_is_like_a_session(folder: Path) -> None:
     assert calls > 10
 
 
-def test_the_program_edits_live(start: Start) -> None:
+def test_program_edits_live(start: Start) -> None:
     """Live sessions of the real program, in parallel and with health checks."""
     _, client = start()
     port = client.base_url.port

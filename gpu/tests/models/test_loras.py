@@ -25,7 +25,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lora(folder: Path, name: str = "few.safetensors", seed: int = 1) -> str:
-    """Writes a LoRA in the form of published Wan LoRAs."""
+    """Writes a LoRA in the format of published Wan LoRAs."""
     drawn = torch.Generator().manual_seed(seed)
     layers: dict[str, torch.Tensor] = {}
     for block in range(3):
@@ -48,8 +48,8 @@ def test_lora_changes_only_the_result(weights: Path, tmp_path: Path, name: str) 
     assert not same(plain, full)
     assert not same(full, made({"file": one, "weight": 0.5}))
     assert not same(full, made({"file": one}, {"file": other}))
-    assert same(full, made({"file": one})), "it depends on what was loaded before"
-    assert same(plain, made()), "a LoRA has left something behind"
+    assert same(full, made({"file": one})), "the result depends on the LoRAs loaded before"
+    assert same(plain, made()), "a LoRA left something behind"
 
 
 def distilled(folder: Path) -> str:
@@ -81,20 +81,20 @@ def distilled(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline"])
-def test_a_lora_changes_every_layer_that_it_has(weights: Path, tmp_path: Path, name: str) -> None:
+def test_lora_changes_all_its_layers(weights: Path, tmp_path: Path, name: str) -> None:
     """The ready rows use the text-to-video LoRAs also for VACE."""
     plain = pipeline(weights, name)._pipe.transformer.state_dict()
     changed = pipeline(weights, name, loras=[{"file": distilled(tmp_path)}])._pipe.transformer.state_dict()
     assert plain.keys() == changed.keys()
     apart = {key for key in plain if not torch.equal(plain[key], changed[key])}
-    # Attention has eight layers in each of three blocks, its other part two; six are outside.
+    # Attention has eight layers in each of three blocks, its other part has two; six are outside.
     assert len([key for key in apart if key.endswith(".weight")]) == 3 * 10 + 6
     assert len([key for key in apart if key.endswith(".bias")]) == 3 * 10 + 6
     assert not [key for key in apart if "vace" in key or "norm" in key]
 
 
-def test_a_lora_for_qwen(weights: Path, tmp_path: Path) -> None:
-    """In the form of published four-step LoRAs."""
+def test_qwen_lora_is_applied(weights: Path, tmp_path: Path) -> None:
+    """It has the format of published four-step LoRAs."""
     drawn = torch.Generator().manual_seed(5)
     layers: dict[str, torch.Tensor] = {}
     for block in range(3):
@@ -109,7 +109,7 @@ def test_a_lora_for_qwen(weights: Path, tmp_path: Path) -> None:
     assert not same(plain, pipeline(weights, name, loras=[row]).run(shot(name), nothing, nothing))
     chosen = pipeline(weights, name, lora_choices={"few": row})
     assert not same(plain, chosen.run(shot(name, lora="few"), nothing, nothing))
-    assert same(plain, chosen.run(shot(name), nothing, nothing)), "a LoRA has left something behind"
+    assert same(plain, chosen.run(shot(name), nothing, nothing)), "a LoRA left something behind"
 
 
 def test_unusable_loras_are_reported(weights: Path, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_model_of_few_steps_has_its_noise_levels(weights: Path) -> None:
     made = model.run(shot("WanPipeline"), steps.append, nothing)
     assert model._pipe.scheduler.timesteps.tolist() == pytest.approx([1000, 757, 522])
     assert steps == pytest.approx([1 / 3, 2 / 3, 1])
-    assert same(made, model.run(shot("WanPipeline"), nothing, nothing)), "noise between steps is not the seed's"
+    assert same(made, model.run(shot("WanPipeline"), nothing, nothing)), "the noise does not depend on the seed"
     assert not same(made, pipeline(weights, "WanPipeline", **fields).run(shot("WanPipeline"), nothing, nothing))
     with pytest.raises(WeightsError, match="takes none"):
         pipeline(weights, "WanVACEPipeline", sigmas=[1.0, 0.5], scheduler={"class": "DDIMScheduler"})
@@ -154,7 +154,7 @@ def test_guidance_uses_the_negative_prompt(weights: Path) -> None:
     guided = made(guidance=5.0)
     assert not same(guided, made(guidance=1.0))
     assert not same(guided, made(guidance=5.0, negative="a summer morning"))
-    assert same(made(guidance=1.0), made(guidance=1.0, negative="a summer morning")), "without guidance it says nothing"
+    assert same(made(guidance=1.0), made(guidance=1.0, negative="a summer morning")), "the negative prompt matters"
 
 
 @pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline"])
@@ -174,8 +174,8 @@ def test_a_chosen_lora_leaves_no_trace_on_the_next_run(weights: Path, tmp_path: 
     assert not same(plain, clay)
     assert not same(plain, ink)
     assert not same(clay, ink)
-    assert same(plain, made()), "a LoRA has left something behind"
-    assert same(clay, made("clay")), "it depends on what was chosen before"
+    assert same(plain, made()), "a LoRA left something behind"
+    assert same(clay, made("clay")), "the result depends on the earlier choice"
     after = model._pipe.transformer.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(before[key].float(), after[key].float()) for key in before)

@@ -23,7 +23,7 @@ def size(folder: Path, part: str) -> int:
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights in fp32, and a map that uses less of them."""
+    """Weights in fp32, and a map with lower precision."""
     folder = tmp_path_factory.mktemp("published")
     text = {"weights": str(make("WanPipeline", folder)), "leaves": True}
     row: dict[str, Any] = {"steps": 2, "text": text, "window": {"frames": 9, "overlap": 1}}
@@ -44,14 +44,14 @@ def test_converted_weights_give_the_same_result(
 ) -> None:
     to = tmp_path / "ready"
     assert main(["--map", str(published / "models.yaml"), str(to)]) == 0
-    assert capsys.readouterr().out.count("GiB") == 3, "pipelines of the same weights are written once"
+    assert capsys.readouterr().out.count("GiB") == 3, "pipelines with the same weights are written once"
     before, after = (read_model_map(folder / "models.yaml", "gen") for folder in (published, to))
     assert after.models == before.models
     for row in after.pipelines.values():
         assert all(Path(folder).is_relative_to(to) and Path(folder).is_dir() for folder in row.all_weights)
         assert row.loras == []
     assert after.pipelines["depth"].weights == after.pipelines["box"].weights
-    # Half in bf16, and a quarter in FP8 except for parts that keep their precision.
+    # bf16 halves them, and FP8 halves them again except for parts that keep their precision.
     assert size(to / "WanVACEPipeline", "transformer") < 0.75 * size(published / "WanVACEPipeline", "transformer")
     assert size(to / "WanPipeline", "transformer") < 0.6 * size(published / "WanPipeline", "transformer")
     assert size(to / "WanPipeline-text", "text_encoder") < 0.6 * size(published / "WanPipeline", "text_encoder")

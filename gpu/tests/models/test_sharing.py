@@ -31,7 +31,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def text_of(weights: Path, name: str, leaves: bool) -> dict[str, Any]:
-    """Returns the folder of the pipeline's text encoders; Wan pipelines share one."""
+    """Returns the folder of the pipeline's text encoders; Wan pipelines share it."""
     of = "WanPipeline" if name.startswith(("Wan", "Lucy")) else name
     return {"weights": str(weights / of), "leaves": leaves}
 
@@ -52,13 +52,13 @@ def test_shared_text_encoders_give_the_same_result(weights: Path, name: str, lea
     apart = pipeline(weights, name, text=text_of(weights, name, leaves), **more)
     made = own.run(shot(name), nothing, nothing)
     assert same(made, apart.run(shot(name), nothing, nothing))
-    assert same(made, apart.run(shot(name), nothing, nothing)), "a prompt that is remembered is another"
+    assert same(made, apart.run(shot(name), nothing, nothing)), "a cached prompt gives another result"
     other = shot(name, prompt="a summer morning .")
     assert same(own.run(other, nothing, nothing), apart.run(other, nothing, nothing))
 
 
 def home(model: DiffusersPipeline) -> dict[str, list[int]]:
-    """Returns where the weights of the text encoders are."""
+    """Returns the addresses of the text encoders' weights."""
     assert model._prompts is not None
     return {name: [part.data_ptr() for part in one.parameters()] for name, one in model._prompts.encoders.items()}
 
@@ -78,7 +78,7 @@ def test_text_encoders_are_on_the_device_only_while_they_encode(weights: Path, n
         """Reports whether all of them are copies, which the pipeline has."""
         there = {getattr(model._pipe, one) is not None for one in before}
         moved = {here[0] != was[0] for here, was in zip(home(model).values(), before.values(), strict=True)}
-        assert there == moved, "what the pipeline has is not what is on the device"
+        assert there == moved, "the pipeline does not have the copies on the device"
         return there == {True}
 
     watched = [
@@ -99,7 +99,7 @@ def test_text_encoders_are_on_the_device_only_while_they_encode(weights: Path, n
     other = shot(name, prompt="a summer morning .")
     with pytest.raises(RunCancelled):
         model.run(other, nothing, stop)
-    assert home(model) == before, "a run that ended while it encoded has left a copy"
+    assert home(model) == before, "a run that ended while encoding left a copy"
     assert not lent()
 
 
@@ -111,7 +111,7 @@ def test_rows_of_the_same_weights_share_them(weights: Path) -> None:
     plain = loader.load(row(weights, "WanPipeline", text=text))
     assert drawn._pipe.transformer is masked._pipe.transformer
     assert drawn._pipe.vae is masked._pipe.vae
-    assert drawn._pipe.scheduler.config["flow_shift"] == 3, "what is not shared was changed"
+    assert drawn._pipe.scheduler.config["flow_shift"] == 3, "an unshared part was changed"
     assert drawn._prompts is not None
     assert plain._prompts is not None
     assert drawn._prompts.encoders["text_encoder"] is plain._prompts.encoders["text_encoder"]
@@ -124,7 +124,7 @@ def test_rows_of_the_same_weights_share_them(weights: Path) -> None:
     assert same(masked.run(shot(name), nothing, nothing), alone.run(shot(name), nothing, nothing))
     masked.close()
     gc.collect()
-    assert left() is None, "nobody has it any more"
+    assert left() is None, "it still exists"
 
 
 def test_lora_does_not_leak_to_another_row(weights: Path, tmp_path: Path) -> None:

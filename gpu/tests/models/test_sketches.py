@@ -1,4 +1,4 @@
-"""Previews by pipelines of the real classes, with tiny random weights, on the processor."""
+"""Previews from pipelines of the real classes, with tiny random weights, on the CPU."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def previewed(model: DiffusersPipeline, of: Shot) -> tuple[list[Frame], list[byt
 def test_every_class_has_previews_that_change_nothing(weights: Path, name: str) -> None:  # noqa: F811
     model = pipeline(weights, name)
     made, sent = previewed(model, shot(name))
-    assert same(made, model.run(shot(name), nothing, nothing)), "with previews the result is another one"
+    assert same(made, model.run(shot(name), nothing, nothing)), "previews change the result"
     assert sent
     for content in sent:
         with Image.open(io.BytesIO(content), formats=["JPEG"]) as picture:
             assert picture.size == (96, 64)
-            assert np.asarray(picture).std() > 1, "nothing is to be seen"
-    assert "step" not in vars(model._pipe.scheduler), "the scheduler is not as it was"
+            assert np.asarray(picture).std() > 1, "the preview is blank"
+    assert "step" not in vars(model._pipe.scheduler), "the scheduler was changed"
 
 
 @pytest.mark.parametrize("scheduler", ["FlowMatchLCMScheduler", "FlowMatchEulerDiscreteScheduler"])
@@ -79,7 +79,7 @@ def test_pipeline_without_previews_still_edits(
     assert not sent
 
 
-def test_the_weights_are_found() -> None:
+def test_weights_undo_the_vae() -> None:
     """A VAE that mixes the mean colours of 8 x 8 pixels with meaningless channels is undone by the
     weights."""
     drawn = torch.Generator().manual_seed(0)

@@ -42,7 +42,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def apart(some: list[Frame], others: list[Frame]) -> float:
-    """Returns the mean difference of pictures, of 255."""
+    """Returns the mean difference of pictures, from 0 to 255."""
     return max(float(np.abs(a.astype(int) - b).mean()) for a, b in zip(some, others, strict=True))
 
 
@@ -112,7 +112,7 @@ def test_steps_that_change_little_are_skipped(
     stop()
     assert 0 < len(calls) < 12 * passes_of_step
     assert apart(plain, made) < 8
-    assert same(made, run(model, name)), "the run before has left something in the cache"
+    assert same(made, run(model, name)), "the previous run left something in the cache"
 
     def cancel(share: float) -> None:
         if share > 0.5:
@@ -120,7 +120,7 @@ def test_steps_that_change_little_are_skipped(
 
     with pytest.raises(RunCancelled):
         model.run(shot(name, seed=9), cancel, nothing)
-    assert same(made, run(model, name)), "a run that was cancelled has left something in the cache"
+    assert same(made, run(model, name)), "a cancelled run left something in the cache"
 
 
 def test_every_class_that_has_a_cache_is_tried() -> None:
@@ -129,7 +129,7 @@ def test_every_class_that_has_a_cache_is_tried() -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_class_can_be_compiled(weights: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As graphs that are not made faster, which takes no compiler."""
+    """The graphs are not optimized, which needs no compiler."""
     compiled: list[str] = []
     known = torch.nn.Module.compile
 
@@ -141,7 +141,7 @@ def test_every_class_can_be_compiled(weights: Path, name: str, monkeypatch: pyte
     plain, model = pipeline(weights, name), pipeline(weights, name, compile=True)
     assert len(compiled) >= len(model._pipe.transformer._repeated_blocks)
     assert apart(run(plain, name), run(model, name)) < 1
-    if name == "WanVACEPipeline":  # another length is another graph
+    if name == "WanVACEPipeline":  # another length has another graph
         assert apart(run(plain, name, length=5), run(model, name, length=5)) < 1
 
 
@@ -152,7 +152,7 @@ def test_compiled_blocks_give_the_same_result(weights: Path) -> None:
 
 
 def test_all_options_work_together(weights: Path) -> None:
-    """Compiled blocks with weights in FP8 whose steps are cached."""
+    """Blocks are compiled, weights are in FP8, and steps are cached."""
     name, fields = "WanPipeline", {"steps": 4, "guidance": 1.0}
     plain = run(pipeline(weights, name, **fields), name)
     model = pipeline(weights, name, storage="fp8", cache=0.01, compile=True, attention="math", **fields)
@@ -182,7 +182,7 @@ def test_products_in_fp8_need_a_card_that_makes_them(weights: Path, caplog: pyte
 
 
 def test_weights_go_straight_to_the_device(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless they become smaller first, or are offloaded."""
+    """The exceptions are weights that are shrunk first or offloaded."""
     loader = Loader(Path, "cuda:1")
     for changes, straight in (
         ({}, {"device_map": "cuda"}),

@@ -57,7 +57,7 @@ def test_window_follows_previous_frames(weights: Path, name: str, length: int) -
     other = model.run(shot(name, length=length, before=before), nothing, nothing)
     assert len(other) == length
     assert not same(plain, other)
-    assert same(plain, model.run(shot(name, length=length), nothing, nothing)), "a window has left something"
+    assert same(plain, model.run(shot(name, length=length), nothing, nothing)), "a window left something behind"
 
 
 @pytest.mark.parametrize("name", ["WanVideoToVideoPipeline", "LucyEditPipeline"])
@@ -102,10 +102,10 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
     def idea(like: torch.Tensor) -> torch.Tensor:
         return torch.randn(like.shape, generator=torch.Generator().manual_seed(ideas[-1]))
 
-    def forward(hidden_states: torch.Tensor, timestep: torch.Tensor, **told: Any) -> tuple[torch.Tensor]:
+    def forward(hidden_states: torch.Tensor, timestep: torch.Tensor, **arguments: Any) -> tuple[torch.Tensor]:
         latents = hidden_states[:, :16]
-        if "control_hidden_states" in told:  # VACE: the kept picture, the repainted picture, and the mask
-            known, anew = told["control_hidden_states"][:, :16], told["control_hidden_states"][:, 32:]
+        if "control_hidden_states" in arguments:  # VACE: the kept picture, the repainted picture, and the mask
+            known, anew = arguments["control_hidden_states"][:, :16], arguments["control_hidden_states"][:, 32:]
             where = anew.mean(dim=1, keepdim=True) < 0.5
         else:  # Animate: the mask, and the known frames
             known, where = hidden_states[:, 20:], hidden_states[:, 16:20].mean(dim=1, keepdim=True) > 0.5
@@ -116,15 +116,15 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
     return ideas.append
 
 
-def seam(model: DiffusersPipeline, name: str, length: int, told: bool, begin: Callable[[int], None]) -> float:
+def seam(model: DiffusersPipeline, name: str, length: int, continues: bool, begin: Callable[[int], None]) -> float:
     """Edits in two windows that share five frames. Returns how far apart the versions are in these,
-    as a share of the difference of neighbours. The second window has another seed, as if the model
+    as a fraction of the difference of neighbours. The second window has another seed, as if the model
     had a different idea of the clip."""
     made: list[list[Frame]] = []
 
     def edit(number: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
         begin(number)
-        one = shot(name, seed=number, length=length, frames=frames, before=before if told else [])
+        one = shot(name, seed=number, length=length, frames=frames, before=before if continues else [])
         made.append(model.run(replace(one, references=one.references[:1]), nothing, nothing))
         return list(made[-1])
 
@@ -145,7 +145,7 @@ def test_the_seam_is_smaller_than_what_is_around_it(weights: Path, name: str) ->
 
 @pytest.mark.parametrize("name", ["WanVACEPipeline", "WanAnimatePipeline"])
 def test_identity_model_leaves_no_seam(weights: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These receive the frames of the window before as a condition, as in their training."""
+    """These get the previous window's frames as a condition, as in their training."""
     model = pipeline(weights, name)
     model._pipe.vae = PlainVae(model._pipe.vae)
     everywhere = Person(np.full((17, 3), 50, dtype=np.float32), (0, 0, 96, 64))
@@ -153,6 +153,6 @@ def test_identity_model_leaves_no_seam(weights: Path, name: str, monkeypatch: py
         assert model._conditions is not None
         monkeypatch.setattr(model._conditions._poses, "people", lambda frames, _: [everywhere] * len(frames))
     begin = keeps(model)
-    # Animate takes more than one earlier frame from 13 on.
+    # Animate uses more than one earlier frame from 13 frames on.
     assert seam(model, name, 13, True, begin) < 0.1
     assert seam(model, name, 13, False, begin) > 0.5

@@ -401,7 +401,7 @@ def _stable_diffusion_xl() -> Any:
 
 
 def make_tiny_vae(folder: Path) -> str:
-    """Writes a small VAE that replaces a whole one, and returns its folder."""
+    """Writes a small VAE that replaces a full one, and returns its folder."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {
         "encoder_block_out_channels": (4, 4, 4, 4),
@@ -474,7 +474,7 @@ def make(class_name: str, folder: Path) -> Path:
 
 
 def make_poses(folder: Path, keypoints: int = 17) -> dict[str, str]:
-    """Writes a detector and an estimator of poses, and returns their folders."""
+    """Writes a detector and a pose estimator, and returns their folders."""
     torch.manual_seed(0)
     backbone = RTDetrResNetConfig(
         embedding_size=8,
@@ -515,7 +515,7 @@ def make_poses(folder: Path, keypoints: int = 17) -> dict[str, str]:
 
 
 def make_depth(folder: Path) -> str:
-    """Writes a model of depth, and returns its folder."""
+    """Writes a depth model, and returns its folder."""
     torch.manual_seed(0)
     backbone = Dinov2Config(
         hidden_size=8,
@@ -543,7 +543,7 @@ def make_depth(folder: Path) -> str:
 
 
 def make_parser(folder: Path) -> str:
-    """Writes a model of segmentation that knows skin and shirts, and returns its folder."""
+    """Writes a segmentation model that knows skin and shirts, and returns its folder."""
     torch.manual_seed(0)
     config = SegformerConfig(
         num_encoder_blocks=2,
@@ -580,7 +580,7 @@ def make_all(folder: Path) -> Path:
         "vton-3.5": {"pipeline": "WanVACEPipeline", "with_reference": "WanAnimatePipeline"},
         "clip": edit,
         "pro-t2v": {"pipeline": "WanPipeline"},
-        # Qwen's brings every picture to a size that takes a minute on a processor.
+        # Qwen's resizes every picture to a size that takes a minute on a CPU.
         "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "Flux2KleinPipeline"},
     }
     turbo = "StableDiffusionImg2ImgPipeline"
