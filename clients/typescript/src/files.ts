@@ -72,7 +72,7 @@ export class Files {
 
   /**
    * Verifies the Content Credentials of an image or a video. A changed file is not an error. Throws an `APIError` with
-   * status 404 if the service cannot verify, as in AWS.
+   * status 404 if the service lacks the library.
    */
   async credentials(id: string, options: { signal?: AbortSignal } = {}): Promise<CredentialsReport> {
     const answer = await check(await this.service.send(`/v1/uploads/${encodeURIComponent(id)}/credentials`, options));

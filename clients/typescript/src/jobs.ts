@@ -25,7 +25,7 @@ export interface Edit {
   webhook_url?: string;
 }
 
-/** The limit of consecutive failures of an event stream, after which the job is polled. */
+/** The maximum number of consecutive failures of an event stream, after which the job is polled. */
 const breaks = 3;
 /** The pause before a stream is opened again, and the limits of the pause between polls, in seconds. */
 const reconnect = 1, shortest = 0.5, longestPoll = 3;
@@ -125,7 +125,7 @@ export class Jobs {
 
   /**
    * Verifies the Content Credentials of a completed job's result. A changed result is not an error. Throws an
-   * `APIError` with status 404 if the service cannot verify, as in AWS.
+   * `APIError` with status 404 if the service lacks the library.
    */
   async credentials(id: string, options: Cancellable = {}): Promise<CredentialsReport> {
     const answer = await check(await this.service.send(`${pathOf(id)}/credentials`, options));

@@ -12,7 +12,7 @@ export async function file(path: string): Promise<File> {
   return new File([await openAsBlob(path)], basename(path));
 }
 
-/** The limit of consecutive failures of a download without progress. */
+/** The maximum number of consecutive failures of a download without progress. */
 const breaks = 3;
 
 /**

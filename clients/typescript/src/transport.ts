@@ -1,6 +1,6 @@
 import { ConnectionError, CutroomError, retryAfter } from "./errors.js";
 
-/** The limit of attempts for a request. */
+/** The maximum number of attempts for a request. */
 const tries = 4;
 /** The pause before the first retry, which doubles with each retry, and the longest pause, in seconds. */
 const backoff = 0.5, longest = 30;

@@ -80,7 +80,7 @@ class Files:
     def credentials(self, file_id: str) -> CredentialsReport:
         """Verifies the Content Credentials of an image or a video. A changed file is not an error.
 
-        Raises APIError with status 404 if the service cannot verify, as in AWS.
+        Raises APIError with status 404 if the service lacks the library.
         """
         answer = check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/credentials"))
         return CredentialsReport.from_dict(answer.json())

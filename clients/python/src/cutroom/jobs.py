@@ -20,7 +20,7 @@ from .generated.models import CredentialsReport, Job, JobCreated, JobStatus, Sha
 from .sources import Content, Source, content_of
 from .transport import IDEMPOTENCY_KEY
 
-#: The limit of consecutive failures without progress of an event stream or a download.
+#: The maximum number of consecutive failures without progress of an event stream or a download.
 _BREAKS = 3
 #: The pause before it is opened again, and the limits of the pause between polls, in seconds.
 _RECONNECT, _SHORTEST, _LONGEST = 1.0, 0.5, 3.0
@@ -134,7 +134,7 @@ class Jobs:
         """Verifies the Content Credentials of a completed job's result. A changed result is not an
         error.
 
-        Raises APIError with status 404 if the service cannot verify, as in AWS.
+        Raises APIError with status 404 if the service lacks the library.
         """
         return CredentialsReport.from_dict(check(self._http.get(f"{_path(job_id)}/credentials")).json())
 

@@ -10,7 +10,7 @@ import httpx
 
 from .errors import retry_after
 
-#: The limit of attempts for a request.
+#: The maximum number of attempts for a request.
 TRIES = 4
 #: The pause before the first retry, in seconds. It doubles with each retry.
 BACKOFF = 0.5
