@@ -168,7 +168,7 @@ func TestInputErrorsAreReported(t *testing.T) {
 	with := func(from, to string) string { return strings.Replace(lineOf(1), from, to, 1) }
 	long := strings.Repeat("x", gateway.MaxBody)
 	for _, c := range []struct {
-		says, input string
+		name, input string
 		want        string
 	}{
 		{"empty", "", "0 empty_file"},
@@ -205,19 +205,19 @@ func TestInputErrorsAreReported(t *testing.T) {
 			reported = append(reported, fmt.Sprintf("%d %s", e.Line, e.Code))
 		}
 		if got := strings.Join(reported, ", "); got != c.want || b.Total != 0 || b.EndedAt.IsZero() {
-			t.Errorf("%s: %s, want %s", c.says, got, c.want)
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 	if all, _ := w.calls(); all > 0 {
 		t.Errorf("%d calls were made", all)
 	}
 	// Valid inputs that resemble invalid ones.
-	for says, input := range map[string]string{
+	for name, input := range map[string]string{
 		"a byte order mark": "\ufeff" + lineOf(1), "other ends of lines": lineOf(1) + "\r\n" + lineOf(2) + "\r\n",
 		"stream is false": with(`"n":1`, `"stream":false`),
 	} {
 		if b := w.reaches(w.create("acme", input), batch.Completed); b.Failed > 0 {
-			t.Errorf("%s: %+v", says, b)
+			t.Errorf("%s: %+v", name, b)
 		}
 	}
 }
@@ -237,21 +237,21 @@ func TestInvalidBatchesAreRejected(t *testing.T) {
 	request := batch.Request{Account: "acme", Endpoint: endpoint, Input: f.ID}
 	foreign, unknown, large := request, request, request
 	foreign.Account, unknown.Input = "other", "file_0"
-	for says, r := range map[string]batch.Request{"another account's file": foreign, "an unknown file": unknown} {
+	for name, r := range map[string]batch.Request{"another account's file": foreign, "an unknown file": unknown} {
 		if _, err := w.service.Create(t.Context(), r); !fault.Is(err, fault.NotFound) {
-			t.Errorf("%s: %v", says, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	wide := map[string]string{}
 	for n := range 16 {
 		wide[fmt.Sprint(n)] = strings.Repeat("é", 512)
 	}
-	for says, metadata := range map[string]map[string]string{
+	for name, metadata := range map[string]map[string]string{
 		"a long value": {"a": strings.Repeat("x", 513)}, "many bytes": wide,
 	} {
 		large.Metadata = metadata
 		if _, err := w.service.Create(t.Context(), large); !fault.Is(err, fault.Invalid) {
-			t.Errorf("metadata with %s: %v", says, err)
+			t.Errorf("metadata with %s: %v", name, err)
 		}
 	}
 	for range batch.MaxOpen {

@@ -45,7 +45,7 @@ type world struct {
 	revoked   atomic.Bool
 	full      atomic.Bool // the disk is
 	intervals batches.Intervals
-	dead      *atomic.Bool                                                 // the runner's process is
+	dead      *atomic.Bool                                                 // true after the runner's process died
 	answer    func(ctx context.Context, body string) gateway.BatchResponse // nil returns the body
 	log       programtest.Output
 

@@ -18,8 +18,8 @@ type BatchResponse struct {
 	Body   []byte
 	// RetryAfter is the delay before a temporarily rejected call may be retried, or 0.
 	RetryAfter time.Duration
-	// Cut means that the context ended or a live call took the slot. There is no response. There
-	// is usage only if the cause is ErrGivenUp.
+	// Cut means that the context ended or a live call took the slot, so the call has no response.
+	// The call has usage only if the cause is ErrGivenUp.
 	Cut bool
 	// Used is the unmetered usage of the call, without an id.
 	Used []usage.Record

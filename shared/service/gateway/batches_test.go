@@ -86,7 +86,7 @@ func (a answer) object(t *testing.T) map[string]any {
 func TestUploadsAreValidated(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	for _, c := range []struct {
-		says    string
+		name    string
 		content []byte
 		fields  []string
 		status  int
@@ -108,7 +108,7 @@ func TestUploadsAreValidated(t *testing.T) {
 		{"with a long field", []byte("{}"), []string{"purpose=" + strings.Repeat("x", 2000)}, 400, `"param":"purpose"`},
 	} {
 		if a := w.upload(c.content, c.fields...); a.status != c.status || !strings.Contains(a.body, c.wants) {
-			t.Errorf("a file %s: %d %.300s, want %d and %s", c.says, a.status, a.body, c.status, c.wants)
+			t.Errorf("a file %s: %d %.300s, want %d and %s", c.name, a.status, a.body, c.status, c.wants)
 		}
 	}
 	kept := w.upload([]byte("{}"), "purpose=batch", "expires_after[anchor]=created_at", "expires_after[seconds]=3600").object(t)

@@ -30,7 +30,7 @@ func TestCostIsReportedAndMetered(t *testing.T) {
 	t.Parallel()
 	closed := strings.Replace(whole, `"usage":{`, `"usage":{"cost":99,`, 1)
 	for _, c := range []struct {
-		says, path, body string
+		name, path, body string
 		first            func(*call)
 		model, cost      string
 	}{
@@ -41,7 +41,7 @@ func TestCostIsReportedAndMetered(t *testing.T) {
 			always(200, whole), "small", cost},
 		{"Responses", "/v1/responses", `{"model":"small","input":"hi"}`, always(200, whole), "small", cost},
 	} {
-		t.Run(c.says, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, setup{rows: pricedRows,
 				upstreams: []*modelServer{newUpstream(t, c.first), newUpstream(t, always(200, whole))}})
 			w.stopClock()

@@ -24,7 +24,7 @@ type nameServer struct {
 
 // The names of a zone have no trailing dot.
 type zone struct {
-	// code is the answer to every question, unless code means success.
+	// code answers every question, unless it means success.
 	code dnsmessage.RCode
 	// late delays the answers until it is closed.
 	late <-chan struct{}
@@ -42,12 +42,16 @@ func newNameServer(t *testing.T) *nameServer {
 	t.Helper()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	udp, err := net.ListenPacket("udp", tcp.Addr().String())
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	must(t, err)
 	life, end := context.WithCancel(context.Background())
 	n := &nameServer{}
 	n.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, tcp.Addr().String())
+		address := udp.LocalAddr()
+		if network == "tcp" {
+			address = tcp.Addr()
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address.String())
 	}}
 	n.gone.Go(func() { n.serveUDP(life, udp) })
 	n.gone.Go(func() { n.serveTCP(life, tcp) })

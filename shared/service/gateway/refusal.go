@@ -146,8 +146,7 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 	return failed(errors.New("the upstream responded with status 200 and an error in the body"))
 }
 
-// retryDelay parses the upstream's Retry-After, in seconds or as a date. Without a valid one, it
-// returns 0.
+// retryDelay parses the upstream's Retry-After, in seconds or as a date; 0 means that it is invalid.
 func retryDelay(r upstream.Reply) time.Duration {
 	if seconds, err := strconv.ParseFloat(r.RetryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {

@@ -131,7 +131,7 @@ func TestBudgetsAreSettled(t *testing.T) {
 	picture := `{"model":"small","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://e/p"}}]}]}`
 	seen := strings.Replace(whole, `"prompt_tokens":11`, `"prompt_tokens":8000`, 1)
 	for _, c := range []struct {
-		says, body string
+		name, body string
 		first      func(*call)
 		leave      bool
 		// want is the settled cost, or -1 for the metered cost.
@@ -150,7 +150,7 @@ func TestBudgetsAreSettled(t *testing.T) {
 		{"an upstream that fails", strings.Replace(plain, "{", `{"models":[],`, 1), always(500, `{}`), false, 0},
 		{"a fallback", plain, always(503, `{}`), false, 1_210_000},
 	} {
-		t.Run(c.says, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			store, machine := openBudgets(t, 1e9)
 			now := standing()

@@ -88,14 +88,14 @@ func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admi
 	opened *session.Session, waited *lobby, err error,
 ) {
 	opened, err = s.openSession(ctx, admitted.who)
-	asks := admitted.queue == "true"
+	waits := admitted.queue == "true"
 	// Clients of rooms ask to wait in their first message.
-	mayAsk := admitted.queue != "false" && s.config.WebRTC != nil
-	if err == nil || !errors.Is(err, limitReached) || !asks && !mayAsk {
+	mayWait := admitted.queue != "false" && s.config.WebRTC != nil
+	if err == nil || !errors.Is(err, limitReached) || !waits && !mayWait {
 		return opened, nil, err
 	}
 	l := s.newLobby(ctx, accepted, admitted)
-	if !asks && !l.joins() {
+	if !waits && !l.joins() {
 		if l.life.Err() != nil {
 			err = context.Cause(l.life)
 		}

@@ -25,12 +25,12 @@ func (c *connection) control() {
 		case <-c.life.Done():
 			return
 		case message := <-c.controls:
-			c.obey(message)
+			c.handle(message)
 		}
 	}
 }
 
-func (c *connection) obey(message clientMessage) {
+func (c *connection) handle(message clientMessage) {
 	defer message.release()
 	switch message.Type {
 	case "prompt":

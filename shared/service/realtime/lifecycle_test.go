@@ -43,8 +43,8 @@ func TestTicksCountTheSeconds(t *testing.T) {
 
 func TestTicksIncludeNotice(t *testing.T) {
 	t.Parallel()
-	says := &noticing{}
-	w := newWorld(t, setup{engine: says})
+	e := &noticing{}
+	w := newWorld(t, setup{engine: e})
 	c := w.open("gen-2.5", studio)
 	await := func(notice string) {
 		t.Helper()
@@ -52,9 +52,9 @@ func TestTicksIncludeNotice(t *testing.T) {
 			func(m message) bool { return m.Type == "generation_tick" && m.Notice == notice })
 	}
 	await("")
-	says.notice.Store("No face shows.")
+	e.notice.Store("No face shows.")
 	await("No face shows.")
-	says.notice.Store("")
+	e.notice.Store("")
 	await("")
 }
 

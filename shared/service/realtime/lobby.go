@@ -158,8 +158,8 @@ func (l *lobby) joins() bool {
 	timer := time.NewTimer(l.server.config.Times.Join)
 	defer timer.Stop()
 	select {
-	case asks := <-l.first:
-		return asks
+	case waits := <-l.first:
+		return waits
 	case <-l.life.Done():
 	case <-timer.C:
 	}

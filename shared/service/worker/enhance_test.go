@@ -26,7 +26,7 @@ func (s *fixture) submitPrompt(prompt string, enhancer bool) string {
 }
 
 func TestPromptsAreEnhanced(t *testing.T) {
-	says := func(text string) http.HandlerFunc {
+	replies := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			json.NewEncoder(w).Encode(
 				map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": text}}}},
@@ -35,22 +35,22 @@ func TestPromptsAreEnhanced(t *testing.T) {
 	}
 	const expanded = "A loose watercolor of a bay at dusk, in warm light."
 	for _, c := range []struct {
-		says   string
+		name   string
 		model  http.HandlerFunc // may be nil
 		prompt string
 		asked  bool
 		want   string
 	}{
-		{"expanded", says(expanded), "watercolor", true, expanded},
-		{"not asked for", says(expanded), "watercolor", false, "watercolor"},
-		{"nothing to expand", says(expanded), "", true, ""},
+		{"expanded", replies(expanded), "watercolor", true, expanded},
+		{"not asked for", replies(expanded), "watercolor", false, "watercolor"},
+		{"nothing to expand", replies(expanded), "", true, ""},
 		{"no model is set", nil, "watercolor", true, "watercolor"},
 		{
 			"the model fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "watercolor", true,
 			"watercolor",
 		},
-		{"the model returns nothing", says(""), "watercolor", true, "watercolor"},
-		{"the model returns too much", says(strings.Repeat("x", 4001)), "watercolor", true, "watercolor"},
+		{"the model returns nothing", replies(""), "watercolor", true, "watercolor"},
+		{"the model returns too much", replies(strings.Repeat("x", 4001)), "watercolor", true, "watercolor"},
 		{
 			"the model returns nonsense", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
 			"watercolor", true, "watercolor",
@@ -60,7 +60,7 @@ func TestPromptsAreEnhanced(t *testing.T) {
 			"watercolor",
 		},
 	} {
-		t.Run(c.says, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			s := newFixture(t)
 			prompts := make(chan string, 1)
 			s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {

@@ -14,7 +14,7 @@ var unsupported = []string{
 }
 
 // exampleOf returns a value that matches the JSON Schema, with the required properties only.
-// Without a schema, it returns an empty object.
+// If the schema is missing, it returns an empty object.
 //
 // Errors: the schema is invalid or uses another keyword that restricts values.
 func exampleOf(text json.RawMessage) (string, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxBeginningText limits the hashed bytes of one text, maxBeginning those of all texts.
+	// maxBeginningText limits the hashed bytes of a text, maxBeginning the hashed bytes of all texts.
 	maxBeginningText = 16 << 10
 	maxBeginning     = 64 << 10
 	// promptBeginning limits the hashed bytes of a text completion's prompt, which has no turns.

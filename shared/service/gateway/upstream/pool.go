@@ -281,9 +281,9 @@ type Call struct {
 
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
-// Take chooses an upstream for a call by affinity, or at random by weight. It skips those that were
-// tried. Upstreams that asked for a pause are the last choice. If all are full, the call waits in
-// the model's queue, if any, and Waited grows.
+// Take chooses an untried upstream for a call by affinity, or at random by weight. Upstreams that
+// asked for a pause are the last choice. If all are full, the call waits in the model's queue, if
+// any, and Waited grows.
 func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	if call.Yield != nil && p.queue.waiting.Load() > 0 {
 		return Slot{}, &Unavailable{Full: true, Wait: time.Second}

@@ -117,8 +117,8 @@ func FuzzSignals(f *testing.F) {
 			t.Fatal("an open room admits no client")
 		}
 		p.welcome(&livekit.JoinRequest{PublisherOffer: message.Offer})
-		p.obey(&message)
-		p.obey(&message)
+		p.handle(&message)
+		p.handle(&message)
 		if !publishes && len(r.Frames()) > 0 {
 			t.Error("a viewer can send frames")
 		}

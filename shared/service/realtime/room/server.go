@@ -97,7 +97,7 @@ func (s *Server) Token(r *Room, publish bool) (string, error) {
 // ServeHTTP serves the paths below Path: the room's name, then rtc (version 0) or rtc/v1 (version
 // 1), each with validate below it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name, version, asks, known := readPath(r.URL.Path)
+	name, version, validates, known := readPath(r.URL.Path)
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
 	switch {
@@ -123,25 +123,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch err := s.admit(join, grant, expired); {
-	case fault.Is(err, fault.NotFound) && join.Resume != "" && !asks:
+	case fault.Is(err, fault.NotFound) && join.Resume != "" && !validates:
 		s.sendAway(w, r)
 	case fault.Is(err, fault.NotFound):
 		reject(w, http.StatusNotFound, err.Error())
 	case err != nil:
 		reject(w, http.StatusUnauthorized, err.Error())
-	case asks:
+	case validates:
 		_, _ = w.Write([]byte("success"))
 	default:
 		s.join(w, r, grant, join)
 	}
 }
 
-// readPath reads a path below Path. asks means that it validates a token.
-func readPath(path string) (name string, version livekit.Version, asks, known bool) {
+// readPath reads a path below Path. validates means that it only checks a token.
+func readPath(path string) (name string, version livekit.Version, validates, known bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path, Path), "/")
-	rest, asks = strings.CutSuffix(rest, "/validate")
+	rest, validates = strings.CutSuffix(rest, "/validate")
 	version, known = map[string]livekit.Version{"rtc": livekit.Version0, "rtc/v1": livekit.Version1}[rest]
-	return name, version, asks, known
+	return name, version, validates, known
 }
 
 // Gone serves a GET for a room that no server has anymore. It makes a resuming client join again.
@@ -149,9 +149,9 @@ func readPath(path string) (name string, version livekit.Version, asks, known bo
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
-	_, version, asks, known := readPath(r.URL.Path)
+	_, version, validates, known := readPath(r.URL.Path)
 	join, err := livekit.ReadJoin(r, version, livekit.MaxResume)
-	if known && err == nil && join.Resume != "" && !asks {
+	if known && err == nil && join.Resume != "" && !validates {
 		s.sendAway(w, r)
 		return
 	}

@@ -96,7 +96,7 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 		if message.Leave != nil {
 			return true
 		}
-		p.obey(&message)
+		p.handle(&message)
 	}
 }
 
@@ -108,7 +108,7 @@ func read(socket *websocket.Conn) ([]byte, error) {
 	return content, err
 }
 
-func (p *participant) obey(message *livekit.SignalRequest) {
+func (p *participant) handle(message *livekit.SignalRequest) {
 	switch {
 	case message.Offer != nil:
 		p.answerOffer(message.Offer)
