@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// budgetPairs is the number of request pairs, one request with a budget and one without; the
-	// first tenth warms up.
+	// budgetPairs is the number of request pairs, with and without a budget; a tenth warms up.
 	budgetPairs = 10_000
 	// budgetBar is the maximum additional time of a completion for an account with budgets.
 	budgetBar = 15 * time.Microsecond

@@ -204,8 +204,7 @@ func (b *bench) reportBurst(f burstFigures) {
 	})
 }
 
-// settledTime returns the CPU time of a server and its programs, once the programs' time has been
-// constant for a second.
+// settledTime returns the CPU time of a server and its programs, once it is constant.
 func settledTime(ctx context.Context, pid int) (time.Duration, error) {
 	for last := time.Duration(-1); ; {
 		own, now, err := processorTimes(pid)
@@ -249,8 +248,7 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	return accepted, rejected, slowest, err
 }
 
-// readStates reads the jobs' states until the given function returns, and returns the time of every
-// read.
+// readStates reads the jobs' states until done returns, and returns the time of every read.
 func readStates(ctx context.Context, client *servertest.Client, ids []string,
 	meanwhile func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex

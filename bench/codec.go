@@ -15,10 +15,8 @@ import (
 )
 
 const (
-	// codecFrames frames are decoded and encoded in each of codecRounds.
 	codecFrames, codecRounds = 150, 4
-	// codecBar is the maximum CPU time of a stream in its sandbox, as a multiple of libvpx's time
-	// for the same frames.
+	// codecBar is the maximum CPU time of a sandboxed stream, as a multiple of libvpx's time.
 	codecBar = 1.3
 )
 
@@ -99,8 +97,7 @@ func passed(i, bitrate int) vp8.Encoding {
 	return vp8.Encoding{At: time.Duration(i) * time.Second / 25, Bitrate: bitrate}
 }
 
-// passDirect makes libvpx decode and encode frames in this process; wait is called before each
-// frame.
+// passDirect makes libvpx decode and encode frames here; wait is called before each frame.
 func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() error) error {
 	decoder, encoder := libvpx.NewDecoder(l), libvpx.NewEncoder(l)
 	defer decoder.Close()
@@ -136,8 +133,7 @@ func timed(work func() error) (time.Duration, error) {
 	return ended - begun, err
 }
 
-// passSandboxed does the same with the sandboxed codec in a helper process. The time includes the
-// helper's start.
+// passSandboxed does the same in a helper process, and includes the helper's start.
 func passSandboxed(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) error {
 	codec, err := l.Open(ctx)
 	if err != nil {

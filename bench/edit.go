@@ -19,8 +19,7 @@ import (
 // benchModel is the model whose edits are measured.
 const benchModel = "gen-2.5"
 
-// edit is one edit of a clip without the service: by the engine, or with the ffmpeg command lines
-// that the engine runs.
+// edit is one edit of a clip by the engine, or by the ffmpeg command lines that the engine runs.
 type edit struct {
 	prompt  string
 	spec    engine.Spec

@@ -148,8 +148,7 @@ func (b *bench) gatewayCatalog(upstream string) (path string, err error) {
 	return b.writeCatalog("gateway.yaml", gatewayCatalog, upstream)
 }
 
-// writeCatalog writes the repository's catalog with another inference section, which calls the
-// model server.
+// writeCatalog writes the repository's catalog with another inference section.
 func (b *bench) writeCatalog(name, inference, upstream string) (path string, err error) {
 	source, err := os.ReadFile(filepath.Join("shared", "domain", "catalog", "catalog.yaml"))
 	if err != nil {
@@ -241,7 +240,6 @@ func processorTime(pid int) (time.Duration, error) {
 	return own, err
 }
 
-// processorTimes returns the CPU times of a process and of its ended children.
 func processorTimes(pid int) (own, children time.Duration, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -15,8 +15,7 @@ const (
 	flowStreams  = 500
 	flowQuantile = 0.99
 	flowBar      = 50 * time.Millisecond
-	// translatedStreams streams are read to measure the CPU time of a translated chunk, which
-	// translationBar limits.
+	// translatedStreams is the number of streams that measure a translated chunk.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
 	// largeCallers clients send large prompts concurrently, largeWaves times. The memory of the last

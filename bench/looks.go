@@ -16,12 +16,10 @@ import (
 )
 
 const (
-	// looksTime is the time for which each look is measured.
 	looksTime = 500 * time.Millisecond
 	// framesBar is the minimum number of frames per second that one core edits.
 	framesBar = 40
-	// stackedBar is the minimum for two combined looks. Pairs of the stackedLooks slowest looks are
-	// tested.
+	// stackedBar is the minimum for two combined looks, of the stackedLooks slowest.
 	stackedBar, stackedLooks = 25, 5
 )
 

@@ -46,9 +46,8 @@ const nginxTime = 10 * time.Second
 
 type nginxProxy struct {
 	address string
-	// worker is the worker process.
-	worker int
-	cmd    *exec.Cmd
+	worker  int
+	cmd     *exec.Cmd
 }
 
 func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
@@ -67,8 +66,7 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 		return nil, err
 	}
 	defer listener.Close()
-	// nginx inherits the socket, as in an update of nginx: a released port could be taken before nginx
-	// listens.
+	// nginx inherits the socket: another program could take a released port.
 	socket, err := listener.(*net.TCPListener).File()
 	if err != nil {
 		return nil, err

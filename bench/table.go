@@ -21,8 +21,7 @@ type verdict string
 const (
 	met    verdict = "met"
 	missed verdict = "MISSED"
-	// noBar is the verdict for a figure without a bar.
-	noBar verdict = "-"
+	noBar  verdict = "-"
 )
 
 func verdictOf(within bool) verdict {

@@ -28,8 +28,7 @@ const (
 	uploadMemoryBar = 24 << 20
 )
 
-// upload posts 1 GiB with curl. In turns, as the floor, tee and md5sum read the same file and sync
-// at the end.
+// upload posts 1 GiB with curl. The floor is tee and md5sum on the same file, with a sync.
 func (b *bench) upload(ctx context.Context) error {
 	source := filepath.Join(b.folder, "large.mp4")
 	if err := b.makeLargeClip(source); err != nil {

@@ -27,7 +27,6 @@ const (
 	videoRounds, videoSeconds = 3, 10
 	// videoBar is the maximum delay that the server adds to a frame.
 	videoBar = 25 * time.Millisecond
-	// firstBar is the maximum time until the first frame.
 	firstBar = time.Second
 	// lossSeconds is the time for which the network loses packets. settleBar is the maximum time
 	// after that until the latency is normal again.
@@ -90,15 +89,13 @@ func (b *bench) serveVideo(ctx context.Context, address string, settings ...stri
 	return b.serve(ctx, "video", append([]string{"CUTROOM_TIERS=" + tiers, "CUTROOM_RTC_ADDR=" + address}, settings...)...)
 }
 
-// streamURL returns the URL of sessions without a prompt. The server forwards their frames
-// unchanged.
+// streamURL returns the URL of sessions without a prompt, whose frames stay unchanged.
 func streamURL(server *servertest.Server) string {
 	query := url.Values{"model": {"gen-latest"}, "api_key": {servertest.Key}}
 	return "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?" + query.Encode()
 }
 
-// videoLatency makes a browser send frames through the server. The floor is the same page with both
-// ends in the browser.
+// videoLatency sends a browser's frames through the server. The floor is browser to browser.
 func (b *bench) videoLatency(ctx context.Context) error {
 	server, stop, err := b.serveVideo(ctx, "127.0.0.1:0")
 	if err != nil {
@@ -199,8 +196,7 @@ func signed(d time.Duration) string {
 	return "+" + short(d)
 }
 
-// load returns the average number of busy processes in the last minute, because times mean little
-// on a busy machine.
+// load returns the load average of the last minute: times mean little on a busy machine.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

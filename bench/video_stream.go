@@ -32,8 +32,7 @@ const (
 	// concurrently for videoStreamTime.
 	videoStreams, videoBitrate, videoRate = 4, 1500, 25
 	videoStreamTime                       = 18 * time.Second // three times as long as the frames last
-	// streamBar is the maximum CPU time of a stream, as a multiple of libvpx's time for the same
-	// frames.
+	// streamBar is the maximum CPU time of a stream, as a multiple of libvpx's time.
 	streamBar = 1.3
 )
 
@@ -132,8 +131,7 @@ func (b *bench) passStreams(ctx context.Context, server *servertest.Server, fram
 	}, nil
 }
 
-// awaitEnd waits until no session is open. Then the helpers have ended too, and their time is part
-// of the server's.
+// awaitEnd waits until no session is open, so that the helpers' time is part of the server's.
 func awaitEnd(ctx context.Context, server *servertest.Server) error {
 	for {
 		answer, err := server.Client().Get(ctx, "/v1/realtime/quota")

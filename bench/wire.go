@@ -178,8 +178,7 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls makes clients repeat a request for a while, and returns the number of requests and
-// their durations.
+// wireCalls makes clients repeat a request, and returns the number and the durations.
 func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
@@ -215,8 +214,7 @@ type modelServer struct {
 	waiting atomic.Int64
 
 	mu sync.Mutex
-	// held is closed when responses, and streams after their first chunk, may continue; nil means
-	// no wait.
+	// held is closed when responses may continue; nil means no wait.
 	held chan struct{}
 }
 

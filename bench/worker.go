@@ -27,8 +27,7 @@ import (
 )
 
 const (
-	// workerRuns jobs of workerEdit each are run. The edit is short, because the worker's overhead
-	// does not grow with it.
+	// workerRuns jobs of workerEdit each are run. The overhead does not grow with the edit.
 	workerRuns = 8
 	workerEdit = time.Second
 	// workerPart is the bar for the worker's overhead, as a fraction of the engine's time.
@@ -116,8 +115,7 @@ func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = lines.Encode(engineserver.Line{Result: &engineserver.Result{Bytes: int64(len(video))}})
 }
 
-// took returns the time from the start of the first edit to the end of the last since the previous
-// call.
+// took returns the time from the first edit's start to the last's end since the last call.
 func (p *pipeline) took() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +204,6 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	return p.took(), nil
 }
 
-// awaitCompletion waits until the job is completed. It returns an error if the job failed.
 func awaitCompletion(ctx context.Context, jobs job.Store, id string) error {
 	for {
 		j, err := jobs.Get(ctx, id)

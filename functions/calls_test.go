@@ -109,8 +109,7 @@ func TestJobNeedsFewCalls(t *testing.T) {
 	}
 }
 
-// transitions returns the number of billed transitions of a job's execution: its start, its end,
-// and each state.
+// transitions returns the number of billed transitions of a job's execution.
 func (w *world) transitions(t *testing.T, id string) (n int) {
 	t.Helper()
 	arn := strings.Replace(w.machine, ":stateMachine:", ":execution:", 1) + ":" + id

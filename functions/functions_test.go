@@ -29,8 +29,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// built is the folder of the built functions and container programs. build builds them on the first
-// use.
+// built is the folder of the built programs, which build builds on the first use.
 var (
 	built string
 	build = sync.OnceValue(func() error {
@@ -42,7 +41,6 @@ var (
 	})
 )
 
-// local is the local AWS that all tests share.
 var local awstest.Shared
 
 func program(t *testing.T, name string) string {
@@ -103,15 +101,13 @@ type world struct {
 	jobs    *dynamo.Jobs
 	files   *dynamo.Files
 	keys    *dynamo.Keys
-	// workers records whether a worker is warm.
 	workers *dynamo.Workers
 	// fleet holds the state of the workers.
 	fleet  *dynamo.FleetStore
 	bucket *s3blob.Store
 	usage  *dynamo.Usage
 	// signers holds the certificates that workers have signed with.
-	signers *dynamo.Signers
-	// budgets has a large budget for jobs.
+	signers  *dynamo.Signers
 	budgets  *dynamo.Budgets
 	receiver *receiver
 	turns    awstest.Queue
@@ -119,8 +115,7 @@ type world struct {
 	settings []string
 	// account has the policies for these calls; nil means the deployment's.
 	account *iamtest.Account
-	// names maps local names to the deployment's names.
-	names map[string]string
+	names   map[string]string
 	// proxy belongs to the last started program.
 	proxy *awstest.Proxy
 }
@@ -177,8 +172,7 @@ func deployedNames(tables, others map[string]string) map[string]string {
 	return names
 }
 
-// worldOf returns a world with existing tables, by their names in the schema, and an existing
-// bucket.
+// worldOf returns a world with existing tables, by their names in the schema, and a bucket.
 func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucket string) *world {
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
@@ -300,8 +294,7 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint returns the settings with which a program calls AWS in its role, limited by the role's
-// policies.
+// endpoint returns the settings with which a program calls AWS, limited by its role's policies.
 func (w *world) endpoint(t *testing.T, role string) []string {
 	t.Helper()
 	w.proxy = w.cloud.Proxy(t, 3, awstest.Faults{})
@@ -320,8 +313,7 @@ func (w *world) guard(t *testing.T, proxy *awstest.Proxy) {
 	proxy.Guard(t, awstest.Guard{Account: w.account, Names: w.names, Asked: asked.Note})
 }
 
-// start runs a function until the test ends, with the settings of a deployment. The settings
-// replace these.
+// start runs a function until the test ends, with a deployment's settings and these.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
 	endpoint := w.endpoint(t, roleOf(name))

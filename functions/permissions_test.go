@@ -65,8 +65,7 @@ func heldRoles() []string {
 	return roles
 }
 
-// unneeded returns the roles' permissions that no call of this package's tests needed. It requires
-// that all tests ran.
+// unneeded returns permissions that no call of these tests needed. It requires all tests.
 func unneeded() ([]string, error) {
 	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
 		return nil, nil

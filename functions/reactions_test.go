@@ -134,8 +134,7 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	return sum
 }
 
-// Without a warm worker, an image request is rejected immediately, and the workers are woken once
-// for many clients.
+// The request is rejected immediately, and the workers are woken once for many clients.
 func TestColdImageRequestWakesAWorker(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -25,8 +25,7 @@ func TestFunctionsRespondUnderSAM(t *testing.T) {
 	w := worldOf(t, local.Cloud, tables, "cutroom-"+local.Stage+"-"+awstest.Account+"-"+awstest.Region)
 	w.fill(t)
 	url := local.ServeBySAM(t, "sam-lambda")
-	// These events must run in order, because they use each other's records. The other events are
-	// independent.
+	// These events must run in order, because they use each other's records.
 	ordered := []string{"jobs", "content", "c2pa", "images", "files", "arrived", "expiry"}
 	others := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		// smoke tests containers, which a local deployment lacks.

@@ -162,8 +162,7 @@ func TestWarningIsDelivered(t *testing.T) {
 	}
 }
 
-// A failed delivery is repeated when the next attempt is due, even if the function died before it
-// queued that attempt.
+// The function may have died before it queued the next attempt.
 func TestFailedWebhookIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

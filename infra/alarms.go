@@ -18,8 +18,7 @@ type alarm struct {
 	name, means string
 	metric      awscloudwatch.IMetric
 	above       float64
-	// periods is the number of periods of the metric.
-	periods int
+	periods     int
 	// second marks an alarm that only repeats another alarm, later or less exactly. It exists only
 	// if the options request all alarms.
 	second bool

@@ -19,8 +19,7 @@ const (
 	coldRefusals   = "ColdRefusals"
 )
 
-// mediaAlarms returns alarms for the servers of the media service: API Gateway and its functions,
-// or the containers.
+// mediaAlarms returns alarms for API Gateway and its functions, or for the containers.
 func (s *stack) mediaAlarms() []alarm {
 	const errors, latency = "media-errors", "submission-latency"
 	const fail = "The media service returned more than 5 responses with a 5xx status."
@@ -53,7 +52,6 @@ func (s *stack) mediaAlarms() []alarm {
 	}
 }
 
-// realtimeAlarms returns alarms for the balancer of realtime sessions, if the stack has it.
 func (s *stack) realtimeAlarms() []alarm {
 	b, ok := s.balancers["realtime"]
 	if !ok {

@@ -128,8 +128,7 @@ func TestAPIsStreamAsInTheContract(t *testing.T) {
 	}
 }
 
-// checkMethod checks how a method's requests reach their function and its responses reach the
-// client.
+// checkMethod checks how requests reach the function and responses reach the client.
 func checkMethod(t *testing.T, name string, method resource, want way) {
 	t.Helper()
 	integration := method.Properties["Integration"]
@@ -203,8 +202,7 @@ func checkGatewayHeaders(t *testing.T, kind, status string, headers map[string]a
 	}
 }
 
-// checkGatewayBody checks the body of one of API Gateway's own responses against the API's error
-// shape.
+// checkGatewayBody checks the body of a response of API Gateway against the API's error shape.
 func checkGatewayBody(t *testing.T, api, kind string, body map[string]any) {
 	t.Helper()
 	switch api {

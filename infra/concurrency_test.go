@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Streams cannot prevent a worker from being woken or a job from ending, and Lambda keeps the 100
-// that it requires.
+// Streams cannot use the concurrency of other functions, and Lambda keeps its 100.
 func TestConcurrencyIsSplit(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any

@@ -27,8 +27,7 @@ import (
 // signed URL.
 const formOfFunction = 4 << 20
 
-// newConsole serves the console from a private bucket through CloudFront, if the
-// options ask for it.
+// newConsole serves the console from a private bucket through CloudFront, if requested.
 func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	if !s.Console {
 		return nil

@@ -109,8 +109,7 @@ func mountOf(volume, folder string) *awsecs.MountPoint {
 	}
 }
 
-// imageOf returns the image of a container. The deployment builds it, so synthesizing the stack
-// needs no Docker.
+// imageOf returns a container's image, which the deployment builds: a synth needs no Docker.
 func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if found := ecrImage.FindStringSubmatch(c.image); found != nil {
 		// Pulling an image from ECR needs a permission.

@@ -23,8 +23,7 @@ const pollsOfQueue = 5 * 3 * 60 * hoursOfMonth
 
 // schedules lists the scheduled rules with the price of all their runs in a month.
 var schedules = map[string]float64{
-	// The function scale: one read unit, two requests to fair queues, 5 ms with 256 MB, and
-	// 349 bytes of log.
+	// scale: 1 read unit, 2 requests to fair queues, 5 ms with 256 MB, 349 bytes of log.
 	"rate(1 minute)": 60 * hoursOfMonth *
 		(functionRequest + 0.005*0.25*gigabyteSecond + readUnit + 2*(queueRequest+fairQueueRequest) + 349*logByte),
 	// The function steps: three read units and 30 ms with 1 GB.
@@ -71,8 +70,7 @@ func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 	t.Logf("an idle month costs $%.2f", dollars)
 }
 
-// metricsOf returns the number of metrics that an alarm is billed for: one, or the metrics in its
-// expression.
+// metricsOf returns the number of metrics that an alarm is billed for.
 func metricsOf(alarm resource) int {
 	n := 0
 	list, _ := alarm.Properties["Metrics"].([]any)

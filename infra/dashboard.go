@@ -22,8 +22,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
-	// The function models responds from memory and cannot fail. Failures of batches and credentials
-	// are among the 5xx.
+	// The function models cannot fail. Failures of batches and credentials are among the 5xx.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		return name == "models" || name == "batches" || name == "c2pa"
 	})

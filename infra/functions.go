@@ -34,8 +34,7 @@ type function struct {
 }
 
 const (
-	// bufferedTimeout is API Gateway's timeout for a buffered response, in seconds, with the
-	// default quota.
+	// bufferedTimeout is API Gateway's default timeout for a buffered response, in seconds.
 	bufferedTimeout = 29
 	// streamTimeout is API Gateway's timeout for a streamed response, in seconds. It is also the
 	// maximum run time of a function.
@@ -44,8 +43,7 @@ const (
 	// video routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway ends a
 	// stream that is silent for 300 s.
 	waitTimeout = 290
-	// verifyMemory is the memory of the function that verifies files, in MB. It includes more than
-	// one processor.
+	// verifyMemory is in MB, for the function that verifies files, and includes over one processor.
 	verifyMemory = 2048
 	// internalTimeout is the timeout of the functions that events start, in seconds.
 	internalTimeout = 60
@@ -62,7 +60,6 @@ func (f function) loop() awslambda.RecursiveLoop {
 	return awslambda.RecursiveLoop_TERMINATE
 }
 
-// describeFunctions returns the functions of the stage in the order of functions.All.
 func (s *stack) describeFunctions() []function {
 	callers := func(f function) function {
 		f.may = append(f.may, s.authenticate()...)
@@ -101,8 +98,7 @@ func (s *stack) describeFunctions() []function {
 	return described
 }
 
-// environment returns all settings of functions and containers. Settings that the options omit are
-// absent.
+// environment returns all settings of functions and containers that the options need.
 func (s *stack) environment() map[string]*string {
 	values := map[string]*string{
 		"CUTROOM_BUCKET":        s.bucketName(),

@@ -36,8 +36,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 		options: o, built: of.architecture(), logs: map[string]awslogs.LogGroup{},
 	}}
 	if of.GPU.On {
-		// The preview workers are removed only after these start: if they fail, the service's stack
-		// stays unchanged.
+		// The preview workers are removed only after these start.
 		of.AddStackDependency(s.Stack, jsii.String("the workers on GPUs take its jobs"))
 	} else {
 		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))

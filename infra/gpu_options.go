@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// gpu describes the engine servers that replace the preview workers (docs/gpu-operations.md, "In
-// AWS").
+// gpu describes the engine servers that replace the preview workers (docs/gpu-operations.md).
 type gpu struct {
 	On bool
 	// Prepared creates their stack while the preview workers continue.

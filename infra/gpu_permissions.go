@@ -21,7 +21,6 @@ func (s *gpuStack) weightsURL() string {
 	return "s3://" + bucket + "/" + s.GPU.Weights.Prefix
 }
 
-// readWeights is for the engine servers.
 func (s *gpuStack) readWeights() []permission {
 	if !s.GPU.weightsInS3() {
 		return nil

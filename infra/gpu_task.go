@@ -157,8 +157,7 @@ func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 
 func (s *gpuStack) gpuLogGroup(container string) string { return s.logGroup("gpu-" + container) }
 
-// engineImage returns the image of the engine server, which the deployment builds with the model
-// map of the options.
+// engineImage returns the engine server's image, built with the model map of the options.
 func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	if s.GPU.EngineImage != "" {
 		return s.imageOf(container{name: "engine", image: s.GPU.EngineImage})

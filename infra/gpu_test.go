@@ -152,8 +152,7 @@ func withoutCode(made template) map[string]resource {
 	return resources
 }
 
-// The cluster has the instances before the service needs them, and for as long as the service
-// exists.
+// The cluster has the instances as long as the service exists.
 func TestServiceDependsOnItsCapacity(t *testing.T) {
 	made := synthesizeGPU(t, nil)
 	for id := range made.of(t, "AWS::ECS::ClusterCapacityProviderAssociations") {
@@ -452,7 +451,6 @@ func TestInstanceTypesAreChecked(t *testing.T) {
 	})
 }
 
-// Engine servers may read only the configured weights.
 func TestEnginesMayReadTheirWeights(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any

@@ -15,8 +15,7 @@ type live struct {
 	On bool
 	// STUN is a server, as host:port, that reports their public addresses to tasks; empty uses EC2.
 	STUN string
-	// TURN lists URLs of relays for clients. TURNSecret is the ARN of the secret that tasks share
-	// with the relays.
+	// TURN lists URLs of relays. TURNSecret is the ARN of the secret that they share with tasks.
 	TURN       []string
 	TURNSecret string
 }
@@ -68,8 +67,7 @@ func (l live) environment(values map[string]*string) {
 	}
 }
 
-// serveLive is for programs that serve live video: they find their address and create credentials
-// for relays.
+// serveLive lets programs find their address and create credentials for relays.
 func (s *stack) serveLive() []permission {
 	var may []permission
 	if s.Live.On && s.Live.STUN == "" {

@@ -55,7 +55,6 @@ func (m template) openPorts(t *testing.T, group string) []string {
 	return open
 }
 
-// realtimeTask returns the variables of the realtime task, and its ports.
 func (m template) realtimeTask(t *testing.T) (variables map[string]string, ports []string) {
 	t.Helper()
 	for _, task := range m.of(t, "AWS::ECS::TaskDefinition") {
@@ -98,8 +97,7 @@ func TestLiveVideoIsOptional(t *testing.T) {
 	}
 }
 
-// The internet reaches only the media port. Signalling is open to the load balancer and among
-// tasks.
+// Signalling is open to the load balancer and among tasks.
 func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{"webrtc": "true"}))
 	want := []string{"0.0.0.0/0 tcp 8082-8082", "0.0.0.0/0 udp 8082-8082", "::/0 tcp 8082-8082", "::/0 udp 8082-8082",

@@ -7,8 +7,7 @@ import (
 	"cutroom/functions"
 )
 
-// local returns the context of a deployment for the runners of local functions, with additional
-// options.
+// local returns the context of a deployment for local functions, with additional options.
 func local(context map[string]any) map[string]any {
 	all := map[string]any{
 		"watch": "off", "worker": "none", "streaming": "off",

@@ -45,8 +45,7 @@ type options struct {
 	// Concurrency is the account's maximum number of concurrent functions. Some of it is reserved
 	// (concurrency.go); 0 reserves none.
 	Concurrency int
-	// DataAlone omits everything but tables, bucket and secret, to import those of a deleted stage
-	// (docs/runbook.md).
+	// DataAlone keeps only tables, bucket and secret, to import them (docs/runbook.md).
 	DataAlone bool
 
 	workerOptions
@@ -61,8 +60,7 @@ type workerOptions struct {
 	Worker string
 	// WorkerImage is the image of the worker; empty builds it from the repository.
 	WorkerImage string
-	// WorkerMax is the maximum number of workers.
-	WorkerMax int
+	WorkerMax   int
 	// Smoke makes each deployment that changes the workers' task test it.
 	Smoke bool
 	// C2PA selects whether workers sign results, like CUTROOM_C2PA.
@@ -76,8 +74,7 @@ type containerOptions struct {
 	RealtimeImage string
 	// Live is live video over WebRTC.
 	Live live
-	// Ingest is the server of the media service: "lambda", or "fargate", which accepts bodies of
-	// any allowed size.
+	// Ingest serves media: "lambda", or "fargate", which accepts bodies of any allowed size.
 	Ingest      string
 	IngestImage string
 	// IngestTasks and RealtimeTasks are the numbers of containers of the services.
@@ -117,8 +114,7 @@ type watchOptions struct {
 	LogDays int
 	// Watch creates alarms; WatchAll also creates the second alarms and a dashboard.
 	Watch, WatchAll bool
-	// Tracing sends traces to X-Ray.
-	Tracing bool
+	Tracing         bool
 	// AlarmEmail is the address that alarms are sent to; empty sends none.
 	AlarmEmail string
 }
@@ -161,8 +157,7 @@ const defaultWorkerMax = 4
 // logDays lists the retention times that CloudWatch Logs accepts, in days.
 var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
 
-// readOptions reads the options from the context. Its error lists every invalid value on a separate
-// line.
+// readOptions reads the options from the context. Its error lists every invalid value.
 func readOptions(values map[string]any) (options, error) {
 	r := reader{values: values}
 	o := options{

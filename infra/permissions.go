@@ -53,8 +53,7 @@ func (s *stack) onBlobs(prefix string, actions ...string) permission {
 	}
 }
 
-// reportMissing allows listing the bucket, so that S3 returns 404 instead of 403 for a missing
-// blob.
+// reportMissing lets S3 return 404 instead of 403 for a missing blob.
 func (s *stack) reportMissing() permission {
 	return permission{actions: []string{"s3:ListBucket"}, resources: []*string{s.bucketARN("")}}
 }
@@ -68,8 +67,7 @@ func (s *stack) onQueues(queues func(lane) *string, actions ...string) permissio
 
 func queueARN(l lane) *string { return l.queue.QueueArn() }
 
-// authenticate is for every function that has clients: it authenticates them and counts their
-// requests.
+// authenticate lets functions authenticate clients and count their requests.
 func (s *stack) authenticate() []permission {
 	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem")}
 }
@@ -128,8 +126,7 @@ func (s *stack) verifyFiles() []permission {
 	}
 }
 
-// keepFiles is for programs that store, list and delete files. The secret encrypts the cursors of
-// lists.
+// keepFiles is for programs that store and list files. The secret encrypts the cursors.
 func (s *stack) keepFiles() []permission {
 	return append(s.storeFiles(),
 		permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}})
@@ -213,8 +210,7 @@ func (s *stack) protectTasks() permission {
 	}
 }
 
-// workJobs is for the workers. They store thumbnails of the stored files that jobs use, unless a
-// file has been deleted.
+// workJobs is for the workers, which also store thumbnails of the stored files of jobs.
 func (s *stack) workJobs() []permission {
 	return append(append(s.sendTraces(), s.signResults()...),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),

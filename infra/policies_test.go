@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// rights returns the permissions of the template's policies in the form that the functions' tests
-// evaluate.
+// rights returns the template's permissions in the form that the functions' tests evaluate.
 func (m template) rights(t *testing.T) iamtest.Rights {
 	t.Helper()
 	text, err := json.Marshal(m.ToJSON())

@@ -31,8 +31,7 @@ func (s *stack) newLanes() map[string]lane {
 			EnforceSSL: jsii.Bool(true),
 			// A message outlives its job by far.
 			RetentionPeriod: awscdk.Duration_Hours(jsii.Number(1)),
-			// The worker extends this time while it works. The message of a dead worker becomes
-			// visible again within it.
+			// The worker extends this time. A dead worker's message becomes visible again.
 			VisibilityTimeout:      awscdk.Duration_Minutes(jsii.Number(1)),
 			ReceiveMessageWaitTime: awscdk.Duration_Seconds(jsii.Number(20)),
 			DeadLetterQueue:        &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},

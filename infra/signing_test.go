@@ -12,8 +12,7 @@ import (
 func TestWorkersSignResults(t *testing.T) {
 	previews := map[string]any{"workerImage": "worker"}
 	for name, c := range map[string]struct {
-		made template
-		// family is the task's family, and role is its workers' role.
+		made         template
 		family, role string
 		signs        bool
 		// mode is CUTROOM_C2PA; stays is the secret's deletion policy.

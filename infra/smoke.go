@@ -22,8 +22,7 @@ const (
 )
 
 type smokeTask struct {
-	definition awsecs.TaskDefinition
-	// container is the name of the worker's container, and logGroup is its log group.
+	definition          awsecs.TaskDefinition
 	container, logGroup string
 	subnets             *awsec2.SubnetSelection
 	group               awsec2.ISecurityGroup

@@ -96,7 +96,6 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	return s, nil
 }
 
-// localAccount is the account number that a local AWS reports.
 const localAccount = "000000000000"
 
 // target returns the account and region of the deployment, from the deployer's credentials or of

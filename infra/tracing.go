@@ -17,7 +17,6 @@ func (s *stack) functionTracing() awslambda.Tracing {
 	return awslambda.Tracing_DISABLED
 }
 
-// whyAnyTrace is the reason for the wildcard in X-Ray permissions.
 const whyAnyTrace = "X-Ray's actions for sending traces do not support resource-level permissions."
 
 // sendTraces is for containers, which send their spans to X-Ray's OTLP endpoint.

@@ -38,7 +38,6 @@ func (r *reader) zones(key string, otherwise int) zones {
 	return zones{Names: names}
 }
 
-// regionsOfTwo are the regions with only two zones for an account.
 var regionsOfTwo = map[string]bool{"us-west-1": true}
 
 // gpuZones returns the default number of zones for the network of the GPUs: more zones have more free GPUs.

@@ -193,7 +193,6 @@ func TestEveryTargetListsItsNeeds(t *testing.T) {
 	}
 }
 
-// tool writes a program that runs a script.
 func tool(t *testing.T, folder, name, script string) string {
 	t.Helper()
 	path := filepath.Join(folder, name)

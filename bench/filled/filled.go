@@ -39,9 +39,8 @@ type Files struct {
 	Account string
 	// Count is the number of the last record; records up to From are not written.
 	From, Count int
-	// Name is the name of each file.
-	Name string
-	Now  time.Time
+	Name        string
+	Now         time.Time
 }
 
 // ID returns the id of a file of an account from its number, starting with 1.

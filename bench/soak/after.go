@@ -109,8 +109,7 @@ func checkSessions(ctx context.Context, client *servertest.Client) error {
 	}
 }
 
-// checkLeft returns an error if a stopped server left useless files behind: temporary files, or
-// blobs without a record.
+// checkLeft returns an error if a stopped server left temporary files or unknown blobs behind.
 func checkLeft(ctx context.Context, program servertest.Program, data string) error {
 	var failures []error
 	for _, folder := range []string{filepath.Join("blobs", ".tmp"), filepath.Join("blobs", ".unknown"), "scratch"} {

@@ -18,8 +18,7 @@ import (
 type ledger struct {
 	mu sync.Mutex
 	// jobs holds the accepted jobs. The value is true if a job may fail because of its input.
-	jobs map[string]bool
-	// files holds the SHA-256 of the remaining files, by id.
+	jobs  map[string]bool
 	files map[string][sha256.Size]byte
 	// calls is the number of requests in ended batches.
 	calls  int

@@ -25,7 +25,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// metricsKey reads the server's metrics.
 const metricsKey = "soak-metrics-key"
 
 // endTime is the time that accepted jobs may take to end after the load. quietTime is the time that

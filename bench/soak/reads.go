@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	// manyAccount has manyFiles file records from before the start; its key is manyKey.
 	manyAccount, manyKey = "many", "ck_soak-many-files"
 	// readSlack is added to twice the second quarter's slowest reads when comparing with the last
 	// quarter, because other load on the machine varies.
@@ -46,8 +45,7 @@ func (r *readTimes) reset() {
 	r.begun, r.reads = time.Time{}, nil
 }
 
-// flat returns an error if reads became slower: it compares the p99 of the last quarter with the
-// second quarter's.
+// flat returns an error if the p99 of the last quarter is much above the second quarter's.
 func (r *readTimes) flat() error {
 	if len(r.reads) == 0 {
 		return fmt.Errorf("no read was recorded")

@@ -17,7 +17,6 @@ import (
 
 // sample is the state of the server's process at one time.
 type sample struct {
-	// memory is the resident memory, in MiB.
 	memory                       int
 	goroutines, files, processes int
 	// database is the size of the used pages of the database, in MiB. Its file also has free pages.
@@ -31,8 +30,7 @@ func (s sample) String() string {
 
 // watch observes the server's process from outside.
 type watch struct {
-	server *servertest.Server
-	// data is the server's data folder.
+	server  *servertest.Server
 	data    string
 	samples []sample
 }
@@ -188,7 +186,6 @@ func mean(samples []sample) int {
 	return sum / len(samples)
 }
 
-// String returns the highest values.
 func (w *watch) String() string {
 	var most sample
 	for _, s := range w.samples {

@@ -227,8 +227,7 @@ func openBackup(ctx context.Context, name string) (backup.Opener, error) {
 	return diskblob.NewView(name)
 }
 
-// openStore opens a store for writing a backup; release closes it. Only one process at a time can
-// write to a folder.
+// openStore opens a store for writing a backup; release closes it. A folder has one writer.
 func openStore(ctx context.Context, name string) (store backup.Store, release func(), err error) {
 	if strings.HasPrefix(name, bucketScheme) {
 		store, err := openBucket(ctx, name)

@@ -80,8 +80,7 @@ func (w *clientWorkshop) node(script string, arguments ...string) string {
 	return w.run(nodeProgram(w.T), append([]string{script}, arguments...)...)
 }
 
-// The client compiles in strict mode with a program that uses it. The client packages cover the other
-// two generators.
+// The client compiles in strict mode. The client packages cover the other two generators.
 func TestGeneratedTypeScriptClientWorks(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// machineClocks holds the machine's clocks: the wall clock, which can be set, and the time since
-// boot, which cannot.
+// machineClocks holds the wall clock, which can be set, and the time since boot.
 type machineClocks struct {
 	wall    func() time.Time
 	elapsed func() time.Duration

@@ -134,8 +134,7 @@ func (c *crash) setBudgets() (all []budget.Budget) {
 	return all
 }
 
-// checkBudgets checks that the budgets' used amounts equal the cost of the jobs, so that no ended
-// job holds a reservation.
+// checkBudgets checks that the used amounts equal the cost of the jobs.
 func (c *crash) checkBudgets(all []budget.Budget, since time.Time, billed sums) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		ofCost, err := budgettest.UsedSince(bounded(c.t), b, all[0], since)
@@ -292,8 +291,7 @@ func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	}
 }
 
-// countInterruptions reads a copy of the dead server's records, so that the next server finds them
-// unchanged.
+// countInterruptions reads a copy of the dead server's records, which stay unchanged.
 func (c *crash) countInterruptions() {
 	c.t.Helper()
 	folder := c.t.TempDir()
@@ -336,8 +334,7 @@ func (c *crash) countInterruptions() {
 	}
 }
 
-// awaitAll checks that every job ends, and that it completes unless it was interrupted the maximum
-// number of times.
+// awaitAll checks that every job completes, unless it was interrupted too often.
 func (c *crash) awaitAll(client *servertest.Client) {
 	outcomes := map[string]int{}
 	interruptions := 0

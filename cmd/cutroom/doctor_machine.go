@@ -211,8 +211,7 @@ func checkAddresses(ctx context.Context, e examination) []finding {
 	return findings
 }
 
-// checkNetwork reports whether other machines can reach the server, and warns if they can and the
-// key can be guessed.
+// checkNetwork warns if other machines can reach the server and the key can be guessed.
 func checkNetwork(_ context.Context, e examination) []finding {
 	for _, address := range []string{e.settings.Addr, e.settings.InferenceAddr} {
 		resolved, err := net.ResolveTCPAddr("tcp", address)

@@ -136,8 +136,7 @@ func checkVideo(t *testing.T, content []byte, want video) {
 	}
 }
 
-// The table in docs/contract/media.md#output-size has every size for 16:9, and one size per model for
-// 9:16.
+// docs/contract/media.md#output-size has every size for 16:9, and one per model for 9:16.
 func TestEveryModelEdits(t *testing.T) {
 	t.Parallel()
 	cases := []struct {

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// A client with a valid key at the same address is not delayed. A response reveals only that a key is
-// wrong.
+// A client with a valid key at the same address is not delayed.
 func TestKeyGuessesAreDelayed(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

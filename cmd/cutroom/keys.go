@@ -244,7 +244,6 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Invocation) error {
 	})
 }
 
-// keysFlags selects the key store.
 type keysFlags struct {
 	dataFlag
 	Stage string `help:"Stage of an AWS deployment whose keys to manage; by default the keys of the data folder."`

@@ -114,8 +114,7 @@ func (c *keysImport) Run(ctx context.Context, out *command.Invocation) error {
 	})
 }
 
-// same returns an error unless the existing key works and has the account, tier and limits of the
-// imported key.
+// same returns an error unless the existing key works and equals the imported key.
 func same(there, key credential.Key) error {
 	if there.Account != key.Account || there.Tier != key.Tier || there.Admin != key.Admin ||
 		!there.ExpiresAt.Equal(key.ExpiresAt) || !reflect.DeepEqual(there.Limits, key.Limits) {

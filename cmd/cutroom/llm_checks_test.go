@@ -182,8 +182,7 @@ func (m languageModel) busy(t *testing.T) (n int) {
 	return n
 }
 
-// generating starts an endless stream. After the first chunk it returns a function that
-// disconnects.
+// generating starts an endless stream, and returns a function that disconnects.
 func (m languageModel) generating(t *testing.T, path, body string) (leave func()) {
 	t.Helper()
 	ctx, leave := context.WithCancel(m.ctx)
@@ -216,8 +215,7 @@ func (m languageModel) leaving(t *testing.T) {
 	}
 }
 
-// While the server is full, requests wait until a client disconnects. In a row without a queue they
-// get 429.
+// While the server is full, requests wait. In a row without a queue they get 429.
 func (m languageModel) full(t *testing.T) {
 	leave := m.generating(t, "/v1/chat/completions", fmt.Sprintf(endless, "translated"))
 	response := m.open(m.ctx, t, m.url+"/v1/chat/completions", servertest.Key, fmt.Sprintf(endless, "translated"))
@@ -263,8 +261,7 @@ func (m languageModel) metric(t *testing.T, line string) bool {
 	return strings.Contains(string(answer.Body), line)
 }
 
-// A model server that dies in the middle of a stream ends the stream with an error. Later requests
-// get 502.
+// A model server that dies ends the stream with an error. Later requests get 502.
 func (m languageModel) death(t *testing.T) {
 	response := m.open(m.ctx, t, m.url+"/v1/chat/completions", servertest.Key, fmt.Sprintf(endless, "fragile"))
 	defer response.Body.Close()

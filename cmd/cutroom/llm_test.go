@@ -71,8 +71,7 @@ type languageModel struct {
 	// url is the gateway's URL; server is the URL of the server for the model "local".
 	url, server string
 	client      openai.Client
-	// fragile is the server process of the model "fragile".
-	fragile *os.Process
+	fragile     *os.Process
 }
 
 func freePort(t *testing.T) int {
@@ -89,8 +88,7 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// serveModel serves a model file until the test ends. It returns the server's URL once the server
-// responds.
+// serveModel serves a model file until the test ends, and returns the server's URL.
 func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Process) {
 	t.Helper()
 	port := freePort(t)

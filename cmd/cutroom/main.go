@@ -38,8 +38,7 @@ type commandLine struct {
 }
 
 func main() {
-	// Only net/http writes to this log. It writes unsolicited bytes from a server, which may contain a
-	// user's completion.
+	// net/http logs unsolicited bytes from a server here, which may contain a user's completion.
 	log.SetOutput(io.Discard)
 	ctx, stop := signals.Context()
 	invocation := &command.Invocation{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}

@@ -20,16 +20,14 @@ import (
 const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions " +
 	"errors broken_stream timeouts retries"
 
-// gatewayWorld is a server with keys and upstreams of all kinds, and the environment for its
-// clients.
+// gatewayWorld is a server with all kinds of keys and upstreams, and its clients' environment.
 type gatewayWorld struct {
 	url string
 	// keys are indexed by the names of the variables that the programs read.
 	keys map[string]string
 }
 
-// newGatewayWorld starts a server whose catalog has the demonstration model and upstreams that fail
-// in several ways.
+// newGatewayWorld starts a server with the demonstration model and failing upstreams.
 func newGatewayWorld(t *testing.T) gatewayWorld {
 	t.Helper()
 	const answer = `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop",

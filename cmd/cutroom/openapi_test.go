@@ -54,15 +54,13 @@ func TestOpenAPIIsValid(t *testing.T) {
 func TestSchemaFuzzerFindsNoError(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
-	// A job's events last as long as the job, which waits behind many others. The gateway is a
-	// separate server.
+	// A job's events last as long as the job, which waits. The gateway is a separate server.
 	fuzz(t, server, "--exclude-path-regex",
 		"^/v1/generate/|/events$|^/v1/((chat/)?completions|responses|messages(/count_tokens)?|embeddings|rerank|score)$|"+
 			"^/v1/models(/[{]model[}])?$|^/v1/usage$|^/v1/batches|^/v1/files/[{]file_id[}]/content$")
 }
 
-// The same applies to requests that wait for their results. On the server above, they would wait
-// behind many jobs.
+// Requests that wait for their results would wait behind many jobs on the server above.
 func TestSchemaFuzzerFindsNoErrorInWaitingCalls(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=2")

@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// An account's edits complete while another account's long edits fill that account's slot and the
-// queue.
+// Another account's long edits fill that account's slot and the queue.
 func TestNoAccountHoldsEverySlot(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

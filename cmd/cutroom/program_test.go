@@ -87,8 +87,7 @@ func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	return server
 }
 
-// endWith kills the server at the end of the test if it is still running, and logs its output if
-// the test failed.
+// endWith kills the server at the end of the test, and logs its output if the test failed.
 func endWith(t *testing.T, server *servertest.Server) {
 	t.Cleanup(func() {
 		server.Kill()

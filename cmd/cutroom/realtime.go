@@ -64,8 +64,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	return &sessions{server, instance, counted, parts.webrtc}, nil
 }
 
-// beside serves sessions on their paths and passes all other requests, including those with unclean
-// paths, to the handler.
+// beside serves sessions on their paths and passes all other requests to the handler.
 func (s *sessions) beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := s.server.Pattern(r.URL.Path)

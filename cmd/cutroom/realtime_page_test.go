@@ -37,8 +37,7 @@ function difference(one, other) {
 const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Math.min(...pixel)));
 `
 
-// Prompts whose effects differ in pixels: one removes colour, the other adds more than any picture
-// in the test has.
+// Prompts with visible effects: one removes colour, the other adds a lot.
 const (
 	grayLook, isGray         = "film noir", `colorfulness("edited") < 12`
 	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`

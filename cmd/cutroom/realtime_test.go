@@ -157,8 +157,7 @@ func (c *controlConn) next(ctx context.Context) controlMessage {
 	}
 }
 
-// expect takes the next message. It must be a frame if text is empty, otherwise a text message that
-// contains the text.
+// expect takes the next message: a frame if text is empty, otherwise a text that contains it.
 func expect(t *testing.T, ctx context.Context, c *controlConn, text string) []byte {
 	t.Helper()
 	message := c.next(ctx)

@@ -35,8 +35,7 @@ func TestLauncherInitializesFewPackages(t *testing.T) {
 	}
 }
 
-// The helpers for live video and Content Credentials do not initialize the AWS clients, which would
-// cost time and memory.
+// AWS clients would cost the helpers for live video and Content Credentials time and memory.
 func TestHelpersInitializeNoAWSClients(t *testing.T) {
 	const clients = "github.com/aws/aws-sdk-go-v2/service/"
 	of := func(paths []string) (found []string) {

@@ -73,8 +73,7 @@ func TestLaunchdFileMatchesTheUnit(t *testing.T) {
 	}
 }
 
-// properties returns the values of a property list by key, including nested dictionaries. It joins
-// the strings of an array.
+// properties returns the values of a property list by key. It joins strings of arrays.
 func properties(t *testing.T, list string) map[string]string {
 	t.Helper()
 	values, key := map[string]string{}, ""

@@ -22,14 +22,12 @@ import (
 
 // vault is a data folder with acknowledged uploads.
 type vault struct {
-	t    *testing.T
-	data string
-	// content holds the files' contents by their ids.
+	t       *testing.T
+	data    string
 	content map[string][]byte
 }
 
-// newVault stores files and leaves the folder as a killed server does. It calls early before the
-// last uploads.
+// newVault leaves the folder as a killed server does. It calls early before the last uploads.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}

@@ -31,8 +31,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keepVersion names the version for which -program, that version's program, makes a fixture. See
-// CONTRIBUTING.md.
+// keepVersion names the version for which -program makes a fixture. See CONTRIBUTING.md.
 var (
 	keepVersion = flag.String("keep-version", "", "make the fixture of this version")
 	oldProgram  = flag.String("program", "", "path of the program of that version, without it this one's")
@@ -49,13 +48,11 @@ type version struct {
 	MadeAt time.Time `json:"made_at"`
 	// Key is a permanent key of a separate account.
 	Key string `json:"key"`
-	// Files and Ended hold the SHA-256 of files and of job results, by id. Open lists jobs that had
-	// not ended.
+	// Files and Ended hold the SHA-256 of files and results, by id. Open lists open jobs.
 	Files map[string]string `json:"files"`
 	Ended map[string]string `json:"ended"`
 	Open  []string          `json:"open"`
-	// Completions is the number of completions, and of sessions that were opened. Batch requests do
-	// not count.
+	// Completions counts completions and opened sessions, but no batch requests.
 	Completions int `json:"completions"`
 	// More describes the data that fixtures have contained since v0.1.0.
 	More *versionMore `json:"more,omitempty"`
@@ -65,10 +62,9 @@ type versionMore struct {
 	// Budget is the account's monthly budget for jobs.
 	Budget int `json:"budget"`
 	// Batch is an unfinished batch with the given number of requests.
-	Batch      string `json:"batch"`
-	BatchCalls int    `json:"batch_calls"`
-	// SessionSeconds is the session time in the usage.
-	SessionSeconds int `json:"session_seconds"`
+	Batch          string `json:"batch"`
+	BatchCalls     int    `json:"batch_calls"`
+	SessionSeconds int    `json:"session_seconds"`
 	// Notified is a job whose webhook delivery failed and is due to be retried.
 	Notified string `json:"told"`
 	// Announced is an announced upload that has not arrived, with its bytes.
@@ -131,8 +127,7 @@ func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	}
 }
 
-// fastBatches is a setting without limits on requests per minute, which would delay a fixture's
-// batch by minutes.
+// fastBatches is a setting without limits on requests per minute, which would take minutes.
 func fastBatches(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "tiers.yaml")

@@ -113,8 +113,7 @@ func chroma(line map[string]any) float64 {
 func isRed(line map[string]any) bool   { return chroma(line) > 40 }
 func isFaded(line map[string]any) bool { return chroma(line) >= 0 && chroma(line) < 8 }
 
-// testPythonRoom publishes a red camera and sound, and has the video edited while another client
-// watches.
+// testPythonRoom has a red camera edited while another client watches.
 func testPythonRoom(t *testing.T, server *servertest.Server) {
 	ctx := steps(t)
 	control := openControl(ctx, t, server, "gen-latest", servertest.Key)
@@ -158,8 +157,7 @@ func testPythonRoom(t *testing.T, server *servertest.Server) {
 	})
 }
 
-// testBrowserRoom has a page's canvas edited. The page loses its signalling connection and watches
-// itself.
+// testBrowserRoom has a canvas edited, loses its signalling connection, and watches itself.
 func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	library, err := os.ReadFile(filepath.Join("..", "..", ".tools", "livevideo", "node_modules", "livekit-client", "dist",
 		"livekit-client.umd.js"))

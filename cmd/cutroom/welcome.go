@@ -50,8 +50,7 @@ type keyWords struct {
 	shell string
 }
 
-// wordsForKey returns the key itself for a terminal, otherwise the name of its file, because other
-// output ends up in logs.
+// wordsForKey returns the key only for a terminal, because other output ends up in logs.
 func (c *devCommand) wordsForKey(key string, isPerson bool) (keyWords, error) {
 	switch {
 	case isPerson:

@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// verifyTime is the timeout for a request that verifies a file. It is short enough that a shutdown
-	// waits for the request.
+	// verifyTime is the timeout for a verification, short enough that a shutdown waits for it.
 	verifyTime = shutdownTime - 10*time.Second
 	// readerMemory is the maximum memory for a file's reader, in bytes: half of the task's memory.
 	readerMemory = 1 << 30

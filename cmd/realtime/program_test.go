@@ -171,8 +171,7 @@ func (f *fleet) start() *instance {
 	return i
 }
 
-// failsToStart starts an instance with additional settings, which must fail, and returns its
-// output.
+// failsToStart starts an instance, which must fail, and returns its output.
 func (f *fleet) failsToStart(more ...string) string {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience.Max)
@@ -218,8 +217,7 @@ func (i *instance) kill() {
 	<-i.ended
 }
 
-// client is a session of the account. Like real clients, it reads constantly and so responds to
-// pings.
+// client is a session that reads constantly, and so responds to pings.
 type client struct {
 	*websocket.Conn
 	// frames gets an element for each received frame.
@@ -260,7 +258,6 @@ func newClient(conn *websocket.Conn) *client {
 	return c
 }
 
-// errFull reports that the session limit is reached.
 var errFull = errors.New("Concurrent session limit reached.")
 
 // errNotNow reports that the records stalled longer than an instance waits for them.
@@ -319,7 +316,6 @@ func connectOnce(ctx context.Context, i *instance) (*client, error) {
 	return nil, fmt.Errorf("no session: %s: %w", first, err)
 }
 
-// closedFor reports whether a connection was closed for the reason.
 func closedFor(err, reason error) bool {
 	var closed websocket.CloseError
 	return errors.As(err, &closed) && closed.Code == websocket.StatusTryAgainLater && closed.Reason == reason.Error()

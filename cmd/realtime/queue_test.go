@@ -21,8 +21,7 @@ import (
 type waiting struct {
 	*websocket.Conn
 	placed chan struct{}
-	// served is closed when the session begins, and gone when the connection has ended; err has the
-	// reason.
+	// served is closed when the session begins, gone when the connection has ended with err.
 	served, gone chan struct{}
 	err          error
 }

@@ -178,8 +178,7 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 	})
 }
 
-// An instance forwards a request only once, and only to a valid address, even if the records
-// contain an invalid one.
+// An instance forwards a request only once, and only to a valid address.
 func TestInvalidInstanceRecordsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

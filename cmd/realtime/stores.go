@@ -84,7 +84,6 @@ func openFolder(ctx context.Context, data string, clock *boottime.Clock) (*store
 	}, nil
 }
 
-// newFiles returns a service that only finds files by id.
 func newFiles(store file.Store) *file.Service {
 	return file.NewService(file.Config{Store: store, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now})
 }

@@ -154,8 +154,7 @@ func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 	}
 }
 
-// A smoke test asks an engine server whether it accepts runs. It runs nothing there and takes no
-// job.
+// The smoke test asks an engine server whether it accepts runs, and takes no job.
 func TestSmokeStartsNoRunOnEngineServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -202,7 +201,6 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"protection":{"ProtectionEnabled":%v}}`, asked.ProtectionEnabled)
 }
 
-// isProtected reports whether the task is protected.
 func (a *agent) isProtected() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -251,8 +249,7 @@ func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 			t.Errorf("%s is %s after %d runs: %+v", id, j.Status, j.Runs, j.Failure)
 		}
 	}
-	// Both workers have signed with the same identity, and have published its certificates without
-	// the key.
+	// Both workers have signed with the same identity, and published only its certificates.
 	signers, err := w.signers.Certificates(t.Context())
 	if err != nil || len(signers) != 1 || !strings.Contains(signers[0], "BEGIN CERTIFICATE") ||
 		strings.Contains(signers[0], "KEY") {
@@ -260,7 +257,6 @@ func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 	}
 }
 
-// awaitPath waits until a path matches the pattern.
 func awaitPath(t *testing.T, pattern string) {
 	t.Helper()
 	patience.Until(t, "something is at "+pattern, func() bool {

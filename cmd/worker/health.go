@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	defaultAddress = ":8080"
-	shutdownTime   = 5 * time.Second // for running requests
-	// engineCheckEvery is the interval between checks of the engine.
+	defaultAddress   = ":8080"
+	shutdownTime     = 5 * time.Second // for running requests
 	engineCheckEvery = 15 * time.Second
 	// engineGone is the time for which an engine may reject runs before the worker is unhealthy. A
 	// crashed engine needs less time to restart and load its weights. Meanwhile the worker leaves jobs

@@ -20,9 +20,8 @@ import (
 // resource request objects").
 type event struct {
 	// RequestType is "Create", "Update" or "Delete".
-	RequestType string
-	RequestID   string
-	// ResponseURL is the URL for the response.
+	RequestType        string
+	RequestID          string
 	ResponseURL        string
 	StackID            string
 	LogicalResourceID  string
@@ -116,8 +115,7 @@ func (a answer) send(ctx context.Context, client *http.Client, url string) error
 	}
 }
 
-// put uploads a body to a signed URL with PUT. It sends no content type, because the signature
-// includes none.
+// put uploads a body to a signed URL. The signature includes no content type.
 func put(ctx context.Context, client *http.Client, url string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, bytes.NewReader(body))
 	if err != nil {

@@ -17,8 +17,7 @@ const (
 	// startTime is the timeout for all attempts to start the task. A new role is unknown for some
 	// seconds, and workers that are about to end may use up an account's quota of tasks.
 	startTime = 2 * time.Minute
-	// tryTime is the timeout for the entire attempt. The function may run for 15 minutes, so it can
-	// still respond.
+	// tryTime is the timeout for the entire attempt; the function may run for 15 minutes.
 	tryTime = 13 * time.Minute
 	// stopTime is the timeout for stopping a task that takes too long.
 	stopTime = 15 * time.Second
@@ -50,8 +49,7 @@ func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	return nil, answerTo(e, failure).send(ctx, s.client, e.ResponseURL)
 }
 
-// serve tests the task in a request. A rollback returns to a task that was tested before, and must
-// always succeed.
+// serve tests the task in a request. A rollback must always succeed.
 func (s *smoke) serve(ctx context.Context, e event) error {
 	switch e.RequestType {
 	case "Create":

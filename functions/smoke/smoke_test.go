@@ -16,7 +16,6 @@ import (
 
 const taskARN = "arn:aws:ecs:eu-central-1:123456789012:task/cutroom-dev/1a2b3c"
 
-// fakeTasks runs no task and reports the given states.
 type fakeTasks struct {
 	// failures is the number of failing starts before one succeeds.
 	failures int

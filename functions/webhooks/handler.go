@@ -69,8 +69,7 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	return failed, nil
 }
 
-// happened queues the first delivery for an ended job or a warning, because the stream must not
-// wait for slow receivers.
+// happened queues the first delivery: the stream must not wait for slow receivers.
 func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRecord) error {
 	for _, read := range []func(map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool){
 		dynamo.EndedWithWebhook, dynamo.NewWarning,

@@ -59,7 +59,6 @@ func isCode(err error, code string) bool {
 	return errors.As(err, &failure) && failure.ErrorCode() == code
 }
 
-// awsCloud is a cloud that uses the deployer's credentials.
 type awsCloud struct {
 	deploy
 	settings aws.Config
@@ -165,8 +164,7 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// alarmNames lists the alarms of every deployment with alarms (docs/runbook.md). Other alarms
-// depend on options.
+// alarmNames lists the alarms that do not depend on options (docs/runbook.md).
 var alarmNames = []string{
 	"media-errors", "inference-errors", "failed-executions", "dead-letters", "video-queue-age", "image-queue-age",
 	"internal-errors", "webhook-dead-letters", "function-throttles",

@@ -41,8 +41,7 @@ type stubCloud struct {
 	forgotten []string
 	// busy means that a worker receives the job before it can be lost.
 	busy bool
-	// overdue is a job that cannot be completed in time. It ends with the code at timedOut after
-	// its creation.
+	// overdue is a job that ends with the code at timedOut after its creation.
 	overdue  atomic.Pointer[job.Job]
 	timedOut time.Duration
 	code     job.Code
@@ -356,8 +355,7 @@ func twoJobs(second string) breakage {
 
 const oneJob = `^/v1/jobs/job_[^/]+$`
 
-// testBroken runs each check on a deployment with one broken part. The check must fail and name a
-// section of the runbook.
+// testBroken breaks one part of a deployment; its check must fail and name a runbook section.
 func testBroken(t *testing.T, d deployment) {
 	for _, c := range []struct {
 		name, check, says string

@@ -140,8 +140,7 @@ func retryAfter(got answer) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// checkLostWorker waits for the job whose first worker was lost. Another worker must complete it in
-// a second run.
+// checkLostWorker waits until another worker completes the lost worker's job in a second run.
 func checkLostWorker(ctx context.Context, v *visit) (string, error) {
 	switch {
 	case v.cold < 0:

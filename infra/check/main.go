@@ -78,8 +78,7 @@ func parse(arguments []string) (options, error) {
 // contextFlag matches a context value in arguments separated by NUL bytes.
 var contextFlag = regexp.MustCompile(`(?:^|\x00)(?:-c|--context)(?:=|\x00|)([^=\x00]+)=([^\x00]*)`)
 
-// contextOf returns the context in the arguments of CDK. If a name is repeated, the last value
-// wins.
+// contextOf returns the context in CDK's arguments. The last value of a name wins.
 func contextOf(arguments []string) map[string]string {
 	found := map[string]string{}
 	for _, pair := range contextFlag.FindAllStringSubmatch(strings.Join(arguments, "\x00"), -1) {

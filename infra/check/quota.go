@@ -22,8 +22,7 @@ type quota struct {
 	why                  string
 	// fatal means that a deployment hangs if the quota is 0.
 	fatal bool
-	// state is "ok", "warn" or "fail". After "fail" a deployment would hang. mend explains how to
-	// raise the quota.
+	// state is "ok", "warn" or "fail" if a deployment would hang. mend explains how to raise it.
 	state, detail, mend string
 }
 
@@ -109,8 +108,7 @@ func cpusOf(instance string) int {
 	return times * xlarge
 }
 
-// readQuotas compares the account's quotas with the requirements of a deployment. An unreadable
-// quota is a warning.
+// readQuotas compares quotas with a deployment's requirements. An unreadable one is a warning.
 func readQuotas(ctx context.Context, settings aws.Config, options map[string]string) []quota {
 	client := servicequotas.NewFromConfig(settings)
 	found := []quota{concurrency(ctx, settings)}

@@ -14,8 +14,7 @@ import (
 
 // quotaService simulates Service Quotas and Lambda as AWS documents them.
 type quotaService struct {
-	// concurrency is Lambda's; applied and byDefault hold the quotas of the account and AWS's
-	// defaults, by code.
+	// applied and byDefault hold the quotas of the account and AWS's defaults, by code.
 	concurrency        int
 	applied, byDefault map[string]float64
 	// titles has the title of each code; fixed has the codes that Service Quotas cannot raise.

@@ -19,8 +19,7 @@ import (
 	"cutroom/shared/client"
 )
 
-// checkUpload sends a large file to a signed URL, waits until the bucket's event publishes it, and
-// reads it back.
+// checkUpload sends a large file to a signed URL, waits until it is listed, and reads it back.
 func checkUpload(ctx context.Context, v *visit) (string, error) {
 	sent := client.Source{Name: "check.bin", Size: v.uploadSize, Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{}), v.uploadSize)), nil

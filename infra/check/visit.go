@@ -40,8 +40,7 @@ type visit struct {
 	deploy
 	cloud cloud
 	keys  credential.Store
-	// video needs only a prompt, and image edits images. live has realtime sessions; it is nil if
-	// no model has.
+	// video needs only a prompt, image edits images, and live has sessions, or is nil.
 	video, image, live *catalog.Model
 	out                io.Writer
 	// poll is the pause between two reads. wakeTime is the maximum time from a job's submission to
@@ -141,8 +140,7 @@ func cancelJobs(ctx context.Context, a account) (left error) {
 	return left
 }
 
-// until calls look until it returns "" or an error. If the context ends first, until returns
-// pending as an error.
+// until calls look until it returns "" or an error. At the end, pending becomes the error.
 func (v *visit) until(ctx context.Context, look func() (pending string, err error)) error {
 	for {
 		pending, err := look()
@@ -190,7 +188,6 @@ func (a answer) unexpected(want int) error {
 	return fmt.Errorf("%d, want %d: %.160q (request %s)", a.status, want, a.body, a.requestID())
 }
 
-// direct does not follow redirects.
 var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 func (v *visit) call(ctx context.Context, r request) (answer, error) {

@@ -30,11 +30,9 @@ type deployed struct {
 	// outputs and template belong to the stack.
 	outputs  map[string]string
 	template string
-	// front is the URL of a program that serves the APIs instead of the local AWS; "" if the local
-	// AWS serves them.
+	// front is the URL of a program that serves the APIs instead of the local AWS, or "".
 	front string
-	// calls is the proxy for the functions' and workers' AWS calls, or nil if they call the local
-	// AWS directly.
+	// calls is the proxy for the functions' and workers' AWS calls, or nil.
 	calls *awstest.Proxy
 }
 
@@ -83,7 +81,6 @@ func (d *deployed) build(t *testing.T, folder string) {
 	d.run(t, nil, "go", "build", "-o", d.worker, "./cmd/worker")
 }
 
-// startCloud starts the local AWS and prepares it for deploys.
 func (d *deployed) startCloud(t *testing.T) {
 	t.Helper()
 	// The local AWS reads the functions' AWS endpoint at its start.
@@ -127,7 +124,6 @@ func launched(t *testing.T, built string) string {
 	return folder
 }
 
-// redeploy deploys with additional context.
 func (d *deployed) redeploy(t *testing.T, context ...string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -135,8 +131,7 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 	arguments := []string{
 		"deploy", "--require-approval", "never", "--output", filepath.Join(folder, "cdk.out"), "--outputs-file", outputs,
 		"-c", "stage=" + stage, "-c", "arch=" + architecture(), "-c", "functions=" + d.functions,
-		// The local AWS buffers all responses, runs no containers, and supports only alarms on one
-		// metric.
+		// The local AWS buffers responses, runs no containers, and allows one metric per alarm.
 		"-c", "streaming=off", "-c", "worker=none", "-c", "watch=off",
 		// The tests run their own webhook receivers.
 		"-c", "webhookAllow=127.0.0.1",
@@ -189,14 +184,12 @@ func architecture() string {
 	return "x86_64"
 }
 
-// bounded returns the test's context, limited to patience.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	return patience.Context(t)
 }
 
-// url returns the URL at which the local AWS serves an API of the deployment. The host names in its
-// outputs do not resolve.
+// url returns an API's URL in the local AWS. The host names in its outputs do not resolve.
 func (d *deployed) url(t *testing.T, output string) string {
 	t.Helper()
 	if d.front != "" {

@@ -21,11 +21,9 @@ func short(t *testing.T) []byte {
 	return content
 }
 
-// anything accepts every content type. Without it the local AWS treats a buffered binary response
-// as text.
+// anything accepts every content type; otherwise the local AWS returns binary data as text.
 const anything = "*/*"
 
-// testDeployWhileJobsRun checks that a deployment with new functions loses no job.
 func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	client := d.client(t, "deploy")
 	waiting := submit(t, client, short(t))

@@ -82,8 +82,7 @@ func testTakenPort(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testSAMWithoutLocalAWS checks that without a local AWS SAM's make targets explain how to start
-// it.
+// testSAMWithoutLocalAWS checks that SAM's targets explain how to start a local AWS.
 func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 	for _, c := range []struct {
 		variables []string

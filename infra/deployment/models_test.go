@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// ownFiles is the context of a deployment with the deployer's own catalog and tiers. The catalog
-// has a built-in model.
+// ownFiles is the context for the deployer's own catalog, with a built-in model, and tiers.
 var ownFiles = []string{"catalog=infra/deployment/testdata/catalog.yaml", "tiers=infra/deployment/testdata/tiers.yaml"}
 
 // ownCatalog returns the catalog setting of a worker of such a deployment.

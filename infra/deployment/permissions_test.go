@@ -14,8 +14,7 @@ import (
 // of these tests has no workers.
 const workerRole = "WorkerTaskRole"
 
-// guard checks the calls of the functions and of the workers against the policies of the deployed
-// template.
+// guard checks the programs' calls against the policies of the deployed template.
 func (d *deployed) guard(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(d.template)

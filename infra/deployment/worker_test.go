@@ -80,8 +80,7 @@ func (w *workerProcess) kill() {
 	<-w.gone
 }
 
-// brokenEngine returns a PATH setting whose ffmpeg reports its capabilities and then finds every
-// disk full.
+// brokenEngine returns a PATH setting whose ffmpeg works, but finds every disk full.
 func brokenEngine(t *testing.T) string {
 	t.Helper()
 	real, err := exec.LookPath("ffmpeg")

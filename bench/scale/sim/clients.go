@@ -17,8 +17,7 @@ type client struct {
 	work      time.Duration
 	impatient bool
 	tries     int
-	// counts is where the job is counted: the counts that were current when the job was first
-	// submitted.
+	// counts are the counts that were current when the job was first submitted.
 	counts            *Counts
 	id                string
 	accepted, started time.Time

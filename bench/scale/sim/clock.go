@@ -26,7 +26,6 @@ func (c *clock) nextCaller() {
 	c.turn = c.last
 }
 
-// sinceMidnight returns the simulated time since the first midnight.
 func (c *clock) sinceMidnight() time.Duration { return c.now.Sub(begin) }
 
 // After calls the function after the wait. Calls at the same time keep their order.

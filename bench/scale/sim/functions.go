@@ -25,8 +25,7 @@ type instance struct {
 	freeSince time.Time
 }
 
-// functionIdle is the lifetime of an idle instance. AWS does not document it; minutes have been
-// observed.
+// functionIdle is the lifetime of an idle instance, as observed. AWS does not document it.
 const functionIdle = 10 * time.Minute
 
 // Times that requests occupy their functions, without waits for other requests. They were measured
@@ -79,7 +78,6 @@ func (w *World) occupy() (done func()) {
 	return func() { w.lambdas-- }
 }
 
-// newInstance starts an instance with the parts of its function.
 func (w *World) newInstance(function string) *instance {
 	s, now, secret := w.service, w.clock.Now, []byte("a secret of the simulation only.")
 	i := &instance{

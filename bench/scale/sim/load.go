@@ -24,9 +24,8 @@ const (
 
 type account struct {
 	name, secret, tier string
-	// share is its fraction of all jobs.
-	share    float64
-	sessions int
+	share              float64
+	sessions           int
 }
 
 // newAccounts returns the accounts of a service. One has half of the jobs, and the others have
@@ -92,7 +91,6 @@ var meanWave = func() (mean float64) {
 	return mean
 }()
 
-// rate converts a number of events a day to the rate per second at a time of the day.
 func rate(perDay float64, at time.Duration) float64 {
 	return perDay / day.Seconds() * wave(at) / meanWave
 }
@@ -100,8 +98,7 @@ func rate(perDay float64, at time.Duration) float64 {
 // PeakRate converts a number of jobs a day to the rate per second at the busiest time.
 func PeakRate(jobs int) float64 { return rate(float64(jobs), peakAt) }
 
-// arrivals calls the function at random times, with a mean number of calls a day, until the load
-// ends.
+// arrivals calls the function at random times until the load ends.
 func (w *World) arrivals(perDay float64, arrive func()) {
 	most := rate(perDay, peakAt)
 	mean := time.Duration(float64(time.Second) / most)

@@ -15,8 +15,7 @@ type Result struct {
 	// completed more than once. Unbilled is the number of completed jobs minus the number in the
 	// usage of all accounts. These include the jobs before a window.
 	Lost, Doubled, Unbilled int
-	// Hottest lists the kinds of partitions, the busiest first. Tables holds the totals of tables
-	// and indexes.
+	// Hottest lists the busiest partitions first. Tables holds the totals of tables and indexes.
 	Hottest []fakeaws.Heat
 	Tables  map[string]fakeaws.Total
 	Peaks   Peaks
@@ -25,14 +24,12 @@ type Result struct {
 type Counts struct {
 	// Asked counts the clients' jobs. GaveUp counts the jobs that were rejected too often.
 	Asked, GaveUp int
-	// Ended counts the accepted jobs whose clients saw the end. Completed counts the jobs with a
-	// result.
+	// Ended counts jobs whose clients saw the end, and Completed jobs with a result.
 	Ended, Completed int
 	Runs             int
 	// Done counts successful calls, for example "jobs" and "completions".
 	Done map[string]int
-	// Rejected counts rejections, for example "jobs: limited". "failed" counts errors that are not
-	// rejections.
+	// Rejected counts rejections, such as "jobs: limited". "failed" counts other errors.
 	Rejected map[string]int
 	// Waits holds the waits of jobs for their first run, by account and in order.
 	Waits map[string][]time.Duration
@@ -44,7 +41,6 @@ func newCounts() *Counts {
 	return &Counts{Done: map[string]int{}, Rejected: map[string]int{}, Waits: map[string][]time.Duration{}}
 }
 
-// count counts a call.
 func (c *Counts) count(what string, err error) {
 	if err == nil {
 		c.Done[what]++

@@ -19,8 +19,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// service holds the parts of the service that function instances share, assembled as in a
-// deployment.
+// service holds the parts that function instances share, assembled as in a deployment.
 type service struct {
 	client   *dynamodb.Client
 	keys     *dynamo.Keys

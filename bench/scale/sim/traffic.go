@@ -100,8 +100,7 @@ func (w *World) list() {
 	w.counts.count("pages of lists", err)
 }
 
-// startRealtime starts as many realtime instances as the busiest time needs. They renew their
-// leases.
+// startRealtime starts as many realtime instances as the busiest time needs.
 func (w *World) startRealtime() error {
 	need := rate(float64(w.Jobs)*sessionsEach, peakAt) * sessionLength.Seconds()
 	for range 1 + int(1.5*need)/eachInstance {

@@ -17,8 +17,7 @@ const (
 	beatEvery     = 30 * time.Second
 	// deadlineSlack is the time before its job's deadline at which a run is stopped.
 	deadlineSlack = 3 * time.Second
-	// settleTime is the maximum time for which a report is repeated.
-	settleTime = 10 * time.Second
+	settleTime    = 10 * time.Second
 	// receiveTime is the time between the arrival of a message and its receipt by a waiting worker.
 	receiveTime = 30 * time.Millisecond
 )
@@ -28,8 +27,7 @@ type worker struct {
 	*World
 	zone            int
 	alive, draining bool
-	// holds has the jobs in its slots.
-	holds map[job.Lane]*holding
+	holds           map[job.Lane]*holding
 }
 
 type holding struct {
@@ -161,7 +159,6 @@ func (h *holding) keep() {
 	h.later(lease/3, h.keep)
 }
 
-// progress records the progress of the run repeatedly.
 func (h *holding) progress() {
 	h.done += progressEvery.Seconds() / h.client.work.Seconds()
 	err := h.service.runs.Progress(context.Background(), h.job.ID, h.nonce, min(h.done, 0.99))

@@ -28,11 +28,9 @@ type Config struct {
 	// counted. 0 simulates an entire day. In both cases simulated time continues without load until
 	// the jobs have ended.
 	Window, WarmUp time.Duration
-	// Failures removes a quarter of the workers, loses a zone, and replaces all workers by a
-	// deployment.
+	// Failures removes a quarter of the workers, loses a zone, and simulates a deployment.
 	Failures bool
-	// Strays is the fraction of messages that queues deliver twice, and also the fraction that
-	// arrives late.
+	// Strays is the fraction of messages delivered twice, and the fraction delivered late.
 	Strays float64
 }
 

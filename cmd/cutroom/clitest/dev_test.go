@@ -54,8 +54,7 @@ func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// In a container, the data folder may be the only writable folder. It may be empty before the
-	// first start.
+	// In a container, the data folder may be the only writable folder, and be empty.
 	signs := func() {
 		t.Helper()
 		printed := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")

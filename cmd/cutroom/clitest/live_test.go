@@ -202,8 +202,7 @@ func jobs(t *testing.T, s shell) {
 	}
 }
 
-// remembered finds a job by its prompt; shows, downloads and shares the job; and deletes another
-// one.
+// remembered finds, shows, downloads and shares a job, and deletes another one.
 func remembered(t *testing.T, s shell, id string) {
 	t.Helper()
 	s.save("dune at dawn.png", picture(t))

@@ -29,8 +29,7 @@ type agent struct {
 	t       *testing.T
 	session *mcp.ClientSession
 	process *exec.Cmd
-	// stderr is the server's log.
-	stderr *programtest.Output
+	stderr  *programtest.Output
 
 	mu       sync.Mutex
 	progress []*mcp.ProgressNotificationParams

@@ -149,7 +149,6 @@ type terminal struct {
 	read chan struct{}
 }
 
-// open runs a command on a terminal of 100 columns.
 func (s shell) open(args ...string) *terminal {
 	s.t.Helper()
 	command := s.command(args)

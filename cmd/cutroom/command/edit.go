@@ -63,8 +63,7 @@ func (c *Edit) Run(ctx context.Context, s *Invocation) error {
 	return c.run(ctx, s, "")
 }
 
-// run edits with the named model, or with the latest model of the kind. Without a kind, the input
-// decides.
+// run edits with the named model, or the latest of the kind. Without a kind, the input decides.
 func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error {
 	fields, err := c.fields(c.Prompt)
 	if err != nil {

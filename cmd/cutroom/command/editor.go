@@ -97,8 +97,7 @@ func checkChanged(changed *bool) error {
 	return nil
 }
 
-// resolve chooses a model if none is named, and sets its canonical id, a part of the results'
-// names.
+// resolve sets the canonical id of the model, and chooses a model if none is named.
 func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
 	if edit.Model == "" {
 		kind := catalog.Edit
@@ -211,8 +210,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	return done, nil
 }
 
-// report prints to stderr the result's size, the parts of the prompt that the engine followed, and
-// the engine's notice.
+// report prints the result's size, the followed parts of the prompt and the engine's notice.
 func (e *editor) report(done result) {
 	if done.Planned != nil {
 		e.invocation.note("the result is %s", done.Planned)
@@ -250,8 +248,7 @@ func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker)
 	return downloadError(id, output, fetch(output))
 }
 
-// download shows the progress of a download to the path of -o and prints that path; with --json it
-// prints document.
+// download downloads to the path of -o and prints that path; with --json it prints document.
 func (e *editor) download(document any, fetch func(*tracker) error) error {
 	output := e.order.Output
 	if err := e.free(output); err != nil {

@@ -21,7 +21,6 @@ var converted = map[string][]string{
 	".gif":  {"-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse", "-f", "gif"},
 }
 
-// pngHead is the signature of a PNG file.
 const pngHead = "\x89PNG\r\n\x1a\n"
 
 // checkFormat returns an error if the result cannot be written with the path's extension. own is

@@ -58,7 +58,6 @@ func (e *JobError) Error() string {
 	return fmt.Sprintf("the job %s failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
 }
 
-// ErrUnchanged is the error for a result that equals its input.
 var ErrUnchanged = errors.New("the result is unchanged, because the engine followed nothing in the prompt")
 
 // InterruptedError is the error for a command that was interrupted while it waited for a job or

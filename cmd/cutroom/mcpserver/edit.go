@@ -36,7 +36,6 @@ type generateInput struct {
 
 // jobOutput is a job and the agent's next step.
 type jobOutput struct {
-	// Job is the record as the service sent it.
 	Job  map[string]any `json:"job" jsonschema:"The job's record."`
 	Next string         `json:"next" jsonschema:"What to do with it."`
 }

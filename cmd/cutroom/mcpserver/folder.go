@@ -46,7 +46,6 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 func (f *Folder) Path() string { return f.paths[0] }
 
-// OutsideError is the error for a path outside the folder.
 type OutsideError struct{ Path, Folder, Why string }
 
 func (e *OutsideError) Error() string {

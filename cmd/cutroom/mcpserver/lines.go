@@ -17,8 +17,7 @@ import (
 const (
 	// maxLine is the maximum length of a message, in bytes.
 	maxLine = 16 << 20
-	// maxValues is the maximum number of values and names in a message, because the SDK uses up to 1
-	// KB of memory for each.
+	// maxValues limits values and names in a message: the SDK uses up to 1 KB for each.
 	maxValues = 10_000
 )
 

@@ -18,7 +18,6 @@ type Mask struct {
 	keys [][]byte
 }
 
-// Hide masks a key from now on.
 func (m *Mask) Hide(key string) {
 	if len(key) < shortestKey {
 		return

@@ -71,7 +71,6 @@ func (c *compose) run(arguments ...string) string {
 	return out
 }
 
-// ready waits until the server is healthy and returns a client for it.
 func (c *compose) ready() *servertest.Client {
 	c.t.Helper()
 	var url string

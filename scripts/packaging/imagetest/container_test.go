@@ -51,7 +51,6 @@ func tryDocker(ctx context.Context, arguments ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// container is a container that ends with its test.
 type container struct {
 	t  *testing.T
 	id string
@@ -60,7 +59,6 @@ type container struct {
 // hardened lists the options with which every image must work.
 var hardened = []string{"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
 
-// start starts a container with options of docker run.
 func start(t *testing.T, image string, options, command []string) *container {
 	t.Helper()
 	arguments := append([]string{"run", "--detach", "--label", label}, hardened...)
@@ -116,7 +114,6 @@ func (c *container) ready(port int) (url string) {
 	return url
 }
 
-// healthy reports whether a service returns 200 for /healthz.
 func healthy(url string) bool {
 	client := http.Client{Timeout: 5 * time.Second}
 	response, err := client.Get(url + "/healthz")
@@ -145,7 +142,6 @@ func (c *container) stop(grace time.Duration) int {
 	return code
 }
 
-// kill ends a container with SIGKILL.
 func (c *container) kill() { docker(c.t, "kill", c.id) }
 
 // eventually waits until the condition holds; what describes it.

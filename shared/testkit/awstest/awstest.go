@@ -38,7 +38,6 @@ var launcher string
 
 // Cloud is a running local AWS. It ends with the test that started it.
 type Cloud struct {
-	// URL is the endpoint of all its services.
 	URL string
 
 	command *exec.Cmd

@@ -20,15 +20,13 @@ import (
 // its worker.
 type Local struct {
 	*Cloud
-	// Stage is the stage of the deployment.
 	Stage string
 	// Media and Inference are the URLs of its APIs. Key is an admin key of the account acme.
 	Media, Inference, Key string
 	// Said is the standard output of `make local-aws`.
 	Said string
 	// Did is the standard error of `make local-aws`.
-	Did string
-	// Folder is its data folder.
+	Did    string
 	Folder string
 
 	root    string

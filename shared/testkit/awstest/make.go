@@ -151,7 +151,6 @@ func (c *Cloud) MakeBucket(t T) string {
 	return name
 }
 
-// MakeSecret creates a secret with the text, and returns its ARN.
 func (c *Cloud) MakeSecret(t T, name, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
@@ -168,7 +167,6 @@ func (c *Cloud) MakeSecret(t T, name, text string) string {
 	return *made.ARN
 }
 
-// Queue is a queue with its dead-letter queue.
 type Queue struct {
 	URL, ARN                     string
 	DeadLetterURL, DeadLetterARN string

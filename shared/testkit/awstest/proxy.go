@@ -30,7 +30,6 @@ type Faults struct {
 	Slow float64
 }
 
-// slowBy is the delay of a slow response.
 const slowBy = 200 * time.Millisecond
 
 // maxCall is the maximum size of a call's body.
@@ -39,7 +38,6 @@ const maxCall = 64 << 20
 // Proxy forwards calls between clients and the local AWS. It counts the calls on the wire and
 // injects faults.
 type Proxy struct {
-	// URL is the endpoint for the clients.
 	URL string
 
 	target    string

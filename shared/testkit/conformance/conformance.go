@@ -23,7 +23,6 @@ type Group[T Statement] struct {
 
 func About[T Statement](name string, tests []T) Group[T] { return Group[T]{name, tests} }
 
-// Statement is a test of a statement about an interface.
 type Statement interface {
 	// Says returns the statement, which is the name of the test.
 	Says() string
@@ -49,7 +48,6 @@ func Context(t testing.TB) context.Context {
 // suite on a busy machine still uses them.
 func Tomorrow() time.Time { return time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond) }
 
-// OK ends the test if there is an error.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -81,7 +79,6 @@ func Diff(want, got any) string {
 		cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) && a.Location().String() == b.Location().String() }))
 }
 
-// Fails ends the test unless the error has the code.
 func Fails(t testing.TB, err error, code fault.Code) {
 	t.Helper()
 	if !fault.Is(err, code) {

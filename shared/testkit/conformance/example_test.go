@@ -45,7 +45,6 @@ func RunNames(t *testing.T, open func(t *testing.T) Names) {
 	)
 }
 
-// inMemory is an adapter.
 type inMemory struct {
 	mu    sync.Mutex
 	taken map[string]bool
@@ -69,7 +68,6 @@ func ExampleRun() {
 	}
 }
 
-// This runs the example.
 func TestExampleSuitePasses(t *testing.T) {
 	RunNames(t, func(*testing.T) Names { return &inMemory{taken: map[string]bool{}} })
 }

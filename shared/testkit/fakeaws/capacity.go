@@ -59,7 +59,6 @@ func numberSize(number string) int {
 	return size
 }
 
-// readUnits returns the units of a read.
 func readUnits(bytes int, consistent *bool) float64 {
 	units := math.Max(1, math.Ceil(float64(bytes)/4096))
 	if consistent == nil || !*consistent {

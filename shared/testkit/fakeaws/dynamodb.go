@@ -129,7 +129,6 @@ func (d *DynamoDB) attempt(input any, at time.Time, turn int64) (answer any, err
 	return answer, err, true
 }
 
-// throttled counts a rejection, and returns its error.
 func (d *DynamoDB) throttled(p partition) error {
 	d.meter.of(p.table).Throttled++
 	d.rejected = p.key

@@ -56,7 +56,6 @@ func New(clock Clock, random *rand.Rand, tables []dynamo.Table) *Cloud {
 	return c
 }
 
-// Config returns a configuration for clients of the services.
 func (c *Cloud) Config() aws.Config {
 	return aws.Config{Region: "us-east-1", APIOptions: []func(*middleware.Stack) error{
 		func(stack *middleware.Stack) error { return stack.Initialize.Add(answering{c}, middleware.After) },

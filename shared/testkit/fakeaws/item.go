@@ -66,7 +66,6 @@ func numberOf(v types.AttributeValue) string {
 	return "0"
 }
 
-// added returns a set with additional elements.
 func added(set types.AttributeValue, more []string) types.AttributeValue {
 	var all []string
 	if had, ok := set.(*types.AttributeValueMemberSS); ok {

@@ -93,7 +93,6 @@ func (m *meter) at(present, attempt int64) (changed bool) {
 	return changed
 }
 
-// close records all seconds.
 func (m *meter) close() {
 	for at := range m.seconds {
 		m.closeOne(at)

@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// write is one write, single or in a transaction.
 type write struct {
 	table      *table
 	hash, sort string
@@ -145,7 +144,6 @@ func (d *DynamoDB) updateItem(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateIte
 	return out, nil
 }
 
-// transact performs a transaction, completely or not at all.
 func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
 	token := aws.ToString(in.ClientRequestToken)
 	if d.written(token) {
@@ -195,7 +193,6 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 
-// part returns one write of a transaction.
 func (d *DynamoDB) part(part types.TransactWriteItem) (w write) {
 	switch {
 	case part.Put != nil:

@@ -69,7 +69,6 @@ func textOf(pattern []glyph) string {
 	return text.String()
 }
 
-// less reports whether a value is numerically less than the value in the policy.
 func less(policy, value string) bool {
 	p, err := strconv.ParseFloat(policy, 64)
 	v, other := strconv.ParseFloat(value, 64)

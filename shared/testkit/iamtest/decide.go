@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// Request is a call to authorize.
 type Request struct {
 	// Principal is the ARN of the calling role. Service is a calling AWS service, such as
 	// "sns.amazonaws.com". Set one of them; a request with neither is anonymous.
@@ -19,7 +18,6 @@ type Request struct {
 	Context map[string][]string
 }
 
-// Decision is AWS's decision about a request.
 type Decision struct {
 	Allowed bool
 	// Reason is the text in the error message of a rejection.
@@ -68,7 +66,6 @@ func (r Request) words(why string) string {
 	return fmt.Sprintf("%s is not authorized to perform: %s on resource: %s %s", who, r.Action, r.Resource, why)
 }
 
-// applying returns the statements that apply to this request.
 func (r Request) applying(policies []Policy, ofResource bool) ([]Statement, error) {
 	var found []Statement
 	for _, p := range policies {

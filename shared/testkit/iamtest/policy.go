@@ -170,5 +170,4 @@ func principals(text json.RawMessage) (map[string][]string, error) {
 	return named, nil
 }
 
-// forResource reports whether the statement belongs to a resource policy.
 func (s Statement) forResource() bool { return s.Principals != nil }

@@ -13,7 +13,6 @@ func sign(r *http.Request, service string) {
 		"/aws4_request, SignedHeaders=host, Signature=0")
 }
 
-// The signer of a URL is its caller.
 func TestCallerIsSigner(t *testing.T) {
 	signed := httptest.NewRequest(http.MethodGet, "/b/k?X-Amz-Credential=FilesRole%2F20260101%2Feu-central-1%2Fs3%2Faws4_request", nil)
 	header := httptest.NewRequest(http.MethodGet, "/b/k", nil)

@@ -17,7 +17,6 @@ type Account struct {
 	functions map[string]string
 }
 
-// NewAccount returns an account with the given permissions.
 func NewAccount(place Place, rights Rights) (*Account, error) {
 	roles, err := parsed(rights.Roles)
 	if err != nil {

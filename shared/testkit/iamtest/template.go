@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// Place is the location of a deployment.
 type Place struct{ Partition, Region, Account string }
 
 // Rights holds a deployment's policies.
@@ -126,7 +125,6 @@ func (d deploying) addRole(rights *Rights, id string) error {
 	return nil
 }
 
-// addPolicy adds a policy to each resource that a property refers to.
 func (d deploying) addPolicy(r resource, property string, named func(id string) (string, error),
 	to map[string][]json.RawMessage) error {
 	var value any
@@ -193,7 +191,6 @@ func (d deploying) resolve(value any) (any, error) {
 	return value, nil
 }
 
-// function returns the CloudFormation function in a value, if the value is a function.
 func function(value map[string]any) (name string, arguments any, ok bool) {
 	for name, arguments := range value {
 		if len(value) == 1 && (name == "Ref" || strings.HasPrefix(name, "Fn::")) {
@@ -318,7 +315,6 @@ func (d deploying) arnOf(id string) (string, error) {
 	return d.ARN(kind.service, fmt.Sprintf(kind.resource, name)), nil
 }
 
-// ARN returns the ARN of a resource in the place.
 func (p Place) ARN(service, resource string) string {
 	region, account := p.Region, p.Account
 	switch service {

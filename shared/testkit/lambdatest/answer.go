@@ -13,7 +13,6 @@ import (
 	"strings"
 )
 
-// streamType is the content type of a streamed response to API Gateway.
 const streamType = "application/vnd.awslambda.http-integration-response"
 
 // delimiter separates the metadata of a streamed response from its body (API Gateway, "Lambda
@@ -22,7 +21,6 @@ var delimiter = make([]byte, 8)
 
 // Answer is a response to API Gateway, as seen by a client.
 type Answer struct {
-	// Streamed reports whether the response was streamed.
 	Streamed bool
 	Status   int
 	Header   http.Header

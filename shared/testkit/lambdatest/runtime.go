@@ -23,7 +23,6 @@ type FunctionError struct {
 	Message string `json:"errorMessage"`
 }
 
-// Error returns the type and the message.
 func (e *FunctionError) Error() string { return e.Type + ": " + e.Message }
 
 // runtimeAPI is the Lambda Runtime API of one function's process
@@ -33,7 +32,6 @@ type runtimeAPI struct {
 	listener net.Listener
 	// events passes one invocation at a time to the process.
 	events chan *invocation
-	// polled is closed at the first poll.
 	polled chan struct{}
 	once   sync.Once
 
@@ -45,7 +43,6 @@ type runtimeAPI struct {
 type invocation struct {
 	event    []byte
 	deadline time.Time
-	// answered receives the only response.
 	answered chan reply
 	// read is closed after the response was read or abandoned.
 	read chan struct{}
@@ -123,7 +120,6 @@ func (api *runtimeAPI) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// failed accepts an error.
 func (api *runtimeAPI) failed(w http.ResponseWriter, r *http.Request) {
 	i := api.take(r.PathValue("id"))
 	if i == nil {

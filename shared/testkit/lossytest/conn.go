@@ -36,7 +36,6 @@ func (c *Conn) Set(out, in Faults) {
 	c.in.set(in)
 }
 
-// Counts returns the counts of packets so far.
 func (c *Conn) Counts() (out, in Count) { return c.out.counted(), c.in.counted() }
 
 func (c *Conn) receive() {
@@ -57,7 +56,6 @@ func (c *Conn) receive() {
 	}
 }
 
-// ReadFrom implements net.PacketConn.
 func (c *Conn) ReadFrom(to []byte) (int, net.Addr, error) {
 	select {
 	case next := <-c.arrived:

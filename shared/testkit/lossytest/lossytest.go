@@ -20,8 +20,7 @@ type Faults struct {
 	Drop, Duplicate, Reorder float64
 	// Delay is the delay of every packet. A random part of Jitter is added to it.
 	Delay, Jitter time.Duration
-	// Block drops everything.
-	Block bool
+	Block         bool
 }
 
 // Count counts the packets of one direction by fate. A duplicated packet was passed once.

@@ -27,7 +27,6 @@ func FreeAddress() (string, error) {
 	return "", fmt.Errorf("find a free port: %w", err)
 }
 
-// free returns an error if the address is in use.
 func free(address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -80,7 +80,6 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the kept bytes.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,5 +2,4 @@
 
 package racetest
 
-// Enabled reports whether the race detector is on.
 const Enabled = false

@@ -4,5 +4,4 @@
 // and finds nothing new in many repetitions.
 package racetest
 
-// Enabled reports whether the race detector is on.
 const Enabled = true

@@ -39,17 +39,14 @@ type Result struct {
 // Failure is why a job failed.
 type Failure struct{ Code, Message string }
 
-// Ended reports whether the job's state is terminal.
 func (j Job) Ended() bool { return j.Status == "completed" || j.Status == "failed" }
 
-// Answer is a complete response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// StatusError is the error for a response with an unexpected status.
 type StatusError Answer
 
 func (r *StatusError) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
