@@ -16,7 +16,6 @@ const (
 	// that it does not crash them, too.
 	suspectAfter = 2
 	suspectFor   = time.Minute
-	// recordTime is the timeout for writing a record at shutdown.
 	recordTime = 10 * time.Second
 )
 

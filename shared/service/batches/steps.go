@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	// stepTime is the time for which a step starts calls.
 	stepTime = 5 * time.Minute
 	// Running calls are cancelled shutdownTime before a step's deadline, so that results are stored.
 	shutdownTime = 45 * time.Second

@@ -21,7 +21,6 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// fuzzed returns a completion whose upstream responds with arbitrary bytes.
 func fuzzed(t *testing.T, route catalog.Route, stream string) (*completion, *httptest.ResponseRecorder) {
 	t.Helper()
 	row := &catalog.Inference{

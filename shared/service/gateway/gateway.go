@@ -196,7 +196,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(w, r)
 }
 
-// handler serves a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request) error
 
 func (g *Gateway) route(pattern, method string, handle handler) {

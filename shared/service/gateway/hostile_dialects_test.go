@@ -190,7 +190,6 @@ func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 	}
 }
 
-// callAll makes the calls concurrently and returns the sum of the reported tokens.
 func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (tokens int64) {
 	w.t.Helper()
 	var all sync.WaitGroup

@@ -17,7 +17,6 @@ type nameServer struct {
 	*net.Resolver
 	mu   sync.Mutex
 	zone zone
-	// asked counts the questions; overTCP counts those over TCP.
 	asked, overTCP int
 	gone           sync.WaitGroup
 }

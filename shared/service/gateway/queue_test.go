@@ -36,7 +36,6 @@ func newGate(t *testing.T) gate {
 	return g
 }
 
-// chatAs posts a chat with the given text for an account.
 func (w *world) chatAs(ctx context.Context, key, text string) <-chan answer {
 	answers := make(chan answer, 1)
 	body := strings.Replace(plain, "one two", text, 1)
@@ -111,7 +110,6 @@ func TestQueuedAccountsTakeTurns(t *testing.T) {
 	}
 }
 
-// One account's calls leave the last slot to other accounts, with and without a queue.
 func TestAccountLeavesSlotToOthers(t *testing.T) {
 	for _, queue := range []string{"queue: {calls: 3, wait: 1m}, ", ""} {
 		g := newGate(t)

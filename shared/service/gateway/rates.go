@@ -79,7 +79,6 @@ func (g *Gateway) leaveHalf(ctx context.Context, name string, rate ratelimit.Rat
 	return err
 }
 
-// charge charges a completion's tokens to the token rate.
 func (g *Gateway) charge(ctx context.Context, header http.Header, who credential.Principal, tokens int64) {
 	n := who.Tier.InferenceTokensPerMinute
 	if g.config.Limiter == nil || n <= 0 || tokens == 0 {

@@ -19,7 +19,6 @@ const maxUncounted = 8 << 10
 type tokenCounter struct {
 	// maxTokens is the maximum usage of the completion. It limits the upstream's report.
 	maxTokens int64
-	// maxGenerated limits estimates of generated tokens.
 	maxGenerated int64
 	// reported is the last plausible report, if known. implausible means that one was impossible.
 	reported           usage.Counts

@@ -16,7 +16,6 @@ import (
 
 const enhanceTime = 10 * time.Second
 
-// changeTime is the timeout for preparing a prompt.
 const changeTime = 10 * time.Second
 
 func (c *connection) control() {

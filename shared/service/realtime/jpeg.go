@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// frameQuality is the quality of sent JPEGs, from 1 to 100.
 const frameQuality = 82
 
 func decodeFrame(frame []byte) (*engine.Picture, error) {

@@ -58,7 +58,6 @@ func TestTicksIncludeNotice(t *testing.T) {
 	await("")
 }
 
-// noticing is an engine with a notice that the test sets.
 type noticing struct{ notice atomic.Value }
 
 func (c *noticing) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {

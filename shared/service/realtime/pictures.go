@@ -6,7 +6,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// imageSide is the longer side of a reference image in pixels.
 const imageSide = 384
 
 type Pictures interface {

@@ -98,7 +98,6 @@ func (e Estimating) ask(
 // run times grow nearly linearly.
 var estimatedLengths = []float64{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 300, 600}
 
-// questions returns a question for every kind of edit in the catalog.
 func questions(c *catalog.Catalog) []engine.Question {
 	var asked []engine.Question
 	for _, m := range c.Models() {

@@ -19,7 +19,6 @@ func (p *panics) once() {
 	}
 }
 
-// faultyQueue panics in Receive, or its deliveries panic in Extend.
 type faultyQueue struct {
 	worker.Queue
 	receive, extend *panics

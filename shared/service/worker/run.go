@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// errOverdue is the cause when a run's context ends near the job's deadline.
 var errOverdue = errors.New("the job's deadline is near")
 
 func (l *lane) handle(lease *lease, slot slot) {
@@ -49,7 +48,6 @@ func (l *lane) handle(lease *lease, slot slot) {
 	}
 }
 
-// run performs one run of a job and settles its delivery.
 func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	started := l.worker.config.Now()
 	ended := Run{

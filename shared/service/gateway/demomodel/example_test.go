@@ -8,7 +8,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// exampleTests contains schemas with their examples, if known.
 var exampleTests = []struct{ name, schema, want string }{
 	{"nothing", ``, `{}`},
 	{"anything", `{}`, `{}`},

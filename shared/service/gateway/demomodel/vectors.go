@@ -159,7 +159,6 @@ type rerankRequest struct {
 	Return    *bool     `json:"return_documents"`
 }
 
-// rerank sorts the documents by their similarity to the query.
 func (s *Server) rerank(_ http.ResponseWriter, q *rerankRequest) (object, error) {
 	var texts []string
 	for _, d := range q.Documents {

@@ -18,7 +18,6 @@ type function struct{ space, name string }
 // from the start of the object.
 type namespace struct{ name, description gjson.Result }
 
-// inChat returns the function's name in a chat, which has no namespaces.
 func (f function) inChat() string { return f.space + "__" + f.name }
 
 func (w *responsesWriter) tool(i int, tool gjson.Result) {

@@ -107,7 +107,6 @@ func (r *jsonReader) open() (int, error) {
 	return r.offset() - 1, r.located(err)
 }
 
-// close reads the closing bracket and returns the span from start.
 func (r *jsonReader) close(start int) (span, error) {
 	_, err := r.decoder.ReadToken()
 	return span{start, r.offset()}, r.located(err)

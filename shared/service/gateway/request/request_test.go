@@ -37,7 +37,6 @@ func caller(t testing.TB) request.Caller {
 
 const hello = `"messages":[{"role":"user","content":"hi"}]`
 
-// chat returns a chat with the given model and members and one message.
 func chat(slug string, members ...string) string {
 	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, hello}, members...), ",") + "}"
 }

@@ -96,7 +96,6 @@ func (b *h1Body) skipTrailer() error {
 	}
 }
 
-// Close returns the connection to its pool, or closes it.
 func (b *h1Body) Close() error {
 	if b.closed {
 		return nil

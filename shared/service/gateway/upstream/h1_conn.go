@@ -325,7 +325,6 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 	return nil
 }
 
-// cutField splits a header line. ok is false if the line is not a valid field.
 func cutField(line string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(line, ":")
 	ok = ok && httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)

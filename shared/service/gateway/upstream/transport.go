@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	// connectTime is the default timeout for connecting to an upstream.
 	connectTime = 5 * time.Second
 	// idleConnections limits the idle connections per upstream. Servers commonly keep a connection
 	// for longer than idleConnectionTime, so a call rarely meets a closing one.
@@ -22,7 +21,6 @@ const (
 	idleConnectionTime = 55 * time.Second
 	// maxAnswerHeader limits an upstream's response header, in bytes.
 	maxAnswerHeader = 64 << 10
-	// maxCallTime limits one call to an upstream.
 	maxCallTime = time.Hour
 )
 

@@ -95,7 +95,6 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	return a.frames()
 }
 
-// partOf returns the frame part in a packet, if it is VP8.
 func partOf(p *rtp.Packet) (part, bool) {
 	if len(p.Payload) == 0 { // padding to probe the network
 		return part{}, true

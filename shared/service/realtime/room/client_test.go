@@ -97,7 +97,6 @@ func (w *world) as(r *Room, version livekit.Version, publish bool, networks ...w
 	return c
 }
 
-// expired returns the configuration of a client with an expired token.
 func (w *world) expired(r *Room) livekittest.Config {
 	w.Helper()
 	later := w.later.Swap(-int64(2 * tokenTime))

@@ -27,7 +27,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// offers sends another offer after changing it.
 func offers(c *livekittest.Client, change func(offer string) string) {
 	c.Change = change
 	c.Say(&livekit.SignalRequest{Offer: c.Offer(9, false)})
@@ -132,7 +131,6 @@ func TestServerContactsNoOtherAddress(t *testing.T) {
 	}
 }
 
-// credentials returns the ICE user name and password from a description.
 func credentials(description string) (name, password string) {
 	find := func(key string) string {
 		return regexp.MustCompile(`a=` + key + `:(\S+)`).FindStringSubmatch(description)[1]

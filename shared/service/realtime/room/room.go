@@ -276,7 +276,6 @@ func (r *Room) enter(p *participant) bool {
 	return true
 }
 
-// find returns the participant with the identity and the sid, or nil.
 func (r *Room) find(identity, sid string) *participant {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -111,7 +111,6 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	})
 }
 
-// extensionID returns the id of a stream's header extension, or 0.
 func extensionID(info *interceptor.StreamInfo, uri string) uint8 {
 	for _, extension := range info.RTPHeaderExtensions {
 		if extension.URI == uri {

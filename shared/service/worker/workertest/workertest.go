@@ -124,7 +124,6 @@ func (s *suite) start(id, nonce string) {
 	conformance.OK(s, err)
 }
 
-// ended waits until the job has ended.
 func (s *suite) ended(id string) job.Job {
 	s.Helper()
 	for {
