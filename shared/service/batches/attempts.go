@@ -16,7 +16,7 @@ const (
 	// that it does not crash them, too.
 	suspectAfter = 2
 	suspectFor   = time.Minute
-	recordTime = 10 * time.Second
+	recordTime   = 10 * time.Second
 )
 
 // attemptsAt returns the number of crashes while working on a batch in its current state.

@@ -15,8 +15,8 @@ import (
 
 type nameServer struct {
 	*net.Resolver
-	mu   sync.Mutex
-	zone zone
+	mu             sync.Mutex
+	zone           zone
 	asked, overTCP int
 	gone           sync.WaitGroup
 }

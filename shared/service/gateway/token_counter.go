@@ -18,7 +18,7 @@ const maxUncounted = 8 << 10
 // or followed by text, it counts the text itself and marks the count as an estimate.
 type tokenCounter struct {
 	// maxTokens is the maximum usage of the completion. It limits the upstream's report.
-	maxTokens int64
+	maxTokens    int64
 	maxGenerated int64
 	// reported is the last plausible report, if known. implausible means that one was impossible.
 	reported           usage.Counts

@@ -21,7 +21,7 @@ const (
 	idleConnectionTime = 55 * time.Second
 	// maxAnswerHeader limits an upstream's response header, in bytes.
 	maxAnswerHeader = 64 << 10
-	maxCallTime = time.Hour
+	maxCallTime     = time.Hour
 )
 
 const versionHeader = "anthropic-version"
