@@ -197,8 +197,8 @@ check-deploy: need-check-deploy ## Check a deployment from outside. CONTEXT="-c 
 .PHONY: destroy not-prod
 not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "make does not destroy prod." >&2; exit 1 ;; esac; done
-# Only infra/empty asks: a "no" to a second question, from CDK, would leave a stack without its
-# data. CDK asks only if nothing is emptied.
+# Only infra/empty asks for confirmation, because a "no" to a second question from CDK would leave a
+# stack without its data. CDK asks only if nothing is emptied.
 EMPTIED = $(filter-out %-gpu,$(STACKS))
 destroy: not-prod need-destroy functions cdk ## Delete a deployment with its data, but never prod.
 	$(if $(EMPTIED),@$(GO) run ./infra/empty $(CONTEXT))

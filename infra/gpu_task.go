@@ -43,7 +43,7 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	task := awsecs.NewEc2TaskDefinition(s.Stack, jsii.String("Task"), &awsecs.Ec2TaskDefinitionProps{
 		Family: jsii.String(s.workerService()), NetworkMode: awsecs.NetworkMode_AWS_VPC, TaskRole: role,
 		Volumes: &[]*awsecs.Volume{
-			// Deleted with the task.
+			// Docker deletes it with the task.
 			{Name: jsii.String("scratch"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_TASK,
 			}},

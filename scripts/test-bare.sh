@@ -128,15 +128,15 @@ prepared() {
 	inside "$1" "git clone -q /srv/cutroom.bundle cutroom"
 }
 
-# refused COMMAND FILE…: checks that the newcomer's command fails before it makes any of the files,
+# fails COMMAND FILE…: checks that the newcomer's command fails before it makes any of the files,
 # and prints a command, which root then runs.
-refused() {
-	if inside newcomer "cd cutroom && $1" >"$folder/refusal" 2>&1; then
+fails() {
+	if inside newcomer "cd cutroom && $1" >"$folder/failure" 2>&1; then
 		echo "$1 did not fail." >&2
 		return 1
 	fi
-	cat "$folder/refusal"
-	command=$(sed -n 's/^    \([^ ].*\)/\1/p' "$folder/refusal")
+	cat "$folder/failure"
+	command=$(sed -n 's/^    \([^ ].*\)/\1/p' "$folder/failure")
 	shift
 	for file in "$@"; do
 		if [ -e "$root/home/newcomer/$file" ]; then
@@ -175,7 +175,7 @@ as_newcomer() {
 	echo "As an ordinary user without sudo:"
 	took "a bare machine" machine
 	took "install as in the README" prepared newcomer
-	took "make run fails, and root installs" refused "make run" cutroom/bin go .cache
+	took "make run fails, and root installs" fails "make run" cutroom/bin go .cache
 	# Compiled code is of little use, because it contains the path of the modules.
 	if [ -e "$folder/caches" ]; then
 		echo "From here on with the earlier downloads."
@@ -183,7 +183,7 @@ as_newcomer() {
 		inside root "cd /home/newcomer && chown -R newcomer: caches && mv caches/* caches/.[!.]* ."
 	fi
 	took "make run, and edits" inside newcomer "cd cutroom && scripts/bare/newcomer.sh"
-	took "$test fails, and root installs" refused "$test" cutroom/test-output cutroom/.tools
+	took "$test fails, and root installs" fails "$test" cutroom/test-output cutroom/.tools
 	took "$test" inside newcomer "cd cutroom && $test"
 }
 

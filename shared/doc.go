@@ -1,3 +1,3 @@
-// Package shared has no code. ARCHITECTURE.md describes the wings below it, and layers_test.go
-// checks which packages may import which.
+// Package shared has no code. ARCHITECTURE.md describes the layers below it, and
+// layers_test.go checks which packages may import which.
 package shared

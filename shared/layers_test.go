@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// wings are the layers, the lowest first.
-var wings = []string{"platform", "domain", "engine", "service", "adapter", "app"}
+// layers lists the layers, the lowest first.
+var layers = []string{"platform", "domain", "engine", "service", "adapter", "app"}
 
-// Packages outside of the wings, which no wing imports.
-var besides = []string{"client", "testkit"}
+// outside lists packages that no layer imports.
+var outside = []string{"client", "testkit"}
 
 // foreign lists path prefixes that the domain must not import.
 var foreign = []string{
@@ -27,41 +27,41 @@ type listed struct {
 	Imports    []string
 }
 
-// A package imports only from its own wing and from lower ones.
-func TestArrowsPointDown(t *testing.T) {
+// A package imports only from its own layer and from lower ones.
+func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	for _, p := range list(t) {
-		from := wingOf(p.ImportPath)
+		from := layerOf(p.ImportPath)
 		if from == "" || isForTests(p.ImportPath) {
 			continue
 		}
 		for _, imported := range p.Imports {
-			to := wingOf(imported)
+			to := layerOf(imported)
 			switch {
-			case isForTests(imported), slices.Contains(besides, to) && to != from:
+			case isForTests(imported), slices.Contains(outside, to) && to != from:
 				t.Errorf("%s imports %s, which only tests and programs may", p.ImportPath, imported)
-			case slices.Index(wings, to) > slices.Index(wings, from):
-				t.Errorf("%s imports %s, which stands above it", p.ImportPath, imported)
+			case slices.Index(layers, to) > slices.Index(layers, from):
+				t.Errorf("%s imports %s, which is in a higher layer", p.ImportPath, imported)
 			case from == "domain" && to == "platform":
 				t.Errorf("%s imports %s: the domain imports only the domain", p.ImportPath, imported)
 			}
 			if from != "domain" {
 				continue
 			}
-			for _, beginning := range foreign {
-				if strings.HasPrefix(imported, beginning) {
-					t.Errorf("%s imports %s, which the domain must not know", p.ImportPath, imported)
+			for _, prefix := range foreign {
+				if strings.HasPrefix(imported, prefix) {
+					t.Errorf("%s imports %s, which the domain must not import", p.ImportPath, imported)
 				}
 			}
 		}
 	}
 }
 
-// Every package below shared is in a wing, or is listed above.
-func TestEveryPackageHasAWing(t *testing.T) {
-	known := slices.Concat(wings, besides)
+// Every package below shared is in a layer, or is listed above.
+func TestEveryPackageHasALayer(t *testing.T) {
+	known := slices.Concat(layers, outside)
 	for _, p := range list(t) {
-		if p.ImportPath != "cutroom/shared" && !slices.Contains(known, wingOf(p.ImportPath)) {
-			t.Errorf("%s stands in none of %v", p.ImportPath, known)
+		if p.ImportPath != "cutroom/shared" && !slices.Contains(known, layerOf(p.ImportPath)) {
+			t.Errorf("%s is in none of %v", p.ImportPath, known)
 		}
 	}
 }
@@ -89,15 +89,15 @@ func list(t *testing.T) []listed {
 	return all
 }
 
-// wingOf returns the wing of a package, such as "domain"; "" for a package that is
-// not below shared.
-func wingOf(path string) string {
+// layerOf returns the layer of a package, such as "domain", or "" for a package that is not below
+// shared.
+func layerOf(path string) string {
 	below, ok := strings.CutPrefix(path, "cutroom/shared/")
 	if !ok {
 		return ""
 	}
-	wing, _, _ := strings.Cut(below, "/")
-	return wing
+	layer, _, _ := strings.Cut(below, "/")
+	return layer
 }
 
 // isForTests reports whether a package is for tests, such as job/jobtest.

@@ -35,7 +35,7 @@ func TestLauncherInitializesFewPackages(t *testing.T) {
 	}
 }
 
-// AWS clients would cost the helpers for live video and Content Credentials time and memory.
+// AWS clients would make the helpers for live video and Content Credentials slow and large.
 func TestHelpersInitializeNoAWSClients(t *testing.T) {
 	const clients = "github.com/aws/aws-sdk-go-v2/service/"
 	of := func(paths []string) (found []string) {

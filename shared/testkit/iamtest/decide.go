@@ -26,8 +26,8 @@ type Decision struct {
 	Because []Statement
 }
 
-// Decide evaluates a request with the policies of its role and its resource. A deny wins. Within an
-// account, either policy may allow the request. For another account's request, both must allow it.
+// Decide evaluates a request with the policies of its role and its resource. A deny takes precedence.
+// Within an account, either policy may allow the request. For another account's request, both must.
 //
 // Errors: a policy cannot be evaluated for the request. The request is then rejected.
 func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
