@@ -329,6 +329,8 @@ func TestModifiersChangePicture(t *testing.T) {
 		{"make it red", func(b, a traits) bool { return a.red-a.green > b.red-b.green+30 }},
 		{"tint it green", func(b, a traits) bool { return a.green-a.red > b.green-b.red+60 }},
 		{"everything blue", func(b, a traits) bool { return a.blue-a.red > b.blue-b.red+60 }},
+		{"black and white", func(b, a traits) bool { return a.color < 2 && a.grain < 2*b.grain }},
+		{"vignette", func(b, a traits) bool { return a.middle-a.borders > b.middle-b.borders+10 }},
 		{"invert", func(b, a traits) bool { return b.middle > b.borders && a.middle < a.borders }},
 		{"make it look better", func(b, a traits) bool { return a.color > 1.15*b.color && a.contrast > b.contrast }},
 	}

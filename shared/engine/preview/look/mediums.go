@@ -22,11 +22,11 @@ func mediums() []entry {
 		},
 		{"charcoal", []string{"charcoal", "charcoal drawing", "charcoal sketch"}, nil, true, charcoal},
 		{
-			"anime", []string{"anime", "ghibli", "studio ghibli", "cel shaded", "cel shading", "toon", "cartoon"},
+			"anime", []string{"anime", "ghibli", "studio ghibli", "cel shaded", "cel shading"},
 			[]string{"animation"}, true, anime,
 		},
 		{"manga", []string{"manga", "screentone"}, nil, true, manga},
-		{"comic", []string{"comic", "comic book", "graphic novel", "ink", "inked"}, []string{"superhero"}, true, comic},
+		{"comic", []string{"comic", "comic book", "graphic novel", "ink", "inked", "toon", "cartoon"}, []string{"superhero"}, true, comic},
 		{
 			"pop art", []string{"pop art", "warhol", "andy warhol", "lichtenstein", "roy lichtenstein", "silkscreen"}, nil, true,
 			popArt,

@@ -16,28 +16,33 @@ func modifiers() []modifier {
 		return by(saturate(0.35), tint(hue, chroma), light(lift))
 	}
 	return []modifier{
-		{[]string{"brighter", "bright", "lighter", "airy", "overexposed"}, by(light(0.12))},
-		{[]string{"darker", "dark", "dim", "moody", "low key", "shadowy"}, by(light(-0.13), contrast(1.06, 0.4))},
+		{[]string{"brighter", "brighten", "bright", "lighter", "airy", "overexposed"}, by(light(0.12))},
+		{[]string{"darker", "darken", "dark", "dim", "moody", "low key", "shadowy"}, by(light(-0.13), contrast(1.06, 0.4))},
 		{[]string{"warmer", "warm", "cozy", "cosy"}, by(warm(0.055), light(0.01))},
 		{[]string{"colder", "cold", "cooler", "cool", "chilly"}, by(warm(-0.055))},
 		{
-			[]string{"vivid", "vibrant", "colorful", "colourful", "saturated", "psychedelic", "rainbow"},
+			[]string{"vivid", "vibrant", "saturate", "colorful", "colourful", "saturated", "psychedelic", "rainbow"},
 			by(saturate(1.75), contrast(1.08, 0.5)),
 		},
-		{[]string{"muted", "desaturated", "dull", "faded", "washed out", "bleached"}, by(saturate(0.4), fade(0.14, 0.95))},
-		{[]string{"contrast", "contrasty", "high contrast", "punchy", "bold", "hdr"}, func() []Op {
+		{[]string{"muted", "desaturate", "desaturated", "dull", "faded", "washed out", "bleached"}, by(saturate(0.4), fade(0.14, 0.95))},
+		{[]string{"contrast", "more contrast", "contrasty", "high contrast", "punchy", "bold", "hdr"}, func() []Op {
 			return []Op{Clarity{0.05, 0.7}, grade(contrast(1.4, 0.5), saturate(1.15))}
 		}},
-		{[]string{"low contrast", "flat", "matte"}, by(contrast(0.6, 0.55), fade(0.1, 0.95))},
+		{[]string{"low contrast", "less contrast", "flat", "matte"}, by(contrast(0.6, 0.55), fade(0.1, 0.95))},
 		{[]string{"soft", "softer", "smooth", "smoother", "blurry", "glow", "glowing", "hazier"}, func() []Op {
 			return []Op{Smooth{0.014, 0.10}, grade(fade(0.06, 1), light(0.03)), Bloom{0.05, 0.45, 0.8}}
 		}},
-		{[]string{"sharp", "sharper", "crisp", "clear"}, func() []Op {
+		{[]string{"sharp", "sharper", "sharpen", "crisp", "clear"}, func() []Op {
 			return []Op{Clarity{0.006, 1.1}, Clarity{0.04, 0.5}, grade(contrast(1.12, 0.5))}
 		}},
-		{[]string{"grainy", "grain", "gritty", "noisy"}, func() []Op {
+		{
+			[]string{"grayscale", "greyscale", "black and white", "black white", "b w", "monochrome"},
+			by(saturate(0), contrast(1.08, 0.5)),
+		},
+		{[]string{"grainy", "grain", "film grain", "gritty", "noisy"}, func() []Op {
 			return []Op{grade(contrast(1.15, 0.5), saturate(0.8)), add(grain(0.11, 0.003)).jumping(12)}
 		}},
+		{[]string{"vignette", "vignetting"}, func() []Op { return []Op{multiply(vignette(0.5, 0.4))} }},
 		{[]string{"invert", "inverse", "invert colors"}, by(invert)},
 		{[]string{"red", "crimson", "scarlet", "ruby"}, color(27, 0.15, -0.02)},
 		{[]string{"orange", "amber", "tangerine"}, color(55, 0.13, 0.01)},

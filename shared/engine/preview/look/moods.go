@@ -43,7 +43,7 @@ func moods() []entry {
 			nil, false, cyberpunk,
 		},
 		{
-			"vaporwave", []string{"vaporwave", "vapor wave", "80s", "1980s", "eighties", "retrowave", "outrun"}, nil, false,
+			"vaporwave", []string{"vaporwave", "vapor wave", "retrowave", "outrun"}, []string{"80s", "1980s", "eighties"}, false,
 			vaporwave,
 		},
 		{
@@ -63,7 +63,7 @@ func moods() []entry {
 		{
 			"film noir",
 			[]string{
-				"noir", "film noir", "black and white", "black white", "b w", "monochrome", "grayscale", "greyscale", "detective",
+				"noir", "film noir", "detective",
 				"1940s", "40s", "hitchcock",
 			},
 			nil, false, filmNoir,
@@ -85,7 +85,7 @@ func moods() []entry {
 		},
 		{
 			"vhs", []string{
-				"vhs", "videotape", "video tape", "camcorder", "glitch", "glitchy", "90s", "1990s", "found footage", "crt",
+				"vhs", "vhs tape", "videotape", "video tape", "camcorder", "glitch", "glitchy", "90s", "1990s", "found footage", "crt",
 			},
 			nil, false, vhs,
 		},

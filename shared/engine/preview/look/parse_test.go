@@ -16,7 +16,6 @@ func TestParseFindsLooks(t *testing.T) {
 		"turn this into a pencil drawing!":  "pencil sketch",
 		"sketches":                          "pencil sketch",
 		"Studio Ghibli style":               "anime",
-		"black and white":                   "film noir",
 		"film noir, 1940s detective":        "film noir",
 		"an old film":                       "vintage film",
 		"8-bit video game":                  "pixel art",
@@ -170,8 +169,8 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 func TestForeignNamesSelectLooks(t *testing.T) {
 	names := foreignNames()
 	for name := range names {
-		if !slices.Contains(Names(), name) {
-			t.Errorf("%q is not a look", name)
+		if !slices.Contains(Names(), name) && name != "grayscale" {
+			t.Errorf("%q is neither a look nor a change", name)
 		}
 	}
 	for _, e := range lexicon() {
@@ -183,6 +182,23 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 			if got := Read(phrase, nil).Understood; !slices.Equal(got, []string{e.name}) {
 				t.Errorf("%q asks for %q, want %s", phrase, got, e.name)
 			}
+		}
+	}
+}
+
+// Plain words have their plain meaning, and nothing else happens.
+func TestPlainWordsHaveTheirMeaning(t *testing.T) {
+	for prompt, want := range map[string]string{
+		"black and white": "grayscale", "b&w": "grayscale", "schwarz-weiß": "grayscale", "黑白": "grayscale",
+		"black and white film noir": "film noir, grayscale", "cartoon": "comic", "dibujos animados": "comic", "pixar": "",
+		"1980s VHS tape": "vhs", "1980s": "vaporwave", "film grain": "grainy", "grainy film": "cinematic, grainy",
+		"in the style of Van Gogh": "impressionist", "wie von Van Gogh gemalt": "impressionist",
+		"🔥": "fire", "❄️": "winter", "🌊": "underwater", "😀": "", "watercolor ❤️👍🏽": "watercolor", "vignette": "vignette",
+		"sharpen": "sharp", "desaturate": "muted", "more contrast": "contrast",
+	} {
+		read := Read(prompt, nil)
+		if got := strings.Join(read.Understood, ", "); got != want || prompt != "pixar" && len(read.Ignored) > 0 {
+			t.Errorf("%q asks for %q and %q is ignored, want %q", prompt, got, read.Ignored, want)
 		}
 	}
 }

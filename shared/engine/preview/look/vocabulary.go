@@ -57,6 +57,7 @@ var learned = sync.OnceValue(func() *vocabulary {
 	}
 	for _, m := range modifiers() {
 		v.learn(m.phrases, meaning{modifier: &m})
+		v.learn(foreign[m.phrases[0]], meaning{modifier: &m})
 	}
 	v.known = set(friendsFile)
 	for word := range v.words {

@@ -33,10 +33,10 @@ func tokenize(text string) []token {
 	}
 	for at, r := range text {
 		switch {
-		case isUnspaced(r):
+		case isUnspaced(r), strings.ContainsRune(emoji, r):
 			end(at)
 			found = append(found, token{string(r), at, at + utf8.RuneLen(r), clause})
-		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r) && from >= 0:
 			if from < 0 {
 				from = at
 			}
@@ -51,6 +51,9 @@ func tokenize(text string) []token {
 	end(len(text))
 	return found
 }
+
+// emoji are the emoji that name a look; others are ignored.
+const emoji = "🔥❄⛄🌨🌊🌧☔🌙🌃🌅🌇🌫🍂🍁🌸🏜"
 
 func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
