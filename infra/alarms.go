@@ -105,7 +105,7 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 			metric: inference.MetricServerError(metricOptions("Sum")), above: 5, periods: 1},
 		{name: "internal-errors", means: "Functions started by events have failed more than twice.",
 			metric: s.sumOf("Errors", "reaper", "arrived", "expiry", "wake", "scale"), above: 2, periods: 1},
-		{name: "webhook-dead-letters", means: "The service could not send webhooks, through no fault of their receivers.",
+		{name: "webhook-dead-letters", means: "The service failed to send webhooks. Their receivers are not the cause.",
 			metric: s.lostWebhooks(), periods: 1},
 		{name: "batch-errors", means: "Work on batches has failed more than twice; it continues if it can.",
 			metric: s.failedSteps(), above: 2, periods: 1, second: true},

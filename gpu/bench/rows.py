@@ -169,14 +169,14 @@ class _Bench:
 
 
 class _Heard:
-    """Records a run's signs of life."""
+    """Measures the longest time between two calls from a run."""
 
     def __init__(self) -> None:
         self.longest = 0.0
         self._last = time.monotonic()
 
     def check(self) -> None:
-        """Records one."""
+        """Records a call."""
         now = time.monotonic()
         self.longest, self._last = max(self.longest, now - self._last), now
 

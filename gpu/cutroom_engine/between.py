@@ -1,4 +1,4 @@
-"""Frames between frames: FFmpeg interpolates the frames of a model that works at a lower rate than
+"""Interpolated frames: FFmpeg interpolates the frames of a model that works at a lower rate than
 the result."""
 
 from __future__ import annotations

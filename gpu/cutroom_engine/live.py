@@ -271,8 +271,8 @@ class Live:
             raise RunCancelled
 
     def _next_picture(self) -> tuple[Session, wire.Picture] | None:
-        """Waits for a frame from the session whose last turn is longest ago. Returns None at the
-        end."""
+        """Waits for a frame, and returns the one whose session's last turn was earliest. Returns None
+        at the end."""
         with self._changed:
             while not (self._ending or self._broken):
                 waiting = [session for session in self._sessions if session.picture is not None]

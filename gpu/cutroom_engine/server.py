@@ -1,4 +1,4 @@
-"""The server's HTTP side."""
+"""The engine server's HTTP interface."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _PICTURES, _LATENTS, _SPARSE, _SMALLEST, _LARGEST = 4, 32, 44, 4, 64
 # How far a leaf's colour is from grey: the standard deviation of each component.
 _COLOUR = 45
 
-# Keeps the weights of channels that say little about colours small.
+# Reduces the weights of channels with little information about colours.
 _RIDGE = 0.01
 
 

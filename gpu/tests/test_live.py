@@ -241,7 +241,7 @@ def test_a_model_is_served_once_it_is_warm_and_not_if_it_cannot_be_loaded(start:
 
 
 def assert_true(value: bool) -> None:
-    """Fails unless it is."""
+    """Fails unless the condition is true."""
     assert value
 
 
@@ -265,7 +265,7 @@ def test_newest_picture_is_edited(start: Start) -> None:
     client.wish(99, "winter")  # is answered once all before it has been read
     assert client.next() == {"set": {"number": 99, "engine": "sd-turbo"}}
     release.set()
-    # The first result is replaced as well, if the newest is there before it is sent.
+    # The first result is also replaced if a newer one exists before it is sent.
     while client.next().number != 49:
         pass
     assert model.edits.get(timeout=PATIENCE)[0] == 49

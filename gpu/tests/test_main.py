@@ -1,4 +1,4 @@
-"""The program's settings before it computes."""
+"""Settings that the program checks before it computes."""
 
 from __future__ import annotations
 

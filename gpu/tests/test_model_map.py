@@ -105,7 +105,7 @@ def test_all_pipelines_of_a_map_fit_together(name: str) -> None:
 
 @pytest.mark.parametrize("name", CARDS)
 def test_five_seconds_end_in_their_time(name: str, ask: Ask) -> None:
-    """By arithmetic: ten minutes for a clip and one for an image, less a quarter."""
+    """The computed times are below ten minutes for a clip and one minute for an image, minus a quarter."""
     models = read_model_map(FOLDER / name, "gen")
     known = Estimates(models.pipelines, models.card)
     clip = Path("/clip")
@@ -130,7 +130,7 @@ def test_footprints_match_published_weights() -> None:
     assert weights("wan2.1-1.3b") == pytest.approx(13.7, abs=0.1)
     assert weights("wan2.2-5b") == pytest.approx(22.5, abs=0.1)
     assert weights("wan2.1-14b") == pytest.approx(37.7, abs=0.1)
-    # 14.29 billion weights of 4.5 bits in the place of 16.
+    # 14.29 billion weights have 4.5 bits instead of 16.
     assert weights("wan2.1-14b", gguf="/w/wan2.1-t2v-14b-Q4_K_M.gguf") == pytest.approx(37.7 - 19.1, abs=0.1)
     assert weights("wan2.1-14b", gguf="/w/weights.gguf") == pytest.approx(37.7, abs=0.1)
     assert weights("wan2.1-14b", storage="fp8") == pytest.approx(37.7 - 13.3, abs=0.1)
@@ -191,7 +191,7 @@ def test_text_encoders_of_two_precisions_count_twice() -> None:
 
 @pytest.mark.parametrize("name", ["models-80gb.yaml", "models-141gb.yaml"])
 def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
-    """The head of the map has it as an example."""
+    """The example at the top of the map is valid."""
     lines = (FOLDER / name).read_text().splitlines()
     begin = lines.index("#   animate:")
     row = list(itertools.takewhile(lambda line: line.startswith("#"), lines[begin:]))

@@ -41,7 +41,7 @@ def test_limbs_are_drawn_in_their_colours() -> None:
 
 
 def test_colours_are_those_that_pipelines_are_trained_on() -> None:
-    """OpenPose's: limbs in the order of its list, and darker than keypoints."""
+    """Pipelines are trained on OpenPose's colours, whose limbs are darker than the keypoints."""
     picture = skeleton(standing(), 4 * WIDTH, 4 * HEIGHT)
     assert at(skeleton(standing(), WIDTH, HEIGHT), 100, 20) == (255, 0, 0), "the nose"
     assert at(skeleton(standing(), WIDTH, HEIGHT), 80, 60) == (255, 255, 0), "the right elbow"

@@ -40,7 +40,7 @@ class Shelf:
     def __init__(self) -> None:
         self.away: set[str] = set()
         self.wanted: list[str] = []
-        # Set whenever a run looks for weights that are away.
+        # Gets an item when a run looks for unavailable weights.
         self.missed: queue.Queue[None] = queue.Queue()
 
     def want(self, weights: Iterable[str]) -> None:
@@ -357,7 +357,7 @@ def test_health_reports_lost_device(world: MakeRunner, ask: Ask, clip: Clip) -> 
 
 
 class Endless(Inverter):
-    """A model that keeps taking steps until it is stopped, and then as long as configured."""
+    """A model that takes steps until it is stopped, and then for a configured time."""
 
     def __init__(self, stepped: queue.Queue[None], last: queue.Queue[None] | None = None) -> None:
         super().__init__()

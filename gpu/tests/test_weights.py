@@ -23,7 +23,7 @@ MODEL = {"lucy/model_index.json": b"{}", "lucy/vae/": b"", "lucy/vae/a.safetenso
 
 
 def ignore_key(_: str) -> None:
-    """Lets an answer pass."""
+    """Accepts every response."""
 
 
 class Bucket:

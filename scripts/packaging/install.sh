@@ -7,7 +7,7 @@ set -eu
 releases=${RELEASES:-}
 
 main() {
-	[ -n "$releases" ] || fail "Set RELEASES to the URL of the releases. The script of a release knows it."
+	[ -n "$releases" ] || fail "Set RELEASES to the URL of the releases, or use a release's own install.sh."
 	for tool in curl tar; do
 		command -v "$tool" >/dev/null 2>&1 || fail "Install $tool first."
 	done

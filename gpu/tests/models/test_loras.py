@@ -87,7 +87,7 @@ def test_lora_changes_all_its_layers(weights: Path, tmp_path: Path, name: str) -
     changed = pipeline(weights, name, loras=[{"file": distilled(tmp_path)}])._pipe.transformer.state_dict()
     assert plain.keys() == changed.keys()
     apart = {key for key in plain if not torch.equal(plain[key], changed[key])}
-    # Attention has eight layers in each of three blocks, its other part has two; six are outside.
+    # Each of three blocks has eight attention layers and two others; six layers are outside of blocks.
     assert len([key for key in apart if key.endswith(".weight")]) == 3 * 10 + 6
     assert len([key for key in apart if key.endswith(".bias")]) == 3 * 10 + 6
     assert not [key for key in apart if "vace" in key or "norm" in key]

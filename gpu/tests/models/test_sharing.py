@@ -75,7 +75,7 @@ def test_text_encoders_are_on_the_device_only_while_they_encode(weights: Path, n
     denoised: list[bool] = []
 
     def lent() -> bool:
-        """Reports whether all of them are copies, which the pipeline has."""
+        """Reports whether the pipeline has copies of all of them."""
         there = {getattr(model._pipe, one) is not None for one in before}
         moved = {here[0] != was[0] for here, was in zip(home(model).values(), before.values(), strict=True)}
         assert there == moved, "the pipeline does not have the copies on the device"

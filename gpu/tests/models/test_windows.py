@@ -118,8 +118,8 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
 
 def seam(model: DiffusersPipeline, name: str, length: int, continues: bool, begin: Callable[[int], None]) -> float:
     """Edits in two windows that share five frames. Returns how far apart the versions are in these,
-    as a fraction of the difference of neighbours. The second window has another seed, as if the model
-    had a different idea of the clip."""
+    as a fraction of the difference of neighbours. The second window has another seed, so
+    that the model would generate another clip."""
     made: list[list[Frame]] = []
 
     def edit(number: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
