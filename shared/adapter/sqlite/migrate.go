@@ -12,7 +12,7 @@ import (
 // baseline is the schema version of release 0.1.0, the oldest that this program opens.
 const baseline = 29
 
-// migrations are numbered from baseline without gaps. Never edit a released migration. Add a new file instead.
+// migrations are numbered from baseline without gaps. Never edit a released migration.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS

@@ -111,7 +111,8 @@ func connect(path string, options Options) (*DB, error) {
 	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}
-	// The file contains prompts, so only its owner may read it. SQLite gives its other files the same mode.
+	// The file contains prompts, so only its owner may read it. SQLite gives its other files this
+	// mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, storeError("open the database", err)

@@ -53,7 +53,8 @@ func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credent
 
 // forms are the two forms of a token.
 var forms = map[string]func(credential.Issued) string{
-	"secret": func(i credential.Issued) string { return i.Secret }, "JWT": func(i credential.Issued) string { return i.JWT },
+	"secret": func(i credential.Issued) string { return i.Secret },
+	"JWT":    func(i credential.Issued) string { return i.JWT },
 }
 
 func TestTokenWorksUntilExpiry(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// RouteGroup is a group of calls to which a key may be limited (docs/contract/auth.md#limits-of-a-key).
+// A key may be limited to some RouteGroups (docs/contract/auth.md#limits-of-a-key).
 type RouteGroup string
 
 const (

@@ -119,7 +119,8 @@ var originForm = sync.OnceValue(func() *regexp.Regexp {
 
 func IsOrigin(text string) bool { return originForm().MatchString(text) }
 
-// CanonicalOrigin returns an origin as browsers send it: in lower case, without the scheme's default port.
+// CanonicalOrigin returns an origin in lower case without the scheme's default port, as browsers
+// do.
 func CanonicalOrigin(origin string) string {
 	origin = strings.ToLower(origin)
 	switch {

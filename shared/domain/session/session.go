@@ -1,5 +1,6 @@
-// Package session counts realtime sessions exactly: an account never has more open sessions than its tier
-// allows, with any number of instances and concurrent connects (docs/contract/realtime.md#quota).
+// Package session counts realtime sessions exactly: an account never has more open sessions than
+// its tier allows, with any number of instances and concurrent connects
+// (docs/contract/realtime.md#quota).
 //
 // An instance is a process that serves sessions. It has one lease for all its sessions and renews
 // it every RenewEvery. After a restart, or after losing the lease, a new epoch starts. A session
