@@ -208,6 +208,21 @@ func heap() int {
 	return int(memory.HeapAlloc)
 }
 
+// Data channels have a small budget, because the library takes much more memory for small fragments.
+func TestDataIsLimited(t *testing.T) {
+	bounds := newIntake(func() { t.Error("the participant ends") })
+	packet := append([]byte{23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 1, 0, 20}, make([]byte, 20)...)
+	passed := 0
+	for range 100_000 {
+		if !bounds.drops(packet) {
+			passed += len(packet)
+		}
+	}
+	if passed < dataBurst/2 || passed > 2*dataBurst {
+		t.Errorf("%d bytes pass", passed)
+	}
+}
+
 // The library keeps all messages of a handshake, even after it has ended.
 func TestEndlessHandshakeEndsParticipant(t *testing.T) {
 	w := newWorld(t, nil)

@@ -34,6 +34,8 @@ const (
 	// feedbackRate and feedbackBurst limit the packets that a client's reports cover. The server
 	// sends a few hundred packets per second.
 	feedbackRate, feedbackBurst = 20_000, 8192
+	// dataRate and dataBurst limit the bytes of encrypted data, which are only for data channels.
+	dataRate, dataBurst = 4 << 10, 256 << 10
 )
 
 // intake limits the memory and work that a client causes in the library, which allocates a buffer
@@ -49,6 +51,7 @@ type intake struct {
 	handshake  atomic.Int64
 	candidates *rate.Limiter
 	feedback   *rate.Limiter
+	data       *rate.Limiter
 	// overflow is called once if the client exceeds a limit far beyond normal use.
 	overflow func()
 }
@@ -56,6 +59,7 @@ type intake struct {
 func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
+		data:     rate.NewLimiter(dataRate, dataBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{},
 	}
 }
@@ -79,32 +83,36 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 }
 
 // drops reports whether a packet must be dropped (RFC 7983, section 7): media before the first
-// stream, of which the library queues megabytes, and too many records of the handshake, whose
-// messages it keeps.
+// stream, of which the library queues megabytes; too many records of the handshake, whose messages
+// it keeps; and data beyond dataRate.
 func (i *intake) drops(packet []byte) bool {
 	switch {
 	case len(packet) == 0:
 	case packet[0] >= 128 && packet[0] <= 191:
 		return i.early.Load() >= 0 && i.early.Add(int64(len(packet))) > maxEarly
-	case packet[0] >= 20 && packet[0] <= 63 && i.handshake.Add(handshakeSize(packet)) > maxHandshake:
-		go i.overflow()
-		return true
+	case packet[0] >= 20 && packet[0] <= 63:
+		handshake := handshakeSize(packet)
+		if i.handshake.Add(int64(handshake)) > maxHandshake {
+			go i.overflow()
+			return true
+		}
+		return !i.data.AllowN(time.Now(), len(packet)-handshake)
 	}
 	return false
 }
 
 // handshakeSize returns the size of a packet's records that contain no application data (RFC 6347,
 // section 4.1).
-func handshakeSize(packet []byte) (size int64) {
+func handshakeSize(packet []byte) (size int) {
 	const head, data = 13, 23
 	for len(packet) >= head {
 		record := min(head+int(binary.BigEndian.Uint16(packet[head-2:])), len(packet))
 		if packet[0] != data {
-			size += int64(record)
+			size += record
 		}
 		packet = packet[record:]
 	}
-	return size + int64(len(packet))
+	return size + len(packet)
 }
 
 func (i *intake) unread() (size int) {

@@ -20,8 +20,9 @@ const (
 	aliveTime                    = 2 * time.Second
 	// gatherTime limits the wait for the server's addresses. A closed peer never gets them.
 	gatherTime = 2 * time.Second
-	// maxData limits the bytes buffered for data channels, which the server does not need.
-	maxData = 64 << 10
+	// maxData limits the bytes buffered for data channels, which the server does not need. The library
+	// takes hundreds of bytes for each.
+	maxData = 4 << 10
 )
 
 // Payload types in the server's offers. Answers use the client's payload types.
