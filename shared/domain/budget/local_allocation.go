@@ -88,6 +88,7 @@ func (s *localAllocation) draw(ctx context.Context, amount, limit int64) error {
 	}
 }
 
+// The lock must be held.
 func (s *localAllocation) reserve(amount int64, now time.Duration) bool {
 	if s.available() < amount || s.stored.Amount > 0 && now-s.renewed >= FenceAfter {
 		return false
@@ -119,8 +120,10 @@ func wait(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
+// begin starts a store call. The lock must be held, and no other call may be running.
 func (s *localAllocation) begin() { s.busy, s.started = make(chan struct{}), true }
 
+// The lock must be held.
 func (s *localAllocation) finish(began time.Duration, err error) {
 	close(s.busy)
 	s.busy = nil
@@ -133,7 +136,8 @@ func (s *localAllocation) finish(began time.Duration, err error) {
 }
 
 // reported returns the allocation as reported to the store. In a process that is never frozen, the
-// complete allocation counts as in flight, because a killed process does not report its calls.
+// complete allocation counts as in flight, because a killed process does not report its calls. The
+// lock must be held.
 func (s *localAllocation) reported() Allocation {
 	l := s.stored
 	l.Flight = MaxLimit
@@ -187,7 +191,7 @@ func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn,
 }
 
 // extra returns the spare amount to take for future calls. It doubles while calls continue, and
-// stays small compared to the remaining amount.
+// stays small compared to the remaining amount. The lock must be held.
 func (s *localAllocation) extra(amount int64) int64 {
 	more := max(2*s.growth, amount)
 	if s.manager.config.MayFreeze {

@@ -24,6 +24,7 @@ const (
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 
+// The fields of ManagerConfig are required unless they may be nil.
 type ManagerConfig struct {
 	Store Store
 	// Machine is a clock that cannot be set and that also runs while the process is suspended.

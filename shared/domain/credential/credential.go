@@ -61,7 +61,8 @@ type Store interface {
 	ListKeys(ctx context.Context, account string) ([]Key, error)
 	// RevokeKey marks the key with the id as revoked, adds the audit entry, and returns the key. An
 	// already revoked key stays unchanged, without another entry. The same write checks that the
-	// acting key works: if two keys revoke each other, one remains. The operator may revoke any key.
+	// acting key works: if two keys revoke each other, one remains. The actor is another key of the
+	// account, or the operator.
 	//
 	// Errors: fault.NotFound if the account does not have the key; fault.Unauthorized if the acting
 	// key is revoked, unknown or expired.

@@ -53,7 +53,7 @@ type jwtConstraints struct {
 func jwtKeyID(hash Hash) string { return "tok_" + hash.String()[:12] }
 
 // signToken returns the token as a JWT. Its times are whole seconds, because many clients cannot
-// read fractions.
+// read fractions. It never expires later than the token.
 func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	claims := jwtClaims{RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: jwtIssuer, ID: token.Hash.String(),

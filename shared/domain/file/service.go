@@ -106,10 +106,10 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 	return f, s.create(ctx, f, limit)
 }
 
-// CreatePending records a file whose bytes will arrive at a signed URL. The caller sets the same
-// fields as for Create, except Blob, as the client declared them. Until more bytes have arrived,
-// the file counts MinPendingBytes, or its size if that is less. most limits the account's pending
-// files; 0 means no limit.
+// CreatePending records a file whose bytes will arrive at a signed URL. Until Finalize only that
+// upload can use it. The caller sets the same fields as for Create, except Blob, as the client
+// declared them. Until more bytes have arrived, the file counts MinPendingBytes, or its size if
+// that is less. most limits the account's pending files; 0 means no limit.
 //
 // Errors: as Create; fault.Limited if the account has too many pending files.
 func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {

@@ -41,8 +41,8 @@ const (
 	// servable is the fraction of MaxAge that a backlog may fill. The rest allows for slow runs.
 	servable = MaxAge * 3 / 4
 	// OthersFor is the time in which an account that completed a job is expected to send another. In
-	// the simulation of scarce workers, one percent more jobs ended late with ten minutes. Without a
-	// limit, a client could keep absent accounts counted by sending failing jobs.
+	// the simulation of scarce workers, one percent more jobs ended late with a value of ten minutes.
+	// Without a limit, a client could keep absent accounts counted by sending failing jobs.
 	OthersFor = time.Hour
 	// accountFraction is the fraction of a backlog that one account may fill while no other account
 	// has queued jobs. The last quarter is for accounts with fewer jobs.
@@ -138,7 +138,8 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 
 // AdmitWaiting is like Admit, for a job whose caller waits up to wait for it to end. A wait of 0 is
 // unlimited. Only other accounts' jobs with an earlier turn count. The turn must arrive within
-// three quarters of the wait, since earlier jobs may be slower than the mean.
+// three quarters of the wait, since earlier jobs may be slower than the mean. The job must end
+// within the wait.
 //
 // Errors: as Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {

@@ -72,7 +72,8 @@ type Runs interface {
 	Release(ctx context.Context, id, nonce string) error
 
 	// Complete ends the job with its result and a progress of 1. In the same commit it adds Billed to
-	// the usage of the account and settles the job's holds. A repeated Complete succeeds.
+	// the usage of the account, once per job, and settles the job's holds. A repeated Complete
+	// succeeds.
 	//
 	// Errors: fault.Conflict, without a change, if the run is no longer current, or the deadline is
 	// not after now.

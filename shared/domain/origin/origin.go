@@ -15,8 +15,8 @@ const (
 	// Trusted means that the picture, sound and credentials are unchanged, and that the signer's chain
 	// ends at a trusted certificate.
 	Trusted = "trusted"
-	// Valid means that no authority confirms the signer's name. C2PA does not check some other bytes,
-	// such as padding.
+	// Valid means that the picture, sound and credentials are unchanged since signing, but no
+	// authority confirms the signer's name. C2PA does not check some other bytes, such as padding.
 	Valid = "valid"
 	// Invalid means that the file was changed, or that its credentials are not credible.
 	Invalid = "invalid"

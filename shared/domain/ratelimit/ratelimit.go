@@ -10,7 +10,7 @@ import (
 
 // Limiter counts by name, such as "requests/ACCOUNT".
 type Limiter struct {
-	now   func() time.Time
+	now func() time.Time
 	// names holds the times at which bursts are available again.
 	names names[bucket, time.Time]
 }

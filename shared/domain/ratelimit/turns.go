@@ -103,6 +103,7 @@ func (t *Turns) OthersWait(account string) bool {
 	return slices.ContainsFunc(t.waiting, func(one *turn) bool { return one.account != account })
 }
 
+// The lock must be held.
 func (t *Turns) handOut() {
 	for t.free > 0 && len(t.waiting) > 0 {
 		next := 0

@@ -24,7 +24,8 @@ import (
 
 const (
 	RenewEvery = 15 * time.Second // one write for all sessions of an instance
-	// FenceAfter is the time from an instance's last successful renewal until it stops serving.
+	// FenceAfter is the time from the start of an instance's last successful renewal until it stops
+	// serving.
 	FenceAfter = 30 * time.Second
 	// TakeAfter is the age of an epoch's last renewal, on the store's clock, at which its slots may be
 	// taken. The sessions of a crashed instance are counted for at most 45 s
@@ -63,8 +64,9 @@ type Store interface {
 
 	// Take takes a slot. The account then has at most limit open slots (0 means no limit), even under
 	// concurrency. First, slots of leases that are TakeAfter old on the store's clock are freed and
-	// their epochs marked as dead. Taking the same slot again succeeds. With a limit, Take respects
-	// the account's queue (see Admits) and removes the ticket with the slot's id from it.
+	// their epochs marked as dead, unless they have been renewed since. Taking the same slot again
+	// succeeds. With a limit, Take respects the account's queue (see Admits) and removes the ticket
+	// with the slot's id from it.
 	//
 	// Errors: fault.Limited if no slot is free, or another ticket is first; fault.Conflict if the
 	// slot's own epoch is dead or unknown.
