@@ -52,9 +52,11 @@ func (c *content) UnmarshalJSON(text []byte) error {
 		Text string `json:"text"`
 	}
 	err := json.Unmarshal(text, &parts)
+	var all strings.Builder
 	for _, part := range parts {
-		*c += content(part.Text)
+		all.WriteString(part.Text)
 	}
+	*c = content(all.String())
 	return err
 }
 
@@ -71,17 +73,19 @@ func (s *Server) chat(w http.ResponseWriter, q *request) (object, error) {
 	if len(q.Messages) == 0 {
 		return nil, reject("messages", "A message is required.")
 	}
+	size := 0
+	for _, m := range q.Messages {
+		if size += len(m); size > maxText {
+			return nil, errTooLong
+		}
+	}
 	var last struct {
 		Role    string  `json:"role"`
 		Content content `json:"content"`
 	}
 	_ = json.Unmarshal(q.Messages[len(q.Messages)-1], &last) // the gateway has validated it
 	r := reply{tool: last.Role == "tool", asked: string(last.Content)}
-	size := 0
 	for _, m := range q.Messages {
-		if size += len(m); size > maxText {
-			return nil, errTooLong
-		}
 		r.promptIDs = append(r.promptIDs, s.config.Tokenizer.Encode(string(m))...)
 	}
 	return s.answer(w, q, r)
