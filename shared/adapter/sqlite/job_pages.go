@@ -28,8 +28,8 @@ const (
 	// searchWalk limits the requests that one List reads for a search, because no index helps.
 	searchWalk = 500
 
-	// pageBytes and searchBytes limit the requests that one List reads, because reads by other
-	// accounts wait until then.
+	// pageBytes and searchBytes limit the bytes of requests that one List reads, because reads by
+	// other accounts wait until then.
 	pageBytes   = 1 << 20
 	searchBytes = 4 << 20
 )

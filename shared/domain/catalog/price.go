@@ -55,8 +55,8 @@ func (p MediaPrice) AmountsBySize() map[string]float64 {
 
 func amount(millionths int64) float64 { return float64(millionths) / 1e6 }
 
-// Of returns the cost of a result with the given length, rounded up and at most maxCallCost. known
-// is false for a price per second if the length is unknown.
+// Of returns the cost of a result with the given length in billionths of the currency, rounded up
+// and at most maxCallCost. known is false for a price per second if the length is unknown.
 func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	if p.Per == PerEdit {
 		return min(p.Millionths*1000, maxCallCost), true

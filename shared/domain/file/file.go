@@ -23,7 +23,7 @@ type File struct {
 	// Purpose is set only for files of the inference address (docs/contract/batches.md#files).
 	Purpose   string
 	Size      int64
-	MD5       string
+	MD5       string // lower-case hex
 	Blob      string
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero for a persistent file

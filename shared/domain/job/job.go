@@ -78,7 +78,7 @@ type Input struct {
 	Name string `json:"name,omitempty"` // cleaned
 	MIME string `json:"mime"`
 	Size int64  `json:"size"`
-	MD5  string `json:"md5,omitempty"`
+	MD5  string `json:"md5,omitempty"` // in hex
 	// File is the blob of the stored file from which the input was copied, or empty.
 	File string `json:"file,omitempty"`
 }

@@ -12,7 +12,7 @@ import (
 // Grace allows for the last audio packet of a video that was cut at the limit.
 const Grace = 500 * time.Millisecond
 
-// These limits bound the decoding time. Phones record 1080p at 240 frames per second, and 4096x2160
+// These values limit the decoding time. Phones record 1080p at 240 frames per second, and 4096x2160
 // at 120. MaxPixels allows five minutes of 4K at 60 frames per second.
 const (
 	MaxFrameRate = 480
