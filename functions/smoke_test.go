@@ -113,7 +113,7 @@ func TestBrokenWorkersFailTheDeployment(t *testing.T) {
 		settings: slices.Concat(w.settings, w.endpoint(t, "WorkerTaskRole"), []string{"CUTROOM_SCRATCH=" + t.TempDir()}),
 		revisions: map[string][]string{
 			"1": nil,
-			// An image without ffmpeg, a missing table, and an invalid engine.
+			// The image has no ffmpeg, a table is missing, or the engine is invalid.
 			"2": {"PATH=" + t.TempDir()}, "3": {"CUTROOM_JOBS_TABLE=gone"}, "4": {"CUTROOM_ENGINE=nonsense"},
 		},
 	}

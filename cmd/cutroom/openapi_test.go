@@ -31,7 +31,7 @@ func smallCatalog(t *testing.T) string {
 		[]byte("duration: 200ms")))
 }
 
-// It is valid under the meta-schema of OpenAPI 3.1, and all its references resolve.
+// The document is valid under the meta-schema of OpenAPI 3.1, and all its references resolve.
 func TestOpenAPIIsValid(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())

@@ -193,7 +193,7 @@ func TestMissingFFmpegIsNamed(t *testing.T) {
 		"install")
 }
 
-// It does not disturb the first.
+// The first server is not affected.
 func TestSecondServerIsRejected(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

@@ -68,7 +68,7 @@ func TestBucketsAreEmptied(t *testing.T) {
 		}
 		return n
 	}
-	// This is more than one page, and more than one call deletes.
+	// This exceeds a page of a listing, and the maximum of one deletion.
 	make(name("test", ""), 1005)
 	make(name("test", s3blob.ConsoleBucket), 2)
 	make(name("other", ""), 3)

@@ -190,7 +190,7 @@ func TestStreamIsOneSpan(t *testing.T) {
 	}
 }
 
-// It also does not keep the server from stopping.
+// The server also stops without a delay.
 func TestHangingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections but does not respond
