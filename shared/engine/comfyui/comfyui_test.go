@@ -243,9 +243,9 @@ func TestRunWaitsForStartingServer(t *testing.T) {
 	if _, err := newEngine(t, config(t, "http://"+address, up)).Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil {
 		t.Errorf("one server is running: %v", err)
 	}
-	impatient := config(t, "http://"+address)
-	impatient.Starting = shortWait
-	e := newEngine(t, impatient)
+	brief := config(t, "http://"+address)
+	brief.Starting = shortWait
+	e := newEngine(t, brief)
 	var failure *engine.Error
 	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); !errors.As(err, &failure) || !failure.Retryable ||
 		failure.Message != "The engine cannot be reached." {

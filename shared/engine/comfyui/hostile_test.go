@@ -33,7 +33,7 @@ var calls = []string{
 	"GET /history", "GET /view", "POST /history",
 }
 
-func impatient(t *testing.T, s http.Handler) *comfyui.Engine {
+func briefEngine(t *testing.T, s http.Handler) *comfyui.Engine {
 	t.Helper()
 	configured := config(t, serve(t, s))
 	configured.PollEvery, configured.Silence, configured.Starting = 10*time.Millisecond, shortWait, shortWait
@@ -64,7 +64,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 		})
 		// The run's outcome differs from call to call.
-		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore)
+		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore)
 		if led.Load() > 0 {
 			t.Errorf("%s was redirected to another host", call)
 		}
@@ -86,7 +86,7 @@ func TestProtocolSwitchesAreIgnored(t *testing.T) {
 			_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 			_, _ = io.Copy(io.Discard, buffered) // until the caller disconnects
 		})
-		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore) // a waiting run ends at the limit of the test
+		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore) // a waiting run ends at the limit of the test
 	}
 }
 
@@ -106,7 +106,7 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 				}
 			})
 			var failure *engine.Error
-			if _, err := impatient(t, s).Run(t.Context(), newSpec(t, catalog.Image), ignore); !errors.As(err, &failure) || !failure.Retryable {
+			if _, err := briefEngine(t, s).Run(t.Context(), newSpec(t, catalog.Image), ignore); !errors.As(err, &failure) || !failure.Retryable {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -325,7 +325,7 @@ var tests = []test{
 		}
 		all.Wait()
 	}},
-	{"blames an input that is not media and allows no retry", func(s *suite) {
+	{"rejects an input that is not media, without a retry", func(s *suite) {
 		for _, kind := range []catalog.Kind{catalog.Edit, catalog.Image} {
 			spec := s.spec(kind, mediatest.Video{})
 			spec.Data.Path = mediatest.Noise(s, []byte("\x00\x00\x00\x18ftypisom"), 20_000)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// A job waits for the call.
+	// enhanceTime is short, because a job waits for the call.
 	enhanceTime = 8 * time.Second
 	// In bytes.
 	maxAnswer = 1 << 20

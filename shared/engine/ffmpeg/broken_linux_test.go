@@ -10,7 +10,7 @@ import (
 )
 
 // A running update may damage a program at startup.
-func TestBrokenProgramDoesNotBlameInput(t *testing.T) {
+func TestBrokenProgramIsNotInvalidInput(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	folder, whole := t.TempDir(), map[string]string{}

@@ -66,7 +66,7 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 		return known
 	}
 	if f.lacksMemory() {
-		return t.blame(ctx, f, "The file takes too much memory to process.")
+		return t.inputError(ctx, f, "The file takes too much memory to process.")
 	}
 	within, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -88,7 +88,7 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 			if known := explain(undecodable); known != nil {
 				return known
 			}
-			return t.blame(ctx, f, "The file cannot be decoded.")
+			return t.inputError(ctx, f, "The file cannot be decoded.")
 		}
 	}
 	switch err := t.control(ctx, f.program, f.lacksMemory()); {
@@ -115,16 +115,16 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 		return known
 	}
 	if f.lacksMemory() {
-		return t.blame(ctx, f, "The file takes too much memory to process.")
+		return t.inputError(ctx, f, "The file takes too much memory to process.")
 	}
-	return t.blame(ctx, f, "The file cannot be decoded.")
+	return t.inputError(ctx, f, "The file cannot be decoded.")
 }
 
-// blame returns the error for an input that cannot be edited, after checking that the machine is
+// inputError returns the error for an input that cannot be edited, after checking that the machine is
 // healthy: the same program must decode a good picture. If the program could not allocate memory,
 // the system must also provide all the memory. So a faulty machine never fails a job permanently.
-func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
-	if t.trusting {
+func (t *Tools) inputError(ctx context.Context, f *failure, message string) error {
+	if t.skipControl {
 		return engine.InvalidInput(f, "%s", message)
 	}
 	silent := strings.TrimSpace(f.log) == "" // as for a profile that did not fit in memory

@@ -57,8 +57,8 @@ type Tools struct {
 	limits catalog.Limits
 	bounds bounds
 	has    coders
-	// trusting skips the control in blame, in tests with many bad files.
-	trusting bool
+	// skipControl skips the control in inputError, in tests with many bad files.
+	skipControl bool
 }
 
 func (t *Tools) Sandbox() *sandbox.Sandbox { return t.box }

@@ -81,7 +81,7 @@ func TestTrapWorksOutsideSandbox(t *testing.T) {
 	}
 }
 
-// checkRunRejects checks that a run blames the input and writes no result, even without a probe.
+// checkRunRejects checks that a run rejects the input and writes no result, even without a probe.
 func checkRunRejects(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -247,7 +247,7 @@ func TestOverlongClipsAreRejected(t *testing.T) {
 	})
 }
 
-func TestUndecodableSoundBlamesInput(t *testing.T) {
+func TestUndecodableSoundIsInvalidInput(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{}.Make(t))
 	if err != nil {
 		t.Fatal(err)

@@ -164,7 +164,7 @@ func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	if known := explain(f); known != nil {
 		return known
 	}
-	return t.blame(ctx, f, message)
+	return t.inputError(ctx, f, message)
 }
 
 func (t *Tools) ask(

@@ -89,7 +89,7 @@ func TestRunWorksWithoutInput(t *testing.T) {
 }
 
 // An invalid command is this program's fault. Its messages are not shown to the client.
-func TestRunBlamesInputOrMachine(t *testing.T) {
+func TestRunDistinguishesInputFromMachine(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {

@@ -21,16 +21,16 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-func blameless(t *testing.T, err error) {
+func checkRetryable(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
 		return
 	}
 	if failure := engine.AsError(err); failure.Code != job.EngineError || !failure.Retryable {
-		t.Errorf("a good file is blamed, or not retried: %v", err)
+		t.Errorf("the error is not a retryable engine error: %v", err)
 	}
 	if fault.Is(err, fault.Invalid) {
-		t.Errorf("a good file is blamed: %v", err)
+		t.Errorf("a good file is invalid: %v", err)
 	}
 }
 
@@ -53,7 +53,7 @@ func everything(t *testing.T, tools *ffmpeg.Tools, clip, picture string) (succee
 		if err == nil {
 			succeeded++
 		}
-		blameless(t, err)
+		checkRetryable(t, err)
 	}
 	return succeeded
 }
@@ -82,7 +82,7 @@ func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	}
 }
 
-func TestMissingDescriptorsBlameMachine(t *testing.T) {
+func TestMissingDescriptorsAreRetryable(t *testing.T) {
 	tools := find(t)
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	open, err := os.ReadDir("/proc/self/fd")
@@ -105,7 +105,7 @@ func TestMissingDescriptorsBlameMachine(t *testing.T) {
 	}
 }
 
-func TestMissingProcessesBlameMachine(t *testing.T) {
+func TestMissingProcessesAreRetryable(t *testing.T) {
 	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || os.Getuid() != 0 ||
 		!strings.Contains(string(users), "4294967295") {
 		t.Skip("only root can deprive others of processes without affecting itself")
@@ -123,7 +123,7 @@ func TestMissingProcessesBlameMachine(t *testing.T) {
 	}
 }
 
-func TestMissingMemoryBlamesMachine(t *testing.T) {
+func TestMissingMemoryIsRetryable(t *testing.T) {
 	tools, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
 	)
@@ -135,13 +135,13 @@ func TestMissingMemoryBlamesMachine(t *testing.T) {
 	// No machine has that much memory.
 	tools.SetBounds(1<<47, time.Minute)
 	err = resize(t, tools, bomb, "scale=16:16")
-	blameless(t, err)
+	checkRetryable(t, err)
 	if err == nil {
 		t.Error("the bomb was decoded")
 	}
 }
 
-func TestMissingProgramsBlameMachine(t *testing.T) {
+func TestMissingProgramsAreRetryable(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	folder := t.TempDir()
 	for _, name := range []string{"ffmpeg", "ffprobe"} {
@@ -170,7 +170,7 @@ func TestMissingProgramsBlameMachine(t *testing.T) {
 	}
 }
 
-func TestReadOnlyDiskBlamesMachine(t *testing.T) {
+func TestReadOnlyDiskIsRetryable(t *testing.T) {
 	picture, folder := mediatest.Image{}.Make(t), disktest.Small(t, "size=1m")
 	if err := unix.Mount("", folder, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestReadOnlyDiskBlamesMachine(t *testing.T) {
 		Folder: folder, Inputs: []ffmpeg.Source{{Path: picture, MIME: "image/png"}},
 		Args: []string{"-frames:v", "1", "result.png"},
 	})
-	blameless(t, err)
+	checkRetryable(t, err)
 	if err == nil {
 		t.Error("a read-only disk was written")
 	}
@@ -196,7 +196,7 @@ func TestKilledProgramIsRetried(t *testing.T) {
 		}
 	}
 	err := find(t).Run(t.Context(), command)
-	blameless(t, err)
+	checkRetryable(t, err)
 	if err == nil {
 		t.Error("a killed program has succeeded")
 	}

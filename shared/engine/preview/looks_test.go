@@ -281,7 +281,7 @@ func specs(t *testing.T, prompts []string) []engine.Spec {
 	return specs
 }
 
-func TestLooksKeepTheirPromise(t *testing.T) {
+func TestLooksHaveTheirProperties(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
 	names := look.Names()

@@ -19,8 +19,8 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 		}
 		return conn
 	}
-	victim := connect("2001:db8:1::1")
-	c.note(victim, true) // it waits idle the longest
+	oldest := connect("2001:db8:1::1")
+	c.note(oldest, true) // it waits idle the longest
 	for i := range uint16(2 * maxConnections) {
 		address := netip.MustParseAddr("2001:db8:2::1").As16()
 		binary.BigEndian.PutUint16(address[6:], i)
@@ -29,8 +29,8 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	for range maxConnections / 4 {
 		connect("203.0.113.1")
 	}
-	if victim.forgotten {
-		t.Error("the victim lost its connection")
+	if oldest.forgotten {
+		t.Error("the idle one lost its connection")
 	}
 	if got := c.sites[NetworkOf(netip.MustParseAddr("2001:db8:2::1"), 48)]; got != c.perSite-1 {
 		t.Errorf("the site has %d connections, want %d", got, c.perSite-1)
@@ -40,7 +40,7 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 func TestAccountBehindProxyLeavesConnections(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	address := NetworkOf(netip.MustParseAddr("203.0.113.1"), 64)
-	for _, account := range []string{"greedy", "other"} {
+	for _, account := range []string{"busy", "other"} {
 		for i := range c.perHost {
 			conn := &watchedConn{TCPConn: &net.TCPConn{}, network: address, site: address}
 			if !c.admit(conn) {

@@ -145,7 +145,7 @@ func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	}
 }
 
-func TestUnreadResponsesStayOutOfKernel(t *testing.T) {
+func TestUnreadResponseNeedsLittleKernelMemory(t *testing.T) {
 	taken := make(chan int, 1)
 	address, _ := start(t, httpserver.Config{Stall: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := 0

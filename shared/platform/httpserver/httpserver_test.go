@@ -232,7 +232,7 @@ func TestAccessLogShowsRefusalReason(t *testing.T) {
 	}
 }
 
-func TestPanicReturnsSurfaceError(t *testing.T) {
+func TestPanicReturnsOnPanicResponse(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{
 		Logger: log.logger(),

@@ -98,9 +98,9 @@ func TestHungHelperIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	impatient := *l
-	impatient.FrameTime = 200 * time.Millisecond
-	hung := &stream{Codec: openOf(t, &impatient), pictures: s.pictures}
+	brief := *l
+	brief.FrameTime = 200 * time.Millisecond
+	hung := &stream{Codec: openOf(t, &brief), pictures: s.pictures}
 	stop(t, hung.PID())
 	if _, err := hung.next(t.Context()); !errors.Is(err, vp8.ErrLost) || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a hung helper: %v", err)

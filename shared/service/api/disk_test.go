@@ -45,9 +45,9 @@ const (
 	diskQuota   = 8 << 20
 	diskPending = 4
 	diskUpload  = 3 << 20
-	// diskPatience is the maximum wait until the worker has deleted useless blobs.
-	diskPatience = 40 * time.Second
-	keptUnknown  = 7 * 24 * time.Hour
+	// maxCleanup is the maximum wait until the worker has deleted useless blobs.
+	maxCleanup  = 40 * time.Second
+	keptUnknown = 7 * 24 * time.Hour
 )
 
 // process simulates a server's process. After its death, no call changes anything.
@@ -583,14 +583,14 @@ func (w *diskWorld) holds(when string) {
 		return // a restart follows
 	}
 	wrong, again := "", time.Now().Add(200*time.Millisecond)
-	for end := time.Now().Add(diskPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(maxCleanup); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		// A worker may be about to delete a blob, and may have stored one after the sweep.
 		if wrong = w.uncounted(); wrong == "" || w.process.dead.Load() {
 			return
 		}
 		if time.Now().After(again) {
 			w.sweep()
-			again = again.Add(diskPatience / 8)
+			again = again.Add(maxCleanup / 8)
 		}
 	}
 	w.t.Fatalf("%s: %s", when, wrong)

@@ -210,7 +210,7 @@ func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 		if a := w.send("ck_hostile_0", upload("file", "x")); a.status != 429 || a.header.Get("Retry-After") == "" {
 			t.Errorf("%s: more of a hostile account: %d %s", says, a.status, a.body)
 		}
-		honest := []*underWay{w.begin(head(studio)), w.begin(head(studio)), w.begin(head(studio))}
+		others := []*underWay{w.begin(head(studio)), w.begin(head(studio)), w.begin(head(studio))}
 		answers := make(chan int, len(hostile))
 		for _, u := range hostile {
 			go func() {
@@ -219,19 +219,19 @@ func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 				}
 			}()
 		}
-		for range honest {
+		for range others {
 			if status := patience.Receive(t, "a hostile upload loses its place", answers); status != 429 {
 				t.Errorf("%s: a hostile upload: %d", says, status)
 			}
 		}
-		for _, u := range honest {
+		for _, u := range others {
 			select {
 			case <-u.done:
-				t.Errorf("%s: the honest account has lost its place", says)
+				t.Errorf("%s: the other account has lost its place", says)
 			default:
 			}
 		}
-		for _, u := range append(hostile, honest...) {
+		for _, u := range append(hostile, others...) {
 			u.conn.Close()
 		}
 		w.nothingStays()

@@ -10,8 +10,8 @@ import (
 // Any caller may send the longest prompt.
 func TestParsingUsesLittleMemoryPerWord(t *testing.T) {
 	const words, most = 4000, 10
-	for name, read := range map[string]func(string) look.Reading{
-		"a look": func(prompt string) look.Reading { return look.Read(prompt, nil) }, "cloth": look.ReadCloth,
+	for name, read := range map[string]func(string) look.Result{
+		"a look": func(prompt string) look.Result { return look.Read(prompt, nil) }, "cloth": look.ReadCloth,
 	} {
 		for _, prompt := range []string{strings.Repeat("水", words), strings.Repeat("a ", words)} {
 			read(prompt) // makes the lists

@@ -143,9 +143,9 @@ var garments = sync.OnceValue(func() map[string]bool {
 	different his hers their`)
 })
 
-func ReadCloth(prompt string) Reading {
+func ReadCloth(prompt string) Result {
 	tokens := tokenize(prompt)
-	r := Reading{Understood: []string{}, Empty: len(tokens) == 0}
+	r := Result{Understood: []string{}, Empty: len(tokens) == 0}
 	all := make([]part, 0, len(tokens))
 	var ignored []part
 	var texts []string

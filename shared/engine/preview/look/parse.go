@@ -36,9 +36,9 @@ func Scenery(prompt string, seed uint32) Look {
 	return scenery(prompt, nil).look(seed)
 }
 
-func ReadScenery(prompt string, known func(word string) bool) Reading {
+func ReadScenery(prompt string, known func(word string) bool) Result {
 	asked := scenery(prompt, known)
-	return Reading{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
+	return Result{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
 }
 
 func scenery(prompt string, known func(word string) bool) request {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-type Reading struct {
+type Result struct {
 	// Understood lists the followed looks and changes, in the order of application.
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim and in order.
@@ -16,9 +16,9 @@ type Reading struct {
 
 // Read returns the meaning of a prompt. The caller handles words for which known, which may be
 // nil, returns true: they are not listed as ignored.
-func Read(prompt string, known func(word string) bool) Reading {
+func Read(prompt string, known func(word string) bool) Result {
 	asked := request{maxMoods: maxMoods}.read(prompt, known)
-	return Reading{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
+	return Result{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
 }
 
 // class is the role of a part of a prompt.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Reading is the scene that a prompt asks for.
-type Reading struct {
+// Result is the scene that a prompt asks for.
+type Result struct {
 	// Understood names the requested place and light, or is empty.
 	Understood []string
 
@@ -21,9 +21,9 @@ var unseen = strings.Fields("dragon castle fox wolf bear robot car cars traffic 
 
 func Names() []string { return slices.Sorted(maps.Keys(places)) }
 
-func Read(prompt string) Reading {
+func Read(prompt string) Result {
 	words := wordsOf(prompt)
-	r := Reading{place: places.first(words), light: lights.first(words)}
+	r := Result{place: places.first(words), light: lights.first(words)}
 	r.people = people.first(words) != "" && (r.place == "bay" || r.place == "")
 	if r.people {
 		r.place = "bay"
@@ -37,7 +37,7 @@ func Read(prompt string) Reading {
 }
 
 // Shows reports whether a word of the text is shown.
-func (r Reading) Shows(word string) bool {
+func (r Result) Shows(word string) bool {
 	if slices.Contains(unseen, word) {
 		return false
 	}

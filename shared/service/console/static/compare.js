@@ -97,7 +97,7 @@ function player(lead, ...given) {
   seek.addEventListener("input", () => {
     lead.currentTime = seek.value * (lead.duration || 0);
   });
-  // The element may be older than this bar.
+  // The video may have loaded earlier.
   if (!still()) {
     if (lead.readyState > 2) start();
     else lead.addEventListener("canplay", start, { once: true });

@@ -34,11 +34,11 @@ export class Hints {
     ];
     this.element.replaceChildren(
       make("ul", { class: "hint-list", "aria-label": "What will happen" }, chips),
-      ...(facts.ignored?.length || !facts.understood.length ? [this.how(facts)] : []));
+      ...(facts.ignored?.length || !facts.understood.length ? [this.explain(facts)] : []));
   }
 
-  // how explains the limits of the engine, and names engines without them.
-  how(facts) {
+  // explain shows the limits of the engine, and how to use another one.
+  explain(facts) {
     const open = this.element.querySelector("details")?.open;
     return make("details", { class: "how", open }, make("summary", {}, facts.ignored?.length ? "Needs a generative model: how" : "What this engine can do"),
       facts.notice && make("p", {}, facts.notice),

@@ -42,7 +42,7 @@ class Side {
     if (videos.length) this.bar.replaceChildren(together(videos));
   }
 
-  // All results are visible.
+  // arrange chooses columns and rows so that all results are visible.
   arrange() {
     const count = this.grid.children.length, columns = count === 4 ? 2 : Math.min(3, count);
     this.grid.style.setProperty("--columns", columns);
