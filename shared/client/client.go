@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	// silence is how long a connection may be idle in both directions. The services send
-	// keep-alives on streams more often and respond to other calls sooner.
+	// silence is how long a connection may be idle. Streams have keep-alives more often.
 	silence = 2 * time.Minute
 	// longSilence replaces silence for a completion that is not streamed.
 	longSilence = 15 * time.Minute
@@ -82,8 +81,7 @@ func New(c Config) (*Client, error) {
 
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// keepKey removes the key from a redirect to another host, such as a signed URL of the bucket.
-// net/http removes only the headers that it knows.
+// keepKey removes the key from a redirect to another host. net/http removes only headers it knows.
 func keepKey(request *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("more than 5 redirects")

@@ -15,9 +15,8 @@ import (
 // breaks limits consecutive connection failures of a download without progress.
 const breaks = 4
 
-// Download writes a job's result to a path. An incomplete result is kept in the same folder with
-// the name returned by [Partial]. A later call resumes the download from there, because the
-// result of a job never changes. Errors include disk errors.
+// Download writes a job's result to a path. A later call resumes an incomplete download, which is
+// kept in the same folder under the name of [Partial]. Errors include disk errors.
 func (c *Client) Download(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, resultPath(id), Partial(path, id), path, progress)
 }

@@ -60,8 +60,7 @@ const (
 	outage = time.Minute
 )
 
-// AwaitJob waits until a job has ended and calls seen with each change. It follows the job's
-// events and reconnects as needed. If events are not available, it polls.
+// AwaitJob follows a job until it has ended, or polls it. It calls seen with each change.
 func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	for left := followings; left > 0; left-- {
 		received := false

@@ -33,9 +33,8 @@ func parseFile(raw json.RawMessage) (StoredFile, error) {
 	return file, err
 }
 
-// PutFile stores a file for ttl, which is a number of seconds, "persistent", or "" for the
-// service's default. It uploads a file that is too large for a request to a signed URL. sent is
-// called as the upload proceeds. It may be nil.
+// PutFile stores a file for ttl: seconds, "persistent", or "" for the default. It uploads a large
+// file to a signed URL, and calls sent, which may be nil, as the upload proceeds.
 func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	var parts []part
 	if ttl != "" {

@@ -104,8 +104,7 @@ type JobResult struct {
 	Credentials *ContentCredentials `json:"content_credentials"`
 }
 
-// ContentCredentials describes how a result was made, with a term of IPTC's digital source type
-// vocabulary, the signer and the time.
+// ContentCredentials describes how a result was made, in IPTC's terms, the signer and the time.
 type ContentCredentials struct {
 	SourceType string     `json:"source_type"`
 	SignedBy   string     `json:"signed_by"`
@@ -157,8 +156,7 @@ func (e Edit) parts() []part {
 	return parts
 }
 
-// CreateJob submits an edit as a job. Inputs that are too large for a request are stored as files
-// first. sent is called as the upload proceeds. It may be nil.
+// CreateJob submits an edit. It stores large inputs as files first, and calls sent, if any.
 func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
 	job, err := c.createJob(ctx, edit, sent)
 	if !IsStatus(err, http.StatusRequestEntityTooLarge) {

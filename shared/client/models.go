@@ -12,8 +12,7 @@ type MediaModel struct {
 	ID          string   `json:"id"`
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
-	// Kind is the kind of edit, such as "edit" or "text-to-video". Title is a short name.
-	// Examples contains prompts to try. All may be empty.
+	// Kind is for example "text-to-video"; Examples contains prompts to try. All may be empty.
 	Kind     string   `json:"kind,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`

@@ -28,8 +28,7 @@ type Spec struct {
 	Model  string
 	Kind   catalog.Kind
 	Prompt string
-	// Seed makes the result repeatable: on the same machine an equal spec produces the same
-	// bytes, and another seed produces different ones.
+	// Seed makes the result repeatable: on one machine, equal specs produce the same bytes.
 	Seed uint32
 	// Options holds the other fields of the form (see job.Request).
 	Options map[string]any
@@ -41,8 +40,7 @@ type Spec struct {
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
-	// Remaining is the time before the run is stopped; 0 if unknown. An engine that needs longer
-	// must return an error immediately.
+	// Remaining is 0 if unknown. An engine that needs longer must return an error immediately.
 	Remaining time.Duration
 	// PreviewEvery is the shortest time between two previews, which are optional; 0 means none.
 	PreviewEvery time.Duration
@@ -76,9 +74,8 @@ type Outcome struct {
 	Understood []string
 	// Notice is a message for the user in sentences, such as about ignored words, or empty.
 	Notice string
-	// Thumbnails makes small pictures from intermediate files in the run's folder, if requested.
-	// It is nil if the engine kept none. It may be called once, as long as the folder exists,
-	// even while the next run is running.
+	// Thumbnails makes small pictures, if requested, from the run's folder, which must exist. It
+	// may be nil, and may be called once, even while the next run is running.
 	Thumbnails func() Thumbnails
 }
 
@@ -101,8 +98,7 @@ type Engine interface {
 	Run(ctx context.Context, spec Spec, progress func(Progress)) (Outcome, error)
 }
 
-// OpenRegular opens a file that an engine's server could replace. It follows no link, which could
-// point to any file of this machine.
+// OpenRegular opens a file that an engine's server could replace. It follows no link.
 func OpenRegular(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

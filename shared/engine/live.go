@@ -8,25 +8,21 @@ import (
 )
 
 type LiveEngine interface {
-	// Open returns the editor of one session.
-	//
-	// Errors: fault.Unavailable if the engine has no capacity for another session.
+	// Open returns the editor of one session. Errors: fault.Unavailable if the engine has no
+	// capacity for another session.
 	Open(ctx context.Context, m *catalog.Model) (LiveEditor, error)
 }
 
-// LiveEditor edits the frames of one session with the last prompt and image. One Edit is called
-// at a time. SetPrompt and SetImage are called one at a time too, but also while an Edit runs.
-// They take effect with the next Edit.
+// LiveEditor edits a session's frames, one at a time, with the last prompt and image. SetPrompt and
+// SetImage are called one at a time, even while an Edit runs, and affect the next one.
 type LiveEditor interface {
 	// SetPrompt returns the engine's reading of the prompt; an empty prompt requests nothing.
-	//
 	// Errors: fault.Invalid if the engine rejects the prompt, which changes nothing;
 	// fault.Unavailable.
 	SetPrompt(ctx context.Context, prompt string) (Outcome, error)
 	// SetImage sets the reference image, or removes it if image is nil. It returns the engine's
-	// reading of the image.
-	//
-	// Errors: as SetPrompt. An engine without image support rejects every image.
+	// reading of the image. Errors: as SetPrompt. An engine without image support rejects every
+	// image.
 	SetImage(ctx context.Context, image *ReferenceImage) (Outcome, error)
 	// Edit returns the edited frame, which has the input's range and a size that the engine
 	// chooses. If there is nothing to change, it is the input itself. Otherwise it is 4:2:0,
@@ -54,14 +50,12 @@ type LiveNoticer interface {
 	Notice() string
 }
 
-// LiveOffloaded is implemented by editors on other hardware, such as a GPU behind an engine
-// server: they need no turn on this machine's processors.
+// LiveOffloaded is for editors on other hardware: they need no turn on this machine's processors.
 type LiveOffloaded interface {
 	Offloaded() bool
 }
 
-// LivePlanner is implemented by editors that prepare the prompt again for frames of another size,
-// which takes several times as long as an edit.
+// LivePlanner is for editors that prepare the prompt for each frame size, which takes long.
 type LivePlanner interface {
 	// Plans reports whether an edit of the picture prepares the prompt. No Edit may run.
 	Plans(picture *Picture) bool

@@ -43,8 +43,7 @@ type Parts struct {
 	broken error
 }
 
-// NewFunction is for a Lambda function whose callers have credentials. It fails outside a
-// function. Handler reports invalid settings.
+// NewFunction is New for a Lambda function, and fails elsewhere. Handler reports invalid settings.
 func NewFunction() (*Parts, error) {
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -53,8 +52,7 @@ func NewFunction() (*Parts, error) {
 	return New(setting.NewFunction(os.Getenv), config, nil, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
-// New is for a program whose callers have credentials. The tracer traces requests unless it is
-// nil; config traces calls to AWS. Handler reports invalid settings.
+// New is for a program whose callers have credentials. tracer may be nil; config traces AWS calls.
 func New(env *setting.Environment, config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	p := &Parts{Environment: env, AWS: config, Records: dynamo.NewClient(config),
 		Tracer: tracer}
@@ -77,8 +75,7 @@ func (p *Parts) Runs() *dynamo.Runs {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Signer signs URLs of blobs. They have the address CUTROOM_PUBLIC_S3_URL if clients do not use
-// the program's address of S3.
+// Signer signs URLs of blobs, with CUTROOM_PUBLIC_S3_URL if clients use another address of S3.
 func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
 	return s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL"))
 }
@@ -127,9 +124,8 @@ func (p *Parts) budgetManager() (*dynamo.Budgets, *budget.Manager) {
 	})
 }
 
-// AcceptJobs lets the program accept jobs, hand them to the machine, and cancel them. Each job
-// wakes the workers. CUTROOM_WORKERS is the number of jobs of a lane that the deployment's
-// workers run concurrently. Only listing jobs needs cursors.
+// AcceptJobs lets the program accept and cancel jobs. Each job wakes the workers. CUTROOM_WORKERS
+// is the number of jobs of a lane that run concurrently. Only listing jobs needs cursors.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	budgets, manager := p.budgetManager()

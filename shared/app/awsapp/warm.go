@@ -47,8 +47,7 @@ type warmUp struct {
 // Within wakeEvery, another wake call would only find the workers starting.
 const wakeEvery = 10 * time.Second
 
-// warm implements Warm of api.Config. If the lane has no worker, it wakes the workers and returns
-// false, so that the client retries later.
+// warm implements api.Config.Warm: if the lane has no worker, it wakes one and returns false.
 func (w *warmUp) warm(ctx context.Context, lane job.Lane) (bool, error) {
 	warm, err := w.workers.Warm(ctx, lane)
 	if err != nil || warm || w.waker == nil {
@@ -77,9 +76,8 @@ func (w *warmUp) start(ctx context.Context) error {
 // wakeTime limits the wake call, because the client of an accepted job waits for it.
 const wakeTime = 3 * time.Second
 
-// wakingMachine wakes the workers for each job that it dispatches. The event of a started
-// execution wakes them too, but its delivery is best effort. If both fail, the job waits up to a
-// minute until the function scale finds it.
+// wakingMachine wakes the workers for each job. A started execution's event wakes them too, but may
+// be lost. If both fail, the function scale finds the job within a minute.
 type wakingMachine struct {
 	Machine
 	warmUp *warmUp

@@ -63,9 +63,8 @@ func (c Choice) Engine() string {
 	return engineserver.Name
 }
 
-// Slots returns the default number of concurrent jobs of a lane: half the number of processors
-// for the preview engine, whose edits keep about two processors busy, or one for each engine or
-// ComfyUI server, because these run one job at a time.
+// Slots returns the default number of a lane's concurrent jobs: half the number of processors for
+// the preview engine, or one for each server.
 func (c Choice) Slots() int {
 	switch {
 	case c.BuiltIn():

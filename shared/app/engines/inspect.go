@@ -13,8 +13,7 @@ import (
 
 const inspectEvery = 5 * time.Second
 
-// Inspect checks that an engine's servers have everything that the catalog's models need, and
-// logs the missing items. It retries an unreachable server until it responds or the context ends.
+// Inspect logs what the models need and the servers lack. It waits for unreachable servers.
 func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 	inspected := engine.InspectedOf(e)
 	if inspected == nil {

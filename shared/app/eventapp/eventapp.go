@@ -21,8 +21,7 @@ type Parts struct {
 	Logger *slog.Logger
 }
 
-// Main handles events with the handler from assemble until Lambda ends the process. If a setting
-// is missing or invalid, it writes one line to stderr, which Lambda logs, and exits.
+// Main handles events until Lambda ends the process. If a setting is invalid, it exits.
 func Main[Event, Answer any](assemble func(*Parts) func(context.Context, Event) (Answer, error)) {
 	lambdaevent.Main(func() (func(context.Context, Event) (Answer, error), error) {
 		config, err := awsconfig.FromEnvironment(os.Getenv)

@@ -1,5 +1,4 @@
-// Package fleetapp assembles the fleet of a deployment's workers from settings. It is not part of
-// awsapp because the ECS client adds 2 ms to the start of every function, and 2 MB to its size.
+// Package fleetapp assembles a fleet of workers. The ECS client would add 2 MB to every function.
 package fleetapp
 
 import (

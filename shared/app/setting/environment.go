@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Environment reads the settings of a program in AWS. It keeps the first error, so a program can
-// read all its settings and check Err once.
+// Environment reads the settings of a program in AWS. Err returns the first error of all reads.
 type Environment struct {
 	getenv func(string) string
 	// People write files in this format. It is nil for functions, so that they link no YAML parser.

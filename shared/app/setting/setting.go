@@ -1,5 +1,4 @@
-// Package setting reads environment variables named CUTROOM_…, so that a variable means the same
-// in every program. An error is one line that names the variable and the problem.
+// Package setting reads environment variables named CUTROOM_…. Errors name the variable.
 package setting
 
 import (
@@ -102,8 +101,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// WebhookTargets parses CUTROOM_WEBHOOK_ALLOW, the additional targets outside the public
-// internet: host names and address blocks.
+// WebhookTargets parses CUTROOM_WEBHOOK_ALLOW: additional host names and address blocks.
 func WebhookTargets(list []string) (webhook.Targets, error) {
 	targets, err := webhook.ParseTargets(list)
 	if err != nil {

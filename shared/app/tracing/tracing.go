@@ -21,9 +21,8 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// New returns the traces that the environment selects. With CUTROOM_TRACING=xray, spans go to
-// X-Ray's OTLP endpoint, without a collector; otherwise otlp.FromEnvironment decides. service is
-// the program's name. The caller closes the traces.
+// New returns the traces to send: to X-Ray's OTLP endpoint with CUTROOM_TRACING=xray, otherwise as
+// otlp.FromEnvironment decides. service is the program's name. The caller closes them.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	enabled, err := xray.Enabled(getenv)

@@ -125,8 +125,7 @@ type file struct {
 	Type      string `json:"type"`
 }
 
-// resultOf returns the first file in a node's output. Nodes that save images and videos call
-// their list "images"; others use names such as "gifs".
+// resultOf returns the first file in a node's output, whatever the node calls its list.
 func resultOf(output map[string]json.RawMessage) (file, bool) {
 	lists := slices.Sorted(maps.Keys(output))
 	slices.SortStableFunc(lists, func(a, b string) int { return first(b) - first(a) })

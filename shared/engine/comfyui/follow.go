@@ -203,8 +203,7 @@ func parseEvent(text []byte) (e event, known bool) {
 // The kind of the binary message, and the kind of its picture.
 const previewMessage, jpegPicture = 1, 1
 
-// parsePreview reads the kind of the message and the kind of its picture, four bytes each, then
-// the picture. It returns false if there is no usable preview.
+// parsePreview reads two kinds of four bytes each, then the picture. It returns false if unusable.
 func parsePreview(content []byte) (event, bool) {
 	const head = 8
 	if len(content) <= head || binary.BigEndian.Uint32(content) != previewMessage ||

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/engine/comfyui"
 )
 
-// readyFolder contains the ready workflows, relative to testdata. readyFile is the real program's
-// description of their classes, recorded with their models.
+// readyFolder contains the ready workflows. readyFile describes their classes as the program does.
 const readyFolder = "../../../../gpu/comfyui"
 
 var readyFile = filepath.Join("testdata", "ready.json")

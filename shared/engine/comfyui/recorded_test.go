@@ -22,8 +22,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recordedFile contains the real program's responses; classesFile contains its descriptions of
-// the node classes that the tests' workflows use.
+// recordedFile contains the program's responses; classesFile, its descriptions of node classes.
 var (
 	recordedFile = filepath.Join("testdata", "recorded.json")
 	classesFile  = filepath.Join("testdata", "classes.json")

@@ -199,8 +199,7 @@ func (s *server) find(ctx context.Context, id string) (place, error) {
 	return nowhere, nil
 }
 
-// hasRun decodes one item of a list in the queue at a time, because a decoded list of small items
-// takes many times its length.
+// hasRun decodes one item at a time, because many small items would take a lot of memory.
 func hasRun(list json.RawMessage, id string) (bool, error) {
 	items := json.NewDecoder(bytes.NewReader(list))
 	switch opening, err := items.Token(); {

@@ -32,8 +32,7 @@ type workflow struct {
 	graph graph
 }
 
-// readWorkflow reads a model's workflow, whose path is relative to the folder, and checks that
-// the workflow has the inputs that the catalog names.
+// readWorkflow reads a model's workflow and checks that it has the inputs in the catalog.
 func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
 	path := m.Workflow.File
 	if !filepath.IsAbs(path) {

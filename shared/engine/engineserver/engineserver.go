@@ -138,8 +138,7 @@ func (e *Engine) Run(
 	return result.outcome(), nil
 }
 
-// reach sends the run, and retries while no server listens at the address. During that time the
-// watchdog is stopped, because an absent server is not a silent one.
+// reach sends the run, and retries with a stopped watchdog while no server listens.
 func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
 	patience := time.NewTimer(e.starting)
 	defer patience.Stop()

@@ -442,8 +442,7 @@ func TestQuietRunContinuesWhileLinesArrive(t *testing.T) {
 	}
 }
 
-// answerQuietly sends the same line every ten seconds for the given time. Then it sends a result
-// if lives is true, and otherwise nothing.
+// answerQuietly sends a line every ten seconds, and in the end a result if lives is true.
 func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
 	defer conn.Close()
 	request, err := http.ReadRequest(bufio.NewReader(conn))

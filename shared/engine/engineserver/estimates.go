@@ -29,8 +29,7 @@ type EstimatedEdit struct {
 	Lengths   []float64    `json:"lengths"`
 }
 
-// EstimatesResponse has an element for each edit, in order. The element is null for an edit that
-// the server does not support.
+// EstimatesResponse has one element per edit, null for an edit that is not supported.
 type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }

@@ -16,9 +16,7 @@ import (
 const maxLine = 2 * engine.MaxPreview
 
 // follow reads a server's response to its end and reports the progress. It calls alive for every
-// line.
-//
-// Errors: [*engine.Error].
+// line. Errors: [*engine.Error].
 func follow(response *http.Response, alive func(), progress func(engine.Progress)) (Result, error) {
 	if response.StatusCode != http.StatusOK {
 		return Result{}, refusal(response)

@@ -80,9 +80,7 @@ func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, e
 	return e, nil
 }
 
-// connect opens a session's connection to the first server that accepts it.
-//
-// Errors: as Open.
+// connect opens a session's connection to the first server that accepts it. Errors: as Open.
 func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
 	serving, wrong := l.serving(ctx, model)
 	if len(serving) == 0 && wrong == nil {
@@ -101,8 +99,7 @@ func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveCon
 	return nil, fault.Wrap(wrong, fault.Unavailable, "The engine has no free session. Try again.")
 }
 
-// serving returns the servers that can edit live with the model, those with the fewest sessions
-// first. The error is from servers that do not respond.
+// serving returns the model's servers, those with the fewest sessions first.
 func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, wrong error) {
 	answers := make([]livewire.Catalogue, len(l.servers))
 	failures := make([]error, len(l.servers))
@@ -186,9 +183,8 @@ func (e *liveEditor) SetImage(ctx context.Context, reference *engine.ReferenceIm
 	}, func() { e.image = reference })
 }
 
-// set sends a change, and remembers it once the server has applied it.
-//
-// Errors: fault.Invalid if the server rejects it; fault.Unavailable.
+// set sends a change, and remembers it once the server has applied it. Errors: fault.Invalid if the
+// server rejects it; fault.Unavailable.
 func (e *liveEditor) set(
 	ctx context.Context, message func(number uint32) ([]byte, error), remember func(),
 ) (reported engine.Outcome, err error) {
@@ -289,8 +285,7 @@ func (e *liveEditor) current() *liveConnection {
 	return e.connection
 }
 
-// reconnect returns the connection, and reopens it if it has ended. It waits for a server until
-// the context ends. The caller must hold changing.
+// reconnect reopens an ended connection, waiting for a server. The caller must hold changing.
 func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 	for {
 		if c := e.current(); c != nil {

@@ -129,8 +129,7 @@ func TestLiveServerIsChosenByModelAndCapacity(t *testing.T) {
 	})
 }
 
-// liveScript is a server that reports that it is ready, and then calls the function with each
-// message. It ends the session if the function returns false.
+// liveScript is a ready server that calls the function with each message until it returns false.
 func liveScript(
 	t *testing.T, ready string, on func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool,
 ) string {

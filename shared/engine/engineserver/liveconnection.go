@@ -300,9 +300,8 @@ func (c *liveConnection) reuse(memory []byte) {
 	}
 }
 
-// edit returns the result, which is valid until the next call.
-//
-// Errors: fault.Invalid if the server rejects the frame; errLiveEnded.
+// edit returns the result, which is valid until the next call. Errors: fault.Invalid if the server
+// rejects the frame; errLiveEnded.
 func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engine.Picture) (*engine.Picture, error) {
 	c.reuse(c.held)
 	c.held = nil
@@ -342,9 +341,8 @@ func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engin
 	}
 }
 
-// set returns the server's response to a change.
-//
-// Errors: fault.Invalid if the server rejects it; fault.Unavailable.
+// set returns the server's response to a change. Errors: fault.Invalid if the server rejects it;
+// fault.Unavailable.
 func (c *liveConnection) set(ctx context.Context, number uint32, message []byte) (reported engine.Outcome, err error) {
 	ended := func() error { return fault.Wrap(c.lost(), fault.Unavailable, "The engine has stopped. Try again.") }
 	if err := c.send(ctx, outgoing{message, false}); errors.Is(err, errLiveEnded) {
@@ -385,8 +383,7 @@ func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	}
 }
 
-// lost returns the error of a connection that has ended. If the server ended the session
-// permanently, the connection must not be reopened.
+// lost returns why a connection has ended. After a final end it must not be reopened.
 func (c *liveConnection) lost() error {
 	var reported *engine.Error
 	if errors.As(c.why, &reported) && !reported.Retryable {

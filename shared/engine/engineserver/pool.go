@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// Pool edits with several engine servers, such as one for each GPU in a machine. A run goes to
-// the server with the fewest runs. It is safe for concurrent use.
+// Pool sends a run to the engine server with the fewest runs. It is safe for concurrent use.
 type Pool struct {
 	mu      sync.Mutex
 	members []*member

@@ -53,8 +53,8 @@ type Input struct {
 	Interlaced   bool   `json:"interlaced,omitempty"`
 }
 
-// Line is one line of a server's response: progress and its stage, or the end of the run. An
-// empty line shows that the server is alive.
+// Line is progress and its stage, or the end of the run. An empty line shows that the server is
+// alive.
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
@@ -173,8 +173,7 @@ func (f *Failure) asError() *engine.Error {
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
 }
 
-// oneLine makes a server's text safe for people: it removes control characters and line breaks,
-// and truncates the text after longest code points.
+// oneLine removes control characters and line breaks, and truncates after longest code points.
 func oneLine(text string, longest int) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",

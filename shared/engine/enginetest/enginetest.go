@@ -33,8 +33,7 @@ type Harness struct {
 	// Person is a clip that shows a face, for try-on, or empty if the engine dresses anything.
 	Person   string
 	Previews bool
-	// Inexact is true for an engine whose clips with the same seed are similar but not identical,
-	// because the encoder of its server is not deterministic.
+	// Inexact is true if clips with the same seed are only similar, because the encoder varies.
 	Inexact bool
 }
 

@@ -32,8 +32,7 @@ var demuxers = map[string]string{
 // maxStreams limits the tracks in a file. Phones and action cameras write about ten.
 const maxStreams = 64
 
-// sandbox returns the options that restrict an input of the type to its file and the limits.
-// Larger pictures are not decoded.
+// sandbox returns the options that restrict an input to its file, its type and the limits.
 func (t *Tools) sandbox(mime string, pixels int) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {

@@ -25,9 +25,8 @@ var turns = map[int]string{
 }
 
 // ReadImage probes an image and returns it as a browser shows it: upright, in sRGB, and only the
-// first frame of an animation. The result is the file itself or a PNG in the folder.
-//
-// Errors: as for ProbeVideo.
+// first frame of an animation. The result is the file itself or a PNG in the folder. Errors: as for
+// ProbeVideo.
 func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error) {
 	input, err := t.develop(ctx, folder, engine.Input{Path: path, MIME: mime}, 0, developTime)
 	if err != nil {
@@ -108,8 +107,7 @@ const profileTable = "profile.cube"
 
 func isHEIF(mime string) bool { return mime == "image/heic" || mime == "image/avif" }
 
-// corrections returns the filters that show a picture correctly, and a colour table that they may
-// read. The filters are nil if ffmpeg itself shows the picture correctly.
+// corrections returns filters, which may read the table, or nil if ffmpeg needs none.
 func corrections(still media.Still) (filters []string, cube []byte) {
 	if still.CMYK {
 		filters = append(filters, "format=rgb24")

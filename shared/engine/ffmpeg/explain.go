@@ -54,9 +54,8 @@ func shortage(cause error) *engine.Error {
 
 func (f *failure) says(text string) bool { return strings.Contains(f.log, text) }
 
-// explainRun returns the user's error for a failed command. FFmpeg's exit status does not show
-// whether the input or the command is at fault, and its messages change between releases. So
-// explainRun decodes the inputs without the rest of the command.
+// explainRun decodes the inputs without the rest of the command to find the cause, because FFmpeg's
+// exit status does not show it, and its messages change between releases.
 func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Duration, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -120,9 +119,8 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	return t.inputError(ctx, f, "The file cannot be decoded.")
 }
 
-// inputError returns the error for an input that cannot be edited, after checking that the machine is
-// healthy: the same program must decode a good picture. If the program could not allocate memory,
-// the system must also provide all the memory. So a faulty machine never fails a job permanently.
+// inputError returns the error for an input that cannot be edited, if the machine is healthy: the
+// same program decodes a good picture, and if memory was missing, the system can provide all of it.
 func (t *Tools) inputError(ctx context.Context, f *failure, message string) error {
 	if t.skipControl {
 		return engine.InvalidInput(f, "%s", message)

@@ -14,8 +14,7 @@ func (t *Tools) SetBounds(memory int64, runTime time.Duration) {
 	t.bounds.memory, t.bounds.runTime = memory, runTime
 }
 
-// RunShell runs a shell script as if it were ffmpeg, and returns the end of its messages too. The
-// script may start other programs.
+// RunShell runs a shell script as if it were ffmpeg, and returns the end of its messages.
 func (t *Tools) RunShell(ctx context.Context, folder, script string, stdout io.Writer) (log string, err error) {
 	shell, err := sandbox.NewProgram(ctx, "/bin/sh")
 	if err != nil {
@@ -39,8 +38,7 @@ func (t *Tools) ThatWriteAnywhere() *Tools {
 	return &loose
 }
 
-// ThatTrustTheMachine skips the control decoding after each failure, which is half of all starts
-// in a test with many bad files.
+// ThatTrustTheMachine skips the control after each failure, half of all starts with many bad files.
 func (t *Tools) ThatTrustTheMachine() *Tools {
 	fast := *t
 	fast.skipControl = true

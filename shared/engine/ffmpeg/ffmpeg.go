@@ -46,8 +46,8 @@ const heifPackage = "libheif-examples (Debian, Ubuntu; elsewhere libheif or libh
 
 // Tools holds the programs, which were found and checked. Its methods are safe for concurrent use.
 type Tools struct {
-	// Still and CheckHEIC create temporary folders in Folder: an absolute path, or "" for the
-	// system's folder. Set it before the first use.
+	// Folder is for temporary folders: absolute, or "" for the system's. Set it before the first
+	// use.
 	Folder string
 
 	ffmpeg, ffprobe sandbox.Program
@@ -108,8 +108,7 @@ func defaultBounds() bounds {
 	}
 }
 
-// memoryFor returns a program's maximum address space on a machine with this much memory, or 0 if
-// unknown: at most half of the memory, but enough for a 4K picture.
+// memoryFor returns at most half of the machine's memory, enough for a 4K picture; 0 if unknown.
 func memoryFor(machine int64, cores int) int64 {
 	most := int64(4<<30 + cores*32<<20)
 	if machine == 0 {
@@ -171,8 +170,7 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	return tools, tools.check(ctx)
 }
 
-// versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1 ...". A build from the
-// latest sources has a date or a revision instead.
+// versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1 ...".
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
 // leanForm matches a configuration that omits common parts.

@@ -9,8 +9,7 @@ import (
 
 // Frames is an input of frames made by this program. They are trusted and arrive in a pipe.
 type Frames struct {
-	// Reader yields the frames one after another: rows from the top, three bytes per pixel (red,
-	// green, blue). It is read to its end, or until the program has ended.
+	// Reader yields the frames by rows from the top, with three bytes per pixel (red, green, blue).
 	Reader io.Reader
 	Size   catalog.Size
 	FPS    int

@@ -23,8 +23,7 @@ type trap struct {
 	accepted      atomic.Int32
 }
 
-// setTrap listens on an address of this machine. The file is a clip of one colour, in a container
-// that can be concatenated with others.
+// setTrap listens on an address of this machine. The file is a clip that can be concatenated.
 func setTrap(t *testing.T) *trap {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -51,8 +51,7 @@ func (f format) decoded(pictures int) int64 {
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
-	// A picture whose brightness (0 to 255) has a lower standard deviation shows nothing: it is
-	// black, white or another single colour.
+	// A picture whose brightness deviates less is blank (standard deviation of 0 to 255).
 	blankBelow = 8.0
 	// A candidate is accepted from this fraction of the largest deviation: the first such
 	// candidate is the earliest after a fade from black.
@@ -186,9 +185,8 @@ func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 
 const laterFile = "poster-later.pam"
 
-// candidates returns at most the given number of a video's candidates. For a poster it returns
-// only the last one, because the others are large too. If the time runs out, it returns the
-// pictures that ffmpeg has written so far.
+// candidates returns at most the given number of candidates, for a poster only the last one. If the
+// time runs out, it returns those that ffmpeg has written.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source, err := t.sourceOf(ctx, of)
 	if err != nil {

@@ -36,10 +36,8 @@ const (
 )
 
 // ProbeVideo examines a video by decoding its beginning, and checks it against the limits. It
-// chooses the tracks as docs/contract/media.md#tracks specifies.
-//
-// Errors: [*engine.Error], with the code invalid_input if the file cannot be decoded or exceeds a
-// limit.
+// chooses the tracks as docs/contract/media.md#tracks specifies. Errors: [*engine.Error], with the
+// code invalid_input if the file cannot be decoded or exceeds a limit.
 func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, error) {
 	if kind, _ := media.Find(mime); !kind.Video {
 		return media.Info{}, engine.InvalidInput(nil, "The file is not a video.")
@@ -76,8 +74,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// tracks describes a video, whose duration and frame rate may be unknown. decoded reports whether
-// the picture could be decoded; log contains the probe's messages.
+// tracks describes a video. decoded reports whether the picture could be decoded.
 func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info, decoded bool, log string, err error) {
 	report, log, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
 	if err != nil {
@@ -94,9 +91,7 @@ func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info,
 var unsteady = []string{"video/mp2t", "video/ogg"}
 
 // ProbeImage examines an image, or an animation's first picture, by decoding it, and checks it
-// against the limits.
-//
-// Errors: as for ProbeVideo.
+// against the limits. Errors: as for ProbeVideo.
 func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
 	if kind, _ := media.Find(mime); !kind.Image {
 		return media.Info{}, engine.InvalidInput(nil, "The file is not an image.")
@@ -116,8 +111,7 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return info, t.checkImage(info)
 }
 
-// precheck rejects a file whose header exceeds a limit, with a message that names the limit.
-// ffprobe would only report that it cannot decode the file.
+// precheck names the limit that a file's header exceeds. ffprobe would only fail to decode.
 func precheck(path, mime string, check func(media.Info) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -217,10 +211,9 @@ func (c *capped) Write(p []byte) (int, error) {
 	return c.Buffer.Write(p)
 }
 
-// DescribeVideo returns ProbeVideo's result from the header alone, and whether it is complete
-// (see [media.Describe]). It starts no program, so the pictures may still be undecodable.
-//
-// Errors: as for ProbeVideo, if the video exceeds a limit.
+// DescribeVideo returns ProbeVideo's result from the header alone, and whether it is complete (see
+// [media.Describe]). It starts no program, so the pictures may still be undecodable. Errors: as for
+// ProbeVideo, if the video exceeds a limit.
 func (t *Tools) DescribeVideo(path, mime string) (info media.Info, whole bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -59,7 +59,6 @@ func (f *failure) Error() string {
 func (f *failure) Unwrap() error { return f.err }
 
 // run runs the program until it exits. When the context ends, the entire process group is killed.
-//
 // Errors: the context's; *failure if the program failed.
 func (t *Tools) run(ctx context.Context, p process) error {
 	_, err := t.say(ctx, p)
@@ -116,8 +115,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
-		// A program killed at the limit is charged slightly less than the limit, because the
-		// system measures the two differently.
+		// The system charges a program killed at the limit slightly less than the limit.
 		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
 	return f.log, f

@@ -23,9 +23,8 @@ func (p primaries) apply(v [3]float64) (out [3]float64) {
 	return out
 }
 
-// toSRGB returns a table in Adobe's cube format that converts the colours of an ICC profile to
-// sRGB. It returns nil if the colours are practically sRGB, or if the profile does not consist of
-// primaries and curves, as those of cameras, phones and editors do.
+// toSRGB returns a table in Adobe's cube format from an ICC profile to sRGB. It returns nil if they
+// are practically equal, or if the profile does not consist of primaries and curves.
 func toSRGB(profile []byte) []byte {
 	from, curves, ok := readProfile(profile)
 	if !ok {

@@ -37,16 +37,15 @@ type Command struct {
 	Args []string
 	// Stdout, unless nil, receives the bytes written to pipe:1.
 	Stdout io.Writer
-	// Progress, unless nil, is called several times a second with the time written so far. Calls
-	// do not overlap, and there are none after Run has returned.
+	// Progress, unless nil, is called several times a second until Run returns. Calls do not
+	// overlap.
 	Progress func(written time.Duration)
 	// MaxOutput limits each written file, in bytes; 0 means 2 GiB.
 	MaxOutput int64
 }
 
-// When the context ends, the program is killed and has exited before Run returns.
-//
-// Errors: the context's; [*engine.Error] if the input or the machine is at fault.
+// When the context ends, the program is killed and has exited before Run returns. Errors: the
+// context's; [*engine.Error] if the input or the machine is at fault.
 func (t *Tools) Run(ctx context.Context, command Command) error {
 	args := t.globalArgs()
 	var stdin io.Reader

@@ -101,8 +101,7 @@ func fitted(side int) string { return scaled(side) + ",format=rgba" }
 
 func scaled(side int) string { return "scale=" + within(side) + ":flags=bicubic" }
 
-// within returns a scaler's options that scale a picture down if its longer side exceeds side, in
-// pixels, and make its pixels square.
+// within scales a picture down if its longer side exceeds side, and makes its pixels square.
 func within(side int) string {
 	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw*sar,ih))))", side)
 	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw*sar"), fmt.Sprintf(fit, "ih"))

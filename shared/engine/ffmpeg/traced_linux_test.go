@@ -86,8 +86,7 @@ func decodeAll(t *testing.T, list string) {
 		}
 		_, probed := probe(t.Context(), file.Path, file.MIME)
 		if file.Refused && probed != nil && i%3 > 0 {
-			// A worker runs nothing that the probe rejects. The test checks for a third of the
-			// files that a run would reject them too.
+			// A third of the rejected files is also run.
 			checkCode(t, probed, job.InvalidInput)
 			continue
 		}

@@ -50,8 +50,7 @@ func (s Source) corrections() string {
 	return boxed(s.Info)
 }
 
-// boxed returns filters that fit later frames of another size into the first frame's box, on
-// black. A shape that differs by less than a hundredth fills the box.
+// boxed fits later frames of another size into the first frame's box, on black.
 func boxed(info media.Info) string {
 	width, height := cmp.Or(info.StoredWidth, info.Width), info.Height
 	shape := float64(info.Width) / float64(info.Height)
@@ -63,9 +62,8 @@ func boxed(info media.Info) string {
 		fit(width, fmt.Sprintf("dar/%f", shape)), fit(height, fmt.Sprintf("%f/dar", shape)), width, height)
 }
 
-// Sound returns a filter chain from the chosen sound of an input to the link out, with the given
-// length in seconds. It fills gaps with silence, so that the sound stays in sync with the picture.
-// Put the chain into a separate graph, because FFmpeg restarts the graph when the sound changes.
+// Sound returns a filter chain from the input's sound to the link out, in sync with the picture.
+// Put it into a separate graph, because FFmpeg restarts the graph when the sound changes.
 func (s Source) Sound(number int, seconds float64, out string) string {
 	start, format := "async=1:first_pts=0", "sample_rates=48000|44100:channel_layouts=stereo|mono"
 	if s.Info.SoundVaries {

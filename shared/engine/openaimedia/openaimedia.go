@@ -107,7 +107,6 @@ func (e *Engine) Run(
 }
 
 // call returns the response, which the caller must close. A status other than 200 is an error.
-//
 // Errors: the context's; [*engine.Error].
 func (e *Engine) call(
 	ctx context.Context, method, target string, body io.Reader, contentType string,

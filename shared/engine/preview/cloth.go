@@ -13,11 +13,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// layCloth puts cloth on the subject: a pattern with the garment's colours and texture replaces
-// the clothes' own colours and keeps their folds.
-//
-// Errors: [*engine.Error] if there is no face, because the clothes are searched for below the
-// face.
+// layCloth puts cloth on the subject: a pattern with the garment's colours and texture replaces the
+// clothes' own colours and keeps their folds. Errors: [*engine.Error] if there is no face, because
+// the clothes are searched for below the face.
 func (e *edit) layCloth(ctx context.Context, link string) (string, error) {
 	stills, size, apart, err := e.stills(ctx)
 	if err != nil {
@@ -88,8 +86,7 @@ const (
 	maxStills   = 24
 )
 
-// stills decodes pictures from the entire input, evenly spaced and small enough for the face
-// search. It returns them with their size and interval in seconds.
+// stills decodes small pictures, evenly spaced. It returns their size and interval in seconds.
 func (e *edit) stills(ctx context.Context) (pictures [][]byte, size catalog.Size, apart float64, err error) {
 	side := max(e.size.Width, e.size.Height)
 	small := *e
@@ -113,8 +110,7 @@ type sighting struct {
 	garment.Shot
 }
 
-// follow finds the subject's face in pictures of one size, apart seconds from each other. A face
-// of a very different size belongs to another person.
+// follow finds the subject's face. A face of a very different size belongs to another person.
 func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, error) {
 	var seen []sighting
 	var sizes []float64

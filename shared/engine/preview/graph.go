@@ -55,8 +55,7 @@ const (
 	flickering
 )
 
-// flickerTo is the longest time in seconds that a flickering texture stays. Jumping textures stay
-// longer and do not change in most frames.
+// flickerTo is the longest time in seconds that a flickering texture stays.
 const flickerTo = 0.15
 
 // From this speed in units per second, a texture rushes. At 720 lines and 20 frames per second,
@@ -112,8 +111,7 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<16)
-	// The file is read once and then deleted, so speed matters and size does not. Compression
-	// took a fifth of the drawing time.
+	// The file is read once, so its size does not matter. Compression took a fifth of the time.
 	encoder := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := encoder.Encode(out, picture); err != nil {
 		return "", fmt.Errorf("preview: %w", err)

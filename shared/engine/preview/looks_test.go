@@ -366,9 +366,8 @@ func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	}
 }
 
-// If grain changes, streaks rush by or a drawing jumps, frames are predicted only from earlier
-// ones. If a look stays or moves little, they are predicted from later ones too. The encoder
-// looks ahead if frames share content.
+// Frames of looks that change or move a lot are predicted only from earlier ones, others also from
+// later ones. The encoder looks ahead if frames share content.
 func TestEncoderSearchMatchesTexture(t *testing.T) {
 	for prompt, want := range map[string]struct{ both, ahead bool }{
 		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},

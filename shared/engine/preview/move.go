@@ -9,9 +9,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// early moves a soft warp to the start of the operations if those before it treat all points
-// alike. There the picture still has luma and chroma, half the values of red, green and blue, and
-// later operations may run at half size.
+// early moves a soft warp to the start, where the picture still has luma and chroma, if the
+// operations before it treat all points alike.
 func (g *graph) early(ops []look.Op) []look.Op {
 	if !g.luma || !g.even() {
 		return ops
@@ -130,8 +129,7 @@ func (g *graph) shortest(motion look.Motion) string {
 	return "0"
 }
 
-// jump returns the filter expression for the start of a layer's visible part, which stays for a
-// number of frames (see look.JumpAcross).
+// jump returns the expression for the start of a layer's visible part (see look.JumpAcross).
 func jump(step float64, held, margin int) string {
 	return fmt.Sprintf("floor(mod(floor(n/%d)*%f,1)*%d)", held, step, margin)
 }

@@ -48,8 +48,7 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 	return link, nil
 }
 
-// From this radius in pixels, a picture is smoothed at half size. A smaller radius would keep
-// detail that is lost at half size.
+// From this radius in pixels, a picture is smoothed at half size.
 const halvedFrom = 2.5
 
 // From this radius in pixels, patches are made at a third of the size.
@@ -335,8 +334,7 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 	return g.filter("blend=all_mode=multiply", picture, ratio), nil
 }
 
-// levels turns an expression of a level into the argument of a filter that evaluates it for 65536
-// levels, although pictures have 256.
+// levels adapts an expression to a filter that evaluates 65536 levels instead of 256.
 func levels(of string) string { return "'if(gt(val,255),0," + of + ")'" }
 
 // curve is a channel of the ink for a picture that is darker than its surroundings by a ratio.
@@ -403,8 +401,7 @@ func (g *graph) full() string {
 	return fmt.Sprintf("scale=%d:%d:flags=bicubic,format=gbrp", g.size.Width, g.size.Height)
 }
 
-// reduce and restore do the same for planar pictures that keep their format, in a third of the
-// time.
+// reduce and restore are faster, for planar pictures that keep their format.
 func (g *graph) reduce(factor int) string {
 	return g.zscale(evened(g.size.Width/factor), evened(g.size.Height/factor), "bilinear") + g.planar()
 }

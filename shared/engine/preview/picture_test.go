@@ -126,8 +126,7 @@ func measure(p picture) traits {
 	return m
 }
 
-// hues returns the fraction of the picture's chroma whose hue (Oklab, in degrees) is within a
-// distance of one of the given hues.
+// hues returns the fraction of chroma whose hue is within a distance of one of the hues.
 func hues(p picture, within float64, around ...float64) float64 {
 	sum, near := 0.0, 0.0
 	for y := range p.height {

@@ -166,8 +166,7 @@ func (e *edit) draw(ctx context.Context, link string, asked look.Look) (string, 
 	return e.apply(link, asked)
 }
 
-// encode writes the result: H.264 and AAC in an MP4 with its index in front. The sound comes from
-// the edited clip, if it has any.
+// encode writes H.264 and AAC in an MP4 with its index in front.
 func (e *edit) encode(ctx context.Context, link string) error {
 	seconds := float64(e.length()) / float64(e.fps)
 	link = e.capture(link, resultThumbnail)
@@ -202,9 +201,8 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	return nil
 }
 
-// effort returns the encoder's options for motion search and quality. With grain and similar
-// textures, which no two frames share, the search is useless. Skipping it saves half of the time
-// without losing bytes or quality.
+// effort returns the encoder's options. Motion search is useless for textures such as grain, which
+// no two frames share, and takes half of the time.
 func (e *edit) effort() []string {
 	const alone = "bframes=0:rc-lookahead=0:weightp=0"
 	switch e.restless {
@@ -224,9 +222,8 @@ func (e *edit) effort() []string {
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}
 }
 
-// broadcast returns the filter that converts RGB to the luma and chroma of results. An unedited
-// picture uses scale, whose chroma is closest to the decoded picture. zscale takes two fifths of
-// the time, but does not support half-pixel chroma, and spreads a point's chroma further.
+// broadcast returns the filter from RGB to luma and chroma. zscale takes two fifths of the time of
+// scale, but does not support half-pixel chroma, and spreads a point's chroma further.
 func (e *edit) broadcast() string {
 	if len(e.asked.Understood) > 0 && e.even() && !e.crisp {
 		return "zscale=m=709:rin=full:r=limited:d=none"

@@ -26,8 +26,7 @@ type previews struct {
 	written, sent time.Time
 }
 
-// watch adds previews of a link to the graph if they are wanted. It returns the next link and the
-// arguments of the second output, or nil.
+// watch adds previews of a link, if wanted, and returns the next link and the output's arguments.
 func (e *edit) watch(link string) (next string, args []string) {
 	if e.spec.PreviewEvery <= 0 || e.spec.Duration.Seconds() < previewedFrom {
 		return link, nil

@@ -44,8 +44,7 @@ func (e *edit) opaque(link string) string {
 	return e.filter("overlay=format=gbrp:shortest=1,format=gbrp", ground, link)
 }
 
-// matrixOf returns the matrix for pictures that are used as decoded and not scaled, as in most
-// videos. For others it returns "".
+// matrixOf returns the matrix of pictures that are used as decoded, otherwise "".
 func matrixOf(info media.Info) string {
 	if info.PixelFormat != "yuv420p" || info.HDR() || info.FullRange {
 		return ""

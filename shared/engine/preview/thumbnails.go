@@ -15,9 +15,8 @@ const (
 	resultPoster    = "poster.jpg"
 )
 
-// capture writes the first picture of a link to a file in the result's folder if thumbnails are
-// wanted, and returns the next link. The picture is decoded anyway, and another start of ffmpeg
-// would take longer. The first picture of a video result also becomes its poster.
+// capture writes the first picture of a link to a file, if thumbnails are wanted, and returns the
+// next link. It becomes a video's poster. Another start of ffmpeg would take longer.
 func (e *edit) capture(link, file string) (next string) {
 	if !e.spec.Thumbnails {
 		return link

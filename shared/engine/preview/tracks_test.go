@@ -57,8 +57,7 @@ func join(t *testing.T, name string, paths ...string) string {
 
 var x264 = strings.Fields("-pix_fmt yuv420p -c:v libx264 -preset ultrafast -g 25")
 
-// The files have several tracks, or tracks that change or need corrections. Pictures and sounds
-// of the result are compared with the original ones.
+// The files have several tracks, or tracks that change or need corrections.
 func TestTracksAreCorrected(t *testing.T) {
 	wide, silent := drawn(bars, "320x180", "1"), []float64(nil)
 	changing := func(t *testing.T, name, codec string, args []string, sizes ...string) string {

@@ -20,8 +20,7 @@ type File struct {
 	Path, MIME  string
 }
 
-// The form is generated while it is read, so that no file is held in memory. The caller must
-// close it, which stops the writing goroutine.
+// The form is generated while it is read. The caller must close it, which stops the writer.
 func Form(fields []Field, files ...File) (body io.ReadCloser, contentType string) {
 	read, write := io.Pipe()
 	form := multipart.NewWriter(write)

@@ -24,8 +24,7 @@ const (
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer returns the retryer for one client. A token budget limits the client's retries, so that
-// a fault in AWS does not meet four times the load.
+// Retryer limits one client's retries, so that a fault in AWS does not meet four times the load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -40,9 +39,8 @@ func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
-// HTTPClient returns the transport in the configuration, for example with the certificates from
-// AWS_CA_BUNDLE, or else one that limits each attempt to wait plus AttemptTime. wait is the
-// expected duration of a call, such as a long poll.
+// HTTPClient returns the configured transport, for example with AWS_CA_BUNDLE, or one that limits
+// each attempt to AttemptTime plus wait, the duration of a long poll.
 func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	if config.HTTPClient != nil {
 		return config.HTTPClient

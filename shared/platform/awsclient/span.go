@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Trace returns a configuration whose clients make one span for each call in a trace, with all
-// its attempts. With a nil tracer it returns the configuration unchanged.
+// Trace makes one span for each call with all its attempts, unless the tracer is nil.
 func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	if tracer == nil {
 		return config

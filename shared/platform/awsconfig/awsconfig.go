@@ -1,6 +1,5 @@
-// Package awsconfig configures the AWS clients of functions. It reads only the region and the
-// role's credentials from the environment. The SDK's loader, which also looks for profiles and
-// metadata services, would double a function's start time and add a quarter to its size.
+// Package awsconfig configures the AWS clients of functions from the environment. The SDK's loader
+// would double a function's start time and add a quarter to its size.
 package awsconfig
 
 import (
@@ -11,9 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// FromEnvironment reads AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-// AWS_SESSION_TOKEN, and the endpoints AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It
-// returns an error if the region or the credentials are missing.
+// FromEnvironment reads AWS_REGION, the credentials, AWS_ENDPOINT_URL and
+// AWS_ENDPOINT_URL_<SERVICE>. It fails without a region or credentials.
 func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	credentials := aws.Credentials{
 		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),

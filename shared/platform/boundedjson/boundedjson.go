@@ -18,10 +18,9 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the JSON has more than %d %s", e.Most, e.What)
 }
 
-// Read reads to the end and decodes the first JSON text, like json.Decoder.
-//
-// Errors: LimitError for more than maxBytes or maxValues; errors of the reader and of
-// json.Decoder, such as io.ErrUnexpectedEOF.
+// Read reads to the end and decodes the first JSON text, like json.Decoder. Errors: LimitError for
+// more than maxBytes or maxValues; errors of the reader and of json.Decoder, such as
+// io.ErrUnexpectedEOF.
 func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	text, err := io.ReadAll(io.LimitReader(from, int64(maxBytes)+1))
 	if err != nil {
@@ -36,9 +35,8 @@ func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	return json.NewDecoder(bytes.NewReader(text)).Decode(into)
 }
 
-// Unmarshal is json.Unmarshal with a limit. Field names count as values.
-//
-// Errors: LimitError for more than maxValues; errors of json.Unmarshal.
+// Unmarshal is json.Unmarshal with a limit. Field names count as values. Errors: LimitError for
+// more than maxValues; errors of json.Unmarshal.
 func Unmarshal(text []byte, maxValues int, into any) error {
 	if hasMore(text, maxValues) {
 		return &LimitError{maxValues, "values"}
@@ -46,8 +44,7 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore accepts text that is not JSON. The first value of an array or object follows a bracket,
-// others follow a comma, and field values follow a colon.
+// hasMore accepts invalid JSON. It counts values by their brackets, commas and colons.
 func hasMore(text []byte, most int) bool {
 	count := 1
 	for _, sign := range []string{",", ":", "[", "{"} {

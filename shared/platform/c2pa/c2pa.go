@@ -24,8 +24,7 @@ import (
 
 var (
 	ErrNone = errors.New("c2pa: the file has no Content Credentials")
-	// ErrElsewhere means that the credentials are remote. They are not fetched, because the
-	// file's creator chose the address.
+	// ErrElsewhere means remote credentials, at an address that the file's creator chose.
 	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, which is not called")
 	// ErrLost means that the file made the helper crash or use too much memory or time.
 	ErrLost = errors.New("c2pa: the helper exited")
@@ -124,11 +123,9 @@ func settings(anchors string) string {
 	return string(text)
 }
 
-// Read verifies a file and returns the library's report, a JSON object as in reports.md of
-// c2pa-rs. anchors contains the trusted certificates in PEM. Changed bytes are not an error; the
-// report shows them.
-//
-// Errors: ErrNone; ErrElsewhere; ErrLost; *Refusal.
+// Read verifies a file and returns the library's report, a JSON object as in reports.md of c2pa-rs.
+// anchors contains the trusted certificates in PEM. Changed bytes are not an error; the report
+// shows them. Errors: ErrNone; ErrElsewhere; ErrLost; *Refusal.
 func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string) ([]byte, error) {
 	answer, err := l.run(ctx, call{
 		order: helper.Order{Settings: settings(anchors), MIME: mime}, files: []*os.File{file},
@@ -169,9 +166,7 @@ type Signer interface {
 // The numbers are the library's.
 var algorithms = map[string]int32{"es256": 0, "es384": 1, "es512": 2, "ps256": 3, "ps384": 4, "ps512": 5, "ed25519": 6}
 
-// Sign copies a file with Content Credentials and verifies them.
-//
-// Errors: ErrLost; *Refusal.
+// Sign copies a file with Content Credentials and verifies them. Errors: ErrLost; *Refusal.
 func (l *Library) Sign(ctx context.Context, s Signing) error {
 	algorithm, known := algorithms[s.Signer.Algorithm()]
 	if !known {

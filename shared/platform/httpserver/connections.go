@@ -27,9 +27,8 @@ type connections struct {
 	open, sites      map[netip.Prefix]int
 	perHost, perSite int
 	total            int
-	// known counts the protected connections of each account, at most perAccount. The rest can be
-	// replaced, so that an account leaves connections to others, even behind a proxy, where all
-	// clients have the same address.
+	// known counts the protected connections of each account, at most perAccount, so that an
+	// account leaves connections to others, even behind a proxy with one address.
 	known      map[string]int
 	perAccount int
 	// unknown lists each *watchedConn that waits for a request, or whose request has no account
@@ -139,8 +138,7 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-// keep protects a connection from replacement and clears its account. The caller must hold the
-// lock.
+// keep protects a connection and clears its account. The caller must hold the lock.
 func (c *connections) keep(conn *watchedConn) {
 	if conn.account != "" {
 		if c.known[conn.account]--; c.known[conn.account] == 0 {

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Origins lists the origins from which browsers may call, for example https://app.example.com. An
-// empty list or "*" allows any.
+// Origins lists the origins from which browsers may call. An empty list or "*" allows any.
 type Origins []string
 
 // preflightAge is the largest maximum of any browser, in seconds.
@@ -38,8 +37,7 @@ func IsPreflight(r *http.Request) bool {
 		r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// AnswerPreflight responds to a preflight for a path with these methods. It runs before any other
-// check, because browsers send no key with a preflight.
+// AnswerPreflight runs before any other check, because browsers send no key with a preflight.
 func AnswerPreflight(w http.ResponseWriter, r *http.Request, methods string) {
 	header := w.Header()
 	header.Del("Access-Control-Expose-Headers")

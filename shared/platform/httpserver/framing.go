@@ -15,8 +15,7 @@ var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 // For very short fields, net/http uses 25 times the header's length in memory.
 const maxFields = 500
 
-// maxKeptLine limits the bytes kept from a line that arrives in several reads. The rest matters
-// only for a start line, whose end is kept.
+// maxKeptLine limits the bytes kept from a line. Only the end of a start line matters.
 const maxKeptLine = 1 << 10
 
 type part int

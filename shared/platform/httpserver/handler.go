@@ -47,9 +47,8 @@ func SetAccount(ctx context.Context, account string) {
 
 const RefusalKey = "refusal"
 
-// SetRefusal records that a 5xx response is a rejection and not an error, with the reason in one
-// short word, for example because a service sleeps. Alarms ignore these requests. The goroutine
-// that handles the request must call it.
+// SetRefusal marks a 5xx response as a rejection, which alarms ignore, with a reason in one short
+// word. The goroutine that handles the request must call it.
 func SetRefusal(ctx context.Context, reason string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.refusal = reason
@@ -127,8 +126,7 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 	return false
 }
 
-// levelOf returns debug for a successful health probe, because probes arrive every few seconds,
-// and with QuietReads for every successful read.
+// levelOf returns debug for successful health probes, and with QuietReads for successful reads.
 func (c Config) levelOf(r *http.Request, status int) slog.Level {
 	_, path, _ := strings.Cut(r.Pattern, "/")
 	if (path == "healthz" || path == "health") && status == http.StatusOK {

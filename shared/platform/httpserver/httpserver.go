@@ -1,6 +1,5 @@
-// Package httpserver is the base of the service's HTTP servers. It adds request ids, the access
-// log, recovery from panics, time limits for stalled peers, responses that reach clients which
-// are still sending, and a shutdown that lets requests finish.
+// Package httpserver adds to HTTP servers request ids, the access log, recovery from panics, time
+// limits, complete responses to clients that are still sending, and an orderly shutdown.
 package httpserver
 
 import (
@@ -26,8 +25,7 @@ const (
 	cutTime     = 5 * time.Second
 )
 
-// ErrStopping is the cause if Shutdown ended a request's context. The client can still get a
-// response.
+// ErrStopping is the cause if Shutdown ended a context. The client can still get a response.
 var ErrStopping = errors.New("httpserver: the server is stopping")
 
 // Handler and Logger are required. Zero values of other fields select the defaults.
@@ -38,17 +36,15 @@ type Config struct {
 	QuietReads bool
 	Tracer     api.Tracer
 	Observer   Observer
-	// OnPanic responds with status 500 in the service's error format to a request whose handler
-	// has panicked. By default the body is empty.
+	// OnPanic responds with the service's error after a panic. By default the body is empty.
 	OnPanic http.HandlerFunc
 	// By default NewRequestID returns 26 random letters and digits.
 	NewRequestID func() string
 	// Stall limits the time that a peer may take for the next bytes of a response: 60 s by
 	// default. An entire response has no limit.
 	Stall time.Duration
-	// Slowest is the minimum speed of a request's body, in bytes per second: 10 KiB by default.
-	// Grace is how far a sender may fall behind that speed, for example by pausing: 30 s by
-	// default, and never more than Stall.
+	// Slowest is a body's minimum speed in bytes per second, 10 KiB by default. Grace is how far a
+	// sender may fall behind that: 30 s by default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
 	// Longest limits a body's time: 1 hour by default, or longer if needed at 1 Mbit/s.

@@ -50,8 +50,7 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// limitUnsent lets the kernel hold at most 256 KiB that it has not sent. Unlike a small send
-// buffer, the limit does not slow downloads.
+// limitUnsent limits what the kernel holds, without slowing downloads as a small buffer would.
 func limitUnsent(conn *net.TCPConn) {
 	raw, _ := conn.SyscallConn() // fails only for a nil connection
 	_ = raw.Control(func(fd uintptr) {
@@ -73,8 +72,7 @@ type watchedConn struct {
 	forgotten   bool
 	framing     framing
 	fault       error
-	// refused is set after net/http has responded without a handler, before it closes the
-	// connection.
+	// refused is set after net/http has responded without a handler.
 	refused atomic.Bool
 	// answering is set while a handler responds: its writes are not net/http's own.
 	answering atomic.Bool

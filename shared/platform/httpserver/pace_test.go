@@ -83,8 +83,7 @@ func TestBodyMayPause(t *testing.T) {
 			time.Sleep(2 * grace)
 			handler.ServeHTTP(w, r)
 		})
-		// 8 pieces, each of the minimum speed's bytes in grace, arrive with pauses of a fifth of
-		// it.
+		// 8 pieces, each of slowest x grace bytes, arrive with pauses of grace / 5.
 		const slowest = 100
 		piece := strings.Repeat(".", int(slowest*grace/time.Second))
 		address, _ := start(t, httpserver.Config{Handler: slow, Slowest: slowest, Grace: grace})

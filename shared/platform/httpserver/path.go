@@ -11,9 +11,8 @@ const version = "/v1/"
 // service. The request's path does not include it.
 const PrefixHeader = "X-Forwarded-Prefix"
 
-// collapseSlashes removes empty segments at the start of a path, because a base URL that ends
-// with a slash leads to //v1/files or /v1//files. It does not redirect, because many clients do
-// not follow redirects of a POST.
+// collapseSlashes accepts //v1/files, for base URLs that end with a slash. It does not redirect,
+// because many clients do not follow redirects of a POST.
 func collapseSlashes(r *http.Request) *http.Request {
 	path := r.URL.Path
 	if !strings.HasPrefix(path, "//") && !strings.HasPrefix(path, version+"/") {

@@ -23,8 +23,7 @@ func Parameter(r *http.Request, name string) string {
 	return ""
 }
 
-// TrimUpgrade removes header fields that a WebSocket library would split into elements and that
-// no client of this server needs.
+// TrimUpgrade removes fields that a WebSocket library would split and that no client needs.
 func TrimUpgrade(header http.Header) {
 	header.Del("Sec-WebSocket-Extensions")
 	header.Del("Sec-WebSocket-Protocol")

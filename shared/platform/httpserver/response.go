@@ -40,8 +40,7 @@ func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if status == http.StatusSwitchingProtocols {
-			// The handler that takes over the connection also takes the unread bytes; net/http
-			// would wait for them. If this fails, the connection does not support it.
+			// The handler also takes the unread bytes; net/http would wait for them.
 			_ = w.controller.EnableFullDuplex()
 		} else {
 			w.beforeAnswer()

@@ -9,8 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Main creates the event handler and serves events until Lambda ends the process. If creating the
-// handler fails, it writes one line to stderr, which Lambda logs, and the start fails.
+// Main serves events until Lambda ends the process, or logs why the handler was not created.
 func Main[Event, Answer any](make func() (func(context.Context, Event) (Answer, error), error)) {
 	handle, err := make()
 	if err != nil {

@@ -34,9 +34,8 @@ func (m Mode) MostSent() int64 {
 	return 100 << 20
 }
 
-// ResponseMode returns Streaming unless CUTROOM_RESPONSE is "buffered", for methods without the
-// transfer mode STREAM, and for `sam local`, which reads every response as JSON
-// (docs/local-aws.md). Other values are an error.
+// ResponseMode returns Streaming unless CUTROOM_RESPONSE is "buffered", for API Gateway without
+// STREAM and for `sam local` (docs/local-aws.md). Other values are an error.
 func ResponseMode(getenv func(string) string) (Mode, error) {
 	switch value := getenv("CUTROOM_RESPONSE"); {
 	case value != "" && value != "buffered":
@@ -55,8 +54,7 @@ func Start(handler http.Handler, mode Mode) {
 	lambda.Start(buffer(handler))
 }
 
-// Main creates the handler and starts. If creating it fails, Main writes one line to stderr,
-// which Lambda logs, and the start fails.
+// Main creates the handler and starts, or logs the error in one line.
 func Main(make func() (http.Handler, Mode, error)) {
 	handler, mode, err := make()
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// NewLogger writes one JSON object per line. A request's lines have the ids of API Gateway and
-// Lambda, because a client may have sent another id, and the trace's id.
+// NewLogger writes JSON lines. A request's lines have its ids from API Gateway and Lambda.
 func NewLogger(out io.Writer) *slog.Logger {
 	return slog.New(trace.Logger(invocationHandler{slog.NewJSONHandler(out, nil)}))
 }

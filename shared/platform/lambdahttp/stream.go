@@ -50,9 +50,8 @@ func stream(handler http.Handler) func(context.Context,
 	}
 }
 
-// streamBody is the body of a response that is being written. The runtime's client calls Close
-// when the response is sent or has failed. Close cancels the handler and waits for it, so that no
-// handler outlives its invocation.
+// streamBody is a response's body. The runtime's client calls Close at the end, which cancels the
+// handler and waits for it.
 type streamBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc

@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// queueSize limits the spans that wait to be sent, about 4 MB. More are dropped, for example
-	// when the collector is down.
+	// queueSize limits the waiting spans, about 4 MB. More are dropped.
 	queueSize = 2048
 	// batchSize spans are sent together. batchEvery is how long a span waits for others.
 	batchSize  = 256
@@ -78,8 +77,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	return New(exporter, service, logger), nil
 }
 
-// NewExporter returns an exporter with the limits of this package. Without options,
-// OpenTelemetry's environment variables configure it.
+// NewExporter applies this package's limits. By default the environment configures it.
 func NewExporter(ctx context.Context, options ...otlptracehttp.Option) (sdk.SpanExporter, error) {
 	return otlptracehttp.New(ctx, append([]otlptracehttp.Option{
 		otlptracehttp.WithTimeout(sendTime), otlptracehttp.WithMaxResponseSize(maxAnswer),

@@ -50,8 +50,7 @@ func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	return true
 }
 
-// Group is a group of goroutines that work on one task. A panic in one of them becomes a panic in
-// the goroutine that waits for them.
+// Group moves a panic in one of its goroutines to the goroutine that waits for them.
 type Group struct {
 	running  sync.WaitGroup
 	panicked atomic.Pointer[Panic]

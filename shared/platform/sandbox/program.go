@@ -111,8 +111,7 @@ func dependencies(ctx context.Context, path string) []string {
 	return libraries
 }
 
-// Self returns this program, to run in the sandbox under another name or with other arguments,
-// even after its file was replaced.
+// Self returns this program to run in the sandbox, even after its file was replaced.
 func Self(ctx context.Context) (Program, error) {
 	path, err := ownProgram()
 	if err != nil {

@@ -170,9 +170,8 @@ func (f *Sandbox) Without(out Layers) *Sandbox {
 	return &less
 }
 
-// Command prepares the plan's run. The caller sets standard input, output and error, Cancel and
-// WaitDelay; the environment is empty. On Linux the program dies with the thread that starts it.
-// The caller must close the start when the program has ended.
+// Command prepares a run with an empty environment, which dies on Linux with the thread that starts
+// it. The caller sets the streams, Cancel and WaitDelay, and closes the start at the end.
 func (f *Sandbox) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
 		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {
@@ -212,8 +211,7 @@ func (f *Sandbox) launcher(ctx context.Context, o launcher.Order, files []*os.Fi
 // Start reports whether a program was started.
 type Start struct{ read, write *os.File }
 
-// Ended is called after the launcher has exited or failed to start. It reports whether the
-// launcher had become the program, and otherwise the reason, if known.
+// Ended reports whether the launcher became the program. Call it after the exit or a failed start.
 func (s *Start) Ended() (ran bool, reason string) {
 	s.write.Close()
 	defer s.read.Close()

@@ -59,9 +59,8 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// Fail marks a span as failed if err is not nil. It does not record the error, whose text may
-// contain a path or a client's data. The reason is one of the service's codes, such as
-// "engine_error".
+// Fail marks a span as failed if err is not nil. It records only the reason, one of the service's
+// codes, because an error's text may contain a path or a client's data.
 func Fail(span api.Span, reason string, err error) {
 	if err == nil || !span.IsRecording() {
 		return

@@ -78,7 +78,6 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 }
 
 // Encode encodes the stream's next 4:2:0 frame. A frame of another size becomes a key frame.
-//
 // Errors: ErrTooLarge; ErrLost, after which the next frame is a key frame; ErrFailed, ErrClosed.
 func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) (Frame, error) {
 	size := picture.Rect.Size()
@@ -132,9 +131,8 @@ func (c *Codec) Close() {
 
 func (c *Codec) Restarts() int64 { return c.restarts.Load() }
 
-// running returns the helper and starts one if necessary. The caller must hold mu.
-//
-// Errors: ErrFailed, ErrClosed.
+// running returns the helper and starts one if necessary. The caller must hold mu. Errors:
+// ErrFailed, ErrClosed.
 func (c *Codec) running(ctx context.Context) (*process, error) {
 	switch {
 	case c.closed.Load():

@@ -93,9 +93,7 @@ const (
 	restartEvery   = 10 * time.Second
 )
 
-// Open opens the codec of one session. The caller must close it. The context limits only the
-// start.
-//
+// Open opens the codec of one session. The caller must close it. The context limits only the start.
 // Errors: ErrFailed.
 func (l *Library) Open(ctx context.Context) (*Codec, error) {
 	c := &Codec{library: l, starts: rate.NewLimiter(rate.Every(restartEvery), restartsAtOnce)}

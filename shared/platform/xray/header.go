@@ -36,8 +36,7 @@ func WithParent(ctx context.Context, header string) context.Context {
 	return api.ContextWithRemoteSpanContext(ctx, parent)
 }
 
-// Header returns the tracing header with which AWS continues the context's trace. It returns ""
-// if the span is not sampled, so that AWS does not decide again.
+// Header returns the X-Ray header of the context's trace, or "" if its span is not sampled.
 func Header(ctx context.Context) string {
 	span := api.SpanContextFromContext(ctx)
 	if !span.IsValid() || !span.IsSampled() {

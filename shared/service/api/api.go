@@ -67,15 +67,15 @@ type JobRoutes struct {
 	Shares job.Shares
 	// A caller waits this long for an image; then its job is cancelled. 0 means DefaultImageWait.
 	ImageWait time.Duration
-	// VideoWait is how long the deprecated routes wait for a video. After that, the job continues. 0
-	// means until the job's deadline.
+	// VideoWait limits the wait of the deprecated routes for a video. The job continues.
 	VideoWait time.Duration
 	// AfterWait calls over in a goroutine after the wait, unless stopped. nil means time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
 	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. Image
 	// requests are rejected while no worker runs. nil means that a worker is always running.
 	Warm func(context.Context, job.Lane) (bool, error)
-	// Downloads signs URLs for the content route's redirects. If it is nil, the route sends the bytes.
+	// Downloads signs URLs for the content route's redirects. nil means that the route sends the
+	// bytes.
 	Downloads DownloadSigner
 	// RedirectAbove is the maximum number of bytes that the content route sends itself.
 	RedirectAbove int64
@@ -100,8 +100,7 @@ type FileRoutes struct {
 
 type C2PARoutes struct {
 	Verifier Verifier
-	// MaxVerified is the maximum size of a verified file in bytes; VerifyTime is the timeout for such
-	// a request. 0 means no limit.
+	// MaxVerified limits a verified file in bytes; VerifyTime, such a request. 0 means no limit.
 	MaxVerified int64
 	VerifyTime  time.Duration
 }
@@ -130,8 +129,7 @@ type InfoRoutes struct {
 	// InferenceURL is the inference gateway's base URL for the OpenAPI document, which covers both
 	// services; empty means DefaultInferenceURL.
 	InferenceURL string
-	// ConsoleURL is the URL of the console in the response to GET /, relative to it, such as
-	// "./console/"; it is empty without a console.
+	// ConsoleURL is relative to GET /, such as "./console/"; it is empty without a console.
 	ConsoleURL string
 	Engine     EngineFacts
 }
@@ -204,10 +202,8 @@ func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
 	s.writeDetail(w, r, http.StatusNotFound, "Not Found")
 }
 
-// authenticate identifies the caller by the x-api-key header, or by a client token in the query
-// if the route accepts one.
-//
-// Errors: fault.Unauthorized.
+// authenticate identifies the caller by the x-api-key header, or by a client token in the query if
+// the route accepts one. Errors: fault.Unauthorized.
 func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *route) (credential.Principal, error) {
 	secret := r.Header.Get("x-api-key")
 	if secret == "" && route.queryToken {

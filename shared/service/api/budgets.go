@@ -246,9 +246,8 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless the budget belongs to another key of the account that has no more
-// permissions than the admin key by. Otherwise holders could raise their own limits. Only the
-// operator may change the account's budget.
+// ownKey fails unless the budget is another key's that has no more permissions than the admin key
+// by, so that holders cannot raise their own limits. Only the operator changes the account's.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:

@@ -65,8 +65,7 @@ type stored struct {
 	gone string
 }
 
-// asked returns the maximum number of bytes that a request asks for: the length of a range with
-// an end, 0 for HEAD, otherwise the size.
+// asked returns the number of requested bytes: a range's, 0 for HEAD, otherwise the size.
 func asked(r *http.Request, size int64) int64 {
 	if r.Method == http.MethodHead {
 		return 0
@@ -106,7 +105,7 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
-		// http.ServeContent would send an empty range for "bytes=-0". Ask for a range that it rejects.
+		// http.ServeContent would send nothing for "bytes=-0". Ask for a range it rejects.
 		r = r.Clone(r.Context())
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", what.size))
 	}
@@ -252,9 +251,8 @@ func (c *blobReader) close() {
 	}
 }
 
-// contentWriter opens the blob just before http.ServeContent sends the header, so that an
-// unreadable blob causes an error response instead of a truncated 200. It rewrites ServeContent's
-// errors.
+// contentWriter opens the blob before http.ServeContent sends the header, so that an unreadable
+// blob is an error, not a truncated 200. It rewrites ServeContent's errors.
 type contentWriter struct {
 	http.ResponseWriter
 	service *service

@@ -53,8 +53,7 @@ func newBillBody(j job.Job) *billBody {
 	return &billBody{json.Number(usage.Amount(billionths)), currency}
 }
 
-// estimated returns nil if the cost is unknown. An empty resolution means the default; length is
-// the input's, or 0 if unknown.
+// estimated returns nil if the cost is unknown. length is the input's, or 0 if unknown.
 func estimated(m *catalog.Model, resolution string, length time.Duration) *costBody {
 	return newCostBody(job.Job{Request: job.Request{Price: m.Price.At(resolution), Length: lengthOf(m, length)}})
 }

@@ -650,8 +650,7 @@ func (w *diskWorld) uncounted() (wrong string) {
 	return wrong
 }
 
-// foldersOfJobs returns the bytes of jobs that are being submitted and of results, and describes
-// the blobs that no class allows.
+// foldersOfJobs counts the bytes in job folders and describes blobs that no class allows.
 func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int64, wrong string) {
 	w.t.Helper()
 	open := map[string]int{}

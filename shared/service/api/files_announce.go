@@ -66,10 +66,9 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// announce records a pending file. A retry with the same Idempotency-Key returns the original
-// file with a new signature, which allows neither a later upload nor a second one.
-//
-// Errors: as once and file.Service; fault.Conflict if the upload time has expired.
+// announce records a pending file. A retry with the same Idempotency-Key returns the original file
+// with a new signature, which allows neither a later upload nor a second one. Errors: as once and
+// file.Service; fault.Conflict if the upload time has expired.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
 	f, err := s.Files.Name(f)
 	if err != nil {
@@ -111,8 +110,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 // base returns the service's URL as the client sees it, as far as the request reveals it.
 func base(r *http.Request) string {
 	scheme := "http://"
-	// Proxies set these fields if they terminate TLS or serve this service below a path. Forging
-	// them is useless, because only the caller sees the URL.
+	// Proxies set these fields. Forging them is useless, because only the caller sees the URL.
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		scheme = "https://"
 	}

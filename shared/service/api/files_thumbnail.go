@@ -26,9 +26,8 @@ type Posters interface {
 }
 
 const (
-	// turnWait limits the wait for a turn to make a thumbnail or verify a file. MaxTurn limits
-	// the turn itself, plus time for the file's size. It is a third of turnWait, so that a few
-	// slow turns do not make the others time out.
+	// turnWait limits the wait for a turn to make a thumbnail or verify a file; MaxTurn limits the
+	// turn, plus time for the file's size. A few slow turns do not make others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
 	// maxTurns limits concurrent thumbnails and verifications, of which an account has one each.
@@ -113,7 +112,6 @@ func thumbnailLater(cause error, message string) error {
 }
 
 // renderThumbnail returns nothing unless the file is an image or a video of an accepted size.
-//
 // Errors: fault.NotFound; as Posters.
 func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []byte, err error) {
 	// The recorded type may be the client's declaration.
@@ -139,9 +137,7 @@ func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []b
 
 // kindOf returns the type of a file's bytes. ok is true for an image or a video within
 // docs/contract/media.md#input-limits, except that a video may be longer, because only its
-// beginning is read.
-//
-// Errors: fault.NotFound.
+// beginning is read. Errors: fault.NotFound.
 func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {
 	kind, known, err := typeOfBlob(ctx, s.Blobs, f.Blob)
 	if err != nil || !known {

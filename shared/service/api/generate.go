@@ -79,9 +79,8 @@ const coldRetry = 45 * time.Second
 // NoWorker is the logged reason for rejecting an image when no worker is warm.
 const NoWorker = "no_worker"
 
-// checkWarm rejects an image that no worker could edit while its caller waits.
-//
-// Errors: fault.Unavailable with RetryAfter.
+// checkWarm rejects an image that no worker could edit while its caller waits. Errors:
+// fault.Unavailable with RetryAfter.
 func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	if s.Warm == nil || m.Kind != catalog.Image {
 		return nil
@@ -100,9 +99,8 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	return cold
 }
 
-// await waits until a job has ended. If the caller disconnects, it cancels the job, unless a
-// repeated request could get the result. When the wait times out, it cancels an image's job; a
-// video's job continues, and the error is errWaitTimeout.
+// await waits for a job's end. It cancels the job if the caller disconnects, unless a retry could
+// get the result. At the timeout it cancels an image; for a video it returns errWaitTimeout.
 func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

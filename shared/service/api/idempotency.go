@@ -144,9 +144,8 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf returns the key for a claim. Tokens and permanent keys have separate claims: a token can
-// neither use up an Idempotency-Key of the account's servers nor read the resource behind it.
-// Tokens are short-lived, so all tokens of an account share their claims.
+// keyOf separates the claims of tokens, which all tokens of an account share, from those of
+// permanent keys, so that a token cannot use up or read a server's Idempotency-Key.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key
@@ -154,8 +153,7 @@ func keyOf(c call, key string) string {
 	return "key/" + key
 }
 
-// unlessRepeated returns a capacity error, or nil if the request retries an accepted one, which
-// creates nothing. It returns any other error unchanged.
+// unlessRepeated replaces a capacity error by nil if the request retries an accepted one.
 func (s *service) unlessRepeated(r *http.Request, c call, full error) error {
 	if !s.repeatable(r) || !fault.Is(full, fault.Limited) && !fault.Is(full, fault.Unavailable) {
 		return full

@@ -111,16 +111,15 @@ func (in *inputs) refer(
 	return input, wrong, err
 }
 
-// fileReference is a stored file that becomes an input. unknown is the problem if it is deleted before.
+// fileReference is a stored file that becomes an input. unknown is the problem if it is deleted.
 type fileReference struct {
 	from, to string
 	unknown  problem
 }
 
-// copyReferences copies the stored files, so that the job owns its inputs. It runs at the end, because
-// the copy of a file that is then deleted does not count as stored bytes.
-//
-// Errors: problems if a file was deleted.
+// copyReferences copies the stored files, so that the job owns its inputs. It runs at the end,
+// because the copy of a file that is then deleted does not count as stored bytes. Errors: problems
+// if a file was deleted.
 func (in *inputs) copyReferences(ctx context.Context) error {
 	for _, one := range in.references {
 		in.names = append(in.names, one.to)
@@ -152,8 +151,7 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 	return kind.Video
 }
 
-// check checks the file's metadata against the limits (docs/contract/media.md#input-limits). A
-// problem reports value as the field's input.
+// check checks the metadata against the limits. A problem reports value as the input.
 func (in *inputs) check(
 	ctx context.Context, field *catalog.Field, name string, value any, input *job.Input,
 ) (*problem, error) {

@@ -16,10 +16,9 @@ import (
 // A failed request's context may have ended, so the deletion of its blobs has its own timeout.
 const cleanTime = 10 * time.Second
 
-// beginUpload admits an upload and returns the request's body, limited to maxBody. Reading it
-// fails once the caller's credential becomes invalid. The caller must call endUpload.
-//
-// Errors: fault.Limited.
+// beginUpload admits an upload and returns the request's body, limited to maxBody. Reading it fails
+// once the caller's credential becomes invalid. The caller must call endUpload. Errors:
+// fault.Limited.
 func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.Upload, *body, error) {
 	upload, err := s.Intake.Begin(who.Account(), file.Allowance{Uploads: who.Tier.Uploads, Bytes: who.Tier.StoredBytes})
 	if err != nil {
@@ -64,7 +63,6 @@ type storedBlobs struct {
 }
 
 // store writes at most limit bytes to the named blob. It returns the size and the MD5 in hex.
-//
 // Errors: tooLarge; errors from the content, unchanged.
 func (b *storedBlobs) store(
 	ctx context.Context, name string, content io.Reader, limit int64, tooLarge error,

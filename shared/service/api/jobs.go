@@ -44,9 +44,7 @@ type createdBody struct {
 
 // submit reads a request's form, stores its files and submits the job. On failure it deletes the
 // files, unless the job may have been accepted: a store's response can be lost. A retry with the
-// same Idempotency-Key gets the original job.
-//
-// Errors: problems; as once and job.Service.
+// same Idempotency-Key gets the original job. Errors: problems; as once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
 	ctx, who, m := r.Context(), c.who, c.model
 	if r.ContentLength > s.maxBody() {
@@ -100,7 +98,6 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 }
 
 // submitOnce returns the job of the request, or of an earlier one with the same Idempotency-Key.
-//
 // Errors: problems if the edit would take too long; as once and job.Service.
 func (s *service) submitOnce(
 	w http.ResponseWriter, r *http.Request, c call, asked any, accepted job.Job, in *inputs,

@@ -68,9 +68,8 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// enterStream counts an open stream. The caller must call leave.
-//
-// Errors: fault.Limited with RetryAfter.
+// enterStream counts an open stream. The caller must call leave. Errors: fault.Limited with
+// RetryAfter.
 func (s *service) enterStream(who credential.Principal) (leave func(), err error) {
 	leave, ok := s.streams.Enter(
 		ratelimit.OpenLimit{Name: "all", Most: maxEventStreams},

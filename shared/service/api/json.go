@@ -24,9 +24,7 @@ const maxJSONValues = 10_000
 type jsonObject map[string]json.RawMessage
 
 // readJSON reads a JSON object, whatever its content type. It returns nil if the body is absent,
-// blank or null.
-//
-// Errors: problems for any other body; fault.TooLarge.
+// blank or null. Errors: problems for any other body; fault.TooLarge.
 func readJSON(r *http.Request) (jsonObject, error) {
 	tooLarge := fault.New(fault.TooLarge, "The request's body is larger than %d bytes.", maxJSON)
 	if r.ContentLength > maxJSON {

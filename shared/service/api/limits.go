@@ -17,9 +17,8 @@ type Limiter interface {
 }
 
 // count counts a call towards the rate of the caller's tier, and reports the state in the header,
-// in calls and in seconds until the entire burst is available again.
-//
-// Errors: fault.Limited with RetryAfter.
+// in calls and in seconds until the entire burst is available again. Errors: fault.Limited with
+// RetryAfter.
 func (s *service) count(ctx context.Context, header http.Header, who credential.Principal) error {
 	rate := ratelimit.Rate{PerSecond: who.Tier.RequestsPerSecond, Burst: who.Tier.Burst}
 	if s.Limiter == nil || rate.PerSecond <= 0 {

@@ -47,14 +47,12 @@ func (p *filePart) isEmpty() (bool, error) {
 	return false, err
 }
 
-// takeFile stores the content of a file part, of which it need not read everything. It returns a
-// problem if the client made a mistake; an error ends the request.
+// takeFile stores a file part. It returns a problem if the client made a mistake.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
 // readMultipart reads a form while it arrives. It streams files to take, and keeps the first
-// maxValue bytes of other fields.
-//
-// Errors: problems if the body is not a valid form; errors from take.
+// maxValue bytes of other fields. Errors: problems if the body is not a valid form; errors from
+// take.
 func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)

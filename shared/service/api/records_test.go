@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// recordCalls makes each kind of call that creates records, with an admin key and another key of
-// its account, which gets a budget. It returns the responses by name.
+// recordCalls makes each kind of call that creates records, and returns the responses by name.
 func (w *world) recordCalls(key, other, file string) map[string]answer {
 	body := func(method, path, text string) answer {
 		return w.request(method, path, key, strings.NewReader(text), "Content-Type: application/json")

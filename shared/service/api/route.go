@@ -37,8 +37,7 @@ type route struct {
 	group credential.RouteGroup
 	// queryToken routes also accept a client token as api_key in the query, for browsers.
 	queryToken bool
-	// unlimited routes are exempt from the rates of tiers (docs/contract/limits.md#tiers), like
-	// public routes, which have no account.
+	// unlimited routes are exempt from the rates of tiers, like public routes.
 	unlimited bool
 	// serves reports whether the route submits jobs to a model; nil if {id} is not a model.
 	serves func(*catalog.Model) bool
@@ -82,9 +81,7 @@ type call struct {
 // handler responds to a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit runs the checks before a handler, in the order of
-// docs/contract/errors.md#order-of-checks.
-//
+// admit runs the checks before a handler, in the order of docs/contract/errors.md#order-of-checks.
 // Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {
 	var c call
@@ -122,7 +119,6 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 }
 
 // checkScope rejects a call beyond the scope of a client token, or the role or limits of a key.
-//
 // Errors: fault.Forbidden.
 func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	switch {
@@ -142,10 +138,9 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	return nil
 }
 
-// checkModel rejects a model outside the caller's scope or the limits of its key. It resolves
-// names now, because the catalog may have changed since the credential was created.
-//
-// Errors: fault.Forbidden.
+// checkModel rejects a model outside the caller's scope or the limits of its key. It resolves names
+// now, because the catalog may have changed since the credential was created. Errors:
+// fault.Forbidden.
 func (s *service) checkModel(who credential.Principal, id string) error {
 	var names []string
 	if m, ok := s.Catalog.Find(id); ok {
@@ -166,8 +161,7 @@ func methodsOf(routes []*route) string {
 	return strings.Join(allowed, ", ")
 }
 
-// dispatch serves one path. If the path can name a model or another object, only the routes for
-// models apply to a model's name.
+// dispatch serves one path. Only routes for models apply to a model's name.
 func (s *service) dispatch(all []*route) http.HandlerFunc {
 	ofModels := slices.DeleteFunc(slices.Clone(all), func(route *route) bool { return route.serves == nil })
 	allow, allowModel := methodsOf(all), methodsOf(ofModels)

@@ -53,8 +53,7 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// showShared sends the result to anyone with the link. The file is named after the job's id,
-// because a share must reveal neither the prompt nor the source's name.
+// showShared names the file after the job's id, to reveal neither the prompt nor the source.
 func (s *service) showShared(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id, query := r.Context(), r.PathValue("job_id"), readQuery(r.URL.RawQuery)
 	header := w.Header()

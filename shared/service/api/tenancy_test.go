@@ -13,8 +13,7 @@ import (
 
 type tenancy struct {
 	*world
-	// These belong to the account studio: two jobs, two files, of which picture has a thumbnail,
-	// a key's id, and the signed URL of a pending file.
+	// These belong to the account studio. picture has a thumbnail.
 	pending, completed, stored, picture, md5, key, announced string
 	checks                                                   int
 }

@@ -106,9 +106,8 @@ func hasTag(values []string, tag string) bool {
 	return false
 }
 
-// thumbnails waits for the pictures if the job has just completed.
-//
-// Errors: fault.NotFound if the job has no thumbnails.
+// thumbnails waits for the pictures if the job has just completed. Errors: fault.NotFound if the
+// job has no thumbnails.
 func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, error) {
 	wait := time.Duration(0)
 	if s.Jobs.Now().Sub(j.CompletedAt) < freshTime {

@@ -1,15 +1,4 @@
-// Package backup saves one machine's records and blobs while they are in use, and restores them elsewhere.
-//
-// A backup is a tree of blobs, in a folder or a bucket:
-//
-//	cutroom-backup      marks the tree
-//	manifest.json       describes the backup; replaced last, so that it is old or new
-//	database/ID         the records as of one moment
-//	index/ID            the names, sizes and digests of the blobs
-//	content/ab/abcd...  the bytes of the blobs and settings under their SHA-256,
-//	                    so that a later backup adds only new bytes
-//
-// The next backup reuses the contents of an interrupted one, which does not change the existing backup.
+// Package backup saves one machine's records and blobs during use, and restores them elsewhere.
 package backup
 
 import (
@@ -95,9 +84,8 @@ var (
 	ErrDamaged = errors.New("the backup is damaged")
 )
 
-// Read reads the newest backup's manifest.
-//
-// Errors: ErrNone; ErrDamaged; an error if a newer version of the program made the backup.
+// Read reads the newest backup's manifest. Errors: ErrNone; ErrDamaged; an error if a newer version
+// of the program made the backup.
 func Read(ctx context.Context, store Opener) (Manifest, error) {
 	var m Manifest
 	r, err := store.Open(ctx, manifestName, 0, -1)

@@ -24,9 +24,8 @@ type Restored struct {
 	Copied int
 }
 
-// Restore restores the backup of a manifest from Read, or continues an interrupted restore.
-//
-// Errors: ErrDamaged.
+// Restore restores the backup of a manifest from Read, or continues an interrupted restore. Errors:
+// ErrDamaged.
 func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored, error) {
 	done := Restored{Manifest: m}
 	for line, err := range m.index(ctx, store) {
@@ -61,9 +60,7 @@ func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored
 	return done, pass(ctx, store, "database/"+m.ID, m.Database, to.Records)
 }
 
-// Verify reads the entire backup.
-//
-// Errors: ErrDamaged.
+// Verify reads the entire backup. Errors: ErrDamaged.
 func Verify(ctx context.Context, store Opener, m Manifest) error {
 	discard := func(_ context.Context, r io.Reader) error {
 		_, err := io.Copy(io.Discard, contextReader{ctx, r})

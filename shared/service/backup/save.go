@@ -37,7 +37,7 @@ type Source struct {
 type Saver struct {
 	Source Source
 	Store  Store
-	// Work is a folder for a copy of the records. A killed process leaves it there (see WorkPattern).
+	// Work is a folder for a copy of the records, which a killed process leaves (see WorkPattern).
 	Work    string
 	Version string
 	// Reread verifies earlier backups, and saves lost bytes again. Otherwise only sizes count.
@@ -147,8 +147,7 @@ func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error)
 	return err == nil, err
 }
 
-// claim marks the store for backups, because unreferenced contents are deleted there. It fails if
-// the store contains other data.
+// claim marks the store for backups. It fails if the store contains other data.
 func (s *saving) claim(ctx context.Context) error {
 	_, err := s.Store.Head(ctx, claimName)
 	if err == nil || !fault.Is(err, fault.NotFound) {

@@ -14,8 +14,7 @@ const maxBoxes = 20_000
 
 var errBoxes = errors.New("the file has too many boxes or values")
 
-// checkBoxes fails if a file in the ISO base media file format has too many boxes, counted as the
-// library does. Other files have no boxes.
+// checkBoxes limits the boxes in a file of the ISO base media file format.
 func checkBoxes(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -46,8 +45,7 @@ func checkBoxes(file *os.File) error {
 	return nil
 }
 
-// boxSize returns the size of the box that starts with these bytes, or 0 if none does, and the
-// offset of the boxes inside, or 0.
+// boxSize returns the size of a box, or 0, and the offset of the boxes inside, or 0.
 func boxSize(head []byte, left int64) (size, inside int64) {
 	if len(head) < 8 {
 		return 0, 0

@@ -90,8 +90,7 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 	return chain.String(), leaf, nil
 }
 
-// Anchors returns the certificates in a PEM text, without other blocks. It fails if it finds no
-// certificate or an invalid one.
+// Anchors returns the certificates in a PEM text. It fails if one is invalid or none is found.
 func Anchors(text []byte) (string, error) {
 	chain, _, err := parseChain(text)
 	return chain, err

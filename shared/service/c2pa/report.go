@@ -19,7 +19,6 @@ import (
 var errNoMedia = errors.New("the file is neither an image nor a video")
 
 // Inspect verifies a file. A signer is trusted if its chain ends at one of the anchors, in PEM.
-//
 // Errors: c2pa.ErrNone; c2pa.ErrElsewhere; c2pa.ErrLost; errNoMedia.
 func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors string) (origin.Report, error) {
 	head := make([]byte, media.SniffLen)

@@ -43,8 +43,7 @@ func New(c Config) *Signer {
 	return &Signer{config: c}
 }
 
-// Check signs a small picture in the folder, so that an unsupported certificate or machine is
-// reported at startup instead of by every job.
+// Check signs a small picture, to detect an unsupported certificate or machine at startup.
 func (s *Signer) Check(ctx context.Context, folder string) error {
 	folder, err := os.MkdirTemp(folder, "credentials-")
 	if err != nil {
@@ -130,8 +129,7 @@ func hash(ctx context.Context, path string) (string, error) {
 // slowest is the lowest expected speed of reading, hashing and copying, in bytes per second.
 const slowest = 10_000_000
 
-// writeWithin limits the time for results with inputs, because a file of a few megabytes can keep
-// the library busy for minutes.
+// writeWithin limits the time, because a small file can keep the library busy for minutes.
 func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	if len(w.inputs) == 0 {
 		return s.write(ctx, w, path)

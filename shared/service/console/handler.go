@@ -117,7 +117,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	// The browser revalidates every time and usually gets a 304, so that files of two versions are not mixed.
+	// Browsers revalidate, usually with a 304, so that files of two versions are not mixed.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := file.Content, `"`+file.tag+`"`
@@ -162,8 +162,7 @@ func originsOf(settings Settings) []string {
 	return origins
 }
 
-// Origin returns the origin of an absolute http or https URL. ok is false if the host is invalid,
-// because it could end a directive of the policy.
+// Origin returns an http or https origin, unless the host could end a directive of the policy.
 func Origin(text string) (origin string, ok bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {

@@ -45,9 +45,8 @@ func New(logger *slog.Logger, probes ...Probe) *Checker {
 	return &Checker{probes: probes, logger: logger, every: every, within: within, maxWait: maxWait}
 }
 
-// Check returns nil if all probes succeeded within the last few seconds.
-//
-// Errors: fault.Unavailable, with the reason of the first failure. The cause is logged once.
+// Check returns nil if all probes succeeded within the last few seconds. Errors: fault.Unavailable,
+// with the reason of the first failure. The cause is logged once.
 func (c *Checker) Check(ctx context.Context) error {
 	c.mu.Lock()
 	if c.round == nil {

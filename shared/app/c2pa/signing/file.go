@@ -96,8 +96,7 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	return signers, nil
 }
 
-// ReadOnly reads an identity from a file. If the file does not exist, it makes an identity
-// without storing it, for trial runs.
+// ReadOnly reads an identity, or for trial runs makes one without storing it.
 type ReadOnly File
 
 func (f ReadOnly) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {

@@ -1,5 +1,4 @@
-// Package engineservertest is a fake engine server for tests: it implements the protocol of
-// package engineserver and edits with any engine.
+// Package engineservertest is a fake engine server for tests. It edits with any engine.
 package engineservertest
 
 import (

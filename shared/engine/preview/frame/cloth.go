@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// layCloth puts cloth on the subject, as package preview does for finished videos. The clothes'
-// colours are learned from the first frame that shows a face.
+// layCloth is like package preview's. The first frame with a face shows the clothes' colours.
 func (p *program) layCloth(asked request, seed uint32) func(w *workspace) step {
 	var reference *garment.Reference
 	if asked.image != nil {

@@ -65,8 +65,7 @@ type request struct {
 type plan struct {
 	request request
 	program *program
-	// finish is the step that depends on the first frame, such as matching the reference's
-	// colours. It is nil until then, or if it is not needed.
+	// finish depends on the first frame, such as for the reference's colours. It may be nil.
 	finish step
 	settle func(w *workspace) step
 }
@@ -107,9 +106,8 @@ func (e *editor) read(asked request) understanding.Result {
 	return understanding.Of(understanding.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
 }
 
-// current returns the plan for frames of a size. New requests do not delay it, because ask
-// prepares their plan. If the size is new, current prepares one plan. If the request changes
-// during that time, only this frame uses the plan.
+// current returns the plan for frames of a size, which ask has prepared unless the size is new. If
+// the request changes meanwhile, only this frame uses the plan.
 func (e *editor) current(size catalog.Size) *plan {
 	made, asked := e.state()
 	if made != nil && made.program.size == size {
@@ -162,9 +160,8 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	return p
 }
 
-// Edit edits as [engine.LiveEditor] specifies.
-//
-// Errors: fault.Invalid if the frame is empty or too large; the context's.
+// Edit edits as [engine.LiveEditor] specifies. Errors: fault.Invalid if the frame is empty or too
+// large; the context's.
 func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
 	have := catalog.Size{Width: picture.Rect.Dx(), Height: picture.Rect.Dy()}
 	switch {

@@ -151,8 +151,7 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 	return picture
 }
 
-// difference is the mean absolute difference of two pictures of one size, in levels of a channel,
-// after averaging squares with the given side.
+// difference is the mean difference of a channel's levels, after averaging squares.
 func difference(t testing.TB, a, b image.Image, side int) float64 {
 	t.Helper()
 	size := a.Bounds().Size()

@@ -41,8 +41,7 @@ func (p *program) bloom(op look.Bloom) step {
 	}
 }
 
-// From this standard deviation in pixels, light is blurred at half size, then at a quarter, and
-// so on. The blur hides the loss.
+// From this standard deviation in pixels, light is blurred at half size, a quarter, and so on.
 const glowFrom = 3
 
 // fringe shifts red to the left and blue to the right. Border pixels are repeated.
@@ -207,9 +206,8 @@ func added(sums uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// warp moves points by maps whose levels are pixels; see look.WarpZero. At the borders the last
-// pixels are repeated. The maps are drawn for the program's size, which is the picture's size or
-// twice that, because brushes would draw different strokes on a smaller one.
+// warp moves points by maps whose levels are pixels; see look.WarpZero. The maps have the size of
+// the picture or of twice that, because brushes would draw other strokes on a smaller one.
 func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	across, down := op.Draw(p.size.Width, p.size.Height, seed)
 	drawn := across

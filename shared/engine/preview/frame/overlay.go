@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// overlay lays a gray layer over an edited picture's planes in these colours, in half the time of
-// changing red, green and blue equally.
+// overlay lays a gray layer over planes in luma and chroma, in half the time.
 type overlay func(w *workspace, at time.Duration, by *colors)
 
 // A moving layer cannot be an overlay, because half its offset does not exist in chroma.

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// program is a look prepared for frames of one size, with computed tables and drawn textures. It
-// is immutable and may be shared.
+// program is a look prepared for frames of one size. It is immutable and may be shared.
 type program struct {
 	size  catalog.Size
 	steps []step
@@ -41,8 +40,7 @@ type workspace struct {
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }
 
-// maxScalers limits the stored pairs of sizes. A session has a few, and its memory must not grow
-// if the size changes with each frame.
+// maxScalers limits the stored pairs of sizes, even if the size changes with each frame.
 const maxScalers = 16
 
 func (w *workspace) scaler(from, to catalog.Size) *resampler {
@@ -150,8 +148,7 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 	return p
 }
 
-// tones returns the change of colours at the start of the operations, or nil if there is none or
-// it is too expensive at this size.
+// tones returns the first change of colours, or nil if there is none or it is too expensive.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {
 		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
@@ -161,9 +158,8 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 	return nil
 }
 
-// regraded returns the steps of the first operations, layers and clarity, that work on luma and
-// chroma before a change of colours. Chroma at half size saves more time than the conversion takes.
-// If the change creates borders, half-size chroma would be visible in them.
+// regraded returns the first layers and clarity, which work on luma and chroma before a change of
+// colours, unless the change creates borders: half-size chroma would be visible there.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {

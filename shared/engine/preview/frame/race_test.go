@@ -2,6 +2,5 @@
 
 package frame_test
 
-// Every sixth look is compared, because the race detector finds nothing in one session's drawing
-// and makes it several times slower.
+// Every sixth look is compared, because the race detector makes drawing several times slower.
 const compareEach = 6

@@ -6,14 +6,12 @@ import (
 	"math/bits"
 )
 
-// resampler scales planes from one size to another with a triangle filter over the pixels around
-// each position. The filter is wider if the picture shrinks, so that no pixel is skipped. It is
-// made for a pair of sizes and keeps its scratch memory, so it is not safe for concurrent use.
+// resampler scales planes between two sizes with a triangle filter that skips no pixel. It keeps
+// its scratch memory, so it is not safe for concurrent use.
 type resampler struct {
 	width, height int
 	fromWidth     int
-	// factor is the shrinking factor of both sides if it is an integer, otherwise 0. The mean of
-	// the covered pixels then suffices.
+	// factor is the shrinking factor of both sides if it is an integer, otherwise 0.
 	factor int
 	// grows is the growth factor of both sides if it is 2, 4 or 8, otherwise 0.
 	grows        int

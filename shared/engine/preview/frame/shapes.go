@@ -49,8 +49,7 @@ type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 // From this radius in pixels, smoothing leaves no detail that needs the full size.
 const halvedFrom = 2
 
-// halves reports whether the first operation leaves no detail that needs the full size. Warps or
-// color changes before it do not need it either.
+// halves reports whether the first operation, after warps or colours, leaves no fine detail.
 func (p *program) halves(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -66,8 +65,7 @@ func (p *program) halves(ops []look.Op) bool {
 	return false
 }
 
-// coarse reports whether an operation adds no detail to a picture that has none. If so, rendering
-// can stay at half size, as in package preview.
+// coarse reports whether an operation adds no detail, so that rendering can stay at half size.
 func coarse(op look.Op) bool {
 	switch op := op.(type) {
 	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Bloom:

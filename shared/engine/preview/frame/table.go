@@ -99,8 +99,7 @@ func levels(lanes uint64) (red, green, blue uint8) {
 	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))
 }
 
-// tones is a table for colours in luma and chroma: pictures change their colours while they are
-// converted to red, green and blue.
+// tones is a table that also converts luma and chroma to red, green and blue.
 type tones struct {
 	// points holds the colours by Cr and Cb in steps of toneStep, and by every luma, in a table's
 	// format. Values between two steps are interpolated.

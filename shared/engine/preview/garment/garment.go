@@ -1,6 +1,5 @@
-// Package garment finds a person's clothes in a picture and draws new ones, for the preview of
-// try-on. The clothes are below the face, in colours that are rare in the face and next to the
-// body.
+// Package garment finds a person's clothes, below the face and in colours that are rare in the face
+// and next to the body, and draws new ones.
 package garment
 
 import (
@@ -134,8 +133,7 @@ func (c Clothes) Shade() *look.LUT {
 	})
 }
 
-// The prompt's cloth has this weight if a reference image and a prompt are combined. The garment
-// stays recognizable, and the prompt shows.
+// The weight of the prompt's cloth in a mix with a reference image.
 const worded = 0.4
 
 // Reference is a small copy of the image that a request refers to.
@@ -164,8 +162,7 @@ func dye(garment, cloth *image.RGBA) {
 	}
 }
 
-// bounds separates the garment from the background, which has the colour of the picture's border,
-// and returns a rectangle well inside the garment.
+// bounds returns a rectangle well inside the garment, which differs from the border's colour.
 func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 	at := func(x, y int) []byte { return pixels[4*(y*size.Width+x):][:4] }
 	var mean [3]float64

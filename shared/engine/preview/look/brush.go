@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// brush defines how paint is applied: in strokes that follow swirling lines. The textures of one
-// brush and seed belong together.
+// brush paints in strokes that follow swirling lines.
 type brush struct {
 	bristle, length float64
 	// swirl is the number of eddies in a unit.

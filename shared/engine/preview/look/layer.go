@@ -110,8 +110,7 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	return picture
 }
 
-// with returns one layer for the textures of both layers, or nil if they cannot be combined:
-// their modes or motions differ, or they have colours.
+// with combines two layers' textures, or returns nil if modes, motions or colours prevent that.
 func (l Layer) with(other Layer) Op {
 	if l.Mode != other.Mode || l.Motion != other.Motion || !l.Gray() || !other.Gray() {
 		return nil
@@ -168,9 +167,8 @@ func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	})
 }
 
-// rows calls do for every row, with a band of rows in each goroutine. It uses half as many
-// goroutines as processors, but at least two: the scheduler of a server in the same process polls
-// the network only when a processor is idle.
+// rows divides the rows among half as many goroutines as processors, but at least two: the
+// scheduler of a server in the same process polls the network only when a processor is idle.
 func (s *Sheet) rows(do func(row int)) {
 	bands := max(2, runtime.GOMAXPROCS(0)/2)
 	var done panics.Group
@@ -269,8 +267,7 @@ func (s *Sheet) between(x, y float64) float64 {
 	return float64(a + (b-a)*v)
 }
 
-// coarse returns a sheet that covers this one, with pixels of the given size in units, but at
-// least one pixel of this sheet.
+// coarse returns a sheet that covers this one, with larger pixels of the size in units.
 func (s *Sheet) coarse(size float64) *Sheet {
 	step := max(1, size*s.Unit)
 	c := &Sheet{

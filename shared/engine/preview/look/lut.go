@@ -148,9 +148,8 @@ func (l *LUT) Gray() bool {
 	return true
 }
 
-// Points returns the table itself for engines that apply it: side points along each side of the
-// cube, as red, green and blue from 0 to 1, red's index running fastest. The caller must not
-// change it.
+// Points returns the table: side points along each side of the cube, as red, green and blue from 0
+// to 1, red's index running fastest. The caller must not change it.
 func (l *LUT) Points() (side int, values []float32) { return l.size, l.values }
 
 // WriteM3D writes the .m3d format (Pandora), whose values are integers, here of 16 bits: ffmpeg

@@ -19,9 +19,8 @@ type request struct {
 	empty, declined bool
 }
 
-// Parse converts a prompt to a look. Words of the lexicon choose one medium and up to two moods;
-// words such as "brighter" or "blue" modify it. Other words change nothing. Without any word of
-// the lexicon, the look has no operations. The seed varies the look.
+// Parse converts a prompt to a look: at most one medium, two moods, and words such as "brighter"
+// that modify it. Without any such word it has no operations. The seed varies the look.
 func Parse(prompt string, seed uint32) Look {
 	asked := request{maxMoods: maxMoods}.read(prompt, nil)
 	if !asked.follows() {

@@ -47,8 +47,7 @@ type part struct {
 	means meaning
 	// alone is true if the phrase may name a thing in the picture.
 	alone bool
-	// whole is true if the part refers to the entire picture. scope is true if it applies an
-	// adjacent colour to the entire picture.
+	// whole refers to the entire picture. scope applies an adjacent colour to the entire picture.
 	whole, scope bool
 }
 

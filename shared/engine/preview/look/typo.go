@@ -30,8 +30,7 @@ func (v *vocabulary) mend(tokens []token) {
 	}
 }
 
-// nearest returns the vocabulary's word of which a text may be a misspelling. found is false if
-// words of two looks are equally near.
+// nearest returns the word that a text misspells, unless words of two looks are equally near.
 func (v *vocabulary) nearest(text string) (word string, found bool) {
 	first, _ := utf8.DecodeRuneInString(text)
 	typed := []rune(text)
@@ -55,8 +54,7 @@ func (v *vocabulary) nearest(text string) (word string, found bool) {
 	return word, len(owners) > 0
 }
 
-// editDistance returns the number of missing, added, wrong or swapped letters (optimal string
-// alignment), or more than most if it is greater.
+// editDistance counts missing, added, wrong or swapped letters, or returns more than most.
 func editDistance(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1

@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// Warp moves the points of the picture: each takes the colour of a nearby position, in whole
-// pixels.
+// Warp gives each point the colour of a nearby one, in whole pixels.
 type Warp struct {
 	// Across and Down give the source point: 1/2 is the point itself, 0 and 1 are Reach to the
 	// left or above and to the right or below. nil means 1/2.

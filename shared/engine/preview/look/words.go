@@ -18,8 +18,7 @@ type token struct {
 	clause int
 }
 
-// tokenize splits a text into words. In scripts without spaces, each character is a word, so that
-// a phrase is found within a sentence.
+// tokenize splits a text into words. In scripts without spaces, each character is a word.
 func tokenize(text string) []token {
 	var found []token
 	clause, from := 0, -1

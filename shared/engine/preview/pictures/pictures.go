@@ -1,6 +1,5 @@
-// Package pictures has a small picture of every look, drawn by the preview engine from a
-// photograph: NASA's portrait of the astronaut Eileen Collins, in the public domain. They are
-// stored, because drawing all of them takes seconds.
+// Package pictures has a picture of every look, drawn in advance from NASA's portrait of the
+// astronaut Eileen Collins, in the public domain.
 package pictures
 
 import (

@@ -74,8 +74,7 @@ type heaven struct {
 	cover, drift float64
 }
 
-// color returns the sky's colour at a position above the horizon. disc, 0 or 1, determines
-// whether the sun itself is visible.
+// color returns the sky's colour above the horizon. disc, 0 or 1, shows the sun itself.
 func (h heaven) color(x, y, disc float64) rgb {
 	up := (h.horizon - y) / h.horizon
 	c := h.at(up)

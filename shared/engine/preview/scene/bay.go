@@ -19,8 +19,7 @@ type coast struct {
 	somebody bool
 }
 
-// Bay is the sea in front of layered hills, with a passing sailing boat, gulls, and water that
-// mirrors everything. A person on a jetty is optional.
+// Bay is the sea in front of hills, with a sailing boat, gulls, and optionally a person.
 func Bay(seed uint32, light string, somebody bool) Scene {
 	source := noise.NewSource(uint64(seed), 1)
 	c := coast{

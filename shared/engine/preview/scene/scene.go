@@ -26,8 +26,7 @@ type Scene struct {
 // shader returns the colour at x, from 0 to the aspect, and y, from 0 at the top to 1.
 type shader func(x, y float64) rgb
 
-// Paint fills frame with the picture at a time in seconds: width x height pixels, three bytes
-// each (red, green, blue), row by row from the top.
+// Paint fills frame at a time in seconds: rows from the top, three bytes per pixel.
 func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, seconds float64) error {
 	shade := s.at(seconds, float64(width)/float64(height))
 	scale := 1 / float64(height)

@@ -39,8 +39,7 @@ var (
 	hair   = hex(0x5b2b2a)
 )
 
-// walker is a person in a raincoat, seen from behind, with hair and scarf blowing in the wind.
-// The light comes from the right.
+// walker is a person in a raincoat, seen from behind, lit from the right.
 func walker(x, y, t, middle float64) (rgb, float64) {
 	// Drawn at 1/1.8 of its size, standing on y = 0.93.
 	const size = 1.8

@@ -1,5 +1,4 @@
-// Package understanding reports which parts of a request the preview engine follows, with notices for
-// the user, before the edit and after.
+// Package understanding reports which parts of a request the preview engine follows.
 package understanding
 
 import (

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/engine/preview/understanding"
 )
 
-// answer is the understanding of a prompt: the followed and the ignored parts, each separated by "; ",
-// and the beginning of the notice.
+// answer has the followed and the ignored parts, and the beginning of the notice.
 type answer struct {
 	kind                        catalog.Kind
 	prompt                      string

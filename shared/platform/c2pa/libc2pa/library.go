@@ -154,9 +154,8 @@ func (l *Library) signBytes(_ uintptr, data unsafe.Pointer, size int, to unsafe.
 	return copy(unsafe.Slice((*byte)(to), room), signature)
 }
 
-// Read returns the library's report, a JSON object.
-//
-// Errors: ErrNone; ErrElsewhere; the library's error for an unreadable file.
+// Read returns the library's report, a JSON object. Errors: ErrNone; ErrElsewhere; the library's
+// error for an unreadable file.
 func (l *Library) Read(settings, mime string, file *os.File) (string, error) {
 	context, err := l.context(settings)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 
 func tryLayers(Order) Ability { return Ability{} }
 
-// launch sets limits and becomes the program. It skips limits that the system does not support,
-// such as the address space on macOS.
+// launch sets the limits that the system supports, and becomes the program.
 func launch(o Order) error {
 	syscall.CloseOnExec(o.Status)
 	for resource, limit := range map[int]int64{

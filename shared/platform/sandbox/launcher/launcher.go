@@ -43,14 +43,12 @@ type Order struct {
 	// Filter is the seccomp program, or nil, with one instruction per word (struct sock_filter):
 	// the code in the highest 16 bits, then jt and jf, and k in the lowest 32.
 	Filter []uint64
-	// Landlock restricts the files. User changes the user. Root means that the server runs as
-	// root, whose capabilities are dropped.
+	// Root means that the server runs as root, whose capabilities are dropped.
 	Landlock, User, Root bool
 
 	// Memory and MaxFile are in bytes. Seconds is CPU time.
 	Memory, MaxFile, Seconds int64
-	// Reserve makes the launch fail if the system could not provide the memory now. Background
-	// lowers the program's priority.
+	// Reserve makes the launch fail without enough memory. Background lowers the priority.
 	Reserve, Background bool
 	// Status is the descriptor on which the launcher reports that it becomes the program.
 	Status int
@@ -62,8 +60,7 @@ type Ability struct {
 	Seccomp, User bool
 }
 
-// A program that runs under the launcher's name is the launcher, even a test. This needs init: a
-// main without the check would serve or test again for every run of ffmpeg, and each run would
+// A program under the launcher's name is the launcher, even a test. Without init, each run would
 // pay for the initialization of other packages.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {

@@ -22,8 +22,7 @@ const (
 	SearchName = "cutroom-vp8-search"
 )
 
-// A program with one of these names as its first argument is a helper, even a test. This needs
-// init, as in package launcher.
+// A program with such a first argument is a helper, even a test. See package launcher.
 func init() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == SearchName:

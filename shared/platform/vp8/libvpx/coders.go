@@ -20,9 +20,7 @@ type Decoder struct {
 func NewDecoder(l *Library) *Decoder { return &Decoder{library: l} }
 
 // Decode decodes a frame into the 4:2:0 picture that to returns for its size. shown is false for
-// frames that only prepare later ones.
-//
-// Errors: ErrBroken.
+// frames that only prepare later ones. Errors: ErrBroken.
 func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (shown bool, err error) {
 	if len(frame) == 0 {
 		return false, ErrBroken
@@ -90,8 +88,7 @@ type Encoding struct {
 	Key     bool
 }
 
-// Encoder encodes one stream of live video: every frame immediately, at a constant bitrate, with
-// key frames only on request.
+// Encoder encodes live video at a constant bitrate, with key frames only on request.
 type Encoder struct {
 	library *Library
 	context memory
@@ -192,8 +189,7 @@ func (e *Encoder) Close() {
 	}
 }
 
-// Resize changes the picture to the size in 4:2:0, with contiguous planes. It reuses the memory
-// of its luma if that is enough.
+// Resize makes the picture 4:2:0 of the size, with contiguous planes. It reuses memory.
 func Resize(picture *image.YCbCr, size image.Point) {
 	across, down := (size.X+1)/2, (size.Y+1)/2
 	luma, chroma := size.X*size.Y, across*down
