@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 }
 
 func (f FieldError) String() string {
-	// pydantic's prefix has no meaning for people.
+	// The prefix is pydantic's and means nothing to users.
 	message := strings.TrimPrefix(f.Msg, "Value error, ")
 	if len(f.Loc) < 2 {
 		return message

@@ -25,7 +25,7 @@ const (
 )
 
 type Choice struct {
-	// Name is "" if servers edit.
+	// Name is "" if an engine server edits.
 	Name string
 	// Servers is nil for a built-in engine.
 	Servers []string

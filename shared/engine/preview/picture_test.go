@@ -162,7 +162,7 @@ func blockiness(p picture, side int) (inside, between float64) {
 	return sums[0] / counts[0], sums[1] / counts[1]
 }
 
-// likeness is the correlation, -1 to 1, of the edges of two pictures made coarse.
+// likeness is the correlation, -1 to 1, of two pictures' coarse edges.
 func likeness(a, b picture) float64 {
 	const side = 6
 	steps := func(p picture) []float64 {

@@ -183,7 +183,7 @@ func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Depic
 	return [][]byte{[]byte("small")}, nil
 }
 
-// A file that is deleted during this time gets no thumbnail.
+// A file that is deleted while its thumbnail is made gets none.
 func TestThumbnailIsMadeOnce(t *testing.T) {
 	p := &blockedPosters{begun: make(chan struct{}, 10), release: make(chan struct{})}
 	w := newWorld(t, setup{posters: p})
