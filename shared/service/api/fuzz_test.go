@@ -158,9 +158,11 @@ func FuzzMultipart(f *testing.F) {
 		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1"}
 		b := &body{source: strings.NewReader(text), left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
 		sub, err := readMultipart(b, "x", form, func(p filePart) (*job.Input, *problem, error) {
-			return in.take(t.Context(),
-				p)
+			return in.take(t.Context(), p)
 		})
+		if err == nil {
+			err = in.copyReferences(t.Context())
+		}
 		var invalid problems
 		switch {
 		case errors.As(err, &invalid):
