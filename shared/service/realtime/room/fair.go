@@ -1,10 +1,15 @@
 package room
 
 import (
+	"encoding/binary"
+	"errors"
+	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 
+	"github.com/pion/stun/v3"
 	"golang.org/x/net/netutil"
 
 	"cutroom/shared/platform/httpserver"
@@ -16,11 +21,28 @@ type fairListener struct {
 
 	mu   sync.Mutex
 	open map[netip.Prefix]int
+	// names are the user names of peers, see RFC 8445, section 7.2.2. The library would allocate
+	// memory for any other name, and keep it after the connection.
+	names map[string]bool
 }
 
 func newFairListener(l net.Listener) *fairListener {
 	l = netutil.LimitListener(l, httpserver.ConnectionLimit(maxMediaConnections))
-	return &fairListener{Listener: l, open: map[netip.Prefix]int{}}
+	return &fairListener{Listener: l, open: map[netip.Prefix]int{}, names: map[string]bool{}}
+}
+
+func (l *fairListener) know(name string, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.names[name] = known; !known {
+		delete(l.names, name)
+	}
+}
+
+func (l *fairListener) knows(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names[name]
 }
 
 func (l *fairListener) Accept() (net.Conn, error) {
@@ -31,7 +53,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		}
 		from := networkOf(conn)
 		if l.count(from, 1) <= maxFromAddress {
-			return &fairConn{Conn: conn, leave: sync.OnceFunc(func() { l.count(from, -1) })}, nil
+			return &fairConn{Conn: conn, knows: l.knows, leave: sync.OnceFunc(func() { l.count(from, -1) })}, nil
 		}
 		l.count(from, -1)
 		_ = conn.Close()
@@ -52,10 +74,61 @@ func networkOf(conn net.Conn) netip.Prefix {
 	return httpserver.NetworkOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), 64)
 }
 
+// fairConn ends unless its first frame is a STUN request for a known name.
 type fairConn struct {
 	net.Conn
 	leave func()
+	knows func(name string) bool
+	// first is the unread rest of the first frame.
+	first   []byte
+	checked bool
 }
+
+// maxFirst is the maximum size of a first frame in bytes. The library allows as much.
+const maxFirst = 512
+
+func (c *fairConn) Read(b []byte) (int, error) {
+	if !c.checked {
+		c.checked = true
+		if err := c.readFirst(); err != nil {
+			return 0, err
+		}
+	}
+	if len(c.first) > 0 {
+		n := copy(b, c.first)
+		c.first = c.first[n:]
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}
+
+// readFirst reads a frame: two bytes of length, then a packet (RFC 4571).
+func (c *fairConn) readFirst() error {
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(c.Conn, head); err != nil {
+		return err
+	}
+	size := int(binary.BigEndian.Uint16(head))
+	if size > maxFirst {
+		return errStranger
+	}
+	packet := make([]byte, size)
+	if _, err := io.ReadFull(c.Conn, packet); err != nil {
+		return err
+	}
+	c.first = append(head, packet...)
+	request := &stun.Message{Raw: packet}
+	var user stun.Username
+	if request.Decode() != nil || user.GetFrom(request) != nil {
+		return errStranger
+	}
+	if name, _, _ := strings.Cut(user.String(), ":"); !c.knows(name) {
+		return errStranger
+	}
+	return nil
+}
+
+var errStranger = errors.New("the connection names no peer")
 
 // Close may be called more than once.
 func (c *fairConn) Close() error {

@@ -400,6 +400,30 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
 }
 
+// The library keeps a connection's packets for each new name, even after the connection has ended.
+func TestInventedNamesTakeNoMemory(t *testing.T) {
+	w := newWorld(t, nil)
+	before := heap()
+	for i := range 1000 {
+		conn, err := net.Dial("tcp4", w.config.Ports.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := binding(t, fmt.Sprintf("nobody%d:me", i), "a password")
+		frames := append([]byte{0, byte(len(request))}, request...)
+		for range 10 {
+			frames = append(append(frames, 4, 0), make([]byte, 1024)...)
+		}
+		_, _ = conn.Write(frames)
+		conn.Close()
+	}
+	if grown := heap() - before; grown > 4<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	r, _ := w.mirror()
+	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
+}
+
 func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	plain, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

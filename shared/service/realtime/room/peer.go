@@ -70,7 +70,7 @@ func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.SetRemoteIPFilter(bounds.call)
 	s.SetLite(true)
 	s.SetICEUDPMux(quietMux{p.udp, bounds})
-	s.SetICETCPMux(quietTCP{p.tcp, bounds})
+	s.SetICETCPMux(quietTCP{p.tcp, bounds, p.listener})
 	s.SetNetworkTypes([]webrtc.NetworkType{
 		webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6,
 	})

@@ -38,6 +38,7 @@ type Ports struct {
 	number    int
 	udp       *ice.MultiUDPMuxDefault
 	tcp       *ice.TCPMuxDefault
+	listener  *fairListener
 	logs      *logs
 }
 
@@ -75,9 +76,10 @@ func listen(c PortsConfig) (*Ports, error) {
 		listener.Close()
 		return nil, err
 	}
+	p.listener = newFairListener(listener)
 	p.tcp = ice.NewTCPMuxDefault(ice.TCPMuxParams{
-		Listener: newFairListener(listener), Logger: p.logs.NewLogger("tcp"),
-		ReadBufferSize: 64, WriteBufferSize: tcpBuffer,
+		Listener: p.listener, Logger: p.logs.NewLogger("tcp"),
+		ReadBufferSize: 16, WriteBufferSize: tcpBuffer,
 		FirstStunBindTimeout: strangerTime, AliveDurationForConnFromStun: strangerTime,
 	})
 	return p, nil
@@ -115,7 +117,8 @@ type quietMux struct {
 // quietTCP is the same for TCP, where the library queues only ReadBufferSize packets.
 type quietTCP struct {
 	*ice.TCPMuxDefault
-	bounds *intake
+	bounds   *intake
+	listener *fairListener
 }
 
 // quietConn drops packets beyond the bounds.
@@ -130,7 +133,13 @@ func (m quietTCP) GetConnByUfrag(name string, isIPv6 bool, local net.IP) (net.Pa
 	if err != nil {
 		return nil, err
 	}
+	m.listener.know(name, true)
 	return &quietConn{PacketConn: conn, bounds: m.bounds}, nil
+}
+
+func (m quietTCP) RemoveConnByUfrag(name string) {
+	m.listener.know(name, false)
+	m.TCPMuxDefault.RemoveConnByUfrag(name)
 }
 
 func (m quietMux) GetConn(name string, at net.Addr) (net.PacketConn, error) {
