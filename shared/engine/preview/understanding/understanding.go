@@ -81,7 +81,12 @@ func ofLook(asked Request) Result {
 func ofScene(asked Request) Result {
 	painted := scene.Read(asked.Prompt)
 	read := look.ReadScenery(asked.Prompt, painted.Shows)
-	r := Result{Understood: slices.Clone(painted.Understood), Ignored: read.Ignored}
+	r := Result{Understood: slices.Clone(painted.Understood)}
+	for _, phrase := range read.Ignored {
+		if !slices.Contains(painted.Understood, phrase) { // the scene has the light of a second mood
+			r.Ignored = append(r.Ignored, phrase)
+		}
+	}
 	for _, name := range read.Understood {
 		if !slices.Contains(r.Understood, name) {
 			r.Understood = append(r.Understood, name)
@@ -95,8 +100,8 @@ func ofScene(asked Request) Result {
 	switch {
 	case len(painted.Understood) == 0:
 		r.Notice = can + " The prompt names none of them. " + how
-	case len(read.Ignored) > 0:
-		r.Notice = fmt.Sprintf("%s It does not show %s. %s", can, quoted(read.Ignored), how)
+	case len(r.Ignored) > 0:
+		r.Notice = fmt.Sprintf("%s It does not show %s. %s", can, quoted(r.Ignored), how)
 	}
 	return r
 }

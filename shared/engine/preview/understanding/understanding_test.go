@@ -89,6 +89,11 @@ var answers = []answer{
 	{video, "a city at night in the rain, cyberpunk", "city; night", "rain; cyberpunk", scenes},
 	{video, "a cat playing the piano", "", "cat playing the piano", scenes},
 	{video, "asdf", "", "asdf", scenes},
+	{video, "a red sports car in the desert", "dunes", "red sports car in the desert", scenes},
+	{video, "a robot", "", "robot", scenes},
+	{video, "dunes at sunset", "dunes; sunset; desert", "", ""},
+	{video, "aurora over the mountains", "aurora", "", ""},
+	{video, "sunset over the sea", "bay; sunset", "", ""},
 	// Clothes.
 	{tryOn, "a red plaid shirt", "red; plaid", "", cut},
 	{tryOn, "add a hat", "", "hat", "Nothing was changed: the preview engine knows no color or cloth in “hat”."},
