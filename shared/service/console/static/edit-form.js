@@ -126,9 +126,12 @@ export class Form {
     if (model !== this.chosen) return;
     this.ignores = ignores;
     for (const input of this.others.querySelectorAll("input")) {
-      if (same.includes(input.value)) input.parentElement.querySelector("small").append(`, the same with the ${engine} engine`);
+      if (!same.includes(input.value)) continue;
+      Object.assign(input, { checked: false, disabled: true });
+      input.parentElement.querySelector("small").append(`, the same with the ${engine} engine`);
     }
     this.grey();
+    this.name();
     const known = await looks();
     if (model !== this.chosen || !known?.looks.length) return;
     if (model.kind === "text-to-video" && !model.examples?.length && known.scenes.length) this.suggest(known.scenes.slice(0, 8));
