@@ -109,7 +109,8 @@ func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error 
 // videoKinds and imageKinds list the file extensions that count as media in an input folder.
 var (
 	// .ts is missing, because in a folder it is more often source code than a video.
-	videoKinds = []string{".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi", ".ogv", ".flv", ".gif"}
+	videoKinds = []string{".mp4", ".m4v", ".mov", ".3gp", ".mts", ".m2ts", ".webm", ".mkv", ".avi", ".ogv", ".flv",
+		".gif"}
 	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp", ".avif", ".bmp", ".tif", ".tiff", ".heic", ".heif"}
 )
 

@@ -18,8 +18,13 @@ var converted = map[string][]string{
 	".jpg":  {"-q:v", "2", "-c:v", "mjpeg", "-f", "image2pipe"},
 	".jpeg": {"-q:v", "2", "-c:v", "mjpeg", "-f", "image2pipe"},
 	".webp": {"-quality", "90", "-loop", "0", "-f", "webp"},
-	".gif":  {"-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse", "-f", "gif"},
+	".gif":  {"-vf", palette, "-f", "gif"},
 }
+
+const palette = "split[a][b];[a]palettegen[p];[b][p]paletteuse"
+
+// smallClip reduces the GIF of a clip, because a GIF of a 720p clip has 10 MB per second.
+const smallClip = "fps=12,scale='min(480,iw)':-1:flags=lanczos,"
 
 const pngHead = "\x89PNG\r\n\x1a\n"
 
@@ -65,6 +70,9 @@ func convert(ctx context.Context, id, output string, arguments []string, fetch f
 		format = "png_pipe"
 	} else if strings.HasPrefix(strings.ToLower(filepath.Ext(output)), ".jp") {
 		return &UsageError{fmt.Sprintf("-o %s: the extension of a video must be .mp4, .webp or .gif", output)}
+	}
+	if format == "mov" && strings.HasSuffix(made, ".gif") {
+		arguments = []string{"-vf", smallClip + palette, "-f", "gif"}
 	}
 	arguments = append([]string{
 		"-nostdin", "-v", "error", "-y", "-protocol_whitelist", "file", "-f", format, "-i", "file:" + original,
