@@ -2,18 +2,15 @@ package ffmpeg_test
 
 import (
 	"bytes"
-	"cmp"
 	"compress/zlib"
 	"errors"
 	"fmt"
 	"image/color"
 	"image/jpeg"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -122,40 +119,6 @@ func kept(t *testing.T, content []byte) string {
 	return path
 }
 
-// ffmpeg shows these files only in part, in wrong colours or not at all.
-func TestImagesAreShownCompletely(t *testing.T) {
-	made := func(name string) string {
-		return mediatest.Image{Name: name, Width: 96, Height: 64, Filter: quarters}.Make(t)
-	}
-	blue := mediatest.Image{Name: "a.webp", Width: 96, Height: 64, Source: "color=c=blue"}.Make(t)
-	several := filepath.Join(t.TempDir(), "several.heic")
-	other := mediatest.Image{Width: 64, Height: 64, Source: "color=c=red"}.Make(t)
-	if out, err := exec.CommandContext(t.Context(), "heif-enc", "-t", "32", "-o", several, made("a.png"), other).
-		CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for name, test := range map[string]struct {
-		path, mime, want string
-		alpha            bool
-	}{
-		"a grid of AVIFs":          {mediatest.File(t, "grid.avif"), "image/avif", "rgbw", false},
-		"a JPEG with four inks":    {mediatest.File(t, "cmyk.jpg"), "image/jpeg", "rgbw", false},
-		"an animated WebP":         {mediatest.AnimatedWebP(t, 96, 64, 0, 0, made("a.webp"), blue), "image/webp", "rgbw", true},
-		"a HEIC with two pictures": {several, "image/heic", "rgbw", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got, _, _ := seen(t, test.path, test.mime); got != test.want {
-				t.Errorf("the picture is %s, want %s", got, test.want)
-			}
-			input, err := find(t).ReadImage(t.Context(), t.TempDir(), test.path, test.mime)
-			if err != nil || input.Info.Alpha != test.alpha {
-				t.Errorf("ReadImage: %+v, %v; want alpha %v", input.Info, err, test.alpha)
-			}
-		})
-	}
-}
-
 // A Display P3 red becomes the sRGB red that looks the same, in all formats with a profile.
 func TestColoursAreConverted(t *testing.T) {
 	p3 := mediatest.File(t, "display-p3.jpg")
@@ -227,36 +190,4 @@ func TestMissingHEIFConverterIsNamed(t *testing.T) {
 	if err := tools.CheckHEIC(t.Context()); err == nil || !strings.Contains(err.Error(), "libheif-examples") {
 		t.Errorf("CheckHEIC: %v", err)
 	}
-}
-
-// CUTROOM_MUTATIONS sets the number of damaged files.
-func TestMutatedHEIFIsDecodedOrRejected(t *testing.T) {
-	tools := find(t).ThatTrustTheMachine()
-	var originals [][]byte
-	for _, path := range []string{
-		mediatest.Image{Name: "a.heic", Width: 64, Height: 64, Orientation: 6}.Make(t), mediatest.File(t, "grid.avif"),
-	} {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		originals = append(originals, content)
-	}
-	count, err := strconv.Atoi(cmp.Or(os.Getenv("CUTROOM_MUTATIONS"), "20"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	random := rand.New(rand.NewPCG(7, 40))
-	decoded := 0
-	for i := range count {
-		path := kept(t, mediatest.Mutate(random, originals))
-		_, err := tools.ReadImage(t.Context(), t.TempDir(), path, []string{"image/heic", "image/avif"}[i%2])
-		var refused *engine.Error
-		if err == nil {
-			decoded++
-		} else if !errors.As(err, &refused) || refused.Code != job.InvalidInput {
-			t.Errorf("mutation %d: %v", i, err)
-		}
-	}
-	t.Logf("%d of %d were decoded", decoded, count)
 }

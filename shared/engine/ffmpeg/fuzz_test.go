@@ -43,8 +43,8 @@ func FuzzProbe(f *testing.F) {
 }
 
 func FuzzPacketTimes(f *testing.F) {
-	f.Add("0.0,0.0,0.04\n0.04,N/A,0.04\n")
-	f.Add("-1e308,NaN,1e308\n1e308,Inf,1\n")
+	f.Add("video,0,0.0,0.0,0.04\naudio,1,0.04,N/A,0.04\n")
+	f.Add("video,0,-1e308,NaN,1e308\nvideo,-1,1e308,Inf,1\n")
 	f.Fuzz(func(t *testing.T, lines string) {
 		if times := readPacketTimes(strings.NewReader(lines), time.Minute); times.duration < 0 || times.packets < 0 {
 			t.Errorf("got %+v", times)

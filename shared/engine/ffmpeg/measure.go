@@ -23,8 +23,9 @@ const (
 	assumedFrameRate = 25
 )
 
-// measure counts packets and finds the duration of a video that does not declare it, such as a
-// browser's recording. It stops when a limit is exceeded.
+// measure reads packet times to count the pictures and find the duration of a video that does not
+// declare it, such as a browser's recording. The duration includes sound outside the pictures. It
+// stops when a limit is exceeded.
 func (t *Tools) measure(
 	ctx context.Context, path, mime string, info media.Info,
 ) (duration time.Duration, packets int, err error) {
@@ -46,7 +47,7 @@ func (t *Tools) measure(
 		}
 	}()
 	log, err := t.runProbe(ctx, path, mime, write,
-		"-select_streams", fmt.Sprintf("V:%d", info.PictureTrack), "-show_entries", "packet=pts_time,dts_time,duration_time", "-of", "csv=p=0")
+		"-show_entries", "packet=codec_type,stream_index,pts_time,dts_time,duration_time", "-of", "csv=p=0")
 	write.Close()
 	times := <-result
 	switch {
@@ -64,6 +65,7 @@ func (t *Tools) measure(
 }
 
 type packetTimes struct {
+	// packets counts the pictures of the track with most of them.
 	packets  int
 	duration time.Duration
 	beyond   bool
@@ -71,19 +73,23 @@ type packetTimes struct {
 	failed error
 }
 
-// A line has "pts,dts,duration", each in seconds or N/A.
+// readPacketTimes reads lines with "video,0,pts,dts,duration". Each time is in seconds or N/A.
 func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	var times packetTimes
+	var pictures [maxStreams]int
 	first, last := math.Inf(1), math.Inf(-1)
 	lines := bufio.NewScanner(r)
 	for lines.Scan() && !times.beyond {
 		fields := strings.Split(lines.Text(), ",")
-		if len(fields) < 3 {
-			continue // the line of a packet's side data
+		if len(fields) < 5 || fields[0] != "video" && fields[0] != "audio" {
+			continue // other data, or the line of a packet's side data
 		}
-		times.packets++
-		if at, known := firstNumber(fields[:2]); known {
-			length, _ := firstNumber(fields[2:3])
+		if track, err := strconv.Atoi(fields[1]); err == nil && fields[0] == "video" && track >= 0 && track < maxStreams {
+			pictures[track]++
+			times.packets = max(times.packets, pictures[track])
+		}
+		if at, known := firstNumber(fields[2:4]); known {
+			length, _ := firstNumber(fields[4:5])
 			first, last = min(first, at), max(last, at+length)
 			times.duration = media.Seconds(last - first)
 		}

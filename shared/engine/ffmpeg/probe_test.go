@@ -3,7 +3,6 @@ package ffmpeg_test
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 	"time"
 
@@ -148,19 +147,6 @@ func TestProbeImageReportsProperties(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
-	}
-}
-
-// A clip's cover is not its picture.
-func TestProbeVideoIgnoresCover(t *testing.T) {
-	cover, clip := mediatest.Image{Width: 32, Height: 32, Name: "a.jpg"}.Make(t), mediatest.Video{}.Make(t)
-	path := t.TempDir() + "/cover.mp4"
-	mediatest.Run(
-		t, "-i", cover, "-i", clip, "-map", "0:v", "-map", "1", "-c", "copy", "-disposition:v:0", "attached_pic", path,
-	)
-	got, err := find(t).ProbeVideo(t.Context(), path, "video/mp4")
-	if err != nil || got.Width != 160 || math.Abs(got.FrameRate-10) > 1 {
-		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

@@ -47,6 +47,10 @@ func (t *Tools) Still(
 	if err != nil {
 		return nil, size, fault.Wrap(err, fault.Invalid, "The file is not an image.")
 	}
+	if mime == "image/gif" {
+		// The usual demuxer must seek in a long animation.
+		input = append(input, "-f", "gif_pipe")
+	}
 	out := &capped{limit: maxStillHeader + 4*side*side}
 	err = t.run(ctx, process{
 		program: t.ffmpeg, args: t.stillArgs(input, len(data), side), stdin: bytes.NewReader(data), stdout: out,

@@ -3,6 +3,7 @@
 package sniff
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
@@ -32,6 +33,11 @@ func Media(head []byte) (media.Type, bool) {
 	mime := mimetype.Detect(head).String()
 	if synonym, ok := synonyms[mime]; ok {
 		mime = synonym
+	}
+	// mimetype does not know VP8 in an Ogg, and checks only the first track, which may be the sound.
+	if strings.HasSuffix(mime, "/ogg") &&
+		(bytes.Contains(head, []byte("\x80theora")) || bytes.Contains(head, []byte("OVP80"))) {
+		mime = "video/ogg"
 	}
 	return media.Find(mime)
 }

@@ -1,0 +1,403 @@
+package preview_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"image/jpeg"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/domain/media/sniff"
+	"cutroom/shared/engine"
+)
+
+// encoded lists containers with encoders of pictures and sound that people use in them.
+const encoded = `
+mp4 libx264:aac libx265:ac3 libsvtav1:libopus libvpx-vp9:flac mpeg4:libmp3lame mpeg2video:mp2 mjpeg:eac3
+mp4 mpeg1video:alac
+mov libx264:pcm_s16be libx265:alac prores_ks:pcm_s24le mjpeg:pcm_s16le qtrle:pcm_mulaw png:adpcm_ima_qt mpeg4:aac
+mov rawvideo:pcm_u8 v210:pcm_f32le svq1:pcm_alaw rpza:pcm_s16be cinepak:libmp3lame jpeg2000:ac3 cfhd:aac hap:aac
+mov h263:aac
+3gp h263:aac mpeg4:aac libx264:aac
+webm libvpx:libvorbis libvpx:libopus libvpx-vp9:libopus libvpx-vp9:libvorbis libsvtav1:libopus
+mkv libx264:aac libx265:eac3 libvpx:libvorbis libvpx-vp9:libopus libsvtav1:flac mpeg2video:mp2 mpeg4:libmp3lame
+mkv mjpeg:pcm_s16le ffv1:tta prores_ks:pcm_s24le libtheora:wavpack huffyuv:dca wmv2:wmav2 rawvideo:truehd
+mkv mpeg1video:ac3 msmpeg4:wmav1
+avi mpeg4:libmp3lame mjpeg:pcm_s16le libx264:ac3 rawvideo:pcm_u8 huffyuv:adpcm_ms msmpeg4v2:mp2 msmpeg4:wmav2
+avi wmv2:libmp3lame ffv1:pcm_s24le cinepak:adpcm_ima_wav utvideo:pcm_mulaw msvideo1:pcm_alaw zmbv:pcm_s16le
+avi mpeg2video:mp2 h263p:libmp3lame libxvid:libmp3lame ffvhuff:pcm_s16le png:mp2
+ts libx264:aac libx265:ac3 mpeg2video:mp2 mpeg1video:libmp3lame libx264:eac3 mpeg2video:ac3 libx264:dca
+ts libx265:libopus
+mts libx264:ac3 libx264:pcm_bluray mpeg2video:ac3
+ogv libtheora:libvorbis libtheora:libopus libtheora:flac libtheora:libspeex libvpx:libvorbis
+flv flv:libmp3lame libx264:aac flashsv:pcm_s16le flashsv2:adpcm_swf flv:nellymoser flv:libspeex
+gif gif:`
+
+// encodings makes a clip of each container and pair of encoders. Its colours change in time.
+func encodings() (clips []clip) {
+	for line := range strings.Lines(strings.TrimSpace(encoded)) {
+		container, pairs, _ := strings.Cut(line, " ")
+		for _, pair := range strings.Fields(pairs) {
+			picture, sound, _ := strings.Cut(pair, ":")
+			v := mediatest.Video{
+				Name: "a." + strings.Replace(container, "mts", "ts", 1), Codec: picture, PixelFormat: "yuv420p",
+				Width: 128, Height: 96, FPS: 25, Filter: "hue=h=180*t",
+				Args: []string{"-c:a", sound, "-strict", "-2", "-ar", "48000", "-b:v", "2M"},
+			}
+			switch picture {
+			case "libvpx":
+				v.Args = append(v.Args, "-deadline", "realtime", "-cpu-used", "8")
+			case "libsvtav1":
+				v.Args = append(v.Args, "-preset", "12")
+			}
+			switch {
+			case sound == "libspeex":
+				v.Args = append(v.Args, "-ar", "16000", "-ac", "1")
+			case container == "flv":
+				v.Args = append(v.Args, "-ar", "44100")
+			case container == "mts":
+				v.Args = append(v.Args, "-f", "mpegts", "-mpegts_m2ts_mode", "1")
+			}
+			clips = append(clips, clip{name: container + " " + pair, make: func(t *testing.T) string { return v.Make(t) }})
+		}
+	}
+	return clips
+}
+
+// clip is a video of a second, or of equal parts.
+type clip struct {
+	name string
+	make func(t *testing.T) string
+	// first and last are ffmpeg's arguments for the right pictures at both ends. Without first,
+	// ffmpeg itself shows and plays the file correctly.
+	first, last []string
+	// tones holds the frequencies in equal parts of the result; it is empty for silence.
+	tones []float64
+}
+
+// turned returns clips with every orientation.
+func turned() (clips []clip) {
+	for i, matrices := range [][4]int32{
+		{1, 0, 0, 1}, {-1, 0, 0, 1}, {-1, 0, 0, -1}, {1, 0, 0, -1},
+		{0, 1, 1, 0}, {0, 1, -1, 0}, {0, -1, -1, 0}, {0, -1, 1, 0},
+	} {
+		source, m := drawn("testsrc2", "128x96", "1"), matrices
+		clips = append(clips, clip{name: fmt.Sprint("orientation ", i+1), make: func(t *testing.T) string {
+			return matrix(t, write(t, slices.Concat(source, x264, []string{"a.mov"})...), m[0], m[1], m[2], m[3])
+		}, first: slices.Concat(source, []string{"-vf", orientations[i]})})
+	}
+	return clips
+}
+
+// orientations are ffmpeg's filters for the orientations of Exif, from 1.
+var orientations = []string{
+	"null", "hflip", "hflip,vflip", "vflip",
+	"transpose=cclock_flip", "transpose=clock", "transpose=clock_flip", "transpose=cclock",
+}
+
+// still is an image.
+type still struct {
+	name string
+	make func(t *testing.T) string
+	// want is ffmpeg's arguments for the right picture. Without it, ffmpeg itself shows the file correctly.
+	want []string
+}
+
+// stills returns images of all formats.
+func stills() (all []still) {
+	source := drawn("testsrc2", "96x64", "1")
+	for _, c := range []struct {
+		name, format string
+		args         string
+		orientation  int
+	}{
+		{"a.jpg", "", "", 6}, {"a.jpg", "", "", 8}, {"a.png", "", "", 3}, {"a.webp", "", "", 4}, {"a.tif", "", "", 5},
+		{"a.avif", "", "", 6}, {"a.avif", "", "", 2}, {"a.heic", "", "", 6}, {"a.heic", "", "", 7}, {"a.heic", "", "", 1},
+		{"a.jpg", "yuvj422p", "", 0}, {"a.jpg", "gray", "", 0}, {"a.png", "gray16be", "", 0}, {"a.png", "pal8", "", 0},
+		{"a.png", "monob", "", 0}, {"a.png", "rgb48be", "", 0}, {"a.bmp", "bgr24", "", 0}, {"a.bmp", "pal8", "", 0},
+		{"a.bmp", "rgb555le", "", 0}, {"a.tif", "rgb48le", "-compression_algo deflate", 0},
+		{"a.tif", "gray", "-compression_algo lzw", 0}, {"a.webp", "bgra", "-lossless 1", 0}, {"a.gif", "", "", 0},
+		{"a.avif", "yuv420p10le", "", 0}, {"a.avif", "yuv444p", "", 0},
+	} {
+		i := mediatest.Image{Name: c.name, Width: 96, Height: 64, PixelFormat: c.format, Args: strings.Fields(c.args),
+			Orientation: c.orientation}
+		made := still{make: func(t *testing.T) string { return i.Make(t) }}
+		made.name = fmt.Sprint(c.name, c.format, c.orientation)
+		if c.orientation > 0 {
+			made.want = slices.Concat(source, []string{"-vf", orientations[c.orientation-1]})
+		}
+		all = append(all, made)
+	}
+	// These are red, green, blue and white quarters.
+	fixed := func(name string, want []string) still {
+		return still{name, func(t *testing.T) string { return mediatest.File(t, name) }, want}
+	}
+	square := func(size string, colours ...string) []string {
+		return []string{"-f", "lavfi", "-i", "color=s=" + size + ":d=1:r=25,format=rgb24", "-vf",
+			strings.NewReplacer(colours...).Replace(corners)}
+	}
+	return append(all,
+		fixed("grid.avif", square("640x360")), fixed("cmyk.jpg", square("320x180")),
+		fixed("display-p3.jpg",
+			square("320x180", "red", "0xe72828", "lime", "0x2ad62c", "blue", "0x282ae5", "white", "0xe5d527")),
+		still{"two.heic", func(t *testing.T) string {
+			path := filepath.Join(t.TempDir(), "two.heic")
+			first := mediatest.Image{Width: 96, Height: 64}.Make(t)
+			other := mediatest.Image{Width: 64, Height: 64, Source: "color=c=red"}.Make(t)
+			encode := exec.CommandContext(t.Context(), "heif-enc", "-o", path, first, other)
+			if out, err := encode.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			return path
+		}, source},
+		still{"animated.webp", func(t *testing.T) string {
+			return mediatest.AnimatedWebP(t, 96, 64, 0, 0, mediatest.Image{Name: "a.webp", Width: 96, Height: 64}.Make(t),
+				mediatest.Image{Name: "a.webp", Width: 96, Height: 64, Source: "color=c=red"}.Make(t))
+		}, source},
+		still{"animated.gif", func(t *testing.T) string {
+			return mediatest.Video{Name: "a.gif", Width: 96, Height: 64, FPS: 25, Filter: "hue=h=180*t"}.Make(t)
+		}, source},
+		still{"progressive.jpg", func(t *testing.T) string {
+			return mediatest.Noise(t, mediatest.ProgressiveJPEG, 0)
+		}, nil})
+}
+
+func sniffed(t *testing.T, path string) (content []byte, kind media.Type) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, _ = sniff.Media(content[:min(len(content), media.SniffLen)])
+	return content, kind
+}
+
+// received reads a file as a worker does.
+func received(t *testing.T, path string, image bool) (engine.Input, error) {
+	t.Helper()
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, kind := sniffed(t, path)
+	if image && !kind.Image || !image && !kind.Video {
+		return engine.Input{}, engine.InvalidInput(nil, "The file is not media.")
+	}
+	if image {
+		return found.ReadImage(t.Context(), t.TempDir(), path, kind.MIME)
+	}
+	info, whole, err := found.DescribeVideo(path, kind.MIME)
+	if err == nil && !whole {
+		info, err = found.ProbeVideo(t.Context(), path, kind.MIME)
+	}
+	return engine.Input{Path: path, MIME: kind.MIME, Info: info}, err
+}
+
+// TestCorpusOfVideos edits videos of all kinds without a change, and compares pictures and sound
+// with the original ones.
+func TestCorpusOfVideos(t *testing.T) {
+	clips := slices.Concat(encodings(), turned(), unusual())
+	for i, c := range clips {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := c.make(t)
+			data, err := received(t, path, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := box
+			if c.first == nil {
+				size = catalog.Size{Width: 128, Height: 96}
+			}
+			spec := engine.Spec{
+				Kind: catalog.Edit, Prompt: "don't change anything", Data: &data, FPS: 25, Duration: data.Info.Duration,
+				Size: size.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height}),
+			}
+			result := run(t, spec)
+			if c.first == nil {
+				checkPlayed(t, spec, result)
+			} else {
+				checkCorrected(t, spec, c, result)
+			}
+			checkPoster(t, spec, data, result)
+			mutate(t, path, false, i, len(clips))
+		})
+	}
+}
+
+// checkPlayed compares a result with what ffmpeg plays.
+func checkPlayed(t *testing.T, spec engine.Spec, result string) {
+	t.Helper()
+	both := framesOf(t, spec.Size, spec.Data.Path, result)
+	want, got := both[0], both[1]
+	if more := len(got) - len(want); more < 0 || more > 1 {
+		t.Errorf("%d pictures, want %d", len(got), len(want))
+	}
+	for _, at := range []int{0, len(want) / 2, len(want) - 1} {
+		// The time of a picture may be half-way between two of the result.
+		next := min(at+1, len(got)-1)
+		if d := min(apart(want[at], got[next-1]), apart(want[at], got[next])); d > 6 {
+			t.Errorf("picture %d differs by %.1f", at, d)
+		}
+	}
+	if spec.Data.Info.Audio != (spec.Data.MIME != "image/gif") {
+		t.Errorf("sound is %v", spec.Data.Info.Audio)
+	} else if spec.Data.Info.Audio {
+		if want, heard := tones(t, spec.Data.Path, 1), tones(t, result, 1); !near(heard, want, 20) {
+			t.Errorf("the sound has the tone %.0f, want %.0f", heard, want)
+		}
+	}
+}
+
+// checkCorrected compares a result with the pictures and tones that a clip should show and play.
+func checkCorrected(t *testing.T, spec engine.Spec, c clip, result string) {
+	t.Helper()
+	checkVideo(t, result, spec, c.tones != nil)
+	got := frames(t, result, spec.Size)
+	for at, args := range map[int][]string{1: c.first, len(got) - 2: c.last} {
+		if args == nil {
+			continue
+		}
+		want := decode(t, spec.Size, slices.Concat(args, []string{"-frames:v", "1", "-s", spec.Size.String()})...)
+		if d := difference(want, got[at:]); d > 8 {
+			t.Errorf("picture %d differs by %.1f", at, d)
+		}
+	}
+	if heard := tones(t, result, len(c.tones)); !near(heard, c.tones, 20) {
+		t.Errorf("the sound has the tones %.0f, want %.0f", heard, c.tones)
+	}
+}
+
+// TestCorpusOfImages edits images of all formats without a change, and compares the result, the
+// poster and the reference image of a session with the original ones.
+func TestCorpusOfImages(t *testing.T) {
+	all := stills()
+	for i, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := c.make(t)
+			data, err := received(t, path, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := catalog.Size{Width: data.Info.Width, Height: data.Info.Height}
+			spec := engine.Spec{Kind: catalog.Image, Prompt: "don't change anything", Data: &data, Size: size}
+			result := run(t, spec)
+			args := c.want
+			if args == nil {
+				args = []string{"-i", path}
+			}
+			want := write(t, slices.Concat(args, []string{"-frames:v", "1", "want.png"})...)
+			content, kind := sniffed(t, path)
+			checkPoster(t, spec, engine.Input{Path: path, MIME: kind.MIME}, result)
+			found, _ := tools()
+			pixels, shown, err := found.Still(t.Context(), content, kind.MIME, 640)
+			if err != nil || shown != size {
+				t.Fatalf("the reference image has %s pixels, want %s: %v", shown, size, err)
+			}
+			reference := filepath.Join(t.TempDir(), "reference.pam")
+			head := fmt.Appendf(nil, "P7\nWIDTH %d\nHEIGHT %d\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n",
+				size.Width, size.Height)
+			if err := os.WriteFile(reference, append(head, pixels...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			all := framesOf(t, size, want, result, reference)
+			if d := apart(all[0][0], all[1][0]); d > 6 {
+				t.Errorf("the result differs by %.1f", d)
+			}
+			if d := apart(all[0][0], all[2][0]); d > 6 {
+				t.Errorf("the reference image differs by %.1f", d)
+			}
+			info, err := media.Inspect(bytes.NewReader(content), int64(len(content)), kind.MIME)
+			if err != nil || info.Width != size.Width || info.Height != size.Height {
+				t.Errorf("the header says %dx%d, want %s: %v", info.Width, info.Height, size, err)
+			}
+			mutate(t, path, true, i, len(all))
+		})
+	}
+}
+
+// checkPoster compares the poster of an uploaded file with the first picture of a result.
+func checkPoster(t *testing.T, spec engine.Spec, of engine.Input, result string) {
+	t.Helper()
+	found, _ := tools()
+	posters, err := found.Posters(t.Context(), t.TempDir(),
+		[]engine.Depicted{{Input: engine.Input{Path: of.Path, MIME: of.MIME}, Poster: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := jpeg.DecodeConfig(bytes.NewReader(posters[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec.Size.Fit(catalog.Size{Width: shown.Width, Height: shown.Height}) != spec.Size {
+		t.Errorf("the poster has %dx%d pixels, want the shape of %s", shown.Width, shown.Height, spec.Size)
+	}
+	both := framesOf(t, spec.Size, mediatest.Noise(t, posters[0], 0), result)
+	if d := apart(both[0][0], both[1][0]); d > 6 {
+		t.Errorf("the poster differs by %.1f", d)
+	}
+}
+
+// mutate edits damaged copies of a file and makes their posters. Only the input may be at fault.
+// CUTROOM_MUTATIONS sets the number of copies of all files, and each file gets its share.
+func mutate(t *testing.T, path string, image bool, file, files int) {
+	t.Helper()
+	count, err := strconv.Atoi(cmp.Or(os.Getenv("CUTROOM_MUTATIONS"), "20"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count = count*(file+1)/files - count*file/files
+	content, _ := sniffed(t, path)
+	random := rand.New(rand.NewPCG(40, uint64(file)))
+	found, _ := tools()
+	for i := range count {
+		damaged := mediatest.Mutate(random, [][]byte{content})
+		if random.IntN(4) == 0 {
+			damaged = damaged[:random.IntN(len(damaged)+1)]
+		}
+		path := mediatest.Noise(t, damaged, 0)
+		data, err := received(t, path, image)
+		check := func(what string, err error) {
+			var known *engine.Error
+			invalid := fault.Is(err, fault.Invalid) || errors.As(err, &known) && known.Code == job.InvalidInput
+			if err != nil && (!invalid || strings.Contains(fmt.Sprint(known), "bad system call")) {
+				t.Errorf("damaged copy %d, %s: %v", i, what, err)
+			}
+			t.Logf("mutation %d, %s: %.200q", i, what, fmt.Sprint(err))
+		}
+		check("probe", err)
+		if err == nil {
+			spec := engine.Spec{Kind: catalog.Edit, Prompt: "warmer", Data: &data, FPS: 10,
+				Duration: min(data.Info.Duration, 2*time.Second),
+				Size:     box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height})}
+			if image {
+				spec.Kind = catalog.Image
+			}
+			_, _, err = attempt(t, t.Context(), spec, func(engine.Progress) {})
+			check("edit", err)
+		}
+		_, kind := sniffed(t, path)
+		of := engine.Input{Path: path, MIME: kind.MIME}
+		_, err = found.Posters(t.Context(), t.TempDir(), []engine.Depicted{{Input: of}})
+		check("poster", err)
+		if image {
+			_, _, err = found.Still(t.Context(), damaged, kind.MIME, 320)
+			check("reference", err)
+		}
+	}
+}
