@@ -95,8 +95,8 @@ func unusual() []clip {
 			return write(t, slices.Concat(tone("300", "1"), wide, strings.Fields("-map 0 -map 1 -b:v 4M a.ogv"))...)
 		}, wide, wide, []float64{300}},
 		{"sound that is not a number at first", func(t *testing.T) string {
-			return write(t, slices.Concat(wide, []string{"-f", "lavfi", "-i", "aevalsrc='if(lt(t,0.1),0/0,sin(2*PI*300*t))':d=1"},
-				x264, []string{"-c:a", "pcm_f32le", "a.mov"})...)
+			sound := []string{"-f", "lavfi", "-i", "aevalsrc='if(lt(t,0.1),0/0,sin(2*PI*300*t))':d=1", "-c:a", "pcm_f32le"}
+			return write(t, slices.Concat(wide, sound, x264, []string{"a.mov"})...)
 		}, wide, wide, []float64{300}},
 		{"a cover before the tracks", func(t *testing.T) string {
 			clip := write(t, slices.Concat(wide, tone("300", "1"), x264, []string{"-shortest", "a.mp4"})...)
