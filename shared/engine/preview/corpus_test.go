@@ -82,8 +82,8 @@ func encodings() (clips []clip) {
 type clip struct {
 	name string
 	make func(t *testing.T) string
-	// first and last are ffmpeg's arguments for the right pictures at both ends. Without first,
-	// ffmpeg itself shows and plays the file correctly.
+	// first and last are ffmpeg's arguments for the right pictures at both ends. If first is nil,
+	// ffmpeg shows and plays the file correctly.
 	first, last []string
 	// tones holds the frequencies in equal parts of the result; it is empty for silence.
 	tones []float64
@@ -113,7 +113,7 @@ var orientations = []string{
 type still struct {
 	name string
 	make func(t *testing.T) string
-	// want is ffmpeg's arguments for the right picture. Without it, ffmpeg itself shows the file correctly.
+	// want holds ffmpeg's arguments for the right picture. If it is nil, ffmpeg shows the file correctly.
 	want []string
 }
 
@@ -239,7 +239,7 @@ func TestCorpusOfVideos(t *testing.T) {
 	}
 }
 
-// checkPlayed compares a result with what ffmpeg plays.
+// checkPlayed compares a result with ffmpeg's decode of the input.
 func checkPlayed(t *testing.T, spec engine.Spec, result string) {
 	t.Helper()
 	both := framesOf(t, spec.Size, spec.Data.Path, result)
@@ -315,11 +315,11 @@ func TestCorpusOfImages(t *testing.T) {
 			if err := os.WriteFile(reference, append(head, pixels...), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			all := framesOf(t, size, want, result, reference)
-			if d := apart(all[0][0], all[1][0]); d > 6 {
+			decoded := framesOf(t, size, want, result, reference)
+			if d := apart(decoded[0][0], decoded[1][0]); d > 6 {
 				t.Errorf("the result differs by %.1f", d)
 			}
-			if d := apart(all[0][0], all[2][0]); d > 6 {
+			if d := apart(decoded[0][0], decoded[2][0]); d > 6 {
 				t.Errorf("the reference image differs by %.1f", d)
 			}
 			info, err := media.Inspect(bytes.NewReader(content), int64(len(content)), kind.MIME)
