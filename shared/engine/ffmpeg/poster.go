@@ -12,7 +12,6 @@ import (
 	"image/jpeg"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -291,7 +290,7 @@ type still struct {
 
 // eachStill calls take with at least one and at most most pictures, none larger than the side.
 func eachStill(path string, side, most int, take func(still)) error {
-	file, err := os.Open(path)
+	file, err := engine.OpenRegular(path)
 	if err != nil {
 		return fmt.Errorf("ffmpeg: open a poster: %w", err)
 	}

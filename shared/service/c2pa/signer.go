@@ -109,7 +109,7 @@ func inputsOf(ctx context.Context, spec engine.Spec) ([]input, error) {
 }
 
 func hash(ctx context.Context, path string) (string, error) {
-	file, err := os.Open(path)
+	file, err := engine.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}
@@ -166,7 +166,8 @@ func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 		return fmt.Errorf("open the engine's output: %w", err)
 	}
 	defer from.Close()
-	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	// An engine's server could have made a link to any file of this machine.
+	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("create the signed file: %w", err)
 	}

@@ -51,6 +51,8 @@ const (
 	maxForm      = 1 << 20
 	maxFormParts = 100
 	maxFormValue = 1 << 10
+	// maxPartHeader limits a boundary and a part's header, in bytes.
+	maxPartHeader = 16 << 10
 	afterwards   = 10 * time.Second
 )
 
@@ -188,6 +190,9 @@ func (g *Gateway) logError(r *http.Request, message string, err error) {
 		slog.String("request_id", httpserver.RequestID(r.Context())), slog.Any("error", err))
 }
 
+// formFields are the fields that readUpload keeps.
+var formFields = []string{"purpose", "expires_after[anchor]", "expires_after[seconds]"}
+
 type uploadForm struct {
 	file   file.File
 	values map[string]string
@@ -200,12 +205,16 @@ func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, 
 	if httpserver.HasManyParameters(r.Header.Get("Content-Type")) {
 		return form, noForm
 	}
+	source := &headerLimit{ReadCloser: r.Body}
+	r.Body = source
 	reader, err := r.MultipartReader()
 	if err != nil {
 		return form, noForm
 	}
 	for range maxFormParts {
+		source.left = maxPartHeader
 		part, err := reader.NextRawPart()
+		source.left = -1
 		if err == io.EOF { //nolint:errorlint // a wrapped EOF means an incomplete form
 			return form, nil
 		}
@@ -228,7 +237,9 @@ func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, 
 		case len(value) > maxFormValue:
 			return form, apierror.Invalid(part.FormName(), apierror.InvalidValue, "The value of the field is too long.")
 		}
-		form.values[part.FormName()] = string(value)
+		if name := part.FormName(); slices.Contains(formFields, name) {
+			form.values[name] = string(value)
+		}
 	}
 	return form, apierror.Invalid("", apierror.InvalidValue, "The form has more than %d parts.", maxFormParts)
 }
@@ -255,6 +266,25 @@ func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.
 	f.Filename, f.MD5 = httpserver.PartFile(part), hex.EncodeToString(hash.Sum(nil))
 	f.MIME, _ = b.Detect(head)
 	return nil
+}
+
+// headerLimit limits the bytes between the contents of two parts to left, if it is not negative. The
+// reader's own limit is 10 MiB.
+type headerLimit struct {
+	io.ReadCloser
+	left int
+}
+
+func (l *headerLimit) Read(p []byte) (int, error) {
+	if l.left < 0 {
+		return l.ReadCloser.Read(p)
+	}
+	if l.left == 0 {
+		return 0, errors.New("the header of a part is too long")
+	}
+	n, err := l.ReadCloser.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	return n, err
 }
 
 // uploadReader reads a file of at most left bytes and records its error.

@@ -181,6 +181,21 @@ func TestFormsUseLittleMemory(t *testing.T) {
 	}
 }
 
+// The parts of a form are kept until its end, so a name must not be long.
+func TestLongHeaderOfPartIsRejected(t *testing.T) {
+	w := newWorld(t, setup{batches: true})
+	for length, status := range map[int]int{10 << 10: 200, 20 << 10: 400} {
+		body := "--x\r\nContent-Disposition: form-data; name=\"" + strings.Repeat("a", length) + "\"\r\n\r\nv\r\n" +
+			"--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n" +
+			"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n{}\r\n--x--\r\n"
+		a := w.do(w.request(t.Context(), http.MethodPost, "/v1/files", studio, strings.NewReader(body),
+			"Content-Type: multipart/form-data; boundary=x"))
+		if a.status != status {
+			t.Errorf("a name of %d bytes: %d %s", length, a.status, a.body)
+		}
+	}
+}
+
 const answered, rejected = "HTTP/1.1 200", "HTTP/1.1 429"
 
 // leaveUnread sends a request on n connections, reads each response to a matching line, and counts

@@ -208,9 +208,54 @@ func heap() int {
 	return int(memory.HeapAlloc)
 }
 
+// The library keeps a state for each sender of reports, also for invented ones.
+func TestSendersOfReportsAreLimited(t *testing.T) {
+	bounds := newIntake(func() { t.Error("the participant ends") })
+	passed := 0
+	for i := range 5_000 {
+		report := []byte{0x80, 201, 0, 1, byte(i >> 24), byte(i >> 16), byte(i >> 8), byte(i), 0, 0, 0, 0}
+		if !bounds.drops(report) {
+			passed++
+		}
+	}
+	if passed != maxStreams {
+		t.Errorf("reports of %d senders pass, want %d", passed, maxStreams)
+	}
+	if known := []byte{0x80, 201, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0}; bounds.drops(known) {
+		t.Error("another report of a known sender is dropped")
+	}
+}
+
+// The library keeps every packet with only padding, until a stream that it does not know has begun.
+func TestPaddingBeforeStreamIsLimited(t *testing.T) {
+	bounds := newIntake(func() { t.Error("the participant ends") })
+	one := bounds.buffer(packetio.RTPBufferPacket, 1)
+	padding := append([]byte{0xa0, 96, 0, 1}, make([]byte, 11)...)
+	padding[len(padding)-1] = 3
+	passed := 0
+	for range 2 * maxPadding {
+		if _, err := one.Write(padding); err != nil {
+			t.Fatal(err)
+		}
+		if bounds.unread() > 0 {
+			passed++
+			if _, err := one.Read(make([]byte, maxPacket)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if passed != maxPadding {
+		t.Errorf("%d packets pass, want %d", passed, maxPadding)
+	}
+	if _, err := one.Write([]byte{0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7}); err != nil || bounds.unread() == 0 {
+		t.Error("media is dropped")
+	}
+}
+
 // Data channels have a small budget, because the library takes much more memory for small fragments.
 func TestDataIsLimited(t *testing.T) {
-	bounds := newIntake(func() { t.Error("the participant ends") })
+	ended := make(chan struct{})
+	bounds := newIntake(func() { close(ended) })
 	packet := append([]byte{23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 1, 0, 20}, make([]byte, 20)...)
 	passed := 0
 	for range 100_000 {
@@ -221,6 +266,7 @@ func TestDataIsLimited(t *testing.T) {
 	if passed < dataBurst/2 || passed > 2*dataBurst {
 		t.Errorf("%d bytes pass", passed)
 	}
+	patience.Receive(t, "the participant ends", ended)
 }
 
 // The library keeps all messages of a handshake, even after it has ended.

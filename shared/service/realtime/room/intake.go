@@ -35,7 +35,10 @@ const (
 	// sends a few hundred packets per second.
 	feedbackRate, feedbackBurst = 20_000, 8192
 	// dataRate and dataBurst limit the bytes of encrypted data, which are only for data channels.
-	dataRate, dataBurst = 4 << 10, 256 << 10
+	// A client whose data exceed maxAllData is disconnected.
+	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
+	// maxPadding is the maximum number of packets with only padding at the start of streams.
+	maxPadding = 2000
 )
 
 // intake limits the memory and work that a client causes in the library, which allocates a buffer
@@ -45,13 +48,15 @@ type intake struct {
 
 	mu       sync.Mutex
 	streams  map[*stream]bool
+	sources  map[uint32]bool
 	channels atomic.Int64
 	early    atomic.Int64
-	// handshake counts the bytes of handshake records.
-	handshake  atomic.Int64
-	candidates *rate.Limiter
-	feedback   *rate.Limiter
-	data       *rate.Limiter
+	// handshake and allData count the bytes of handshake records and of others.
+	handshake, allData atomic.Int64
+	padding            atomic.Int64
+	candidates         *rate.Limiter
+	feedback           *rate.Limiter
+	data               *rate.Limiter
 	// overflow is called once if the client exceeds a limit far beyond normal use.
 	overflow func()
 }
@@ -60,13 +65,13 @@ func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
 		data:     rate.NewLimiter(dataRate, dataBurst),
-		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{},
+		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{},
 	}
 }
 
 // buffer returns a stream's packet buffer, for the library.
 func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCloser {
-	s := &stream{packetio.NewBuffer(), i}
+	s := &stream{packetio.NewBuffer(), i, kind == packetio.RTCPBufferPacket}
 	s.SetLimitSize(maxUnread)
 	if kind == packetio.RTCPBufferPacket {
 		s.SetLimitSize(maxFew)
@@ -87,18 +92,41 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 // it keeps; and data beyond dataRate.
 func (i *intake) drops(packet []byte) bool {
 	switch {
-	case len(packet) == 0:
+	case len(packet) < 2:
 	case packet[0] >= 128 && packet[0] <= 191:
-		return i.early.Load() >= 0 && i.early.Add(int64(len(packet))) > maxEarly
+		return i.early.Load() >= 0 && i.early.Add(int64(len(packet))) > maxEarly || !i.knowsSource(packet)
 	case packet[0] >= 20 && packet[0] <= 63:
 		handshake := handshakeSize(packet)
 		if i.handshake.Add(int64(handshake)) > maxHandshake {
 			go i.overflow()
 			return true
 		}
+		if i.allData.Add(int64(len(packet)-handshake)) > maxAllData {
+			go i.overflow()
+		}
 		return !i.data.AllowN(time.Now(), len(packet)-handshake)
 	}
 	return false
+}
+
+// knowsSource reports whether a media packet or a report is from one of the client's first maxStreams
+// sources. The library keeps hundreds of bytes for each source.
+func (i *intake) knowsSource(packet []byte) bool {
+	const report, ofReport, ofMedia = 192, 4, 8 // RFC 3550, sections 5.1 and 6.4; RFC 5761, section 4
+	at := ofMedia
+	if packet[1] >= report && packet[1] <= 223 {
+		at = ofReport
+	}
+	if len(packet) < at+4 {
+		return false
+	}
+	source := binary.BigEndian.Uint32(packet[at:])
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.sources[source] && len(i.sources) < maxStreams {
+		i.sources[source] = true
+	}
+	return i.sources[source]
 }
 
 // handshakeSize returns the size of a packet's records that contain no application data (RFC 6347,
@@ -127,13 +155,33 @@ func (i *intake) unread() (size int) {
 type stream struct {
 	*packetio.Buffer
 	of *intake
+	// begun means that a packet with more than padding has arrived, or that these are reports.
+	begun bool
 }
 
+// Write drops padding at the start of a stream, of which the library keeps every packet of an
+// undeclared stream.
 func (s *stream) Write(packet []byte) (int, error) {
+	if s.begun = s.begun || !isPadding(packet); !s.begun && s.of.padding.Add(1) > maxPadding {
+		return len(packet), nil
+	}
 	if s.Size()+len(packet) > maxFew && s.of.unread() > maxAllUnread {
 		return 0, packetio.ErrFull
 	}
 	return s.Buffer.Write(packet)
+}
+
+// isPadding reports whether an RTP packet contains only padding (RFC 3550, section 5.1).
+func isPadding(packet []byte) bool {
+	const head, padded, extended, sources = 12, 0x20, 0x10, 0x0f
+	if len(packet) <= head || packet[0]&padded == 0 {
+		return false
+	}
+	payload := head + 4*int(packet[0]&sources)
+	if packet[0]&extended != 0 && len(packet) >= payload+4 {
+		payload += 4 + 4*int(binary.BigEndian.Uint16(packet[payload+2:]))
+	}
+	return payload+int(packet[len(packet)-1]) >= len(packet)
 }
 
 func (s *stream) Close() error {
