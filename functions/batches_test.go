@@ -25,9 +25,9 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/lambdatest"
-	"cutroom/shared/testkit/patience"
 )
 
 const chatRoute = "/v1/chat/completions"
@@ -147,7 +147,7 @@ func (w *batchWorld) create(calls int) shownBatch {
 	if status, answer := w.call(sampleKey, http.MethodDelete, "/v1/files/{file_id}", file.ID, "", nil); status != http.StatusOK {
 		w.t.Fatalf("delete: %d %s", status, answer)
 	}
-	patience.Receive(w.t, "w.started", w.started) // the request to work on it
+	await.Receive(w.t, "w.started", w.started) // the request to work on it
 	return b
 }
 
@@ -210,7 +210,7 @@ func TestBatchLinesAreBilledOnce(t *testing.T) {
 	const lines = 30
 	w := newBatchWorld(t)
 	b := w.create(lines)
-	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Max)
 	defer cancel()
 	_, err := w.start(t, "steps", w.settings...).Invoke(ctx, []byte(`{"source": "aws.events"}`))
 	must(t, err)

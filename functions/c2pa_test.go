@@ -20,9 +20,9 @@ import (
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/c2pa"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/lambdatest"
-	"cutroom/shared/testkit/patience"
 )
 
 // ownPicture returns a picture as a worker of the deployment signs it. The worker publishes its
@@ -37,7 +37,7 @@ func (w *world) ownPicture(t *testing.T) []byte {
 	must(t, w.signers.Add(t.Context(), who.Chain())) // another worker, concurrently
 	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now,
-		Logger: slog.New(slog.DiscardHandler), InputTime: patience.Max,
+		Logger: slog.New(slog.DiscardHandler), InputTime: await.Max,
 	})
 	path := filepath.Join(t.TempDir(), "signed.png")
 	spec := engine.Spec{Model: "gen-image-2", Kind: catalog.Image, Output: mediatest.Image{}.Make(t)}

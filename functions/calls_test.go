@@ -15,8 +15,8 @@ import (
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
-	"cutroom/shared/testkit/patience"
 )
 
 // callsOfAJob has the minimum and maximum number of AWS calls for one job, from its submission
@@ -75,7 +75,7 @@ func TestJobNeedsFewCalls(t *testing.T) {
 		if err := json.NewDecoder(submitted.Body).Decode(&answer); err != nil || submitted.Status != 200 {
 			t.Fatalf("submit: %d, %v", submitted.Status, err)
 		}
-		j := patience.Await(t, "the job ends", func() job.Job {
+		j := await.Value(t, "the job ends", func() job.Job {
 			j, err := w.jobs.Get(t.Context(), answer.ID)
 			must(t, err)
 			return j
@@ -84,7 +84,7 @@ func TestJobNeedsFewCalls(t *testing.T) {
 			t.Fatalf("the job is %s: %+v", j.Status, j.Failure)
 		}
 		quiet := time.Now()
-		patience.Until(t, "the worker has finished the job", func() bool {
+		await.Until(t, "the worker has finished the job", func() bool {
 			if count() {
 				quiet = time.Now()
 			}

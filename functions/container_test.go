@@ -22,8 +22,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
-	"cutroom/shared/testkit/patience"
 )
 
 type container struct {
@@ -59,7 +59,7 @@ func (w *world) serve(t *testing.T) *container {
 		c.url = "http://" + found
 	case <-c.ended:
 		t.Fatal("the container ended")
-	case <-time.After(patience.Max):
+	case <-time.After(await.Max):
 		t.Fatal("the container did not start")
 	}
 	return c
@@ -72,10 +72,10 @@ func (c *container) stop(t *testing.T) {
 	_ = c.command.Process.Signal(syscall.SIGTERM) // fails if it has ended
 	select {
 	case <-c.ended:
-	case <-time.After(patience.Max):
+	case <-time.After(await.Max):
 		t.Error("the container still runs after SIGTERM")
 		_ = c.command.Process.Kill() // it may have just ended
-		patience.Receive(t, "c.ended", c.ended)
+		await.Receive(t, "c.ended", c.ended)
 	}
 	if code := c.command.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("the container exited with %d", code)

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"cutroom/functions"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/iamtest"
-	"cutroom/shared/testkit/patience"
 )
 
 // asked records the AWS calls of the roles in this package's tests.
@@ -119,8 +119,8 @@ func TestMissingPermissionIsNotRevealed(t *testing.T) {
 			}
 			// On a busy machine the attempts of an earlier call may all end at awsclient.AttemptTime. Then
 			// the client sees the same failure, and the function does not make the rejected call.
-			rejected := patience.Await(t, "a rejected call", func() []string {
-				answer, err := f.Request(patience.Context(t), event)
+			rejected := await.Value(t, "a rejected call", func() []string {
+				answer, err := f.Request(await.Context(t), event)
 				if err != nil {
 					t.Fatal(err)
 				}

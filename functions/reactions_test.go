@@ -27,9 +27,9 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/lambdatest"
-	"cutroom/shared/testkit/patience"
 )
 
 func (w *world) work(t *testing.T) {
@@ -51,7 +51,7 @@ func (w *world) work(t *testing.T) {
 			t.Errorf("the worker exited with %v", err)
 		}
 	})
-	patience.Until(t, "the worker has started", func() bool {
+	await.Until(t, "the worker has started", func() bool {
 		warm, err := w.workers.Warm(t.Context(), job.ImageLane)
 		must(t, err)
 		return warm
@@ -116,7 +116,7 @@ func (w *world) pictured(t *testing.T) {
 		t.Fatalf("%d %.300s, %v", answer.Status, body, err)
 	}
 	name := file.ThumbnailBlob("files/" + samplePromise + file.SignedSuffix)
-	patience.Until(t, "the worker made a thumbnail of the file", func() bool { return len(w.stored(t, name)) > 0 })
+	await.Until(t, "the worker made a thumbnail of the file", func() bool { return len(w.stored(t, name)) > 0 })
 }
 
 // metered returns the account's usage over two days, because a test may run past midnight.

@@ -3,7 +3,7 @@
 
 GO=${GO:-go}
 # limit is the time limit for the tests of one package. Each wait in them is much shorter: see
-# testkit/patience.
+# testkit/await.
 limit=20m
 # Without caches, compiling takes longer than all tests. Omitting debug information saves a fifth of
 # that, and optimizing CDK's large bindings takes longer than running them.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
-	"cutroom/shared/testkit/patience"
 )
 
 // A killed backup leaves the previous backup complete, and a second backup adds only new data.
@@ -38,7 +38,7 @@ func TestBucketBackupSurvivesKills(t *testing.T) {
 		}
 	}
 	backups := untilDone("backup", kept, "--data", v.data)
-	runs(patience.Max, "restore", kept, "--check")
+	runs(await.Max, "restore", kept, "--check")
 
 	// Store more files. The second backup is killed, and the first must remain complete.
 	server := start(t, v.data)
@@ -46,7 +46,7 @@ func TestBucketBackupSurvivesKills(t *testing.T) {
 	stop(t, server)
 	for within := 20 * time.Millisecond; ; within += within / 2 {
 		printed, done := runs(within, "backup", kept, "--data", v.data)
-		runs(patience.Max, "restore", kept, "--check")
+		runs(await.Max, "restore", kept, "--check")
 		if done {
 			if !strings.Contains(printed, "25 files") {
 				t.Errorf("the second backup printed %q", printed)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // A server is backed up while it receives files and jobs. No server starts with an incomplete restore.
@@ -72,7 +72,7 @@ func TestBackupsSurviveKills(t *testing.T) {
 			mu.Unlock()
 			done := ends(within, "backup", kept, "--data", data)
 			if done || round > 0 { // an earlier backup exists
-				ends(patience.Max, "restore", kept, "--check")
+				ends(await.Max, "restore", kept, "--check")
 			}
 			if done {
 				acknowledged = now

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/app/c2pa/signing"
 	"cutroom/shared/app/c2pa/verifying"
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/batch"
@@ -122,13 +122,13 @@ func newParts(ctx context.Context, c *devCommand, machine machineClocks) (*parts
 	if p.tools, err = ffmpeg.Find(ctx, p.catalog.Limits); err != nil {
 		return nil, err
 	}
-	p.engine, err = engines.New(engines.Config{
+	p.engine, err = engineconfig.New(engineconfig.Config{
 		Setting: c.Engine, Key: c.EngineKey, Tools: p.tools, Catalog: p.catalog, CatalogFile: c.Catalog,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if p.liveEngine, err = engines.NewLive(c.LiveEngine, c.Engine); err != nil {
+	if p.liveEngine, err = engineconfig.NewLive(c.LiveEngine, c.Engine); err != nil {
 		return nil, err
 	}
 	p.signing, err = signing.Find(ctx, signing.Config{
@@ -355,7 +355,7 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		SessionRoutes: api.SessionRoutes{Sessions: s.sessions.records, LiveVideo: s.sessions.webrtc.For() != nil},
 		WebhookRoutes: api.WebhookRoutes{WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets},
 		InfoRoutes: api.InfoRoutes{
-			Engine:       api.EngineFacts{Name: engines.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
+			Engine:       api.EngineFacts{Name: engineconfig.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
 			InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()), ConsoleURL: "." + console.Path + "/",
 		},
 	}

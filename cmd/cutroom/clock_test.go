@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/clock"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -49,7 +49,7 @@ func newStepped(t *testing.T) *stepped {
 	go func() { ended <- w.server.run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := patience.Receive(t, "ended", ended); err != nil {
+		if err := await.Receive(t, "ended", ended); err != nil {
 			t.Error(err)
 		}
 		w.server.close()
@@ -133,7 +133,7 @@ func (w *stepped) post(path, field string) map[string]any {
 
 func (w *stepped) eventually(what string, holds func() bool) {
 	w.Helper()
-	patience.Until(w, what, holds, func() any { return w.log.String() })
+	await.Until(w, what, holds, func() any { return w.log.String() })
 }
 
 func (w *stepped) completes(id any) {

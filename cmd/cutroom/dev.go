@@ -10,7 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/httpserver"
@@ -120,13 +120,13 @@ func (c *devCommand) keepUnknown() time.Duration {
 
 // workers returns the number of jobs that a lane runs at the same time.
 func (c *devCommand) workers() int {
-	return cmp.Or(c.Workers, engines.Parse(c.Engine).Slots())
+	return cmp.Or(c.Workers, engineconfig.Parse(c.Engine).Slots())
 }
 
 // spare returns a lane's number of extra slots, which are for accounts that use none of its slots.
 // There are two, so that two accounts cannot block the others. With engine servers, there are none.
 func (c *devCommand) spare() int {
-	if engines.Parse(c.Engine).BuiltIn() {
+	if engineconfig.Parse(c.Engine).BuiltIn() {
 		return 2
 	}
 	return 0

@@ -14,7 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // tab is a browser page that the test drives with the DevTools protocol
@@ -123,7 +123,7 @@ func (p *tab) command(method string, params any, result any) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, patience.Max)
+	ctx, cancel := context.WithTimeout(p.ctx, await.Max)
 	defer cancel()
 	if err := p.conn.Write(ctx, websocket.MessageText, message); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/client"
 	domain "cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
@@ -47,7 +47,7 @@ func probe(ctx context.Context, address string) (answered, error) {
 }
 
 func checkEngine(ctx context.Context, e examination) []finding {
-	choice := engines.Parse(e.settings.Engine)
+	choice := engineconfig.Parse(e.settings.Engine)
 	var findings []finding
 	if !choice.ComfyUI {
 		findings = checkServers(ctx, "engine", "CUTROOM_ENGINE", choice)
@@ -61,7 +61,7 @@ func checkEngine(ctx context.Context, e examination) []finding {
 	if e.settings.LiveEngine == "" {
 		return findings
 	}
-	live := engines.Parse(e.settings.LiveEngine)
+	live := engineconfig.Parse(e.settings.LiveEngine)
 	return append(findings, checkServers(ctx, "live engine", "CUTROOM_LIVE_ENGINE", live)...)
 }
 
@@ -70,7 +70,7 @@ func inspectServers(ctx context.Context, e examination) (findings []finding) {
 	if err != nil {
 		return nil // checkFFmpeg reports this
 	}
-	made, err := engines.New(engines.Config{
+	made, err := engineconfig.New(engineconfig.Config{
 		Setting: e.settings.Engine, Key: e.settings.EngineKey, Catalog: known, CatalogFile: e.settings.Catalog,
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func inspectServers(ctx context.Context, e examination) (findings []finding) {
 }
 
 // checkServers checks that an engine's servers respond. setting is the name of its setting.
-func checkServers(ctx context.Context, check, setting string, choice engines.Choice) (findings []finding) {
+func checkServers(ctx context.Context, check, setting string, choice engineconfig.Choice) (findings []finding) {
 	for _, server := range choice.Servers {
 		address := strings.TrimSuffix(server, "/") + "/healthz"
 		if choice.OpenAI {

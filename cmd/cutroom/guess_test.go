@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -40,7 +40,7 @@ func TestKeyGuessesAreDelayed(t *testing.T) {
 	}
 	seen := map[int]int{}
 	for i := range cap(statuses) {
-		status := patience.Receive(t, "statuses", statuses)
+		status := await.Receive(t, "statuses", statuses)
 		if seen[status]++; status == 429 && seen[status] == 1 || i == cap(statuses)-1 {
 			// While the number of waiting checks is at its limit, a new valid key is accepted.
 			if status := as(fresh, guesser); status != 200 {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -145,7 +145,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 		stopped <- err
 	}()
 	eventually(t, "the server stops", func() bool { return strings.Contains(server.Log(), "stopping") })
-	if got := patience.Receive(t, "waiting", waiting); !strings.HasPrefix(got, "<nil> 503 ") ||
+	if got := await.Receive(t, "waiting", waiting); !strings.HasPrefix(got, "<nil> 503 ") ||
 		!strings.Contains(got, "The gateway is shutting down") {
 		t.Errorf("the call that waits: %s", got)
 	}
@@ -154,7 +154,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 	if err != nil || !strings.Contains(string(rest), "last") || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
 		t.Errorf("the rest of the stream is %q, %v", rest, err)
 	}
-	if err := patience.Receive(t, "stopped", stopped); err != nil {
+	if err := await.Receive(t, "stopped", stopped); err != nil {
 		t.Error(err)
 	}
 	if requests, tokens := usedOf(t, start(t, data), servertest.Key); requests != 1 || tokens == 0 {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/openai/openai-go/v3"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -245,7 +245,7 @@ func (m languageModel) full(t *testing.T) {
 	default:
 	}
 	leaving[0]()
-	if got := patience.Receive(t, "waiting", waiting); got.status != 200 || !strings.Contains(got.text, `"stop_reason"`) {
+	if got := await.Receive(t, "waiting", waiting); got.status != 200 || !strings.Contains(got.text, `"stop_reason"`) {
 		t.Errorf("got %+v", got)
 	}
 	leaving[1]()

@@ -25,7 +25,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -106,7 +106,7 @@ func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Proces
 		_ = command.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(patience.Max):
+		case <-time.After(await.Max):
 			_ = command.Process.Kill()
 			t.Errorf("the server of %s did not end", gguf)
 		}
@@ -170,7 +170,7 @@ func startLanguageModel(t *testing.T, root, folder string) languageModel {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // it has ended already if it failed
 		select {
 		case <-ended:
-		case <-time.After(patience.Max):
+		case <-time.After(await.Max):
 			_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 			t.Error("make run-llm did not end")
 		}

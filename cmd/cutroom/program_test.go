@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -37,7 +37,7 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	if program, err = servertest.Build(ctx, folder); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -62,8 +62,8 @@ func runAll(m *testing.M) int {
 var catalogPath = filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml")
 
 // bounded returns a context for one wait. steps returns a context for a test with many waits.
-func bounded(t *testing.T) context.Context { return patience.Context(t) }
-func steps(t *testing.T) context.Context   { return patience.TestContext(t) }
+func bounded(t *testing.T) context.Context { return await.Context(t) }
+func steps(t *testing.T) context.Context   { return await.TestContext(t) }
 
 func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip []byte) string {
 	t.Helper()
@@ -146,7 +146,7 @@ func processesOn(t *testing.T, data string) []string {
 
 func eventually(t *testing.T, what string, condition func() bool, seen ...func() any) {
 	t.Helper()
-	patience.Until(t, what, condition, seen...)
+	await.Until(t, what, condition, seen...)
 }
 
 func filesIn(t *testing.T, folder string) []string {

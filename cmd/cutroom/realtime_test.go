@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -78,7 +78,7 @@ func TestRealtimeSessionEdits(t *testing.T) {
 	if last := conn.next(ctx); websocket.CloseStatus(last.err) != websocket.StatusGoingAway {
 		t.Errorf("the session ended with %v", last.err)
 	}
-	patience.Receive(t, "stopped", stopped)
+	await.Receive(t, "stopped", stopped)
 	if strings.Contains(server.Log(), token) {
 		t.Error("the log contains the token")
 	}

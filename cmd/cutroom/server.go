@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
@@ -104,7 +104,7 @@ func (s *server) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { s.worker.Run(background) })
 	running.Go(func() { s.estimating.Run(background) })
-	running.Go(func() { engines.Inspect(background, s.estimating.Engine, s.logger) })
+	running.Go(func() { engineconfig.Inspect(background, s.estimating.Engine, s.logger) })
 	running.Go(func() { s.sweeper.Run(background) })
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })

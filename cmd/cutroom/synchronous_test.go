@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -46,7 +46,7 @@ func TestChatModelExpandsPrompts(t *testing.T) {
 		if got != "/v1/chat/completions Bearer secret" {
 			t.Errorf("the model got the request %q", got)
 		}
-	case <-time.After(patience.Max):
+	case <-time.After(await.Max):
 		t.Error("the model got no request")
 	}
 }

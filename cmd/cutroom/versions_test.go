@@ -27,7 +27,7 @@ import (
 
 	"cutroom/shared/domain/file"
 	"cutroom/shared/service/api"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -512,7 +512,7 @@ func TestKeepVersion(t *testing.T) {
 		ask(t, server, v.Key, http.MethodPost, "/v1/chat/completions",
 			`{"model":"cutroom-echo","messages":[{"role":"user","content":"hello"}]}`, &struct{}{})
 	}
-	patience.Until(t, "the completions are counted", func() bool { return v.requests(t, server) >= v.Completions })
+	await.Until(t, "the completions are counted", func() bool { return v.requests(t, server) >= v.Completions })
 	v.keepMore(t, server, old, data)
 	for range 2 {
 		submit(ctx, t, client, fixtures.tiny)

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -84,7 +84,7 @@ func TestWebhooksSurviveKill(t *testing.T) {
 	server.Kill()
 	for _, unanswered := range messages {
 		for len(unanswered) > 0 {
-			patience.Receive(t, "unanswered", unanswered)
+			await.Receive(t, "unanswered", unanswered)
 		}
 	}
 	close(dead)

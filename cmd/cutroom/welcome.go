@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/domain/catalog"
 )
 
@@ -159,7 +159,7 @@ func isLoopback(address net.Addr) bool {
 }
 
 func (c *devCommand) engineWords() string {
-	choice := engines.Parse(c.Engine)
+	choice := engineconfig.Parse(c.Engine)
 	if choice.BuiltIn() {
 		return "Its " + choice.Name + " engine edits on this machine's CPU."
 	}

@@ -19,9 +19,9 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/boottime"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/iamtest"
-	"cutroom/shared/testkit/patience"
 )
 
 // The instances also read images from S3 and write usage.
@@ -94,12 +94,12 @@ func TestInstancesInAWSShareRecords(t *testing.T) {
 	for _, c := range []*client{second, third} {
 		c.isNotifiedOfTheEnd(t, stopped)
 	}
-	if err := patience.Receive(t, "two.ended", two.ended); err != nil {
+	if err := await.Receive(t, "two.ended", two.ended); err != nil {
 		t.Errorf("the program exited with %v", err)
 	}
 	f.becomes(0)
 	one.signal(t, syscall.SIGTERM)
-	if err := patience.Receive(t, "one.ended", one.ended); err != nil {
+	if err := await.Receive(t, "one.ended", one.ended); err != nil {
 		t.Errorf("the program exited with %v", err)
 	}
 	wrong, err := asked.Judge(allowed, []string{role}, nil)

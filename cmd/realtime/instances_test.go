@@ -6,7 +6,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // The sessions of a crashed instance count for up to 45 seconds
@@ -51,7 +51,7 @@ const partingTime = time.Second
 // machine stalled for that time.
 func (c *client) isNotifiedOfTheEnd(t *testing.T, stopped time.Time) {
 	t.Helper()
-	err := c.await(patience.Context(t))
+	err := c.await(await.Context(t))
 	if websocket.CloseStatus(err) != websocket.StatusGoingAway && time.Since(stopped) < partingTime {
 		t.Errorf("the session ended with %v", err)
 	}

@@ -27,7 +27,7 @@ import (
 	"sync"
 	"time"
 
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
@@ -68,7 +68,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	catalog, tiers, origins := env.Catalog(), env.Tiers(), httpserver.Origins(env.Origins())
 	address := cmp.Or(env.Optional("CUTROOM_ADDR"), defaultAddress)
 	media := strings.TrimSuffix(env.Optional("CUTROOM_PUBLIC_URL"), "/")
-	live, err := engines.NewLive(env.Optional("CUTROOM_LIVE_ENGINE"), "")
+	live, err := engineconfig.NewLive(env.Optional("CUTROOM_LIVE_ENGINE"), "")
 	if err != nil {
 		return err
 	}

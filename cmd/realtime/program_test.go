@@ -30,7 +30,7 @@ import (
 	"cutroom/shared/domain/session"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/clock"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -174,7 +174,7 @@ func (f *fleet) start() *instance {
 // failsToStart starts an instance, which must fail, and returns its output.
 func (f *fleet) failsToStart(more ...string) string {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience.Max)
+	ctx, cancel := context.WithTimeout(f.t.Context(), await.Max)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = slices.Concat(os.Environ(), []string{"CUTROOM_ADDR=127.0.0.1:0"}, f.settings, more)
@@ -266,7 +266,7 @@ var errNotNow = errors.New("No session can be opened now. Try again.")
 // connect opens a session on the instance, and retries when the response asks for it. It returns
 // errFull at the session limit.
 func connect(ctx context.Context, i *instance) (*client, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()
 	c, err := connectOnce(ctx, i)
 	for errors.Is(err, errNotNow) && ctx.Err() == nil {
@@ -368,7 +368,7 @@ func (c *client) await(ctx context.Context) error {
 
 func (c *client) edit(t *testing.T) {
 	t.Helper()
-	ctx := patience.Context(t)
+	ctx := await.Context(t)
 	if err := errors.Join(c.show(ctx), c.await(ctx)); err != nil {
 		t.Errorf("the frame was not edited: %v", err)
 	}
@@ -377,5 +377,5 @@ func (c *client) edit(t *testing.T) {
 // eventually waits until the condition holds; what describes it.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	patience.Until(t, what, condition)
+	await.Until(t, what, condition)
 }

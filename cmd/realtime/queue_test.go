@@ -14,7 +14,7 @@ import (
 
 	"cutroom/shared/domain/session"
 	"cutroom/shared/platform/clock"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // waiting is a client in the queue, which reads until its session begins.
@@ -29,7 +29,7 @@ type waiting struct {
 // wait connects to an instance and waits until the client has a place in the queue.
 func (f *fleet) wait(i *instance) *waiting {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience.Max)
+	ctx, cancel := context.WithTimeout(f.t.Context(), await.Max)
 	defer cancel()
 	for {
 		conn, err := dial(ctx, i, "&queue=true")

@@ -16,7 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -86,7 +86,7 @@ type roomInfo struct {
 
 func (i *instance) join(t *testing.T) (info roomInfo) {
 	t.Helper()
-	ctx := patience.TestContext(t)
+	ctx := await.TestContext(t)
 	control, err := dial(ctx, i, "")
 	if err == nil {
 		err = control.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`))
@@ -107,7 +107,7 @@ func (i *instance) join(t *testing.T) (info roomInfo) {
 
 func ask(t *testing.T, method, address string) (int, string) {
 	t.Helper()
-	ctx := patience.TestContext(t)
+	ctx := await.TestContext(t)
 	request, err := http.NewRequestWithContext(ctx, method, strings.Replace(address, "ws://", "http://", 1), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 
 	// An instance that stops closes the connections that it forwards, and the room continues.
 	third.signal(t, os.Interrupt)
-	patience.Receive(t, "third.ended", third.ended)
+	await.Receive(t, "third.ended", third.ended)
 	client.awaitReport(t, "means")
 	owner.kill()
 	// Check immediately, because the lease may have expired when the client gives up.

@@ -13,8 +13,8 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
-	"cutroom/shared/testkit/patience"
 )
 
 const (
@@ -60,7 +60,7 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 // another task behind the load balancer.
 func (c *client) joinsRoom(t *testing.T, by *instance) {
 	t.Helper()
-	ctx := patience.TestContext(t)
+	ctx := await.TestContext(t)
 	if err := c.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`)); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine/engineserver"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -221,7 +221,7 @@ func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 	leaving := w.start(t, scratch, "CUTROOM_ENGINE="+url, "ECS_AGENT_URI="+agentServer.URL)
 	const first, second = "job_01K00000000000000000WRKERB", "job_01K00000000000000000WRKERC"
 	w.submit(t, first, "wait")
-	patience.Receive(t, "engine.begun", engine.begun)
+	await.Receive(t, "engine.begun", engine.begun)
 	if !task.isProtected() {
 		t.Error("the task is not protected from scale-in while it has a job")
 	}
@@ -230,7 +230,7 @@ func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 	if err := leaving.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	patience.Receive(t, "engine.left", engine.left)
+	await.Receive(t, "engine.left", engine.left)
 	if err := leaving.Wait(); err != nil {
 		t.Errorf("the worker exited with %v", err)
 	}
@@ -259,7 +259,7 @@ func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 
 func awaitPath(t *testing.T, pattern string) {
 	t.Helper()
-	patience.Until(t, "something is at "+pattern, func() bool {
+	await.Until(t, "something is at "+pattern, func() bool {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

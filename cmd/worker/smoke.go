@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/adapter/sqsqueue"
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
@@ -114,7 +114,7 @@ func mayHoldLater(err error) bool {
 // smokeEngine makes a short video if the engine is built in. It only asks an engine server whether
 // the server accepts runs, because a run would load models.
 func smokeEngine(ctx context.Context, s settings, edits editing, folder string) error {
-	if !engines.Parse(s.engine).BuiltIn() {
+	if !engineconfig.Parse(s.engine).BuiltIn() {
 		if look := engine.HealthOf(edits.engine); look != nil {
 			return look(ctx)
 		}

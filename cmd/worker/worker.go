@@ -25,7 +25,7 @@ import (
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/app/c2pa/signing"
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/domain/catalog"
@@ -69,7 +69,7 @@ func readSettings(env *setting.Environment) (settings, error) {
 		},
 		engine: env.Optional("CUTROOM_ENGINE"),
 	}
-	s.slots = env.Number("CUTROOM_WORKERS", 1, 256, engines.Parse(s.engine).Slots())
+	s.slots = env.Number("CUTROOM_WORKERS", 1, 256, engineconfig.Parse(s.engine).Slots())
 	s.catalog = env.Catalog()
 	s.signing = signing.Settings{
 		Mode: env.Optional("CUTROOM_C2PA"), Library: env.Optional("CUTROOM_C2PA_LIBRARY"),
@@ -94,7 +94,7 @@ func newEditing(ctx context.Context, s settings, logger *slog.Logger) (e editing
 		return e, err
 	}
 	e.tools.Sandbox().LogLacks(logger)
-	e.engine, err = engines.New(engines.Config{
+	e.engine, err = engineconfig.New(engineconfig.Config{
 		Setting: s.engine, Key: s.Optional("CUTROOM_ENGINE_KEY"), Tools: e.tools,
 		Catalog: s.catalog, CatalogFile: s.Optional("CUTROOM_CATALOG"),
 	})
@@ -203,7 +203,7 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 	defer beside.Wait()
 	beside.Go(func() { beat(ctx, dynamo.NewWorkers(client, s.table, time.Now), s.lanes(), p.logger) })
 	beside.Go(func() { p.health.watch(ctx, w.Stuck) })
-	beside.Go(func() { engines.Inspect(ctx, edits.engine, p.logger) })
+	beside.Go(func() { engineconfig.Inspect(ctx, edits.engine, p.logger) })
 	estimating := worker.Estimating{
 		Engine: edits.engine, Catalog: s.catalog, Publisher: dynamo.NewEstimates(client, s.table), Now: time.Now,
 		Logger: p.logger,

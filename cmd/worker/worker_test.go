@@ -18,9 +18,9 @@ import (
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/c2patest"
-	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -83,7 +83,7 @@ func (w *world) submit(t *testing.T, id, prompt string) {
 
 func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.Job {
 	t.Helper()
-	return patience.Await(t, "the job is "+what, func() job.Job {
+	return await.Value(t, "the job is "+what, func() job.Job {
 		j, err := w.jobs.Get(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 // address waits for a worker's health server and returns its address.
 func (p *process) address(t *testing.T) string {
 	t.Helper()
-	return patience.Await(t, "the address of the worker's health", func() (address string) {
+	return await.Value(t, "the address of the worker's health", func() (address string) {
 		for line := range strings.Lines(p.log.String()) {
 			var entry struct{ Address string }
 			if json.Unmarshal([]byte(line), &entry) == nil && entry.Address != "" {
@@ -149,7 +149,7 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 		{append(complete, "CUTROOM_SCRATCH=/dev/null"), "CUTROOM_SCRATCH: mkdir /dev/null: not a directory\n"},
 		{append(complete, "CUTROOM_ADDR=nowhere"), "CUTROOM_ADDR: listen tcp: address nowhere: missing port in address\n"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
+		ctx, cancel := context.WithTimeout(t.Context(), await.Max)
 		command := exec.CommandContext(ctx, program)
 		command.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.settings...)
 		var stderr bytes.Buffer

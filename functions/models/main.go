@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"os"
 
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/lambdahttp"
@@ -21,7 +21,7 @@ func models() (http.Handler, lambdahttp.Mode, error) {
 	config := api.Config{
 		Catalog: env.Catalog(), Origins: env.Origins(), MaxUpload: env.Size("CUTROOM_MAX_UPLOAD"),
 		InfoRoutes: api.InfoRoutes{
-			Engine:       api.EngineFacts{Name: engines.Parse(env.Optional("CUTROOM_ENGINE")).Engine()},
+			Engine:       api.EngineFacts{Name: engineconfig.Parse(env.Optional("CUTROOM_ENGINE")).Engine()},
 			InferenceURL: env.Optional("CUTROOM_PUBLIC_INFERENCE_URL"),
 		},
 		Logger: lambdahttp.NewLogger(os.Stdout),

@@ -28,7 +28,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -96,7 +96,7 @@ type deployment struct {
 
 func start(t *testing.T) deployment {
 	t.Helper()
-	ctx := patience.TestContext(t)
+	ctx := await.TestContext(t)
 	program, err := servertest.Build(ctx, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ type found struct {
 
 func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(cmp.Or(with.receiver, http.StatusNoContent))

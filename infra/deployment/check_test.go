@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // testCheck runs the check of a deployment as far as the local AWS supports it, and then again with
@@ -38,7 +38,7 @@ func testCheck(t *testing.T, d *deployed) {
 // check runs the check, which must succeed or fail as given, and returns the states of its checks.
 func (d *deployed) check(t *testing.T, program string, succeeds bool, flags ...string) map[string]string {
 	t.Helper()
-	command := exec.CommandContext(patience.TestContext(t), program, append(flags, "-local", "-upload-size=6000000", "-stream=0",
+	command := exec.CommandContext(await.TestContext(t), program, append(flags, "-local", "-upload-size=6000000", "-stream=0",
 		"-media-url", d.url(t, "MediaUrl"), "-inference-url", d.url(t, "InferenceUrl"), "--", "-c", "stage="+stage)...)
 	command.Env = d.environment()
 	printed, err := command.CombinedOutput()

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
-	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -157,7 +157,7 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 
 func (d *deployed) run(t *testing.T, environment []string, name string, arguments ...string) {
 	t.Helper()
-	command := exec.CommandContext(patience.TestContext(t), name, arguments...)
+	command := exec.CommandContext(await.TestContext(t), name, arguments...)
 	command.Dir, command.Env = d.root, environment
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", filepath.Base(name), err, out)
@@ -186,7 +186,7 @@ func architecture() string {
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	return patience.Context(t)
+	return await.Context(t)
 }
 
 // url returns an API's URL in the local AWS. The host names in its outputs do not resolve.
@@ -221,8 +221,8 @@ func (d *deployed) client(t *testing.T, account string) *servertest.Client {
 
 func until(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx := patience.TestContext(t)
-	patience.Until(t, what, func() bool {
+	ctx := await.TestContext(t)
+	await.Until(t, what, func() bool {
 		ok, err := done(ctx)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -68,7 +68,7 @@ func (w *workerProcess) stop(t *testing.T) {
 	_ = w.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
 	select {
 	case <-w.gone:
-	case <-time.After(patience.Max):
+	case <-time.After(await.Max):
 		t.Error("a worker did not stop")
 		w.kill()
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"cutroom/shared/client"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type seen struct {
@@ -114,7 +114,7 @@ func clientOf(t *testing.T, url string) *client.Client {
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	return patience.Context(t)
+	return await.Context(t)
 }
 
 func text(t *testing.T, name, content string) client.Source {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/cutroom",
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	return patience.Context(t)
+	return await.Context(t)
 }
 
 func root(t *testing.T, path ...string) string {

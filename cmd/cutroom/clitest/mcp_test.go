@@ -19,7 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -342,7 +342,7 @@ func TestMCPServerEndsWithItsClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		patience.Receive(t, "asked", asked)
+		await.Receive(t, "asked", asked)
 		if err := end(process, stdin); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

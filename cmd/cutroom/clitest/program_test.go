@@ -18,7 +18,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/cutroom",
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	return patience.Context(t)
+	return await.Context(t)
 }
 
 type shell struct {
@@ -164,7 +164,7 @@ func (s shell) open(args ...string) *terminal {
 	s.t.Cleanup(func() {
 		_ = command.Process.Kill() // it may have ended
 		keys.Close()
-		patience.Receive(s.t, "opened.read", opened.read)
+		await.Receive(s.t, "opened.read", opened.read)
 	})
 	return opened
 }

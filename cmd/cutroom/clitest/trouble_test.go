@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func serve(t *testing.T, routes map[string]http.HandlerFunc) shell {
@@ -220,7 +220,7 @@ func TestChatSendsEarlierTurns(t *testing.T) {
 		{`"model":"writer"`, "Be brief.", "endless", `"role":"assistant"`, "again"},
 		{`"model":"other"`, "Be brief.", "anew"},
 	} {
-		got := patience.Receive(t, "asked", asked)
+		got := await.Receive(t, "asked", asked)
 		for _, words := range want {
 			if !strings.Contains(got, words) {
 				t.Errorf("question %d does not hold %q: %s", i, words, got)

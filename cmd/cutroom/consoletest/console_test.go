@@ -23,8 +23,8 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/c2pa"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
-	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -41,7 +41,7 @@ type outcome struct{ Flow, Failure string }
 // No page calls another service, breaks its policy, or has a serious fault for users of a keyboard or
 // screen reader.
 func TestConsoleFlowsWork(t *testing.T) {
-	ctx := patience.TestContext(t)
+	ctx := await.TestContext(t)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2",
 		"CUTROOM_LOG_LEVEL=warn")
 	if err != nil {
@@ -87,7 +87,7 @@ func pictures(t *testing.T) string {
 	}
 	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-		InputTime: patience.Max,
+		InputTime: await.Max,
 	})
 	if _, err := signer.Sign(t.Context(), spec, engine.Outcome{Engine: "an engine"}, "image/png", path); err != nil {
 		t.Fatal(err)

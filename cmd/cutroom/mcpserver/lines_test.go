@@ -10,7 +10,7 @@ import (
 
 	"cutroom/shared/client"
 	"cutroom/shared/testkit/alloctest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // The following messages are still read.
@@ -93,7 +93,7 @@ func TestMessagesNeedLimitedMemory(t *testing.T) {
 				if name == "empty lines" {
 					end.Close() // no response is expected
 				}
-				_ = Serve(patience.Context(t), Config{
+				_ = Serve(await.Context(t), Config{
 					Connect: func() (*client.Client, error) { return nil, errors.New("the test has no service") },
 				}, io.MultiReader(strings.NewReader(text), waits), agent)
 			})

@@ -15,7 +15,7 @@ import (
 
 	"cutroom/shared/engine/engineserver"
 	"cutroom/shared/platform/trace/tracetest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 func start(t *testing.T, settings ...string) (context.Context, *servertest.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Max)
 	t.Cleanup(cancel)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), settings...)
 	if err != nil {
@@ -136,7 +136,7 @@ func TestTraceLeadsFromRequestToEngine(t *testing.T) {
 		at["cutroom.request_id"] != "request-1" || at["cutroom.account"] != "dev" {
 		t.Errorf("the request is described by %v", at)
 	}
-	if got, want := patience.Receive(t, "asked", asked), "00-"+traceID+"-"+spans["engine"].SpanID+"-01"; got != want {
+	if got, want := await.Receive(t, "asked", asked), "00-"+traceID+"-"+spans["engine"].SpanID+"-01"; got != want {
 		t.Errorf("the engine server continues with %q, want %q", got, want)
 	}
 	if n := strings.Count(server.Log(), "trace_id="+traceID); n < 3 {

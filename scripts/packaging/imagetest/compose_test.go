@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -51,7 +51,7 @@ func newCompose(t *testing.T) *compose {
 }
 
 func (c *compose) try(ctx context.Context, arguments ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()
 	command := exec.CommandContext(ctx, c.command[0], append(c.command[1:], arguments...)...)
 	command.Env = c.env

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 const (
@@ -39,7 +39,7 @@ func docker(t *testing.T, arguments ...string) string {
 
 // tryDocker is docker for commands that may fail.
 func tryDocker(ctx context.Context, arguments ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()
 	command := exec.CommandContext(ctx, "docker", arguments...)
 	var out, said bytes.Buffer
@@ -147,7 +147,7 @@ func (c *container) kill() { docker(c.t, "kill", c.id) }
 // eventually waits until the condition holds; what describes it.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	patience.Until(t, what, condition)
+	await.Until(t, what, condition)
 }
 
 // gateway returns the address of this machine in the containers' network.
@@ -198,7 +198,7 @@ func reachable(t *testing.T, address string) string {
 	}()
 	t.Cleanup(func() {
 		listener.Close()
-		patience.Receive(t, "ended", ended)
+		await.Receive(t, "ended", ended)
 	})
 	return listener.Addr().String()
 }

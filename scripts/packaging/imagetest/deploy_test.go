@@ -17,7 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -102,7 +102,7 @@ func TestRealtimeContainerEdits(t *testing.T) {
 	w := newWorld(t)
 	c := w.start(t, "realtime", "CUTROOM_RTC_ADDR=:8082", "CUTROOM_RTC_PUBLIC=203.0.113.7")
 	url := c.ready(8080)
-	ctx := patience.TestContext(t)
+	ctx := await.TestContext(t)
 	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/v1/stream?model=gen-2.5&api_key="+key, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestRealtimeContainerEdits(t *testing.T) {
 	if code := c.stop(time.Minute); code != 0 {
 		t.Errorf("after a stop signal it exited with %d", code)
 	}
-	if err := patience.Receive(t, "ended", ended); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+	if err := await.Receive(t, "ended", ended); websocket.CloseStatus(err) != websocket.StatusGoingAway {
 		t.Errorf("the session ended with %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine/preview/look"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -168,7 +168,7 @@ func TestServerDrawsEveryLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "preview.test")
-	build := exec.CommandContext(patience.TestContext(t), "go", "test", "-c", "-o", program, "./shared/engine/preview")
+	build := exec.CommandContext(await.TestContext(t), "go", "test", "-c", "-o", program, "./shared/engine/preview")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/usage"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // An account may read any number of long lists.
@@ -36,7 +36,7 @@ func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 	}
 
 	const atOnce, rounds = 40, 10
-	ctx, end := context.WithTimeout(t.Context(), patience.Max)
+	ctx, end := context.WithTimeout(t.Context(), await.Max)
 	defer end()
 	var (
 		hostile sync.WaitGroup
@@ -53,7 +53,7 @@ func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 			}
 		})
 	}
-	patience.Receive(t, "the lists", begun)
+	await.Receive(t, "the lists", begun)
 	for name, read := range map[string]func() error{
 		"the lookup of a key": func() error {
 			_, err := db.Keys().FindKey(ctx, key.Hash)

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func newJob(id, account string) job.Job {
@@ -33,7 +33,7 @@ func accept(t *testing.T, db *sqlite.DB, ids ...string) {
 
 func receive(t *testing.T, db *sqlite.DB, id string, lease time.Duration) worker.Delivery {
 	t.Helper()
-	ctx := patience.Context(t)
+	ctx := await.Context(t)
 	d, err := db.Queue().Receive(ctx, job.VideoLane, lease)
 	if err != nil {
 		t.Fatal(err)

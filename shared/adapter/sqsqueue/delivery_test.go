@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 var result = job.Result{Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 1, SHA256: "00"}
@@ -36,7 +36,7 @@ func (h home) accept(t *testing.T, id string) job.Job {
 
 func (h home) receive(t *testing.T, lease time.Duration) worker.Delivery {
 	t.Helper()
-	ctx := patience.Context(t)
+	ctx := await.Context(t)
 	d, err := h.queue.Receive(ctx, job.VideoLane, lease)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func (h home) stopped(t *testing.T, config aws.Config, id string) string {
 	t.Helper()
 	client := sfn.NewFromConfig(config)
 	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":" + id
-	return patience.Await(t, "the execution stops", func() string {
+	return await.Value(t, "the execution stops", func() string {
 		execution, err := client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func (h home) token(t *testing.T, config aws.Config) string {
 	t.Helper()
 	client := awssqs.NewFromConfig(config)
 	var received *awssqs.ReceiveMessageOutput
-	patience.Until(t, "a message", func() (come bool) {
+	await.Until(t, "a message", func() (come bool) {
 		var err error
 		received, err = client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{
 			QueueUrl: &h.video.URL, WaitTimeSeconds: 20, VisibilityTimeout: 1,
@@ -211,7 +211,7 @@ func TestForeignMessagesGoToDeadLetterQueue(t *testing.T) {
 		t.Fatalf("received %s", d.JobID())
 	}
 	// The queue delivers them repeatedly, and then moves them to its dead-letter queue.
-	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Max)
 	var receiving sync.WaitGroup
 	receiving.Go(func() {
 		if _, err := h.queue.Receive(ctx, job.VideoLane, time.Hour); err == nil {

@@ -20,8 +20,8 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
-	"cutroom/shared/testkit/patience"
 )
 
 type writer struct{}
@@ -52,7 +52,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx := patience.TestContext(t)
+	ctx := await.TestContext(t)
 	work, stop := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	workers.Go(func() {
@@ -128,7 +128,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 
 func ended(t *testing.T, ctx context.Context, runs *dynamo.Runs, id string) job.Job {
 	t.Helper()
-	return patience.Await(t, "job "+id+" ends", func() job.Job {
+	return await.Value(t, "job "+id+" ends", func() job.Job {
 		j, err := runs.Get(ctx, id)
 		if err != nil {
 			t.Fatalf("job %s: %v", id, err)

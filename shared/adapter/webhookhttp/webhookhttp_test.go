@@ -24,8 +24,8 @@ import (
 	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/testkit/alloctest"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -45,7 +45,7 @@ var message = webhook.Message{ID: "msg_1", At: time.Unix(1614265330, 0), Body: [
 func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Response, error) {
 	t.Helper()
 	c.Now = func() time.Time { return time.Unix(1614265330, 0) }
-	ctx := patience.Context(t)
+	ctx := await.Context(t)
 	return webhookhttp.New(c).Send(ctx, url, message)
 }
 

@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/platform/otlp"
 	"cutroom/shared/platform/trace"
 	"cutroom/shared/platform/trace/tracetest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 const (
@@ -39,7 +39,7 @@ func remoteContext(t *testing.T) context.Context {
 
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	return patience.Context(t)
+	return await.Context(t)
 }
 
 func open(t *testing.T, endpoint string, keys aws.CredentialsProvider, logger *slog.Logger) otlp.Traces {

@@ -10,7 +10,7 @@ import (
 
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // A client that follows a job sees each change once, with notifications or by polling.
@@ -22,7 +22,7 @@ func TestChangesAreSeenOnce(t *testing.T) {
 	}{{"notified", true}, {"polled", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx := patience.Context(t)
+			ctx := await.Context(t)
 			db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 			if err != nil {
 				t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func decode(t *testing.T, secret string) []byte {
@@ -85,7 +85,7 @@ func TestSlowReceiversDelayOnlyTheirAccount(t *testing.T) {
 		end(fmt.Sprint("slow", i), 1)
 		end(fmt.Sprint("slow", i), 2)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), patience.Max)
+	ctx, stop := context.WithTimeout(t.Context(), await.Max)
 	defer stop()
 	sender := &receivers{life: ctx, taken: make(chan string, 2*many), holding: map[string]int{}}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -99,7 +99,7 @@ func TestSlowReceiversDelayOnlyTheirAccount(t *testing.T) {
 		loop.Run(ctx)
 		close(ended)
 	}()
-	patience.Becomes(t, "slow receivers", many+1, func() int {
+	await.Becomes(t, "slow receivers", many+1, func() int {
 		sender.mu.Lock()
 		defer sender.mu.Unlock()
 		return len(sender.holding)

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/engine/enginetest"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestConformance(t *testing.T) {
@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 	t.Cleanup(server.Close)
 	small := catalog.Size{Width: 160, Height: 96}
 	enginetest.Run(t, enginetest.Harness{
-		Engine: newEngine(t, server.URL, patience.Max), Video: small, Image: small, FPS: 10, Previews: true,
+		Engine: newEngine(t, server.URL, await.Max), Video: small, Image: small, FPS: 10, Previews: true,
 		Person: filepath.Join("..", "..", "..", "testdata", "person.mp4"),
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 const shortSilence = 200 * time.Millisecond
@@ -61,7 +61,7 @@ func scripted(t *testing.T, status int, text string, then ending) string {
 
 func newEngine(t *testing.T, url string, silence time.Duration) *engineserver.Engine {
 	t.Helper()
-	e, err := engineserver.New(engineserver.Config{URL: url, Silence: silence, Starting: patience.Max})
+	e, err := engineserver.New(engineserver.Config{URL: url, Silence: silence, Starting: await.Max})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestResponsesDetermineOutcome(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			silence := patience.Max
+			silence := await.Max
 			if strings.HasPrefix(c.name, "silence") {
 				silence = shortSilence
 			}
@@ -195,7 +195,7 @@ func TestProtocolSwitchIsRejected(t *testing.T) {
 		_, _ = io.Copy(io.Discard, buffered) // until the caller disconnects
 	}))
 	defer server.Close()
-	_, err := newEngine(t, server.URL, patience.Max).Run(t.Context(), newSpec(t), func(engine.Progress) {})
+	_, err := newEngine(t, server.URL, await.Max).Run(t.Context(), newSpec(t), func(engine.Progress) {})
 	var failure *engine.Error
 	if !errors.As(err, &failure) || failure.Message != "The engine rejected the edit." || failure.Retryable {
 		t.Errorf("error %v", err)
@@ -239,7 +239,7 @@ func TestResultMustMatchReport(t *testing.T) {
 			if err := c.make(spec.Output); err != nil {
 				t.Fatal(err)
 			}
-			_, err := newEngine(t, scripted(t, 200, c.answer, closes), patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
+			_, err := newEngine(t, scripted(t, 200, c.answer, closes), await.Max).Run(t.Context(), spec, func(engine.Progress) {})
 			var failure *engine.Error
 			if c.ok && err != nil || !c.ok &&
 				(!errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine returned no result.") {
@@ -265,7 +265,7 @@ func TestReportIsLimited(t *testing.T) {
 		if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := newEngine(t, scripted(t, 200, answer, closes), patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
+		got, err := newEngine(t, scripted(t, 200, answer, closes), await.Max).Run(t.Context(), spec, func(engine.Progress) {})
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%.60s reports %+v, %v; want %+v", reported, got, err, want)
 		}
@@ -285,7 +285,7 @@ func TestProgressIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	var reported []engine.Progress
-	_, err := newEngine(t, scripted(t, 200, answer, closes), patience.Max).Run(
+	_, err := newEngine(t, scripted(t, 200, answer, closes), await.Max).Run(
 		t.Context(), spec, func(p engine.Progress) { reported = append(reported, p) },
 	)
 	want := []engine.Progress{
@@ -312,7 +312,7 @@ func TestRequestContainsSpec(t *testing.T) {
 	spec.Data = &engine.Input{Path: "/in/data", MIME: "video/webm"}
 	spec.Data.Info.Width, spec.Data.Info.Height, spec.Data.Info.Duration, spec.Data.Info.Audio = 640, 360,
 		1500*time.Millisecond, true
-	_, _ = newEngine(t, server.URL+"/", patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
+	_, _ = newEngine(t, server.URL+"/", await.Max).Run(t.Context(), spec, func(engine.Progress) {})
 	const want = `POST /v1/runs application/json {"job":"job_1","model":"gen-2.5","kind":"edit","prompt":"winter",` +
 		`"seed":7,"options":{"self_anchor":true},` +
 		`"data":{"path":"/in/data","mime":"video/webm","width":640,"height":360,"duration":1.5,"audio":true},` +
@@ -338,7 +338,7 @@ func TestCancellationClosesConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := newEngine(t, server.URL, patience.Max).Run(ctx, newSpec(t), func(engine.Progress) {})
+		_, err := newEngine(t, server.URL, await.Max).Run(ctx, newSpec(t), func(engine.Progress) {})
 		done <- err
 	}()
 	<-running
@@ -462,7 +462,7 @@ func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
 }
 
 func TestHealthReportsUnhealthyServers(t *testing.T) {
-	if err := newEngine(t, scripted(t, 503, "", closes), patience.Max).Health(t.Context()); err == nil {
+	if err := newEngine(t, scripted(t, 503, "", closes), await.Max).Health(t.Context()); err == nil {
 		t.Error("a server that reports that it is unhealthy is healthy")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func questions() []engine.Question {
@@ -71,7 +71,7 @@ func TestInvalidEstimatesAreErrors(t *testing.T) {
 		{http.StatusOK, `{"estimates":[{"seconds":[1,2]},null]}`},
 		{http.StatusOK, `{"estimates":[null,null` + strings.Repeat(" ", 2<<20) + `]}`},
 	} {
-		if got, err := newEngine(t, scripted(t, c.status, c.body, closes), patience.Max).Estimates(
+		if got, err := newEngine(t, scripted(t, c.status, c.body, closes), await.Max).Estimates(
 			t.Context(), questions()); err == nil {
 			t.Errorf("%d %.60s: got %v", c.status, c.body, got)
 		}

@@ -22,8 +22,8 @@ import (
 	"cutroom/shared/engine/engineserver/livewire"
 	"cutroom/shared/engine/enginetest"
 	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 )
 
 var liveModel = &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
@@ -73,7 +73,7 @@ func grey(size image.Point) *engine.Picture {
 func TestLiveConformance(t *testing.T) {
 	url := serveLive(t, &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}})
 	enginetest.RunLive(t, enginetest.LiveHarness{
-		Engine: newLive(t, patience.Max, url), Model: liveModel, Prompt: "thermal camera", Large: image.Pt(4000, 3000),
+		Engine: newLive(t, await.Max, url), Model: liveModel, Prompt: "thermal camera", Large: image.Pt(4000, 3000),
 	})
 }
 
@@ -100,7 +100,7 @@ func TestLiveServerIsChosenByModelAndCapacity(t *testing.T) {
 		"one server has it, but responds late": {[]string{gone.URL, old, one}, func(err error) bool { return err == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			editor, err := newLive(t, patience.Max, c.urls...).Open(t.Context(), liveModel)
+			editor, err := newLive(t, await.Max, c.urls...).Open(t.Context(), liveModel)
 			if !c.want(err) {
 				t.Errorf("got %v", err)
 			}
@@ -109,8 +109,8 @@ func TestLiveServerIsChosenByModelAndCapacity(t *testing.T) {
 			}
 		})
 	}
-	patience.Becomes(t, "open sessions", 0, serves.Open)
-	l := newLive(t, patience.Max, one, two)
+	await.Becomes(t, "open sessions", 0, serves.Open)
+	l := newLive(t, await.Max, one, two)
 	first := openLive(t, l)
 	openLive(t, l)
 	if serves.Open() != 1 || second.Open() != 1 {
@@ -120,7 +120,7 @@ func TestLiveServerIsChosenByModelAndCapacity(t *testing.T) {
 		t.Errorf("when all are full: %v", err)
 	}
 	first.Close()
-	patience.Until(t, "after a session has ended", func() bool {
+	await.Until(t, "after a session has ended", func() bool {
 		editor, err := l.Open(t.Context(), liveModel)
 		if err == nil {
 			editor.Close()
@@ -201,7 +201,7 @@ func TestFaultyLiveServersAreSkipped(t *testing.T) {
 				w.Header().Set("Connection", "close")
 				_, _ = io.WriteString(w, first)
 			}))
-			if _, err := newLive(t, patience.Max, url).Open(t.Context(), liveModel); !fault.Is(err, fault.Unavailable) {
+			if _, err := newLive(t, await.Max, url).Open(t.Context(), liveModel); !fault.Is(err, fault.Unavailable) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -304,7 +304,7 @@ func TestLiveSessionSurvivesServerRestart(t *testing.T) {
 		}
 		return true
 	})
-	editor := openLive(t, newLive(t, patience.Max, url))
+	editor := openLive(t, newLive(t, await.Max, url))
 	if _, err := editor.SetPrompt(t.Context(), "winter"); err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func TestAbandonedLivePictureIsDropped(t *testing.T) {
 		}
 		return true
 	})
-	editor := openLive(t, newLive(t, patience.Max, url))
+	editor := openLive(t, newLive(t, await.Max, url))
 	if _, err := editor.SetPrompt(t.Context(), "winter"); err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +367,7 @@ func TestAbandonedLivePictureIsDropped(t *testing.T) {
 
 func TestLiveSessionsLeakNothing(t *testing.T) {
 	server := &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}}
-	l := newLive(t, patience.Max, serveLive(t, server))
+	l := newLive(t, await.Max, serveLive(t, server))
 	picture := grey(image.Pt(640, 360))
 	edits := func(n int) {
 		editor, err := l.Open(t.Context(), liveModel)
@@ -389,8 +389,8 @@ func TestLiveSessionsLeakNothing(t *testing.T) {
 	for range 5 {
 		edits(2)
 	}
-	patience.Becomes(t, "open sessions", 0, server.Open)
-	patience.Await(t, "all goroutines end", runtime.NumGoroutine, func(now int) bool { return now <= before })
+	await.Becomes(t, "open sessions", 0, server.Open)
+	await.Value(t, "all goroutines end", runtime.NumGoroutine, func(now int) bool { return now <= before })
 }
 
 func TestRejectedLiveImageChangesNothing(t *testing.T) {
@@ -407,7 +407,7 @@ func TestRejectedLiveImageChangesNothing(t *testing.T) {
 		}
 		return true
 	})
-	editor := openLive(t, newLive(t, patience.Max, url))
+	editor := openLive(t, newLive(t, await.Max, url))
 	dot := &engine.ReferenceImage{Size: catalog.Size{Width: 1, Height: 1}, Pixels: []byte{1, 2, 3, 255}}
 	if _, err := editor.SetImage(t.Context(), dot); !fault.Is(err, fault.Invalid) ||
 		err.Error() != "The engine takes no image here." {

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver/livewire"
 	"cutroom/shared/testkit/alloctest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
@@ -18,11 +18,11 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 		return head + strings.Repeat(piece, most/len(piece)) + tail
 	}
 	estimate := func(url string) error {
-		_, err := newEngine(t, url, patience.Max).Estimates(t.Context(), questions())
+		_, err := newEngine(t, url, await.Max).Estimates(t.Context(), questions())
 		return err
 	}
 	run := func(url string) error {
-		_, err := newEngine(t, url, patience.Max).Run(t.Context(), newSpec(t), func(engine.Progress) {})
+		_, err := newEngine(t, url, await.Max).Run(t.Context(), newSpec(t), func(engine.Progress) {})
 		return err
 	}
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestLiveCataloguesUseLittleMemory(t *testing.T) {
 			_, _ = io.WriteString(w, catalogue)
 		}
 	}))
-	l := newLive(t, patience.Max, url)
+	l := newLive(t, await.Max, url)
 	alloctest.Check(t, len(catalogue), func() {
 		if _, err := l.Open(t.Context(), liveModel); err == nil {
 			t.Error("a session was opened")

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver"
 	"cutroom/shared/engine/engineserver/engineservertest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type gated struct {
@@ -67,7 +67,7 @@ func (p *pool) run() string {
 			p.t.Errorf("a run failed: %v", err)
 		}
 	})
-	return patience.Receive(p.t, "p.begun", p.begun)
+	return await.Receive(p.t, "p.begun", p.begun)
 }
 
 // The next run goes to the first free server.

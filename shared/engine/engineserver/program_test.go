@@ -9,13 +9,13 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/engineserver/engineservertest"
 	"cutroom/shared/engine/enginetest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{
-		Engine: newEngine(t, url, patience.MaxTest),
+		Engine: newEngine(t, url, await.MaxTest),
 		Models: map[catalog.Kind]string{
 			catalog.Restyle: "gen-restyle-2", catalog.Edit: "gen-2.5", catalog.TryOn: "gen-vton-3.6", catalog.Clip: "gen-clip",
 			catalog.TextToVideo: "gen-pro-t2v", catalog.Image: "gen-image-2",
@@ -28,6 +28,6 @@ func TestEngineProgramLive(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, url, liveModel.ID)
 	enginetest.RunLive(t, enginetest.LiveHarness{
-		Engine: newLive(t, patience.Max, url), Model: liveModel, Prompt: "a quiet winter evening", Large: image.Pt(4000, 3000),
+		Engine: newLive(t, await.Max, url), Model: liveModel, Prompt: "a quiet winter evening", Large: image.Pt(4000, 3000),
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 	"cutroom/shared/engine/enhance"
 	"cutroom/shared/testkit/alloctest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestEnhanceCleansPrompt(t *testing.T) {
@@ -104,7 +104,7 @@ func TestEnhanceEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Max)
 	go func() {
 		<-asked
 		cancel()

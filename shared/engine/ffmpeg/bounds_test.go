@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine/ffmpeg"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func resize(t *testing.T, tools *ffmpeg.Tools, path, filter string) error {
@@ -163,7 +163,7 @@ func TestChildProcessesAreKilled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	waitForEnd(t, patience.Receive(t, "grandchild", grandchild))
+	waitForEnd(t, await.Receive(t, "grandchild", grandchild))
 }
 
 // They get little of the CPU time that the longest video gets, whatever follows their headers.

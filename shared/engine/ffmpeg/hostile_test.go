@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine/ffmpeg"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // trap is an address and a file that decoders must not open.
@@ -48,7 +48,7 @@ func setTrap(t *testing.T) *trap {
 	}()
 	t.Cleanup(func() {
 		listener.Close()
-		patience.Receive(t, "done", done)
+		await.Receive(t, "done", done)
 	})
 	return tr
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"cutroom/shared/engine/ffmpeg"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func endless(folder string) ffmpeg.Command {
@@ -129,7 +129,7 @@ func waitForEnd(t *testing.T, pid int) {
 	if pid <= 1 {
 		t.Fatalf("%d is not a process of a test", pid)
 	}
-	patience.Until(t, fmt.Sprintf("process %d has exited", pid), func() bool {
+	await.Until(t, fmt.Sprintf("process %d has exited", pid), func() bool {
 		fields := afterName(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || len(fields) > 0 && fields[0] == "Z"
 	})

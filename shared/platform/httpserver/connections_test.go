@@ -12,20 +12,20 @@ import (
 
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/testkit/alloctest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 const perAddress = 1024
 
 func dialFrom(t *testing.T, from, to string) net.Conn {
 	t.Helper()
-	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience.Max}).DialContext(
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: await.Max}).DialContext(
 		t.Context(), "tcp", to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(await.Max)); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -101,7 +101,7 @@ func TestAccountWithManyAddressesDoesNotBlockOthers(t *testing.T) {
 				"POST / HTTP/1.1\r\nHost: a\r\nX-Api-Key: a\r\nContent-Length: 2\r\n\r\n.")
 		}
 	}
-	patience.Becomes(t, "uploads", 2*perAddress, func() int { return int(known.Load()) })
+	await.Becomes(t, "uploads", 2*perAddress, func() int { return int(known.Load()) })
 	if !asks(t, dialFrom(t, "127.0.0.1", address)) {
 		t.Error("a third address is not served")
 	}
@@ -121,7 +121,7 @@ func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	uploads := []net.Conn{dialFrom(t, "127.0.0.2", address), dialFrom(t, "127.0.0.3", address)}
 	for _, upload := range uploads {
 		_, _ = io.WriteString(upload, unfinished+"X-Api-Key: a\r\n\r\n.")
-		patience.Receive(t, "an upload", known)
+		await.Receive(t, "an upload", known)
 	}
 	for _, from := range []string{"127.0.0.2", "127.0.0.3"} {
 		for i := range perAddress + 10 {
@@ -155,7 +155,7 @@ func TestUnreadResponseNeedsLittleKernelMemory(t *testing.T) {
 		taken <- sent
 	})})
 	io.WriteString(dialFrom(t, "127.0.0.1", address), "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	if sent := patience.Receive(t, "the end of the response", taken); sent > 1<<20 {
+	if sent := await.Receive(t, "the end of the response", taken); sent > 1<<20 {
 		t.Errorf("the kernel took %d KiB, want at most 1 MiB", sent>>10)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -46,7 +46,7 @@ func TestRequestSmugglingIsPrevented(t *testing.T) {
 			t.Run(fmt.Sprintf("reads %t, pieces of %d", reads, piece), func(t *testing.T) {
 				t.Parallel()
 				for _, attack := range attacks {
-					ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
+					ctx, cancel := context.WithTimeout(t.Context(), await.Max)
 					if err := attack.Try(ctx, address, piece); err != nil {
 						t.Errorf("%s: %v", attack.Name, err)
 					}
@@ -70,7 +70,7 @@ func TestAmbiguousLengthClosesConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience.Max))
+	conn.SetDeadline(time.Now().Add(await.Max))
 	io.WriteString(conn,
 		"POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+
 			"GET /second HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -84,7 +84,7 @@ func TestAmbiguousLengthClosesConnection(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 	if len(served) > 0 {
-		t.Errorf("%s was served", patience.Receive(t, "served", served))
+		t.Errorf("%s was served", await.Receive(t, "served", served))
 	}
 }
 
@@ -109,7 +109,7 @@ func TestUpgradedConnectionsAreNotInspected(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience.Max))
+	conn.SetDeadline(time.Now().Add(await.Max))
 	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
 	switching := make([]byte, len("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n"))
 	if _, err := io.ReadFull(conn, switching); err != nil {
@@ -128,7 +128,7 @@ func TestValidConnectionsStayOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience.Max))
+	conn.SetDeadline(time.Now().Add(await.Max))
 	buffer := make([]byte, 4096)
 	for i := range 20 {
 		for _, request := range []string{
@@ -162,7 +162,7 @@ func TestBodyLikeARefusalIsUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(patience.Max))
+		conn.SetDeadline(time.Now().Add(await.Max))
 		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		text, err := io.ReadAll(conn)
 		if err != nil || strings.Count(string(text), "\r\n\r\n"+look) != 2 || !strings.HasSuffix(string(text), look) {
@@ -192,7 +192,7 @@ func TestUpgradeWithBodyIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience.Max))
+	conn.SetDeadline(time.Now().Add(await.Max))
 	io.WriteString(conn,
 		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\nContent-Length: 100000\r\n\r\nhalf")
 	text, _ := io.ReadAll(conn)
@@ -204,7 +204,7 @@ func TestUpgradeWithBodyIsServed(t *testing.T) {
 		if a.Status != http.StatusSwitchingProtocols {
 			t.Errorf("observed %+v", a)
 		}
-	case <-time.After(patience.Max):
+	case <-time.After(await.Max):
 		t.Error("the request was not completed like others")
 	}
 }

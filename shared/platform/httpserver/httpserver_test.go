@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 )
 
 func start(t *testing.T, c httpserver.Config) (address string, server *httpserver.Server) {
@@ -38,7 +38,7 @@ func start(t *testing.T, c httpserver.Config) (address string, server *httpserve
 		ended, end := context.WithCancel(context.Background())
 		end()
 		server.Shutdown(ended)
-		if err := patience.Receive(t, "served", served); err != nil {
+		if err := await.Receive(t, "served", served); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
@@ -68,7 +68,7 @@ func (l *log) wait(t *testing.T, lines int) string {
 	for range lines {
 		select {
 		case <-l.line:
-		case <-time.After(patience.Max):
+		case <-time.After(await.Max):
 			t.Fatal("the line is not in the log")
 		}
 	}
@@ -106,7 +106,7 @@ func TestRequestIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		if got, inContext := answer.Header.Get("x-request-id"), patience.Receive(t, "seen", seen); got != c.want ||
+		if got, inContext := answer.Header.Get("x-request-id"), await.Receive(t, "seen", seen); got != c.want ||
 			inContext != c.want {
 			t.Errorf("%s: %q in the response and %q in the context, want %q", c.name, got, inContext, c.want)
 		}
@@ -378,7 +378,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 		body, _ := io.ReadAll(answer.Body)
 		got <- string(body)
 	}()
-	patience.Receive(t, "entered", entered)
+	await.Receive(t, "entered", entered)
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Shutdown(context.Background()) }()
 	for { // until the listener is closed
@@ -389,10 +389,10 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 		conn.Close()
 	}
 	close(leave)
-	if err := patience.Receive(t, "stopped", stopped); err != nil {
+	if err := await.Receive(t, "stopped", stopped); err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
-	if body := patience.Receive(t, "got", got); body != "done" {
+	if body := await.Receive(t, "got", got); body != "done" {
 		t.Errorf("the request in progress got %q", body)
 	}
 }
@@ -419,7 +419,7 @@ func TestShutdownCutsOffSlowRequests(t *testing.T) {
 		body, err := io.ReadAll(answer.Body)
 		got <- fmt.Sprintf("%s: %v", body, err)
 	}()
-	patience.Receive(t, "entered", entered)
+	await.Receive(t, "entered", entered)
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if err := server.Shutdown(ended); !errors.Is(err, context.Canceled) {
@@ -431,7 +431,7 @@ func TestShutdownCutsOffSlowRequests(t *testing.T) {
 		t.Error("shutdown returned before the handler did")
 	}
 	want := fmt.Sprintf("begun, cut off as %v: <nil>", httpserver.ErrStopping)
-	if text := patience.Receive(t, "got", got); text != want {
+	if text := await.Receive(t, "got", got); text != want {
 		t.Errorf("the client got %q, want %q", text, want)
 	}
 }

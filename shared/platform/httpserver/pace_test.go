@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 )
 
 func takeAll() (http.Handler, <-chan error) {
@@ -64,7 +64,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 		defer conn.Close()
 		io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\n"+c.head)
 		go drip(conn, 5*time.Millisecond)
-		if err := patience.Receive(t, "results", results); !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err := await.Receive(t, "results", results); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: got %v, want a timeout", says, err)
 		}
 		if answer, _ := io.ReadAll(conn); !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {

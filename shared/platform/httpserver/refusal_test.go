@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 )
 
 const upload = 500 << 20
@@ -37,7 +37,7 @@ func TestRejectedExpectationClosesConnection(t *testing.T) {
 			return err
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(await.Max)); err != nil {
 			return err
 		}
 		// The second request arrives before the response to the first.
@@ -186,7 +186,7 @@ func TestSmallUnfinishedRequestIsRejected(t *testing.T) {
 					}
 				}()
 			}
-			conn.SetReadDeadline(time.Now().Add(patience.Max)) // not an hour
+			conn.SetReadDeadline(time.Now().Add(await.Max)) // not an hour
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)

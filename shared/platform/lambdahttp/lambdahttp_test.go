@@ -21,8 +21,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/platform/trace"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/lambdatest"
-	"cutroom/shared/testkit/patience"
 )
 
 func TestMain(m *testing.M) {
@@ -438,7 +438,7 @@ func TestRequestContinuesTrace(t *testing.T) {
 		if closer, ok := answer.Body.(io.Closer); ok {
 			closer.Close()
 		}
-		if got := patience.Receive(t, "parents", parents); got != c.want {
+		if got := await.Receive(t, "parents", parents); got != c.want {
 			t.Errorf("with %q and %q: %q, want %q", c.segment, c.header, got, c.want)
 		}
 	}

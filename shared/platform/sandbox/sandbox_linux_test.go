@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cutroom/shared/platform/sandbox"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestMain(m *testing.M) {
@@ -79,7 +79,7 @@ func (w world) do(t *testing.T, f *sandbox.Sandbox, name, argument string, chang
 	if change != nil {
 		change(&plan)
 	}
-	ctx := patience.Context(t)
+	ctx := await.Context(t)
 	cmd, start, err := f.Command(ctx, plan)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 const hostileFrames = 2000
@@ -146,7 +146,7 @@ func TestBrokenVideoIsHarmless(t *testing.T) {
 		t.Errorf("a good frame afterwards: %v, %v", shown, err)
 	}
 	c.Close()
-	patience.Await(t, fmt.Sprintf("at most %+v may remain", before), func() left { return inventory(t) },
+	await.Value(t, fmt.Sprintf("at most %+v may remain", before), func() left { return inventory(t) },
 		func(now left) bool { return !now.moreThan(before) })
 }
 

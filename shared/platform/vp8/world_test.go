@@ -10,7 +10,7 @@ import (
 
 	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 var library = sync.OnceValues(func() (*vp8.Library, error) {
@@ -20,7 +20,7 @@ var library = sync.OnceValues(func() (*vp8.Library, error) {
 	}
 	l, err := vp8.Find(context.Background(), box)
 	if err == nil {
-		l.FrameTime = patience.Max
+		l.FrameTime = await.Max
 	}
 	return l, err
 })

@@ -35,7 +35,7 @@ import (
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/api"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/sqlitetest"
 )
@@ -192,7 +192,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Blobs: blobs, Scratch: t.TempDir(), MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
 			JobRoutes: api.JobRoutes{
 				Jobs: w.jobs, Shares: job.NewShares(secret, w.now),
-				ImageWait: cmp.Or(s.imageWait, patience.Max), VideoWait: s.videoWait, AfterWait: s.afterWait,
+				ImageWait: cmp.Or(s.imageWait, await.Max), VideoWait: s.videoWait, AfterWait: s.afterWait,
 				Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,
 			},
 			FileRoutes: api.FileRoutes{
@@ -220,12 +220,12 @@ func newWorld(t *testing.T, s setup) *world {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+		ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		if err := patience.Receive(t, "served", served); err != nil {
+		if err := await.Receive(t, "served", served); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
@@ -367,7 +367,7 @@ func (w *world) nothingStays() {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	patience.Until(t, what, is)
+	await.Until(t, what, is)
 }
 
 func clip(t *testing.T) string { return content(t, mediatest.Video{}.Make(t)) }

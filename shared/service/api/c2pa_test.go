@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/c2pa"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
-	"cutroom/shared/testkit/patience"
 )
 
 func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
@@ -32,9 +32,9 @@ func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
 	}
 	logger := slog.New(slog.DiscardHandler)
 	return c2pa.New(c2pa.Config{
-			Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: logger, InputTime: patience.Max,
+			Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: logger, InputTime: await.Max,
 		}), c2pa.Reader{
-			Library: c2patest.Library(t), Own: who.Chain(), Time: patience.Max, Logger: logger,
+			Library: c2patest.Library(t), Own: who.Chain(), Time: await.Max, Logger: logger,
 		}
 }
 

@@ -33,7 +33,7 @@ import (
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 var (
@@ -565,7 +565,7 @@ func (w *diskWorld) finishSlow(n int) {
 			io.WriteString(begun.writer, begun.rest)
 			begun.writer.Close()
 		}
-		patience.Receive(w.t, "the end of a slow upload", begun.done)
+		await.Receive(w.t, "the end of a slow upload", begun.done)
 	}
 }
 

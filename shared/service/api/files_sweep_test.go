@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/file"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestExpiredFilesAreSwept(t *testing.T) {
@@ -105,7 +105,7 @@ func TestFileDeletedDuringUploadLeavesNoBytes(t *testing.T) {
 		c.end()
 		io.WriteString(writer, bytes[len(bytes)/2:])
 		writer.Close()
-		if a := patience.Receive(t, "answered", answered); a.status != 404 || a.detail() != "File not found." {
+		if a := await.Receive(t, "answered", answered); a.status != 404 || a.detail() != "File not found." {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
 		w.nothingStays()

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type counted struct {
@@ -193,7 +193,7 @@ func TestThumbnailIsMadeOnce(t *testing.T) {
 	for range 5 {
 		asking.Go(func() { answers <- w.get("/v1/uploads/"+kept.ID+"/thumbnail", studio) })
 	}
-	patience.Receive(t, "p.begun", p.begun)
+	await.Receive(t, "p.begun", p.begun)
 	p.release <- struct{}{}
 	asking.Wait()
 	close(answers)
@@ -208,12 +208,12 @@ func TestThumbnailIsMadeOnce(t *testing.T) {
 
 	late := make(chan answer, 1)
 	go func() { late <- w.get("/v1/uploads/"+gone.ID+"/thumbnail", studio) }()
-	patience.Receive(t, "p.begun", p.begun)
+	await.Receive(t, "p.begun", p.begun)
 	if a := w.request("DELETE", "/v1/files/"+gone.ID, studio, nil); a.status != 204 {
 		t.Fatal(a.body)
 	}
 	p.release <- struct{}{}
-	if a := patience.Receive(t, "late", late); a.status != 404 {
+	if a := await.Receive(t, "late", late); a.status != 404 {
 		t.Errorf("thumbnail of a deleted file: %d %s", a.status, a.body)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type script func(ctx context.Context, spec engine.Spec) error
@@ -70,7 +70,7 @@ func (w *world) work(e engine.Engine, prober worker.Prober) {
 	}()
 	w.t.Cleanup(func() {
 		stop()
-		patience.Receive(w.t, "done", done)
+		await.Receive(w.t, "done", done)
 	})
 }
 
@@ -245,7 +245,7 @@ func TestNoVideoDelaysAnImage(t *testing.T) {
 	for range 3 {
 		w.submit(studio)
 	}
-	patience.Receive(t, "slow.started", slow.started) // on the only slot for videos
+	await.Receive(t, "slow.started", slow.started) // on the only slot for videos
 	if a := w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -287,13 +287,13 @@ func TestDisconnectCancelsJob(t *testing.T) {
 			})
 		}
 		first := call()
-		id := patience.Receive(t, "slow.started", slow.started)
+		id := await.Receive(t, "slow.started", slow.started)
 		second := call()
 		backlog(2)
 		second() // while its job is pending
 		backlog(1)
 		first() // while its job is being processed
-		if stopped := patience.Receive(t, "slow.stopped", slow.stopped); stopped != id {
+		if stopped := await.Receive(t, "slow.stopped", slow.stopped); stopped != id {
 			t.Errorf("%s: the engine stopped %s", name, stopped)
 		}
 		backlog(0)
@@ -373,7 +373,7 @@ func TestLateImageIsCancelled(t *testing.T) {
 	if a.status != 504 || a.detail() != "The image was not edited within 5 seconds." {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	id := patience.Receive(t, "slow.stopped", slow.stopped)
+	id := await.Receive(t, "slow.stopped", slow.stopped)
 	if j := w.record(id); j.Status != job.Failed || j.Failure.Code != job.TimedOut || a.header.Get("X-Job-Id") != id {
 		t.Errorf("the job is %s, %+v; the response's header is %v", j.Status, j.Failure, a.header)
 	}
@@ -428,9 +428,9 @@ func TestShutdownEndsTheWait(t *testing.T) {
 	go func() {
 		answers <- w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"))
 	}()
-	patience.Receive(t, "slow.started", slow.started)
+	await.Receive(t, "slow.started", slow.started)
 	stop()
-	if a := patience.Receive(t, "answers", answers); a.status != 503 || a.detail() != "The service is stopping." {
+	if a := await.Receive(t, "answers", answers); a.status != 503 || a.detail() != "The service is stopping." {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -444,7 +444,7 @@ func TestDeadlineEndsTheWait(t *testing.T) {
 		return err == nil && backlog.AccountJobs == 1
 	})
 	w.later.Store(int64(job.MaxAge))
-	if a := patience.Receive(t, "answers", answers); a.status != 504 || a.detail() != job.TimeoutFailure().Message {
+	if a := await.Receive(t, "answers", answers); a.status != 504 || a.detail() != job.TimeoutFailure().Message {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

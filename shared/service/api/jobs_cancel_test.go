@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func (w *world) cancel(id, key string) answer {
@@ -81,9 +81,9 @@ func TestProcessingJobCanBeCancelled(t *testing.T) {
 		return ctx.Err()
 	}), blind{})
 	id := w.submit(studio)
-	patience.Receive(t, "started", started)
+	await.Receive(t, "started", started)
 	w.wantCancelled(w.cancel(id, studio))
-	patience.Receive(t, "stopped", stopped)
+	await.Receive(t, "stopped", stopped)
 	w.nothingStays()
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
@@ -101,7 +101,7 @@ func TestCancellationBeforeResultIsRecordedWins(t *testing.T) {
 		return os.WriteFile(spec.Output, []byte("the result"), 0o600)
 	}), blind{})
 	id, next := w.submit(studio), w.submit(studio)
-	w.wantCancelled(patience.Receive(t, "answers", answers))
+	w.wantCancelled(await.Receive(t, "answers", answers))
 	eventually(t, "the worker has run the next job", func() bool { return w.record(next).Status == job.Completed })
 	eventually(t, "only the next job has a result", func() bool {
 		files := w.files()
@@ -125,7 +125,7 @@ func TestCancellationOrCompletionWins(t *testing.T) {
 	const rounds = 12
 	for round := range rounds {
 		id := w.submit(studio)
-		ready := patience.Receive(t, "done", done)
+		ready := await.Receive(t, "done", done)
 		close(ready)
 		time.Sleep(time.Duration(round) * time.Millisecond) // varies which of them is likely to win
 		a := w.cancel(id, studio)

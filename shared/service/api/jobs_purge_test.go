@@ -10,7 +10,7 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func (w *world) purge(id, key, query string) answer {
@@ -139,7 +139,7 @@ func TestDeletedBytesLeaveTheDisk(t *testing.T) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	patience.Until(t, "no blob is left", func() bool { return len(w.files()) == 0 })
+	await.Until(t, "no blob is left", func() bool { return len(w.files()) == 0 })
 	if n, err := io.Copy(io.Discard, response.Body); err == nil || n == 32<<20 {
 		t.Errorf("the download of a deleted file gives %d bytes, %v", n, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func (w *world) photograph(id, result, input string) {
@@ -107,7 +107,7 @@ func TestLateThumbnailsAreAwaited(t *testing.T) {
 	go func() { answers <- w.get(path, studio) }()
 	time.Sleep(20 * time.Millisecond) // the request may arrive before or after the pictures
 	w.photograph(id, "small result", "")
-	if a := patience.Receive(t, "answers", answers); a.status != 200 || a.body != "small result" {
+	if a := await.Receive(t, "answers", answers); a.status != 200 || a.body != "small result" {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 	const none = `{"detail":"There is no such thumbnail."}`

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // underWay is an upload whose client keeps sending.
@@ -55,7 +55,7 @@ func (w *world) begin(head string) *underWay {
 		w.t.Fatal(err)
 	}
 	u := &underWay{w: w, conn: conn, done: make(chan struct{})}
-	w.t.Cleanup(func() { conn.Close(); patience.Receive(w.t, "u.done", u.done) })
+	w.t.Cleanup(func() { conn.Close(); await.Receive(w.t, "u.done", u.done) })
 	if _, err := io.WriteString(conn, head); err != nil {
 		w.t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (w *world) begin(head string) *underWay {
 
 func (u *underWay) answer() answer {
 	u.w.t.Helper()
-	u.conn.SetReadDeadline(time.Now().Add(patience.Max))
+	u.conn.SetReadDeadline(time.Now().Add(await.Max))
 	response, err := http.ReadResponse(bufio.NewReader(u.conn), nil)
 	if err != nil {
 		u.w.t.Fatalf("no response: %v", err)
@@ -150,7 +150,7 @@ func TestConcurrentUploadsStayWithinStorage(t *testing.T) {
 		}
 	}
 	close(stop)
-	patience.Receive(t, "watched", watched)
+	await.Receive(t, "watched", watched)
 	if most <= stored/2 || most > stored {
 		t.Errorf("%d bytes were on the disk, of %d that may be", most, stored)
 	}
@@ -220,7 +220,7 @@ func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 			}()
 		}
 		for range others {
-			if status := patience.Receive(t, "a hostile upload loses its place", answers); status != 429 {
+			if status := await.Receive(t, "a hostile upload loses its place", answers); status != 429 {
 				t.Errorf("%s: a hostile upload: %d", says, status)
 			}
 		}

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 )
 
 type announced struct {
@@ -258,7 +258,7 @@ func TestSignedURLSurvivesConcurrentUploads(t *testing.T) {
 	if content(t, w.root+"/"+w.blobOf(signed.ID)) != bytes || len(w.files()) != 1 {
 		t.Errorf("the file is incomplete or not the only one: %v", w.files())
 	}
-	patience.Becomes(t, "the stored bytes", int64(len(bytes)), func() int64 {
+	await.Becomes(t, "the stored bytes", int64(len(bytes)), func() int64 {
 		counted, err := w.shelf.StoredBytes(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/batch"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // restart works on batches until a call is made. At that call, the process dies or shuts down.
 func (w *world) restart(dies bool) {
 	before, _ := w.calls()
 	stop := w.run()
-	patience.Until(w, "a call", func() bool { all, _ := w.calls(); return all > before })
+	await.Until(w, "a call", func() bool { all, _ := w.calls(); return all > before })
 	w.dead.Store(dies)
 	stop()
 	w.runner = w.newRunner()

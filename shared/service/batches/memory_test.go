@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // A line that does not fit waits. A line larger than the limit waits for all others.
@@ -54,7 +54,7 @@ func TestMemoryIsSharedByAccounts(t *testing.T) {
 	take(t.Context(), "d", 1) // would fit, but waits for c
 	wants()
 	leave()
-	wantBoth := map[string]bool{patience.Receive(t, "given", given): true, patience.Receive(t, "given", given): true}
+	wantBoth := map[string]bool{await.Receive(t, "given", given): true, await.Receive(t, "given", given): true}
 	if !wantBoth["c left"] || !wantBoth["d"] {
 		t.Fatalf("got %v", wantBoth)
 	}

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/service/gateway"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/racetest"
 )
 
@@ -57,7 +57,7 @@ func TestBatchCompletes(t *testing.T) {
 	if got := w.billed("acme"); got != 20 || len(results) != 20 {
 		t.Errorf("%d calls were billed, %d answered", got, len(results))
 	}
-	patience.Until(w, "the blobs of the batch are deleted", func() bool {
+	await.Until(w, "the blobs of the batch are deleted", func() bool {
 		known, err := w.db.Batches().Known(t.Context(), b.ID)
 		_, lost := w.blobs.Head(t.Context(), b.InputBlob)
 		return err == nil && !known && fault.Is(lost, fault.NotFound)
@@ -79,7 +79,7 @@ func TestBatchSurvivesRestarts(t *testing.T) {
 	b := w.create("acme", lines(1000))
 	for round := range 4 {
 		stop := w.run()
-		patience.Until(w, "calls", func() bool {
+		await.Until(w, "calls", func() bool {
 			_, different := w.calls()
 			return different > 150*(round+1)
 		})
@@ -270,7 +270,7 @@ func TestCancelledBatchHasAllResults(t *testing.T) {
 	release := w.hold("acme")
 	w.run()
 	b := w.create("acme", lines(50))
-	patience.Until(w, "calls to start", func() bool { all, _ := w.calls(); return all == 3 })
+	await.Until(w, "calls to start", func() bool { all, _ := w.calls(); return all == 3 })
 	b, err := w.service.Cancel(t.Context(), "acme", b.ID)
 	w.must(err)
 	if b.Status != batch.Cancelling || b.CancellingAt.IsZero() {
@@ -306,7 +306,7 @@ func TestExpiredBatchKeepsItsResults(t *testing.T) {
 	w.answerSlowly()
 	stop := w.run()
 	running := w.create("acme", lines(5000))
-	patience.Until(w, "calls", func() bool { all, _ := w.calls(); return all > 4 })
+	await.Until(w, "calls", func() bool { all, _ := w.calls(); return all > 4 })
 	w.ahead.Store(int64(batch.Window + time.Minute))
 	w.runner.Wake()
 	running = w.reaches(running, batch.Expired)
@@ -339,9 +339,9 @@ func TestRevokedKeyEndsBatch(t *testing.T) {
 	w.answerSlowly()
 	w.run()
 	b := w.create("acme", lines(5000))
-	patience.Until(w, "calls", func() bool { all, _ := w.calls(); return all > 4 })
+	await.Until(w, "calls", func() bool { all, _ := w.calls(); return all > 4 })
 	w.revoked.Store(true)
-	patience.Until(w, "the end of the batch", func() bool {
+	await.Until(w, "the end of the batch", func() bool {
 		w.runner.Wake() // by default the key is checked every few seconds
 		now, err := w.service.Get(t.Context(), "acme", b.ID)
 		return err == nil && now.Status != batch.InProgress
@@ -362,7 +362,7 @@ func TestFullDiskPausesBatch(t *testing.T) {
 	})
 	w.run()
 	b := w.create("acme", lines(100))
-	patience.Until(w, "a rejection", func() bool { return strings.Contains(w.log.String(), "disk is full") })
+	await.Until(w, "a rejection", func() bool { return strings.Contains(w.log.String(), "disk is full") })
 	if all, _ := w.calls(); all > 20 {
 		t.Errorf("%d calls were made", all)
 	}
@@ -415,7 +415,7 @@ func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	w.run()
 	most := uint64(0)
-	patience.Until(w, "the batch to end", func() bool {
+	await.Until(w, "the batch to end", func() bool {
 		runtime.ReadMemStats(&now)
 		most = max(most, now.HeapAlloc)
 		time.Sleep(50 * time.Millisecond)
@@ -449,7 +449,7 @@ func TestStalledBatchesLeaveSlotsToOthers(t *testing.T) {
 	for range 20 {
 		w.create("acme", strings.Replace(lines(1), `"n":0`, `"stuck":0`, 1))
 	}
-	patience.Until(w, "all slots to be taken", func() bool { all, _ := w.calls(); return all >= 16 })
+	await.Until(w, "all slots to be taken", func() bool { all, _ := w.calls(); return all >= 16 })
 	b := w.reaches(w.create("other", lines(3)), batch.Completed)
 	if b.Answered != 3 {
 		t.Errorf("got %+v", b)
@@ -471,9 +471,9 @@ func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 		})
 		stop := w.run()
 		b := w.create("acme", lines(10))
-		patience.Until(w, "calls to start", func() bool { all, _ := w.calls(); return all == 3 })
+		await.Until(w, "calls to start", func() bool { all, _ := w.calls(); return all == 3 })
 		w.create("other", lines(10))
-		patience.Until(w, "another account's batch to run", func() bool { all, _ := w.calls(); return all == 4 })
+		await.Until(w, "another account's batch to run", func() bool { all, _ := w.calls(); return all == 4 })
 		_, err := w.service.Cancel(t.Context(), "acme", b.ID)
 		w.must(err)
 		if stops {
@@ -543,7 +543,7 @@ func TestLongLinesUseLimitedMemory(t *testing.T) {
 	w.run()
 	most := uint64(0)
 	for _, b := range all {
-		patience.Until(w, "the batch to end", func() bool {
+		await.Until(w, "the batch to end", func() bool {
 			runtime.GC()
 			runtime.ReadMemStats(&now)
 			most = max(most, now.HeapAlloc)
@@ -573,7 +573,7 @@ func TestSlowLongLinesDoNotBlockValidation(t *testing.T) {
 	w.run()
 	for n := range 2 {
 		w.create(fmt.Sprintf("account-%d", n), longLine(n, 30))
-		patience.Receive(t, "under", under)
+		await.Receive(t, "under", under)
 	}
 	b := w.reaches(w.create("acme", longLine(2, 30)), batch.InProgress)
 	_, err := w.service.Cancel(t.Context(), "acme", b.ID)

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/service/gateway"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 var (
@@ -111,7 +111,7 @@ func TestBatchesCountTowardsStorage(t *testing.T) {
 			w.must(w.files.Delete(t.Context(), "me", ended.Failures))
 		}
 	}
-	patience.Until(w, "the storage to be free", func() bool { return w.counted("me") == 0 })
+	await.Until(w, "the storage to be free", func() bool { return w.counted("me") == 0 })
 	if disk := w.onDisk(); disk > 0 {
 		t.Errorf("%d bytes are left", disk)
 	}
@@ -134,7 +134,7 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	b, err := w.service.Create(t.Context(), w.request(f, quota))
 	w.must(err)
 	w.run()
-	patience.Until(w, "the storage to be full", func() bool { return w.counted("me") > quota })
+	await.Until(w, "the storage to be full", func() bool { return w.counted("me") > quota })
 	before := w.counted("me")
 	time.Sleep(100 * time.Millisecond)
 	if most := before + 50_000; w.counted("me") > most {
@@ -205,18 +205,18 @@ func TestStorageCountEqualsDiskUsage(t *testing.T) {
 			}
 			w.must(sweeper.Sweep(t.Context()))
 			// A results file counts a moment after it was written.
-			patience.Until(w, fmt.Sprintf("seed %d: the count to equal the bytes on disk", *seed+n), func() bool {
+			await.Until(w, fmt.Sprintf("seed %d: the count to equal the bytes on disk", *seed+n), func() bool {
 				return w.onDisk() <= w.counted("me")
 			})
 		}
 		for _, b := range batches {
-			patience.Until(w, "the batches to end", func() bool {
+			await.Until(w, "the batches to end", func() bool {
 				b, err := w.service.Get(t.Context(), "me", b.ID)
 				w.must(err)
 				return b.Status.Ended()
 			})
 		}
-		patience.Until(w, "the blobs of batches to be deleted", func() bool {
+		await.Until(w, "the blobs of batches to be deleted", func() bool {
 			left, err := w.db.Batches().Finished(t.Context(), 1)
 			w.must(err)
 			return len(left) == 0

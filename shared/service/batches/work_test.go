@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/service/batches"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 )
 
 // Each process considers the other one dead.
@@ -69,12 +69,12 @@ func TestLateResultsAreDropped(t *testing.T) {
 		defer close(late)
 		w.runner.Work(t.Context(), b, time.Hour)
 	}()
-	patience.Receive(t, "under", under)
+	await.Receive(t, "under", under)
 	w.newRunner().Work(t.Context(), b, time.Hour)
 	ended := w.reaches(b, batch.Completed)
 	w.must((&batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Storage: w.storage(), Now: w.now}).Sweep(t.Context()))
 	close(over)
-	patience.Receive(t, "late", late)
+	await.Receive(t, "late", late)
 	if now := w.reaches(b, batch.Completed); now.Answered != 20 || now.Revision != ended.Revision || w.billed("acme") != 20 {
 		t.Errorf("%d were billed of %+v, which was %+v", w.billed("acme"), now, ended)
 	}

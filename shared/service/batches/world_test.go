@@ -26,7 +26,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/batches"
 	"cutroom/shared/service/gateway"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/sqlitetest"
 )
@@ -245,7 +245,7 @@ func (w *world) must(err error) {
 func (w *world) reaches(b batch.Batch, want batch.Status) batch.Batch {
 	w.Helper()
 	var now batch.Batch
-	patience.Until(w, string(want), func() bool {
+	await.Until(w, string(want), func() bool {
 		var err error
 		now, err = w.service.Get(w.Context(), b.Account, b.ID)
 		w.must(err)

@@ -10,8 +10,8 @@ import (
 
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/service/c2pa"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
-	"cutroom/shared/testkit/patience"
 )
 
 func TestFileWithTooManyBoxesIsRejected(t *testing.T) {
@@ -25,7 +25,7 @@ func TestFileWithTooManyBoxesIsRejected(t *testing.T) {
 	long := slices.Concat([]byte("\x00\x00\x00\x01moov"), binary.BigEndian.AppendUint64(nil, 16+8*30_000), free(30_000))
 	// A user data box may end with four zeros that are not a box.
 	ended := box("moov", slices.Concat(box("udta", 0, 0, 0, 0), free(30_000))...)
-	reader := c2pa.Reader{Library: c2patest.Library(t), Time: patience.Max, Logger: slog.New(slog.DiscardHandler)}
+	reader := c2pa.Reader{Library: c2patest.Library(t), Time: await.Max, Logger: slog.New(slog.DiscardHandler)}
 	for name, c := range map[string]struct {
 		boxes []byte
 		want  string

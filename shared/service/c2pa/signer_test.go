@@ -30,8 +30,8 @@ import (
 	"cutroom/shared/engine"
 	c2palib "cutroom/shared/platform/c2pa"
 	"cutroom/shared/service/c2pa"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
-	"cutroom/shared/testkit/patience"
 )
 
 var at = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -299,7 +299,7 @@ func TestRemoteCredentialsAreNotFetched(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	reader := c2pa.Reader{Library: c2patest.Library(t), Time: patience.Max, Logger: slog.New(slog.DiscardHandler)}
+	reader := c2pa.Reader{Library: c2patest.Library(t), Time: await.Max, Logger: slog.New(slog.DiscardHandler)}
 	report, err := reader.Verify(t.Context(), file)
 	if err != nil || report.State != origin.Unreadable || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "is not contacted") {
 		t.Errorf("%+v, %v", report, err)

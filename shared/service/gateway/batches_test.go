@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/service/gateway"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 const maxFile = 1 << 20
@@ -278,35 +278,35 @@ func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 		return answers
 	}
 	yielding := line("l0")
-	if got := patience.Receive(t, "g.entered", g.entered); got != "l0" {
+	if got := await.Receive(t, "g.entered", g.entered); got != "l0" {
 		t.Fatalf("%q arrived first", got)
 	}
 	first := w.chatAs(t.Context(), studio, "a0")
-	if got := patience.Receive(t, "g.entered", g.entered); got != "a0" {
+	if got := await.Receive(t, "g.entered", g.entered); got != "a0" {
 		t.Fatalf("%q arrived next", got)
 	}
-	if got := patience.Receive(t, "yielding", yielding); !got.Cut || len(got.Used) > 0 {
+	if got := await.Receive(t, "yielding", yielding); !got.Cut || len(got.Used) > 0 {
 		t.Errorf("the yielding call: %+v", got)
 	}
-	if got := patience.Receive(t, "line(\"l1\")", line("l1")); got.Status != 429 || got.RetryAfter == 0 {
+	if got := await.Receive(t, "line(\"l1\")", line("l1")); got.Status != 429 || got.RetryAfter == 0 {
 		t.Errorf("while a live call has the slot: %+v", got)
 	}
 	waiting := w.chatAs(t.Context(), studio, "a1")
 	w.queued(1)
 	g.open <- true // l0, whose caller has disconnected
 	g.open <- true
-	if got := patience.Receive(t, "first", first); got.status != 200 {
+	if got := await.Receive(t, "first", first); got.status != 200 {
 		t.Errorf("got %+v", got)
 	}
-	patience.Receive(t, "g.entered", g.entered)
+	await.Receive(t, "g.entered", g.entered)
 	g.open <- true
-	if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
+	if got := await.Receive(t, "waiting", waiting); got.status != 200 {
 		t.Errorf("got %+v", got)
 	}
 	last := line("l2")
-	patience.Receive(t, "g.entered", g.entered)
+	await.Receive(t, "g.entered", g.entered)
 	g.open <- true
-	if got := patience.Receive(t, "last", last); got.Status != 200 || len(got.Used) != 1 {
+	if got := await.Receive(t, "last", last); got.Status != 200 || len(got.Used) != 1 {
 		t.Errorf("after the other calls: %+v", got)
 	}
 	w.recorded(2)
@@ -323,9 +323,9 @@ func TestGivenUpBatchCallIsBilled(t *testing.T) {
 		ctx, cut := context.WithCancelCause(t.Context())
 		answers := make(chan gateway.BatchResponse, 1)
 		go func() { answers <- w.lineOf(ctx, plain) }()
-		patience.Receive(t, "g.entered", g.entered)
+		await.Receive(t, "g.entered", g.entered)
 		cut(c.cause)
-		got := patience.Receive(t, "answers", answers)
+		got := await.Receive(t, "answers", answers)
 		if !got.Cut || len(got.Used) != c.used || c.used > 0 && got.Used[0].PromptTokens == 0 {
 			t.Errorf("%v: %+v", c.cause, got)
 		}
@@ -342,21 +342,21 @@ func TestBatchCallsLeaveSlotsFree(t *testing.T) {
 		go func() { answers <- w.lineOf(t.Context(), plain) }()
 	}
 	for range 3 {
-		patience.Receive(t, "g.entered", g.entered)
+		await.Receive(t, "g.entered", g.entered)
 	}
-	if got := patience.Receive(t, "answers", answers); got.Status != 429 {
+	if got := await.Receive(t, "answers", answers); got.Status != 429 {
 		t.Errorf("fourth call: %+v", got)
 	}
 	live := w.chatAs(t.Context(), studio, "live")
-	patience.Receive(t, "g.entered", g.entered)
+	await.Receive(t, "g.entered", g.entered)
 	for range 4 {
 		g.open <- true
 	}
-	if got := patience.Receive(t, "live", live); got.status != 200 {
+	if got := await.Receive(t, "live", live); got.status != 200 {
 		t.Errorf("got %+v", got)
 	}
 	for range 3 {
-		if got := patience.Receive(t, "answers", answers); got.Status != 200 {
+		if got := await.Receive(t, "answers", answers); got.Status != 200 {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -390,7 +390,7 @@ func TestBatchCallsLeaveHalfOfRates(t *testing.T) {
 // released if a live call needs it.
 func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	entered, open := make(chan bool, 16), make(chan bool)
-	w := newWorld(t, setup{rows: longRow, bodyWait: patience.Max, upstreams: []*modelServer{newUpstream(t, func(c *call) {
+	w := newWorld(t, setup{rows: longRow, bodyWait: await.Max, upstreams: []*modelServer{newUpstream(t, func(c *call) {
 		if strings.Contains(c.body, "held") {
 			entered <- true
 			<-open
@@ -413,7 +413,7 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	chat := of(plain, 28)
 	for range 4 {
 		line(catalog.Chat, chat)
-		patience.Receive(t, "entered", entered)
+		await.Receive(t, "entered", entered)
 	}
 	live := w.request(t.Context(), http.MethodPost, "/v1/chat/completions", studio,
 		bytes.NewReader(bytes.Replace(chat, []byte("held"), []byte("live"), 1)))
@@ -425,11 +425,11 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	const message = `{"model":"small","max_tokens":10,"messages":[{"role":"user","content":"one two"}]}`
 	half := of(message, 24)
 	first := line(catalog.Messages, half)
-	patience.Receive(t, "entered", entered)
+	await.Receive(t, "entered", entered)
 	second := line(catalog.Messages, half)
-	patience.Receive(t, "entered", entered)
+	await.Receive(t, "entered", entered)
 	// The batch calls hold 60 of the 64 MiB.
-	if got := patience.Receive(t, "a response", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
+	if got := await.Receive(t, "a response", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
 		got.RetryAfter == 0 {
 		t.Errorf("over a quarter: %d %s", got.Status, got.Body)
 	}
@@ -445,7 +445,7 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	select {
 	case got = <-first:
 	case got = <-second:
-	case <-time.After(patience.Max):
+	case <-time.After(await.Max):
 		t.Fatal("no batch call was abandoned for live calls")
 	}
 	if !got.Cut || len(got.Used) > 0 {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type unending struct {
@@ -80,7 +80,7 @@ func TestUnfinishedBodiesUseLimitedMemory(t *testing.T) {
 	// Half of the gateway's memory holds at most four such bodies.
 	const fit = 4
 	refusals := 0
-	timeout := time.After(patience.Max)
+	timeout := time.After(await.Max)
 	var answered sync.WaitGroup
 	statuses := make(chan int, bodies)
 	for _, h := range held {
@@ -132,7 +132,7 @@ func TestBodiesOfTwoAccountsLeaveMemory(t *testing.T) {
 }
 
 func TestBodyWaitsForMemory(t *testing.T) {
-	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: await.Max})
 	filler := bytes.Repeat([]byte("x"), 1<<20)
 	held := []*unending{w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31),
 		w.hold(studio, filler, 31), w.hold(studio, filler, 31)}
@@ -143,13 +143,13 @@ func TestBodyWaitsForMemory(t *testing.T) {
 	for _, h := range held {
 		h.conn.Close()
 	}
-	if a := patience.Receive(t, "got", got); a.status != 200 {
+	if a := await.Receive(t, "got", got); a.status != 200 {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
 
 func TestLeavingCallerStopsWaitingForMemory(t *testing.T) {
-	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: await.Max})
 	filler := bytes.Repeat([]byte("x"), 1<<20)
 	for range 2 {
 		var held []*unending
@@ -162,7 +162,7 @@ func TestLeavingCallerStopsWaitingForMemory(t *testing.T) {
 		}
 		w.eventually("the wait to end", func() bool { return w.gateway.BodiesWaiting() == 0 })
 	}
-	ctx, end := context.WithTimeout(t.Context(), patience.Max)
+	ctx, end := context.WithTimeout(t.Context(), await.Max)
 	defer end()
 	long := strings.Replace(plain, "one two", strings.Repeat("y", 30<<20), 1)
 	if a := w.do(w.request(ctx, "POST", "/v1/chat/completions", studio,
@@ -191,7 +191,7 @@ func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 		}()
 	}
 	// Half of the budget, 128 MiB, holds at most eight such responses. All would need 384 MiB.
-	timeout := time.After(patience.Max)
+	timeout := time.After(await.Max)
 	for i := range answers - 8 {
 		select {
 		case status := <-statuses:

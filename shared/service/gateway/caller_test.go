@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 )
 
 func (w *world) token(scope credential.Scope) string { return w.issue(scope).Secret }
@@ -197,7 +197,7 @@ func TestIncompleteBodiesAreRejected(t *testing.T) {
 				if c.end {
 					conn.(*net.TCPConn).CloseWrite()
 				}
-				conn.SetReadDeadline(time.Now().Add(patience.Max))
+				conn.SetReadDeadline(time.Now().Add(await.Max))
 				line, err := bufio.NewReader(conn).ReadString('\n')
 				if err != nil || !strings.HasPrefix(line, c.want) {
 					return fmt.Errorf("got %q: %v, want %s", line, err, c.want)
@@ -252,17 +252,17 @@ func TestLeavingCallerIsBilledForTokens(t *testing.T) {
 				}
 				ended <- err
 			}()
-			patience.Receive(t, "entered", entered)
+			await.Receive(t, "entered", entered)
 			if strings.HasPrefix(c.before, "data") {
-				patience.Receive(t, "seen", seen)
+				await.Receive(t, "seen", seen)
 			}
 			leave()
 			select {
 			case <-left:
-			case <-time.After(patience.Max):
+			case <-time.After(await.Max):
 				t.Fatal("the upstream call did not end")
 			}
-			if err := patience.Receive(t, "ended", ended); err != nil && !errors.Is(err, context.Canceled) {
+			if err := await.Receive(t, "ended", ended); err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			if r := w.recorded(1)[0]; r.Counts != c.counts {
@@ -304,12 +304,12 @@ func TestShutdownIsReportedToCallers(t *testing.T) {
 				<-up.left
 			})}})
 			got, started := w.start("/v1/chat/completions", c.request)
-			patience.Receive(t, "entered", entered)
+			await.Receive(t, "entered", entered)
 			if c.status == 200 {
-				patience.Receive(t, "started", started)
+				await.Receive(t, "started", started)
 			}
 			w.stop()
-			if a := patience.Receive(t, "got", got); a.err != nil || a.status != c.status || a.body != c.want ||
+			if a := await.Receive(t, "got", got); a.err != nil || a.status != c.status || a.body != c.want ||
 				(a.header.Get("Retry-After") == "1") != (c.status == 503) {
 				t.Errorf("got %d %v %s: %v", a.status, a.header, a.body, a.err)
 			}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -305,7 +305,7 @@ func TestCallsWaitForFirstLookup(t *testing.T) {
 	default:
 	}
 	close(late)
-	if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
+	if got := await.Receive(t, "waiting", waiting); got.status != 200 {
 		t.Errorf("after the answer: got %+v", got)
 	}
 	if seen := server.seen(); len(seen) != 1 || seen[0].host != fleetName+":"+fmt.Sprint(at.Port()) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func readEvents(source io.Reader) (events []string, err error) {
@@ -74,14 +74,14 @@ func TestIncompleteEventsFail(t *testing.T) {
 	}
 }
 
-// Two million lines of one event take far less than patience.Max. The time is not quadratic.
+// Two million lines of one event take far less than await.Max. The time is not quadratic.
 func TestLinesMayEndWithCR(t *testing.T) {
 	read := make(chan []string, 1)
 	go func() {
 		events, _ := readEvents(strings.NewReader("data: x\n" + strings.Repeat("a\r", maxEvent/2-16) + "\r\r"))
 		read <- events
 	}()
-	if events := patience.Receive(t, "a long event", read); len(events) != 1 {
+	if events := await.Receive(t, "a long event", read); len(events) != 1 {
 		t.Errorf("got %d events", len(events))
 	}
 }

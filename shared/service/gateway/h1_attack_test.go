@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // scripted serves every connection with the function, which receives its number from 1.
@@ -86,7 +86,7 @@ func TestUnsolicitedBytesAreNotAResponse(t *testing.T) {
 				}
 				if call == 0 {
 					said <- true
-					patience.Receive(t, "said", said)
+					await.Receive(t, "said", said)
 				}
 			}
 			if n := connections.Load(); n != 2 {
@@ -244,5 +244,5 @@ func TestProtocolSwitchFails(t *testing.T) {
 	if a := newWorld(t, setup{upstreams: []*modelServer{u}}).chat(plain); a.status != http.StatusBadGateway {
 		t.Errorf("got %d %s: %v", a.status, a.body, a.err)
 	}
-	patience.Receive(t, "closed", closed)
+	await.Receive(t, "closed", closed)
 }

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // keeping serves every connection with the responses in order, and then closes it.
@@ -193,7 +193,7 @@ func TestLeavingCallerStopsLargeRequest(t *testing.T) {
 	_, err = http.ReadRequest(bufio.NewReader(conn))
 	must(t, err)
 	leave()
-	patience.Receive(t, "ended", ended)
+	await.Receive(t, "ended", ended)
 	if o := w.completed(1)[0]; o.Status != 499 {
 		t.Errorf("observed %+v", o)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/usage"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // richRequests are requests with every field of a dialect that has an equivalent in chat.
@@ -207,16 +207,16 @@ func TestLeavingDialectCallerIsBilled(t *testing.T) {
 					}
 					leave()
 				}()
-				patience.Receive(t, "entered", entered)
+				await.Receive(t, "entered", entered)
 				if point != "after an event" {
 					leave()
 				}
 				select {
 				case <-left:
-				case <-time.After(patience.Max):
+				case <-time.After(await.Max):
 					t.Fatal("the upstream call did not end")
 				}
-				patience.Receive(t, "ended", ended)
+				await.Receive(t, "ended", ended)
 				got := w.recorded(1)[0].Counts
 				words := map[bool]int64{true: 3}[point == "after an event"]
 				if got.CompletionTokens != words || got.PromptTokens == 0 || got.Estimated != 1 || got.Requests != 1 {
@@ -248,12 +248,12 @@ func TestShutdownIsReportedInEveryDialect(t *testing.T) {
 				<-c.left
 			})}})
 			got, started := w.start(made.path, made.body())
-			patience.Receive(t, "entered", entered)
+			await.Receive(t, "entered", entered)
 			if made.stream {
-				patience.Receive(t, "started", started)
+				await.Receive(t, "started", started)
 			}
 			w.stop()
-			a := patience.Receive(t, "got", got)
+			a := await.Receive(t, "got", got)
 			checkDialect(t, made, a)
 			if !strings.Contains(a.body, "The gateway is shutting down") || made.stream != (a.status == 200) || !made.stream && a.status != 503 {
 				t.Errorf("%d %s: %v", a.status, a.body, a.err)

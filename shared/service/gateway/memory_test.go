@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/testkit/alloctest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // allocates posts a body and returns the number of bytes that the process allocates.
@@ -219,7 +219,7 @@ func (w *world) leaveUnread(n, buffer int, request, body string, until *regexp.R
 	}
 	got := map[string]int{}
 	for range n {
-		got[patience.Receive(w.t, "a response", seen)]++
+		got[await.Receive(w.t, "a response", seen)]++
 	}
 	return got
 }
@@ -288,17 +288,17 @@ func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 		go func() { answers <- w.do(request) }()
 	}
 	for range streams {
-		patience.Receive(t, "an event to arrive", handled)
+		await.Receive(t, "an event to arrive", handled)
 	}
 	if held := heap() - before; held > 100 {
 		t.Errorf("%d unfinished events hold %d MiB, want at most 100", streams, held)
 	}
 	for range streams - 10 { // the others fit into memory
-		if a := patience.Receive(t, "a response", answers); a.status != http.StatusTooManyRequests {
+		if a := await.Receive(t, "a response", answers); a.status != http.StatusTooManyRequests {
 			t.Fatalf("a stream without memory got %d %q, want 429", a.status, a.body)
 		}
 	}
-	if a := patience.Receive(t, "the other account's response", w.chatAs(ctx, rival, "one")); a.status != http.StatusOK {
+	if a := await.Receive(t, "the other account's response", w.chatAs(ctx, rival, "one")); a.status != http.StatusOK {
 		t.Errorf("another account got %d %s", a.status, a.body)
 	}
 }
@@ -328,7 +328,7 @@ func TestUnreadResponsesUseLimitedMemory(t *testing.T) {
 		if held := heap() - before; held > 140 || got[c.started] < 10 {
 			t.Errorf("%s: %d unread responses hold %d MiB, want at least 10 in at most 140", name, got[c.started], held)
 		}
-		if a := patience.Receive(t, "the other account's response", w.chatAs(t.Context(), rival, "one")); a.status != http.StatusOK {
+		if a := await.Receive(t, "the other account's response", w.chatAs(t.Context(), rival, "one")); a.status != http.StatusOK {
 			t.Errorf("%s: another account got %d %.100s", name, a.status, a.body)
 		}
 		w.stop()

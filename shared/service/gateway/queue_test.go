@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 const narrowRow = `
@@ -59,7 +59,7 @@ func TestQueuedAccountsTakeTurns(t *testing.T) {
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	ctx := t.Context()
 	first := w.chatAs(ctx, studio, "a0")
-	if got := patience.Receive(t, "g.entered", g.entered); got != "a0" {
+	if got := await.Receive(t, "g.entered", g.entered); got != "a0" {
 		t.Fatalf("%q arrived first", got)
 	}
 	a1 := w.chatAs(ctx, studio, "a1")
@@ -68,7 +68,7 @@ func TestQueuedAccountsTakeTurns(t *testing.T) {
 	a2 := w.chatAs(leaving, studio, "a2")
 	w.queued(2)
 	leave()
-	if got := patience.Receive(t, "a2", a2); got.err == nil {
+	if got := await.Receive(t, "a2", a2); got.err == nil {
 		t.Errorf("an abandoned call got %+v", got)
 	}
 	w.queued(1)
@@ -76,24 +76,24 @@ func TestQueuedAccountsTakeTurns(t *testing.T) {
 	w.queued(2)
 	a4 := w.chatAs(ctx, studio, "a4")
 	w.queued(3)
-	if got := patience.Receive(t, "a5", w.chatAs(ctx, studio, "a5")); got.status != 429 ||
+	if got := await.Receive(t, "a5", w.chatAs(ctx, studio, "a5")); got.status != 429 ||
 		got.header.Get("Retry-After") == "" {
 		t.Errorf("over the queue's limit: got %+v", got)
 	}
 	b1 := w.chatAs(ctx, rival, "b1")
-	if got := patience.Receive(t, "a4", a4); got.status != 429 {
+	if got := await.Receive(t, "a4", a4); got.status != 429 {
 		t.Errorf("the last call of many got %+v", got)
 	}
 	w.queued(3)
 	for _, want := range []string{"a1", "b1", "a3"} {
 		g.open <- true
-		if got := patience.Receive(t, "g.entered", g.entered); got != want {
+		if got := await.Receive(t, "g.entered", g.entered); got != want {
 			t.Errorf("%s arrived before %s", got, want)
 		}
 	}
 	g.open <- true
 	for name, answers := range map[string]<-chan answer{"a0": first, "a1": a1, "a3": a3, "b1": b1} {
-		if got := patience.Receive(t, "answers", answers); got.status != 200 {
+		if got := await.Receive(t, "answers", answers); got.status != 200 {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -117,22 +117,22 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 		w := newWorld(t, setup{rows: strings.Replace(row, "concurrency: 1", "concurrency: 4", 1), upstreams: []*modelServer{g.modelServer}})
 		for range 3 {
 			w.chatAs(t.Context(), studio, "a")
-			patience.Receive(t, "g.entered", g.entered)
+			await.Receive(t, "g.entered", g.entered)
 		}
 		more := w.chatAs(t.Context(), studio, "more")
 		if queue != "" {
 			w.queued(1)
-		} else if got := patience.Receive(t, "more", more); got.status != 429 {
+		} else if got := await.Receive(t, "more", more); got.status != 429 {
 			t.Errorf("a fourth call got %d, want 429", got.status)
 		}
 		w.chatAs(t.Context(), rival, "b")
-		if got := patience.Receive(t, "g.entered", g.entered); got != "b" {
+		if got := await.Receive(t, "g.entered", g.entered); got != "b" {
 			t.Errorf("%q arrived, want the other account's call", got)
 		}
 		if queue != "" {
 			g.open <- true // ends a call of either account
 			g.open <- true
-			if got := patience.Receive(t, "g.entered", g.entered); got != "more" {
+			if got := await.Receive(t, "g.entered", g.entered); got != "more" {
 				t.Errorf("%q arrived, want the waiting call", got)
 			}
 		}
@@ -147,7 +147,7 @@ func TestThirdAccountGetsItsTurn(t *testing.T) {
 	for i, key := range []string{studio, rival, studio, rival, studio, rival} {
 		w.chatAs(t.Context(), key, "held")
 		if i < 2 {
-			patience.Receive(t, "a call that runs", g.entered)
+			await.Receive(t, "a call that runs", g.entered)
 		} else {
 			w.queued(i - 1)
 		}
@@ -157,7 +157,7 @@ func TestThirdAccountGetsItsTurn(t *testing.T) {
 	var order []string
 	for range 3 {
 		g.open <- true
-		order = append(order, patience.Receive(t, "a call", g.entered))
+		order = append(order, await.Receive(t, "a call", g.entered))
 	}
 	if order[2] != "third" {
 		t.Errorf("the next calls were %v, want one of each account", order)
@@ -171,8 +171,8 @@ func TestQueueWaitIsLimited(t *testing.T) {
 		g := newGate(t)
 		w := newWorld(t, setup{rows: strings.Replace(narrowRow, "1m", "30ms", 1), upstreams: []*modelServer{g.modelServer}})
 		w.chatAs(t.Context(), studio, "a0")
-		patience.Receive(t, "g.entered", g.entered)
-		if got := patience.Receive(t, "a1", w.chatAs(t.Context(), studio, "a1")); got.status != 429 ||
+		await.Receive(t, "g.entered", g.entered)
+		if got := await.Receive(t, "a1", w.chatAs(t.Context(), studio, "a1")); got.status != 429 ||
 			!strings.Contains(got.body, "rate_limit_exceeded") {
 			t.Errorf("got %+v", got)
 		}
@@ -183,11 +183,11 @@ func TestQueueWaitIsLimited(t *testing.T) {
 		g := newGate(t)
 		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 		w.chatAs(t.Context(), studio, "a0")
-		patience.Receive(t, "g.entered", g.entered)
+		await.Receive(t, "g.entered", g.entered)
 		waiting := w.chatAs(t.Context(), studio, "a1")
 		w.queued(1)
 		w.stop()
-		if got := patience.Receive(t, "waiting", waiting); got.err == nil && got.status != 503 {
+		if got := await.Receive(t, "waiting", waiting); got.err == nil && got.status != 503 {
 			t.Errorf("got %+v", got)
 		}
 		w.queued(0)
@@ -197,11 +197,11 @@ func TestQueueWaitIsLimited(t *testing.T) {
 		g := newGate(t)
 		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 		w.chatAs(t.Context(), studio, "a0")
-		patience.Receive(t, "g.entered", g.entered)
+		await.Receive(t, "g.entered", g.entered)
 		w.chatAs(t.Context(), studio, "a1")
 		w.queued(1)
 		w.load(strings.Replace(narrowRow, "concurrency: 1", "concurrency: 2", 1))
-		if got := patience.Receive(t, "g.entered", g.entered); got != "a1" {
+		if got := await.Receive(t, "g.entered", g.entered); got != "a1" {
 			t.Errorf("%q arrived", got)
 		}
 	})
@@ -210,11 +210,11 @@ func TestQueueWaitIsLimited(t *testing.T) {
 		g, other := newGate(t), newUpstream(t, always(200, whole))
 		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer, other}})
 		w.chatAs(t.Context(), studio, "a0")
-		patience.Receive(t, "g.entered", g.entered)
+		await.Receive(t, "g.entered", g.entered)
 		waiting := w.chatAs(t.Context(), studio, "a1")
 		w.queued(1)
 		w.load(strings.Replace(narrowRow, "upstreams: [", "upstreams: [{name: second, url: URL1}, ", 1))
-		if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
+		if got := await.Receive(t, "waiting", waiting); got.status != 200 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -226,7 +226,7 @@ func TestDrainFailsQueuedCalls(t *testing.T) {
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 5", 1)
 	w := newWorld(t, setup{rows: row, upstreams: []*modelServer{g.modelServer}})
 	inHand := w.chatAs(t.Context(), studio, "a0")
-	patience.Receive(t, "g.entered", g.entered)
+	await.Receive(t, "g.entered", g.entered)
 	post := func(path, body string) <-chan answer { got, _ := w.start(path, body); return got }
 	const refusal = `{"error":{"message":"The gateway is shutting down, and no model server was free for the call.","type":"api_error",` +
 		`"param":null,"code":"service_unavailable"}}`
@@ -250,20 +250,20 @@ func TestDrainFailsQueuedCalls(t *testing.T) {
 	}
 	w.gateway.Drain()
 	for i := range calls {
-		check("waiting", i, patience.Receive(t, "waiting[i]", waiting[i]))
+		check("waiting", i, await.Receive(t, "waiting[i]", waiting[i]))
 	}
 	w.queued(0)
 	for i, c := range calls {
-		check("later", i, patience.Receive(t, "post(c.path, c.body)", post(c.path, c.body)))
+		check("later", i, await.Receive(t, "post(c.path, c.body)", post(c.path, c.body)))
 	}
 	g.open <- true
-	if got := patience.Receive(t, "inHand", inHand); got.status != 200 {
+	if got := await.Receive(t, "inHand", inHand); got.status != 200 {
 		t.Errorf("the running call: got %+v", got)
 	}
 	w.gateway.Drain() // again, as with a second signal
 	next := w.chatAs(t.Context(), studio, "a1")
 	g.open <- true
-	if got := patience.Receive(t, "next", next); got.status != 200 {
+	if got := await.Receive(t, "next", next); got.status != 200 {
 		t.Errorf("a call that need not wait: got %+v", got)
 	}
 }
@@ -275,7 +275,7 @@ func TestDrainFailsCallsPausedByBusyServer(t *testing.T) {
 	waiting := w.chatAs(t.Context(), studio, "a0")
 	w.queued(1)
 	w.gateway.Drain()
-	if got := patience.Receive(t, "waiting", waiting); got.status != 429 || got.header.Get("Retry-After") != "50" {
+	if got := await.Receive(t, "waiting", waiting); got.status != 429 || got.header.Get("Retry-After") != "50" {
 		t.Errorf("got %+v", got)
 	}
 	w.queued(0)
@@ -339,7 +339,7 @@ func TestBusyServerIsShared(t *testing.T) {
 	defer stop()
 	w.queued(10)
 	for i := range 3 {
-		if got := patience.Receive(t, "a call", w.chatAs(t.Context(), rival, "one")); got.status != 200 {
+		if got := await.Receive(t, "a call", w.chatAs(t.Context(), rival, "one")); got.status != 200 {
 			t.Errorf("call %d of another account: %+v", i, got)
 		}
 	}
@@ -351,7 +351,7 @@ func TestQueueIsUsedBeforeFallbacks(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{g.modelServer, newUpstream(t, always(200, whole))}})
 	w.chatAs(t.Context(), studio, "a0")
-	patience.Receive(t, "g.entered", g.entered)
+	await.Receive(t, "g.entered", g.entered)
 	if got := w.chat(plain); got.status != 200 || got.header.Get("X-Served-Model") != "other" {
 		t.Errorf("got %+v", got)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/credential"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // Calls do not wait forever if their row is removed from the catalog or its server fails.
@@ -15,16 +15,16 @@ func TestQueueEndsWithoutServers(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	w.chatAs(t.Context(), studio, "a0")
-	patience.Receive(t, "g.entered", g.entered)
+	await.Receive(t, "g.entered", g.entered)
 	waiting := w.chatAs(t.Context(), studio, "a1")
 	w.queued(1)
 	w.load(strings.Replace(oneRow, "small", "another", 1))
 	g.open <- true
-	if got := patience.Receive(t, "g.entered", g.entered); got != "a1" {
+	if got := await.Receive(t, "g.entered", g.entered); got != "a1" {
 		t.Errorf("%s arrived", got)
 	}
 	g.open <- true
-	if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
+	if got := await.Receive(t, "waiting", waiting); got.status != 200 {
 		t.Errorf("for a removed row: got %+v", got)
 	}
 
@@ -36,11 +36,11 @@ func TestQueueEndsWithoutServers(t *testing.T) {
 	for i := range 8 {
 		all = append(all, w.chatAs(t.Context(), []string{studio, rival}[i%2], "x"))
 	}
-	patience.Receive(t, "entered", entered)
+	await.Receive(t, "entered", entered)
 	w.queued(7)
 	close(fail)
 	for _, answers := range all {
-		if got := patience.Receive(t, "answers", answers); got.status != 502 {
+		if got := await.Receive(t, "answers", answers); got.status != 502 {
 			t.Errorf("for a failed server: got %+v", got)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/usage"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 var reported = usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5}
@@ -356,12 +356,12 @@ func TestSlowReaderSlowsUpstreamDown(t *testing.T) {
 		len(streamed), streamed)
 	_, err = io.ReadFull(conn, make([]byte, 100))
 	must(t, err)
-	patience.Receive(t, "standstill", standstill) // a write of the upstream has timed out
+	await.Receive(t, "standstill", standstill) // a write of the upstream has timed out
 	if most := int64(receiving + 256<<10); wrote.Load() > most {
 		t.Errorf("the gateway read %d KiB for a caller that reads nothing, want at most %d", wrote.Load()>>10, most>>10)
 	}
 	conn.Close()
-	patience.Receive(t, "handled", handled)
+	await.Receive(t, "handled", handled)
 	if r := w.recorded(1)[0]; r.Estimated != 1 || r.CompletionTokens == 0 {
 		t.Errorf("recorded %+v", r)
 	}

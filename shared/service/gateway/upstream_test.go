@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -159,7 +159,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 	answers := make(chan answer, 2)
 	for range 2 {
 		go func() { answers <- w.chat(plain) }()
-		patience.Receive(t, "entered", entered)
+		await.Receive(t, "entered", entered)
 	}
 	if len(first.seen()) != 1 || len(second.seen()) != 1 {
 		t.Errorf("%d and %d calls", len(first.seen()), len(second.seen()))
@@ -176,7 +176,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 	}
 	close(release)
 	for range 2 {
-		if a := patience.Receive(t, "answers", answers); a.status != 200 {
+		if a := await.Receive(t, "answers", answers); a.status != 200 {
 			t.Errorf("got %d", a.status)
 		}
 	}
@@ -343,7 +343,7 @@ func TestLongResponseDoesNotOpenBreaker(t *testing.T) {
 	u.now(always(200, padded(16<<20+1)))
 	for i := range 6 {
 		key := []string{studio, rival}[i%2]
-		if a := patience.Receive(t, "a call", w.chatAs(t.Context(), key, "long")); a.status != 502 || len(u.seen()) != i+2 {
+		if a := await.Receive(t, "a call", w.chatAs(t.Context(), key, "long")); a.status != 502 || len(u.seen()) != i+2 {
 			t.Errorf("call %d with a longer response: %d after %d calls", i, a.status, len(u.seen()))
 		}
 	}
@@ -408,7 +408,7 @@ func TestBreakerProbesOneAtATime(t *testing.T) {
 	u.now(func(c *call) { entered <- true; <-c.left })
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))) }()
-	patience.Receive(t, "entered", entered)
+	await.Receive(t, "entered", entered)
 	if a := w.chat(plain); a.status != 502 || len(u.seen()) != 6 {
 		t.Errorf("during the probe: %d %s", a.status, a.body)
 	}
@@ -676,14 +676,14 @@ func TestHangingSecretBlocksNoCall(t *testing.T) {
 	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{u}, secrets: keys})
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))) }()
-	patience.Receive(t, "keys.asked", keys.asked)
+	await.Receive(t, "keys.asked", keys.asked)
 	got := make(chan answer, 1)
 	go func() {
 		got <- w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(plain)))
 	}()
 	leave()
 	keys.release <- "old"
-	if a := patience.Receive(t, "got", got); a.status != 200 {
+	if a := await.Receive(t, "got", got); a.status != 200 {
 		t.Errorf("after a caller disconnected: %d %s", a.status, a.body)
 	}
 	w.wait(6 * time.Minute)
@@ -692,7 +692,7 @@ func TestHangingSecretBlocksNoCall(t *testing.T) {
 			t.Errorf("during the renewal of the key: %d %s", a.status, a.body)
 		}
 	}
-	patience.Receive(t, "keys.asked", keys.asked)
+	await.Receive(t, "keys.asked", keys.asked)
 	if n := len(keys.asked); n > 0 {
 		t.Errorf("%d concurrent fetches", n+1)
 	}

@@ -29,7 +29,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/service/gateway/upstream"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -180,7 +180,7 @@ func newWorld(t testing.TB, s setup) *world {
 	go func() { served <- w.server.Serve(narrow{listener, s.socketBuffer}) }()
 	t.Cleanup(func() {
 		w.stop()
-		must(t, patience.Receive(t, "served", served))
+		must(t, await.Receive(t, "served", served))
 		w.gateway.Close()
 		if strings.Contains(w.log.String(), "panic") {
 			t.Errorf("a handler panicked: %s", w.log)
@@ -297,7 +297,7 @@ func (w *world) open(ctx context.Context, body string) *http.Response {
 	return response
 }
 
-var client = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: patience.Max}
+var client = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: await.Max}
 
 const (
 	plain    = `{"model":"small","messages":[{"role":"user","content":"one two"}]}`
@@ -464,7 +464,7 @@ func eventStream(data ...string) string {
 
 func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
-	patience.Until(w.t, what, so)
+	await.Until(w.t, what, so)
 }
 
 func must(t testing.TB, err error) {

@@ -14,7 +14,7 @@ import (
 
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/testkit/alloctest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // The HTTP library uses 10 times a request's size.
@@ -62,7 +62,7 @@ func (w *world) askOnce(request string) {
 		w.t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience.Max))
+	_ = conn.SetDeadline(time.Now().Add(await.Max))
 	if _, err := io.WriteString(conn, request); err != nil {
 		return // the server has rejected the request and closed the connection
 	}
@@ -101,7 +101,7 @@ func TestAnonymousWebSocketNeedsLittleMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer conn.Close()
-				_ = conn.SetDeadline(time.Now().Add(patience.Max))
+				_ = conn.SetDeadline(time.Now().Add(await.Max))
 				_, _ = io.WriteString(conn, upgradeRequest("gen-latest&"+key))
 				go func() { _, _ = conn.Write(sends) }() // it fails when the server closes
 				heard, err = io.ReadAll(conn)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type client struct {
@@ -68,7 +68,7 @@ func (w *world) dialWith(query url.Values, header ...string) *client {
 	for i := 0; i+1 < len(header); i += 2 {
 		fields.Set(header[i], header[i+1])
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience.Max)
+	ctx, cancel := context.WithTimeout(w.t.Context(), await.Max)
 	defer cancel()
 	conn, response, err := websocket.Dial(
 		ctx, "ws://"+w.address+"/v1/stream?"+query.Encode(), &websocket.DialOptions{HTTPHeader: fields},
@@ -115,7 +115,7 @@ func (c *client) leave() { _ = c.conn.Close(websocket.StatusNormalClosure, "") }
 // next returns the next message that is not a tick.
 func (c *client) next() message {
 	c.t.Helper()
-	for end := time.Now().Add(patience.Max); time.Now().Before(end); {
+	for end := time.Now().Add(await.Max); time.Now().Before(end); {
 		if m := c.any(); m.Type != "generation_tick" {
 			return m
 		}
@@ -126,7 +126,7 @@ func (c *client) next() message {
 
 func (c *client) any() message {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	kind, content, err := c.conn.Read(ctx)
 	var m message
@@ -160,7 +160,7 @@ func (c *client) show(frame []byte) {
 
 func (c *client) write(kind websocket.MessageType, content []byte) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	if err := c.conn.Write(ctx, kind, content); err != nil {
 		c.t.Fatalf("write: %v", err)

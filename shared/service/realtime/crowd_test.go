@@ -12,7 +12,7 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/realtime"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // The sessions of the key's client tokens also count.
@@ -28,7 +28,7 @@ func TestSessionsPerKeyAreLimited(t *testing.T) {
 	first.leave()
 	w.active("studio", 2)
 	// The key's count is decremented shortly after the account's slot is free.
-	patience.Until(t, "the key can open a session again", func() bool {
+	await.Until(t, "the key can open a session again", func() bool {
 		again := w.dial("gen-latest", studio)
 		return again.next().Type == "session_started"
 	})
@@ -47,7 +47,7 @@ func TestConnectionsWithoutKeyAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(patience.Max))
+		conn.SetDeadline(time.Now().Add(await.Max))
 		io.WriteString(conn, upgradeRequest("gen-latest&api_key=ck_not_a_key"))
 		reader := bufio.NewReader(conn)
 		response, err := http.ReadResponse(reader, nil)
@@ -75,7 +75,7 @@ func TestConnectionsWithoutKeyAreLimited(t *testing.T) {
 func TestPingFloodDisconnects(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-latest", studio)
-	ctx := patience.Context(t)
+	ctx := await.Context(t)
 	go func() {
 		for c.conn.Ping(ctx) == nil {
 		}

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/engine"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // remote is an engine on other hardware. It has a number of sessions and accepts no images.
@@ -71,7 +71,7 @@ func TestHangingRemoteEngineDelaysNoOthers(t *testing.T) {
 	r.before.Store(&hang)
 	for range cap(hung) {
 		w.open("gen-2.5", studio).show(plain(32, 16, color.White))
-		patience.Receive(t, "hung", hung)
+		await.Receive(t, "hung", hung)
 	}
 	r.before.Store(nil)
 	w.open("gen-2.5", studio).painted(colorOf(""))
@@ -116,7 +116,7 @@ func TestPlansDelayNoOtherAccounts(t *testing.T) {
 		c.show(plain(64, 32, color.White))
 		slow = append(slow, c)
 	}
-	patience.Receive(t, "begun", p.begun)
+	await.Receive(t, "begun", p.begun)
 	other.painted(colorOf(""))
 	close(p.release)
 	for _, c := range slow {

@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/service/realtime"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestMisbehaviourEndsSession(t *testing.T) {
@@ -70,10 +70,10 @@ func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	hostile.Wait()
 	w.active("studio", 0)
 	http.DefaultClient.CloseIdleConnections()
-	patience.Until(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
-	patience.Until(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
+	await.Until(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
+	await.Until(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
 	// A stalled machine does not reply to pings in time.
-	patience.Until(t, "a session paints", w.paints)
+	await.Until(t, "a session paints", w.paints)
 }
 
 // paints reports whether a new session edits a frame.
@@ -110,7 +110,7 @@ func attack(t *testing.T, w *world, number int) {
 		return
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience.Max))
+	_ = conn.SetDeadline(time.Now().Add(await.Max))
 	upgrade := upgradeRequest("gen-2.5&api_key=" + studio)
 	send := func(parts ...string) {
 		for _, part := range parts {

@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/realtime"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/busytest"
-	"cutroom/shared/testkit/patience"
 )
 
 func TestTicksCountTheSeconds(t *testing.T) {
@@ -46,16 +46,16 @@ func TestTicksIncludeNotice(t *testing.T) {
 	e := &noticing{}
 	w := newWorld(t, setup{engine: e})
 	c := w.open("gen-2.5", studio)
-	await := func(notice string) {
+	expect := func(notice string) {
 		t.Helper()
-		patience.Await(t, fmt.Sprintf("a tick contains %q", notice), c.any,
+		await.Value(t, fmt.Sprintf("a tick contains %q", notice), c.any,
 			func(m message) bool { return m.Type == "generation_tick" && m.Notice == notice })
 	}
-	await("")
+	expect("")
 	e.notice.Store("No face shows.")
-	await("No face shows.")
+	expect("No face shows.")
 	e.notice.Store("")
-	await("")
+	expect("")
 }
 
 type noticing struct{ notice atomic.Value }
@@ -126,7 +126,7 @@ func TestShutdownEndsSessions(t *testing.T) {
 	for _, c := range all {
 		c.ends("server_stopping", websocket.StatusGoingAway, "The server is stopping.")
 	}
-	patience.Receive(t, "stopped", stopped)
+	await.Receive(t, "stopped", stopped)
 	w.active("studio", 0)
 	if n := strings.Count(w.log.String(), `reason=server_stopping`); n != 5 {
 		t.Errorf("%d such sessions ended in the log", n)
@@ -162,7 +162,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	}()
 	c.ends("idle", websocket.StatusNormalClosure, "The session was idle.")
 	close(idle)
-	patience.Receive(t, "done", done)
+	await.Receive(t, "done", done)
 	w.active("studio", 1)
 }
 
@@ -183,7 +183,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 			}
 		}()
 		w.open("gen-2.5", studio) // does not read, so it does not reply to pings
-		patience.Until(t, "a session ends", func() bool {
+		await.Until(t, "a session ends", func() bool {
 			n, err := w.records.Active(t.Context(), "studio")
 			if err != nil {
 				t.Fatal(err)
@@ -213,7 +213,7 @@ func TestSuspendedProcessEndsItsSessions(t *testing.T) {
 	w.engine.before.Store(&before)
 	c := w.open("gen-2.5", studio)
 	c.show(plain(32, 16, red))
-	patience.Receive(t, "begun", begun) // the process is suspended during an edit
+	await.Receive(t, "begun", begun) // the process is suspended during an edit
 	w.engine.before.Store(nil)
 	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
 	w.active("studio", 0)
@@ -261,7 +261,7 @@ func TestLostSessionDisconnectsItsClient(t *testing.T) {
 	c := w.open("gen-2.5", studio)
 	c.show(plain(32, 16, red)) // does not read the responses
 	w.asleep.Add(int64(session.FenceAfter))
-	patience.Until(
+	await.Until(
 		t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") },
 	)
 }
@@ -272,7 +272,7 @@ func TestBusyEngineDoesNotHoldSlot(t *testing.T) {
 	defer close(release)
 	c := w.open("gen-2.5", studio)
 	c.say(`{"type":"prompt","prompt":"x"}`)
-	patience.Receive(t, "begun", begun)
+	await.Receive(t, "begun", begun)
 	w.active("studio", 1)
 	c.drop()
 	w.active("studio", 0)
@@ -309,7 +309,7 @@ func TestUsageIsRecorded(t *testing.T) {
 	}
 	first, second := w.open("gen-latest", studio), w.open("gen-2.5", w.mint(studio, credential.Scope{}, time.Minute))
 	other := w.open("gen-2.1", studio)
-	patience.Until(t, "the usage of open sessions is recorded", func() bool {
+	await.Until(t, "the usage of open sessions is recorded", func() bool {
 		return total("gen-2.5").SessionSeconds >= 2 && total("gen-2.1").SessionSeconds >= 1
 	})
 	for _, c := range []*client{first, second, other} {

@@ -22,7 +22,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/engine/preview/frame"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func square(t *testing.T, side int, fill color.Color) []byte {
@@ -149,7 +149,7 @@ func TestPromptsAreExpanded(t *testing.T) {
 	prompt(`{"type":"prompt","prompt":"one"}`)
 	c.painted(colorOf("one"))
 	release <- "one, but better"
-	patience.Until(t, "the expanded prompt is followed", func() bool {
+	await.Until(t, "the expanded prompt is followed", func() bool {
 		c.show(plain(32, 16, color.White))
 		got := color.RGBAModel.Convert(c.next().frame.At(16, 8)).(color.RGBA)
 		return near(got, colorOf("one, but better"), 12)
@@ -183,7 +183,7 @@ func TestNewestFrameWins(t *testing.T) {
 	w.engine.before.Store(&before)
 	frame := func(number int) []byte { return plain(16*number, 16, color.White) }
 	c.show(frame(1))
-	patience.Receive(t, "begun", begun)
+	await.Receive(t, "begun", begun)
 	for number := 2; number <= 20; number++ {
 		c.show(frame(number))
 	}

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/frame"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestHostilePictureDelaysNoOthers(t *testing.T) {
@@ -174,7 +174,7 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	w := newWorld(t, setup{pictures: slow})
 	first, second, other := w.open("gen-2.5", studio), w.open("gen-2.5", studio), w.open("gen-2.5", rival)
 	first.setImage(slow.slow)
-	patience.Receive(t, "slow.begun", slow.begun)
+	await.Receive(t, "slow.begun", slow.begun)
 	second.setImage(slow.slow)
 	other.setImage(square(t, 16, red))
 	other.ack("set_image_ack", "")

@@ -12,7 +12,7 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/realtime"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // dialQueue connects with the query parameter queue: "true", "false", or "" to omit it.
@@ -108,7 +108,7 @@ func TestQueueServesInOrder(t *testing.T) {
 	third.begins()
 	third.leave()
 	w.active("studio", 0)
-	patience.Until(t, "the log reports the waits", func() bool {
+	await.Until(t, "the log reports the waits", func() bool {
 		log := w.log.String()
 		return strings.Count(log, `msg="client waits for a session"`) == 4 &&
 			strings.Count(log, `msg="wait ended"`) == 4 && strings.Count(log, "outcome=session") == 2
@@ -168,14 +168,14 @@ func TestWaitEndsLikeSession(t *testing.T) {
 	}()
 	stays.rejected(websocket.StatusGoingAway, "The server is stopping.")
 	holder.ends("server_stopping", websocket.StatusGoingAway, "The server is stopping.")
-	patience.Receive(t, "stopped", stopped)
+	await.Receive(t, "stopped", stopped)
 	w.active("studio", 0)
 }
 
 // A client that joins a room waits unless it declines.
 func TestJoinWaitsInQueue(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: time.Hour, Join: patience.Max}})
+	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: time.Hour, Join: await.Max}})
 	w.open("gen-2.5", studio)
 	c := w.dialQueue(studio, "")
 	c.say(`{"type":"livekit_join","passthrough":true}`)
@@ -221,5 +221,5 @@ func TestLeavingTheQueueLeavesNothingBehind(t *testing.T) {
 	holder.leave()
 	last.begins()
 	// The first session may have started some of its goroutines after they were counted.
-	patience.Until(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+20 })
+	await.Until(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+20 })
 }

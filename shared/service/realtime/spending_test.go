@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/usage"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // noon sets the clock to the middle of a month, so that no day or month ends during the test.
@@ -101,7 +101,7 @@ func TestSessionContinuesAfterMidnight(t *testing.T) {
 		}
 	}()
 	ended := w.open("gen-2.5", studio).ends("insufficient_quota", websocket.StatusPolicyViolation, "A budget is used up.")
-	if err := patience.Receive(t, "midnight", midnight); err != nil {
+	if err := await.Receive(t, "midnight", midnight); err != nil {
 		t.Fatal(err)
 	}
 	after := w.now()

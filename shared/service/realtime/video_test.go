@@ -22,7 +22,7 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
 	"cutroom/shared/service/realtime/room"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 var codecs = sync.OnceValues(func() (*vp8.Library, error) {
@@ -32,7 +32,7 @@ var codecs = sync.OnceValues(func() (*vp8.Library, error) {
 	}
 	l, err := vp8.Find(context.Background(), box)
 	if err == nil {
-		l.FrameTime = patience.Max
+		l.FrameTime = await.Max
 	}
 	return l, err
 })
@@ -125,7 +125,7 @@ func (w *world) goLive(c *client, films *camera) *videoClient {
 func (c *videoClient) shows(width, height int) {
 	c.t.Helper()
 	n := 0
-	for limit := time.After(patience.Max); ; {
+	for limit := time.After(await.Max); ; {
 		select {
 		case frame := <-c.Seen:
 			n++

@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/lossytest"
-	"cutroom/shared/testkit/patience"
 )
 
 func TestLiveVideoFollowsTheCamera(t *testing.T) {
@@ -252,7 +252,7 @@ func TestMediaKeepsSessionAlive(t *testing.T) {
 	// The client joins but never sends any video.
 	w.goLive(w.open("gen-2.5", studio), nil).ends("idle", websocket.StatusNormalClosure, "The session was idle.")
 	for len(films.Seen) > 0 {
-		patience.Receive(t, "films.Seen", films.Seen)
+		await.Receive(t, "films.Seen", films.Seen)
 	}
 	films.Sees(5)
 	network.Load().Set(lossytest.Faults{Block: true}, lossytest.Faults{Block: true})
@@ -287,7 +287,7 @@ func TestSessionSurvivesBrokenFrames(t *testing.T) {
 	}
 	c.Publish()
 	for len(other.Seen) > 0 {
-		patience.Receive(t, "other.Seen", other.Seen)
+		await.Receive(t, "other.Seen", other.Seen)
 	}
 	other.Sees(50)
 	good.Store(true)
@@ -390,7 +390,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 		one(how)
 	}
 	w.active("studio", 0)
-	patience.Until(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
+	await.Until(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
 	goroutines, memory := level()
 	descriptors := openFiles(t)
 	var clients sync.WaitGroup
@@ -403,12 +403,12 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	}
 	clients.Wait()
 	w.active("studio", 0)
-	patience.Until(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
-	patience.Until(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
+	await.Until(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
+	await.Until(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
 	// The database opens some connections only when several sessions need them. If 100 sessions each
 	// left a descriptor open, there would be far more.
-	patience.Until(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+20 })
-	patience.Until(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+8<<20 })
+	await.Until(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+20 })
+	await.Until(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+8<<20 })
 }
 
 func openFiles(t *testing.T) int {

@@ -33,7 +33,7 @@ import (
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/sqlitetest"
 )
@@ -77,14 +77,14 @@ type world struct {
 	asleep  atomic.Int64 // how long the process was suspended, in nanoseconds
 	// clock is the server's clock. It stops while the machine stalls, so that no session seems
 	// idle. later is added to it, in nanoseconds.
-	clock *patience.Clock
+	clock *await.Clock
 	later atomic.Int64
 	stop  func() // stops the server like the end of its program
 }
 
 // machine measures how long the machine has run without a stall that loses a session.
 type machine struct {
-	clock  *patience.Clock
+	clock  *await.Clock
 	booted time.Time
 }
 
@@ -96,7 +96,7 @@ func (w *world) now() time.Time { return w.clock.Now().Add(time.Duration(w.later
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
-	w := &world{t: t, engine: &painter{}, log: &programtest.Output{}, clock: patience.NewClock(t)}
+	w := &world{t: t, engine: &painter{}, log: &programtest.Output{}, clock: await.NewClock(t)}
 	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
@@ -138,7 +138,7 @@ func newWorld(t *testing.T, s setup) *world {
 		s.pictures = pictures(t)
 	}
 	// A busy machine may take long to start a decoder and to send.
-	s.times.Image, s.times.Decode, s.times.Write = patience.Max, patience.Max, cmp.Or(s.times.Write, patience.Max)
+	s.times.Image, s.times.Decode, s.times.Write = await.Max, await.Max, cmp.Or(s.times.Write, await.Max)
 	if s.times.Ping == 0 {
 		// Clients of tests answer pings only while they read.
 		s.times.Ping = time.Hour
@@ -197,7 +197,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.stop = sync.OnceFunc(func() {
 		end()
 		sessions.Wait()
-		shutdown, cancel := context.WithTimeout(context.Background(), patience.Max)
+		shutdown, cancel := context.WithTimeout(context.Background(), await.Max)
 		defer cancel()
 		if err := surface.Shutdown(shutdown); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -270,7 +270,7 @@ func (u unsteady) Take(ctx context.Context, slot session.Slot, limit int) error 
 // ready waits for the instance's first lease.
 func (w *world) ready() {
 	w.t.Helper()
-	patience.Until(w.t, "sessions can be opened", func() bool {
+	await.Until(w.t, "sessions can be opened", func() bool {
 		c := w.dial("gen-2.5", rival)
 		defer c.drop()
 		return c.next().Type == "session_started"
@@ -280,7 +280,7 @@ func (w *world) ready() {
 
 func (w *world) active(account string, want int) {
 	w.t.Helper()
-	patience.Until(w.t, "the number of sessions", func() bool {
+	await.Until(w.t, "the number of sessions", func() bool {
 		n, err := w.records.Active(w.t.Context(), account)
 		if err != nil {
 			w.t.Fatal(err)

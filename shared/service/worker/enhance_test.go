@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/enhance"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func (s *fixture) submitPrompt(prompt string, enhancer bool) string {
@@ -79,7 +79,7 @@ func TestPromptsAreEnhanced(t *testing.T) {
 				config.Enhancer = enhancer
 			})
 			j := s.awaitEnd(s.submitPrompt(c.prompt, c.asked))
-			used := patience.Receive(t, "prompts", prompts)
+			used := await.Receive(t, "prompts", prompts)
 			shown := c.want
 			if c.want == c.prompt {
 				shown = ""
@@ -110,7 +110,7 @@ func TestRunWaitingForPromptCanBeCancelled(t *testing.T) {
 		config.Enhancer, config.CheckEvery = enhancer, 20*time.Millisecond
 	})
 	id := s.submitPrompt("watercolor", true)
-	patience.Receive(t, "enhancer.asked", enhancer.asked)
+	await.Receive(t, "enhancer.asked", enhancer.asked)
 	if err := s.service.Cancel(
 		t.Context(), id, job.Failure{Code: job.Cancelled, Message: "No longer wanted."},
 	); err != nil {
@@ -124,6 +124,6 @@ func TestRunWaitingForPromptCanBeCancelled(t *testing.T) {
 		}
 		return len(entries)
 	}
-	patience.Until(t, "the run's folder is removed", func() bool { return left() == 0 })
+	await.Until(t, "the run's folder is removed", func() bool { return left() == 0 })
 	s.wantClean(stop)
 }

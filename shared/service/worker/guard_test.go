@@ -8,7 +8,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type guard struct {
@@ -65,20 +65,20 @@ func TestWorkerWithJobIsProtected(t *testing.T) {
 		c.Guard, c.GuardEvery, c.Queue = g, 50*time.Millisecond, guarding{s.queue, t, g}
 	})
 	for _, want := range []string{"busy", "idle", "busy", "idle"} {
-		if call := patience.Receive(t, "g.calls", g.calls); call != want {
+		if call := await.Receive(t, "g.calls", g.calls); call != want {
 			t.Fatalf("the guard of an idle worker received %s, want %s", call, want)
 		}
 	}
 	id := s.submit("one", 0)
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	if !g.isBusy() {
 		t.Error("a worker with a job is not protected")
 	}
 	for len(g.calls) > 0 {
-		patience.Receive(t, "g.calls", g.calls)
+		await.Receive(t, "g.calls", g.calls)
 	}
 	for range 3 {
-		if call := patience.Receive(t, "g.calls", g.calls); call != "busy" {
+		if call := await.Receive(t, "g.calls", g.calls); call != "busy" {
 			t.Errorf("the guard of a worker with a job received %s", call)
 		}
 	}

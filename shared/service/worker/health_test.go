@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/disktest"
-	"cutroom/shared/testkit/patience"
 )
 
 // Runs do not count while the engine is unhealthy.
@@ -34,7 +34,7 @@ func TestUnhealthyEngineLeavesJobsToOthers(t *testing.T) {
 		}
 	})
 	first := s.submit("one", 0)
-	patience.Receive(t, "asked", asked)
+	await.Receive(t, "asked", asked)
 	stopOther := s.start(succeed)
 	s.wantCompleted(first)
 	stopOther()
@@ -56,7 +56,7 @@ func TestOverdueJobMeansStuck(t *testing.T) {
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
 	s.submit("one", 0)
-	patience.Receive(t, "begun", begun)
+	await.Receive(t, "begun", begun)
 	if s.worker.Stuck() {
 		t.Error("stuck with a new job")
 	}
@@ -141,14 +141,14 @@ func TestFullScratchDiskFailsOnlyOneJob(t *testing.T) {
 	large := s.submit(string(make([]byte, 2<<20)), 0)
 	last := s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Folder, c.Blobs = disk, blobs })
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	// The first job writes its result once the partial large input has been removed.
 	for name := range blobs.opened {
 		if name == job.InputBlob(large, "data") {
 			break
 		}
 	}
-	patience.Until(t, "the part of the large input is removed", func() bool {
+	await.Until(t, "the part of the large input is removed", func() bool {
 		left, err := filepath.Glob(filepath.Join(disk, large+"-*"))
 		return err == nil && len(left) == 0
 	})

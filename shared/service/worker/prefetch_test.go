@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func prefetch(c *worker.Config) { c.Prefetch = true }
@@ -46,7 +46,7 @@ func (s *stage) run(ctx context.Context, spec engine.Spec, progress func(engine.
 
 func (s *stage) starts(t *testing.T, want string) {
 	t.Helper()
-	if id := patience.Receive(t, "a run", s.begun); id != want {
+	if id := await.Receive(t, "a run", s.begun); id != want {
 		t.Fatalf("%s started, want %s", id, want)
 	}
 }
@@ -67,7 +67,7 @@ func (w watched) Open(ctx context.Context, name string, offset, length int64) (i
 // awaitFetched waits until the job's input is complete in the scratch folder.
 func (s *fixture) awaitFetched(id, content string) {
 	s.t.Helper()
-	patience.Await(s.t, "the input of "+id, func() (fetched []string) {
+	await.Value(s.t, "the input of "+id, func() (fetched []string) {
 		paths, err := filepath.Glob(filepath.Join(s.scratch, id+"-*", "data"))
 		if err != nil {
 			s.t.Fatal(err)
@@ -82,7 +82,7 @@ func (s *fixture) awaitFetched(id, content string) {
 
 func (s *fixture) awaitLoad(what string, ok func(worker.Load) bool) {
 	s.t.Helper()
-	patience.Await(s.t, what, func() worker.Load { return s.worker.Loads()[0] }, ok)
+	await.Value(s.t, what, func() worker.Load { return s.worker.Loads()[0] }, ok)
 }
 
 func (s *fixture) get(id string) job.Job {
@@ -110,7 +110,7 @@ func TestNextJobIsPrefetched(t *testing.T) {
 	stage.starts(t, second)
 	s.awaitFetched(third, "three")
 	stage.let <- struct{}{}
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	stage.let <- struct{}{}
 	s.wantCompleted(first, second, third)
 	s.wantClean(stop)
@@ -133,7 +133,7 @@ func TestOnlyOneJobIsPrefetched(t *testing.T) {
 	first := s.submit("one", 0)
 	busy.fraction = 0 // it reports no progress
 	s.start(busy.run, prefetch)
-	patience.Receive(t, "busy.begun", busy.begun)
+	await.Receive(t, "busy.begun", busy.begun)
 	second := s.submit("two", 0)
 	other := newStage()
 	s.start(other.run, prefetch)
@@ -155,8 +155,8 @@ func TestFirstFreeSlotRunsPrefetchedJob(t *testing.T) {
 	s.submit("one", 0)
 	s.submit("two", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Slots = map[job.Lane]int{job.VideoLane: 2} })
-	patience.Receive(t, "stage.begun", stage.begun)
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	third := s.submit("three", 0)
 	s.awaitFetched(third, "three")
 	stage.let <- struct{}{} // either of the two runs
@@ -171,7 +171,7 @@ func TestDrainReleasesPrefetchedJob(t *testing.T) {
 	s, stage := newFixture(t), newStage()
 	first, second := s.submit("one", 0), s.submit("two", 0)
 	stop := s.start(stage.run, prefetch)
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	s.awaitFetched(second, "two")
 	s.wantClean(stop)
 	if j := s.get(first); j.Status != job.Processing || j.Runs != 0 {
@@ -190,7 +190,7 @@ func TestEndedPrefetchedJobIsDropped(t *testing.T) {
 	s.submit("one", 0)
 	cancelled := s.submit("two", 0)
 	stop := s.start(stage.run, prefetch)
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	s.awaitFetched(cancelled, "two")
 	if err := s.jobs.Fail(
 		t.Context(), cancelled, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now(),
@@ -211,7 +211,7 @@ func TestOverduePrefetchedJobTimesOut(t *testing.T) {
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	stop := s.start(stage.run, prefetch)
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	late := s.submit("two", job.MaxAge-4*time.Second)
 	s.wantFailure(late, job.TimedOut, "10 minutes")
 	if j := s.get(late); j.Runs != 0 {
@@ -245,8 +245,8 @@ func TestFailedPrefetchIsRetriedByRun(t *testing.T) {
 	reads := new(atomic.Int64)
 	reads.Store(1)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = failing{s.blobs, unlucky, reads} })
-	patience.Receive(t, "stage.begun", stage.begun)
-	patience.Until(t, "something is prefetched", func() bool { return reads.Load() <= 0 })
+	await.Receive(t, "stage.begun", stage.begun)
+	await.Until(t, "something is prefetched", func() bool { return reads.Load() <= 0 })
 	close(stage.let)
 	s.wantCompleted(unlucky)
 	s.wantFailure(broken, job.InvalidInput, "cannot be decoded")
@@ -262,14 +262,14 @@ func TestLeaseOfPrefetchedJobIsExtended(t *testing.T) {
 	s.submit("one", 0)
 	extended := slow{s.blobs, new(atomic.Int64), make(chan struct{})}
 	s.start(stage.run, prefetch, shortLease, func(c *worker.Config) { c.Queue = counting{s.queue, extended} })
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	held := s.submit("two", 0)
 	s.awaitFetched(held, "two")
 	other := newStage()
 	s.start(other.run)
 	last := s.submit("three", 0)
 	other.starts(t, last)
-	patience.Receive(t, "extended.enough", extended.enough) // its first lease has ended
+	await.Receive(t, "extended.enough", extended.enough) // its first lease has ended
 	stage.let <- struct{}{}
 	stage.starts(t, held)
 	close(stage.let)
@@ -299,7 +299,7 @@ func TestHangingWorkerLosesPrefetchedJob(t *testing.T) {
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	stop := s.start(stage.run, prefetch, shortLease, func(c *worker.Config) { c.Queue = hanging{s.queue, new(atomic.Int64)} })
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	held := s.submit("two", 0)
 	s.awaitFetched(held, "two")
 	stopOther := s.start(succeed)
@@ -332,9 +332,9 @@ func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	store := tardy{s.blobs, make(chan string, 10), make(chan struct{})}
 	jobs := []string{s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)}
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = store })
-	patience.Receive(t, "stage.begun", stage.begun)
+	await.Receive(t, "stage.begun", stage.begun)
 	stage.let <- struct{}{}
-	if name := patience.Receive(t, "store.storing", store.storing); !strings.HasPrefix(name, job.Folder(jobs[0])) {
+	if name := await.Receive(t, "store.storing", store.storing); !strings.HasPrefix(name, job.Folder(jobs[0])) {
 		t.Errorf("%s is stored", name)
 	}
 	stage.starts(t, jobs[1])
@@ -378,10 +378,10 @@ func TestDrainCompletesStoring(t *testing.T) {
 	stop := s.start(succeed, func(c *worker.Config) {
 		c.Blobs, c.Queue, c.Slots = store, drain, map[job.Lane]int{job.VideoLane: 2}
 	})
-	patience.Receive(t, "store.storing", store.storing)
+	await.Receive(t, "store.storing", store.storing)
 	var stopping sync.WaitGroup
 	stopping.Go(stop)
-	patience.Receive(t, "drain.begun", drain.begun)
+	await.Receive(t, "drain.begun", drain.begun)
 	close(store.let)
 	stopping.Wait()
 	if j := s.get(id); j.Status != job.Completed || j.Runs != 1 {

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/clock"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -68,13 +68,13 @@ func TestLatestPreviewIsAvailable(t *testing.T) {
 			shown <- p
 			if p != nil {
 				j = s.await(id, "running", func(j job.Job) bool { return j.Status == job.Processing })
-				patience.Until(t, "the preview exists", func() bool { return bytes.Equal(s.preview(j), p) })
+				await.Until(t, "the preview exists", func() bool { return bytes.Equal(s.preview(j), p) })
 			}
 		}
 		close(shown)
 		close(checked)
 		s.awaitEnd(id)
-		patience.Until(t, "the preview is deleted", func() bool { return s.preview(j) == nil })
+		await.Until(t, "the preview is deleted", func() bool { return s.preview(j) == nil })
 		s.wantClean(stop)
 	}
 }

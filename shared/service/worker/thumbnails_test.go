@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // photographer uses each file's first bytes as its picture.
@@ -97,7 +97,7 @@ func TestCompletedJobHasThumbnails(t *testing.T) {
 	close(p.hold)
 	for id, content := range map[string]string{j.ID: "one", second.ID: "two"} {
 		ended := s.awaitEnd(id)
-		patience.Until(t, "thumbnails of "+content, func() bool { _, made := s.thumbnails(ended); return made })
+		await.Until(t, "thumbnails of "+content, func() bool { _, made := s.thumbnails(ended); return made })
 		pictures, _ := s.thumbnails(ended)
 		if string(pictures.Result) != "small: edited: "+content || string(pictures.Input) != "small: "+content ||
 			string(pictures.Poster) != "poster: edited: "+content {
@@ -142,7 +142,7 @@ func TestEngineThumbnailsAreReused(t *testing.T) {
 		t.Errorf("pictures were made before the engine returned its own: %v", calls)
 	}
 	close(hold)
-	patience.Until(t, "thumbnails", func() bool { _, made := s.thumbnails(j); return made })
+	await.Until(t, "thumbnails", func() bool { _, made := s.thumbnails(j); return made })
 	pictures, _ := s.thumbnails(j)
 	if string(pictures.Result) != "by the engine: edited: one" || string(pictures.Input) != "small: one" ||
 		string(pictures.Poster) != "poster: edited: one" {
@@ -289,7 +289,7 @@ func TestStoredInputsGetThumbnails(t *testing.T) {
 	ended := s.awaitEnd(s.submit("clip", 0, s.copiesOf(clip, picture)))
 	want := func(of, want string) {
 		t.Helper()
-		patience.Until(t, "thumbnail of "+of, func() bool {
+		await.Until(t, "thumbnail of "+of, func() bool {
 			small, err := file.Thumbnail(t.Context(), s.blobs, of)
 			return err == nil && string(small) == want
 		})

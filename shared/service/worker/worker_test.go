@@ -32,8 +32,8 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/conformance"
-	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/sqlitetest"
 )
 
@@ -94,7 +94,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	// This clock determines the end of leases.
-	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: patience.NewClock(t).Now})
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: await.NewClock(t).Now})
 	blobs, err := diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func (s *fixture) read(name string) (content []byte, ok bool) {
 
 func (s *fixture) await(id, what string, ok func(job.Job) bool) job.Job {
 	s.t.Helper()
-	return patience.Await(s.t, "the job is "+what, func() job.Job {
+	return await.Value(s.t, "the job is "+what, func() job.Job {
 		j, err := s.jobs.Get(s.t.Context(), id)
 		if err != nil {
 			s.t.Fatal(err)
@@ -412,7 +412,7 @@ func TestDrainReturnsJob(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		patience.Receive(t, "running", running)
+		await.Receive(t, "running", running)
 		s.wantClean(stop)
 		if j := s.await(id, "there", func(job.Job) bool { return true }); j.Status != job.Processing || j.Runs != 0 {
 			t.Fatalf("after a drain the job is %s with %d runs", j.Status, j.Runs)
@@ -433,13 +433,13 @@ func TestCancelledJobStopsEngine(t *testing.T) {
 		close(stopped)
 		return succeed(ctx, spec, progress) // the engine finishes nevertheless
 	})
-	patience.Receive(t, "running", running)
+	await.Receive(t, "running", running)
 	if err := s.jobs.Fail(
 		t.Context(), id, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now(),
 	); err != nil {
 		t.Fatal(err)
 	}
-	patience.Receive(t, "stopped", stopped)
+	await.Receive(t, "stopped", stopped)
 	s.wantFailure(id, job.Cancelled, "Cancelled.")
 }
 
@@ -494,7 +494,7 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 		<-woken // ignores its context
 		return os.WriteFile(spec.Output, []byte("late"), 0o600)
 	}, shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
-	patience.Receive(t, "hung", hung)
+	await.Receive(t, "hung", hung)
 	s.start(succeed)
 	first := s.awaitEnd(id)
 	if first.Status != job.Completed || first.Runs != 2 {

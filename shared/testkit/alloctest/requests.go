@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // Serve serves a handler until the end of the test, like the services, and returns the address.
@@ -32,7 +32,7 @@ func Serve(t testing.TB, handler http.Handler) (address string) {
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		server.Shutdown(context.Background())
-		if err := patience.Receive(t, "served", served); err != nil {
+		if err := await.Receive(t, "served", served); err != nil {
 			t.Error(err)
 		}
 	})
@@ -48,7 +48,7 @@ func Send(t testing.TB, address string, request []byte) (status, received int) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(await.Max)); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = conn.Write(request) // the server may respond before the end

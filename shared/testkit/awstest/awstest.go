@@ -18,7 +18,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -155,7 +155,7 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 
 // ready waits until the process serves.
 func (c *Cloud) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

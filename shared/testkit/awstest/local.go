@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -98,7 +98,7 @@ func (l *Local) Make(ctx context.Context, target string, variables ...string) ([
 }
 
 func (l *Local) make(ctx context.Context, target string, variables ...string) (out, errors string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()
 	command := l.Command(ctx, target, variables...)
 	var stdout, stderr bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // queueTries is the maximum number of attempts to create a queue until the response contains its
@@ -68,7 +68,7 @@ func (c *Cloud) MakeTable(t T, name string) string {
 
 func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	client := dynamodb.NewFromConfig(c.Config())
 	name := c.made.name(table.Name)
@@ -136,7 +136,7 @@ func keys(partition, sort string) []dynamotypes.KeySchemaElement {
 // the local AWS has no host names.
 func (c *Cloud) MakeBucket(t T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	client := s3.NewFromConfig(c.Config(), func(o *s3.Options) { o.UsePathStyle = true })
 	name := c.made.name("bucket")
@@ -153,7 +153,7 @@ func (c *Cloud) MakeBucket(t T) string {
 
 func (c *Cloud) MakeSecret(t T, name, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	client := secretsmanager.NewFromConfig(c.Config())
 	_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: &name, SecretString: &text})
@@ -186,7 +186,7 @@ func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
 
 func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	client := sqs.NewFromConfig(c.Config())
 	name := c.made.name("queue")
@@ -209,7 +209,7 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 // TimeoutSecondsPath. Use TimeoutSeconds in a definition that must time out.
 func (c *Cloud) MakeStateMachine(t T, definition string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
 	name := c.made.name("jobs")
 	if _, err := sfn.NewFromConfig(c.Config()).CreateStateMachine(ctx, &sfn.CreateStateMachineInput{

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -50,7 +50,7 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 	url = "http://" + address
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
-	for until := time.After(patience.Max); ; {
+	for until := time.After(await.Max); ; {
 		response, err := http.Get(url)
 		if err == nil {
 			response.Body.Close()
@@ -69,7 +69,7 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 // InvokeBySAM invokes a function at the URL of sam-lambda, and returns its response. If the
 // function fails, the error contains its output.
 func (l *Local) InvokeBySAM(ctx context.Context, url, function string, event []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()
 	path := fmt.Sprintf("%s/2015-03-31/functions/cutroom-%s-%s/invocations", url, l.Stage, function)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(event))

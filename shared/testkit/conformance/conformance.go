@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // Group holds the tests of a suite about one topic.
@@ -38,10 +38,10 @@ func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T)
 	}
 }
 
-// Context returns a context for one test, which ends after patience.MaxTest.
+// Context returns a context for one test, which ends after await.MaxTest.
 func Context(t testing.TB) context.Context {
 	t.Helper()
-	return patience.TestContext(t)
+	return await.TestContext(t)
 }
 
 // Tomorrow is a suite's start time. A platform deletes expired records by its own clock, even if a

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 const maxPacket = 64 << 10
@@ -155,7 +155,7 @@ func (r *Relay) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.DialTimeout("tcp", r.to, patience.Max)
+		server, err := net.DialTimeout("tcp", r.to, await.Max)
 		if err != nil {
 			client.Close()
 			continue

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // Client calls the media API with one key.
@@ -61,12 +61,12 @@ func (r *StatusError) Detail() string {
 }
 
 // Call sends a request with the client's key and reads the complete response, whatever its
-// status, within patience.Max. headers has pairs of name and value.
+// status, within await.Max. headers has pairs of name and value.
 //
 // Errors: transport errors.
 func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64,
 	headers ...string) (Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
 	if err != nil {

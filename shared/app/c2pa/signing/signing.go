@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	c2palib "cutroom/shared/platform/c2pa"
 	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/service/c2pa"
@@ -38,7 +38,7 @@ var errKeyAlone = errors.New("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: both 
 func (s Settings) signs(engine string) (bool, error) {
 	switch s.Mode {
 	case "", Auto:
-		return !engines.Parse(engine).BuiltIn(), nil
+		return !engineconfig.Parse(engine).BuiltIn(), nil
 	case On:
 		return true, nil
 	case Off:
@@ -168,7 +168,7 @@ func (p *Plan) try(ctx context.Context, parts Parts) (*c2pa.Signer, By, error) {
 		return nil, By{}, err
 	}
 	signer := c2pa.New(c2pa.Config{
-		Library: p.library, Identity: identity, Generative: !engines.Parse(p.config.Engine).BuiltIn(),
+		Library: p.library, Identity: identity, Generative: !engineconfig.Parse(p.config.Engine).BuiltIn(),
 		Version: p.config.Version, Now: parts.Now, Logger: parts.Logger,
 	})
 	if err := signer.Check(ctx, parts.Folder); err != nil {

@@ -26,8 +26,8 @@ import (
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/c2pa"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
-	"cutroom/shared/testkit/patience"
 )
 
 func identity(t *testing.T) (*c2pa.Identity, []byte) {
@@ -47,7 +47,7 @@ func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	t.Helper()
 	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: by, Generative: true, Now: time.Now,
-		Logger: slog.New(slog.DiscardHandler), InputTime: patience.Max,
+		Logger: slog.New(slog.DiscardHandler), InputTime: await.Max,
 	})
 	path := filepath.Join(t.TempDir(), "signed.png")
 	spec := engine.Spec{Model: "gen-image-2", Kind: catalog.Image, Output: mediatest.Image{}.Make(t)}
@@ -69,7 +69,7 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 	library, kept := filepath.Join(folder, "libc2pa_c.so"), signing.File(filepath.Join(folder, "c2pa.pem"))
 	var log bytes.Buffer
 	reader := verifying.NewReader(verifying.Config{
-		Library: library, Signers: kept.Certificates, Time: patience.Max, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Library: library, Signers: kept.Certificates, Time: await.Max, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	who, text := identity(t)
 	file := signed(t, who)
@@ -145,7 +145,7 @@ func TestReaderTrustsDeployerCertificates(t *testing.T) {
 		return verifying.NewReader(verifying.Config{
 			Library:      c2patest.Path(t),
 			Signers:      func(context.Context) ([]string, error) { return signers, nil },
-			Certificates: given, Time: patience.Max, Logger: slog.New(slog.DiscardHandler),
+			Certificates: given, Time: await.Max, Logger: slog.New(slog.DiscardHandler),
 		})
 	}
 	if err := os.WriteFile(given, nil, 0o600); err != nil {

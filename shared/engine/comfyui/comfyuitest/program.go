@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // Program is the real ComfyUI on the CPU, with tiny checkpoints for the bundled workflows.
@@ -49,7 +49,7 @@ func StartProgram(t *testing.T) *Program {
 	// On a busy machine threads mostly wait for each other.
 	t.Setenv("OMP_NUM_THREADS", "1")
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
-	making := exec.CommandContext(patience.TestContext(t), "nice", python, filepath.Join(tiny, "checkpoints.py"), home,
+	making := exec.CommandContext(await.TestContext(t), "nice", python, filepath.Join(tiny, "checkpoints.py"), home,
 		filepath.Join(base, "models"))
 	if out, err := making.CombinedOutput(); err != nil {
 		t.Fatalf("make tiny checkpoints: %v\n%s", err, out)
@@ -93,7 +93,7 @@ func (p *Program) Start(t *testing.T) {
 		defer close(ended)
 		_ = process.Wait() // the log shows how it ended
 	}(p.process)
-	ctx := patience.TestContext(t)
+	ctx := await.TestContext(t)
 	for !p.answers(ctx) {
 		select {
 		case <-ended:

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"cutroom/shared/engine/engineserver/livewire"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -26,7 +26,7 @@ func StartProgram(t *testing.T) (url string) {
 	}
 	root := filepath.Dir(strings.TrimSpace(string(module)))
 	python := filepath.Join(root, ".tools", "gpu", "bin", "python")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience.MaxTest)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), await.MaxTest)
 	defer cancel()
 	weights := t.TempDir()
 	making := exec.CommandContext(ctx, python, "-m", "tests.models.tiny", weights)
@@ -89,7 +89,7 @@ func healthy(ctx context.Context, t *testing.T, url string) bool {
 
 func AwaitLive(t *testing.T, url, model string) {
 	t.Helper()
-	ctx := patience.Context(t)
+	ctx := await.Context(t)
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+livewire.Path, nil)
 		if err != nil {

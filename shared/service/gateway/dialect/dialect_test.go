@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/dialect"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type translation interface {
@@ -488,7 +488,7 @@ func TestLongNamespacesAreRejected(t *testing.T) {
 	}
 }
 
-// A namespace is read in far less than patience.Max, wherever its name is. The time is not quadratic.
+// A namespace is read in far less than await.Max, wherever its name is. The time is not quadratic.
 func TestNamespaceOfManyFunctionsIsTranslated(t *testing.T) {
 	functions := strings.Repeat(`{"type":"function","name":"f"},`, 60_000)
 	request := `{"input":"h","tools":[{"type":"namespace","tools":[` + strings.TrimSuffix(functions, ",") + `],"name":"x"}]}`
@@ -497,7 +497,7 @@ func TestNamespaceOfManyFunctionsIsTranslated(t *testing.T) {
 		_, problem := newResponses().Request(nil, []byte(request), noTemplates)
 		translated <- problem
 	}()
-	if problem := patience.Receive(t, "a namespace", translated); problem != nil {
+	if problem := await.Receive(t, "a namespace", translated); problem != nil {
 		t.Error(problem)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/jsonedit"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func newEmbeddedCalls(t *testing.T, handle http.HandlerFunc) (e *embedded, call func(context.Context) (Reply, error)) {
@@ -113,14 +113,14 @@ func TestEmbeddedCallsEndWithContext(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			failed := called(ctx)
 			leave()
-			patience.Receive(t, "ended", ended)
-			if err := patience.Receive(t, "failed", failed); !errors.Is(err, context.Canceled) {
+			await.Receive(t, "ended", ended)
+			if err := await.Receive(t, "failed", failed); !errors.Is(err, context.Canceled) {
 				t.Errorf("after its caller left: %v", err)
 			}
 			failed = called(t.Context())
 			go e.close()
-			patience.Receive(t, "ended", ended)
-			if err := patience.Receive(t, "failed", failed); !errors.Is(err, http.ErrServerClosed) {
+			await.Receive(t, "ended", ended)
+			if err := await.Receive(t, "failed", failed); !errors.Is(err, http.ErrServerClosed) {
 				t.Errorf("after the server was closed: %v", err)
 			}
 			if _, err := call(t.Context()); !errors.Is(err, http.ErrServerClosed) {
@@ -141,7 +141,7 @@ func TestClosingBodyEndsEmbeddedCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	reply.Body.Close()
-	if err := patience.Receive(t, "wrote", wrote); err == nil {
+	if err := await.Receive(t, "wrote", wrote); err == nil {
 		t.Error("the handler's write succeeded")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // The connection is closed without waiting for more bytes or its end.
@@ -32,5 +32,5 @@ func TestProtocolSwitchFails(t *testing.T) {
 	if !errors.Is(err, errSwitched) {
 		t.Errorf("got %v", err)
 	}
-	patience.Receive(t, "closed", closed)
+	await.Receive(t, "closed", closed)
 }

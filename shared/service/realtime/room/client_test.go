@@ -14,7 +14,7 @@ import (
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 type world struct {
@@ -71,7 +71,7 @@ func (w *world) mirror() (r *Room, heard *atomic.Int64) {
 	}()
 	w.Cleanup(func() {
 		r.Close(livekit.ReasonRoomDeleted)
-		patience.Receive(w, "done", done)
+		await.Receive(w, "done", done)
 	})
 	return r, heard
 }

@@ -24,7 +24,7 @@ import (
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func offers(c *livekittest.Client, change func(offer string) string) {
@@ -266,7 +266,7 @@ func TestDataIsLimited(t *testing.T) {
 	if passed < dataBurst/2 || passed > 2*dataBurst {
 		t.Errorf("%d bytes pass", passed)
 	}
-	patience.Receive(t, "the participant ends", ended)
+	await.Receive(t, "the participant ends", ended)
 }
 
 // The library keeps all messages of a handshake, even after it has ended.
@@ -289,7 +289,7 @@ func TestEndlessHandshakeEndsParticipant(t *testing.T) {
 	record := append([]byte{22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 1, byte(len(messages) >> 8), byte(len(messages))}, messages...)
 	left := make(chan *livekit.LeaveRequest, 1)
 	go func() { left <- c.Left() }()
-	for end := time.Now().Add(patience.Max); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(await.Max); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		_, _ = socket.Write(record)
 		select {
 		case <-left:
@@ -314,7 +314,7 @@ func TestMediaBeforeHandshakeAreDropped(t *testing.T) {
 	}
 	defer socket.Close()
 	err = errors.New("not tried")
-	for end := time.Now().Add(patience.Max); err != nil && time.Now().Before(end); {
+	for end := time.Now().Add(await.Max); err != nil && time.Now().Before(end); {
 		_, _ = socket.Write(binding(t, name+":"+mine, password))
 		_ = socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		_, err = socket.Read(make([]byte, 1500))
@@ -436,7 +436,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 		}
 	}
 	for i, conn := range conns {
-		_ = conn.SetReadDeadline(time.Now().Add(patience.Max))
+		_ = conn.SetReadDeadline(time.Now().Add(await.Max))
 		var timeout net.Error
 		if _, err := conn.Read(make([]byte, 1)); errors.As(err, &timeout) && timeout.Timeout() {
 			t.Fatalf("connection %d stays open", i)
@@ -509,7 +509,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	tooMany := dial(1)
 	dial(2)
 	accepts(2)
-	_ = tooMany.SetReadDeadline(time.Now().Add(patience.Max))
+	_ = tooMany.SetReadDeadline(time.Now().Add(await.Max))
 	var timeout net.Error
 	if _, err := tooMany.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		t.Errorf("one connection too many is not closed: %v", err)
@@ -648,7 +648,7 @@ func TestUnreadDataDelaysNothing(t *testing.T) {
 		}
 	}
 	for len(c.Seen) > 0 {
-		patience.Receive(t, "c.Seen", c.Seen)
+		await.Receive(t, "c.Seen", c.Seen)
 	}
 	c.Sees(25)
 }
@@ -676,7 +676,7 @@ func TestConcurrentUsesOfTokenAdmitOne(t *testing.T) {
 			if leave.Reason != livekit.ReasonDuplicateIdentity {
 				t.Errorf("a client received %v", leave)
 			}
-		case <-time.After(patience.Max):
+		case <-time.After(await.Max):
 			t.Fatal("more than one client is in the room")
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/lossytest"
-	"cutroom/shared/testkit/patience"
 )
 
 func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
@@ -62,7 +62,7 @@ func TestMediaSurvivesLossyNetwork(t *testing.T) {
 			}
 			last = number
 			seen++
-		case <-time.After(patience.Max):
+		case <-time.After(await.Max):
 			t.Fatalf("no frame arrived after %d", last)
 		}
 	}
@@ -96,7 +96,7 @@ func TestMediaSurvivesNetworkOutage(t *testing.T) {
 			if numberIn(frame) > sent {
 				return
 			}
-		case <-time.After(patience.Max):
+		case <-time.After(await.Max):
 			t.Fatal("no frame arrived after the network was restored")
 		}
 	}

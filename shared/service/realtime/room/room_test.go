@@ -11,7 +11,7 @@ import (
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 func TestRoomReturnsMedia(t *testing.T) {
@@ -28,10 +28,10 @@ func TestRoomReturnsMedia(t *testing.T) {
 			r, heard := w.mirror()
 			c := w.join(r, of.version, true, of.network)
 			c.Sees(30)
-			patience.Receive(t, "c.Heard", c.Heard)
+			await.Receive(t, "c.Heard", c.Heard)
 			viewer := w.join(r, of.version, false, of.network)
 			viewer.Sees(10)
-			patience.Receive(t, "viewer.Heard", viewer.Heard)
+			await.Receive(t, "viewer.Heard", viewer.Heard)
 			if heard.Load() == 0 {
 				t.Error("the room received nothing from the client")
 			}
@@ -120,7 +120,7 @@ func TestTrackCanBeReplaced(t *testing.T) {
 		c.Sees(3)
 		c.Unpublish()
 		for len(c.Seen) > 0 {
-			patience.Receive(t, "c.Seen", c.Seen)
+			await.Receive(t, "c.Seen", c.Seen)
 		}
 		c.Publish()
 	}
@@ -137,7 +137,7 @@ func TestTrackCanBeReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Negotiate(false)
-	patience.Until(t, "the old camera's assembler is released", func() bool {
+	await.Until(t, "the old camera's assembler is released", func() bool {
 		_ = camera.WriteRTP(&rtp.Packet{Header: rtp.Header{Version: 2}, Payload: []byte{16, 0}})
 		runtime.GC()
 		return old.Value() == nil
@@ -164,7 +164,7 @@ func TestFailedResumptionRejoins(t *testing.T) {
 	resumes("another token", w.token(r, true), sid, livekit.ActionReconnect)
 	c.Sees(1)
 	c.Drop()
-	patience.Until(t, "the participant is forgotten", func() bool {
+	await.Until(t, "the participant is forgotten", func() bool {
 		return r.find(c.Joined.Participant.Identity, sid) == nil
 	})
 	resumes("a participant that was away for too long", c.Token, sid, livekit.ActionReconnect)

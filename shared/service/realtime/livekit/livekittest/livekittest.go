@@ -20,7 +20,7 @@ import (
 	"github.com/pion/webrtc/v4/pkg/media/samplebuilder"
 
 	"cutroom/shared/service/realtime/livekit"
-	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/await"
 )
 
 // lostTime is how long a client waits for a packet of a frame.
@@ -132,7 +132,7 @@ func (c *Client) Open() {
 	c.Dial(query)
 	select {
 	case c.Joined = <-c.joined:
-	case <-time.After(patience.Max):
+	case <-time.After(await.Max):
 		c.Fatal("the server does not list the participants")
 	}
 	if c.Version == livekit.Version1 {
@@ -145,7 +145,7 @@ func Await[T any](c *Client, what string, from <-chan T) T {
 	select {
 	case one := <-from:
 		return one
-	case <-time.After(patience.Max):
+	case <-time.After(await.Max):
 		c.Fatalf("timed out waiting for: %s", what)
 		panic("unreachable")
 	}
@@ -288,7 +288,7 @@ func (c *Client) TryDial(query string) error {
 	if c.Version == livekit.Version1 {
 		path += "/v1"
 	}
-	ctx, cancel := context.WithTimeout(c.life, patience.Max)
+	ctx, cancel := context.WithTimeout(c.life, await.Max)
 	defer cancel()
 	socket, _, err := websocket.Dial(ctx, c.URL+path+"?access_token="+c.Token+query, nil)
 	if err != nil {

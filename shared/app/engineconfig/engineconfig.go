@@ -1,5 +1,5 @@
-// Package engines creates the engine that CUTROOM_ENGINE selects.
-package engines
+// Package engineconfig creates the engine that CUTROOM_ENGINE selects.
+package engineconfig
 
 import (
 	"crypto/rand"

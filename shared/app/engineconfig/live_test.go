@@ -1,4 +1,4 @@
-package engines_test
+package engineconfig_test
 
 import (
 	"net/http"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/engineserver/engineservertest"
 	"cutroom/shared/engine/engineserver/livewire"
@@ -38,7 +38,7 @@ func TestServersEditTheirLiveModels(t *testing.T) {
 		{server.URL, "preview", served.ID, true},
 		{server.URL, old.URL, served.ID, true},
 	} {
-		live, err := engines.NewLive(c.live, c.setting)
+		live, err := engineconfig.NewLive(c.live, c.setting)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestServersEditTheirLiveModels(t *testing.T) {
 		editor.Close()
 	}
 	for _, wrong := range []string{"Preview", "openai:http://a", "comfyui:http://a", "http://a,"} {
-		if _, err := engines.NewLive(wrong, ""); err == nil || !strings.HasPrefix(err.Error(), "CUTROOM_LIVE_ENGINE: ") {
+		if _, err := engineconfig.NewLive(wrong, ""); err == nil || !strings.HasPrefix(err.Error(), "CUTROOM_LIVE_ENGINE: ") {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

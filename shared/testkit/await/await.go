@@ -1,7 +1,7 @@
-// Package patience limits the waits of tests in one place. A test waits for an event and never
+// Package await limits the waits of tests in one place. A test waits for an event and never
 // for a duration. The limit only ends a test that would hang. The message names the event that
 // did not happen, and the last state that the test saw.
-package patience
+package await
 
 import (
 	"context"
@@ -33,9 +33,9 @@ func Until(t testing.TB, what string, holds func() bool, seen ...func() any) {
 	}
 }
 
-// Await waits until ok accepts the value that get returns, and returns it. After Max the test
+// Value waits until ok accepts the value that get returns, and returns it. After Max the test
 // fails with the last value.
-func Await[T any](t testing.TB, what string, get func() T, ok func(T) bool) (got T) {
+func Value[T any](t testing.TB, what string, get func() T, ok func(T) bool) (got T) {
 	t.Helper()
 	Until(t, what, func() bool { got = get(); return ok(got) }, func() any { return got })
 	return got
@@ -44,7 +44,7 @@ func Await[T any](t testing.TB, what string, get func() T, ok func(T) bool) (got
 // Becomes waits until get returns the wanted value. After Max the test fails with the last value.
 func Becomes[T comparable](t testing.TB, what string, want T, get func() T) {
 	t.Helper()
-	Await(t, fmt.Sprintf("%s: %v", what, want), get, func(got T) bool { return got == want })
+	Value(t, fmt.Sprintf("%s: %v", what, want), get, func(got T) bool { return got == want })
 }
 
 // last returns the end of a message with the last state.

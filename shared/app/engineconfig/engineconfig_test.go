@@ -1,4 +1,4 @@
-package engines_test
+package engineconfig_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"cutroom/shared/app/engines"
+	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
 )
@@ -46,7 +46,7 @@ func TestSettingSelectsTheEngine(t *testing.T) {
 		{"http://127.0.0.1:8090", "secret", "", "CUTROOM_ENGINE_KEY: "},
 	} {
 		t.Run(c.setting+" "+c.key, func(t *testing.T) {
-			made, err := engines.New(engines.Config{
+			made, err := engineconfig.New(engineconfig.Config{
 				Setting: c.setting, Key: c.key, Catalog: known, CatalogFile: filepath.Join(folder, "catalog.yaml"),
 			})
 			if c.err != "" {
@@ -61,7 +61,7 @@ func TestSettingSelectsTheEngine(t *testing.T) {
 			if got := engine.CapabilitiesOf(made); got != capabilities[c.want] {
 				t.Errorf("the capabilities are %+v, want %+v", got, capabilities[c.want])
 			}
-			if got, want := engines.Parse(c.setting).BuiltIn(), c.want == "*preview.Engine"; got != want {
+			if got, want := engineconfig.Parse(c.setting).BuiltIn(), c.want == "*preview.Engine"; got != want {
 				t.Errorf("built in: %t, want %t", got, want)
 			}
 		})
@@ -93,7 +93,7 @@ func TestComfyUINeedsAWorkflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = engines.New(engines.Config{Setting: "comfyui:http://a", Catalog: known})
+	_, err = engineconfig.New(engineconfig.Config{Setting: "comfyui:http://a", Catalog: known})
 	if err == nil || err.Error() != "CUTROOM_ENGINE: comfyui: no model of the catalog names a workflow" {
 		t.Error(err)
 	}
@@ -115,7 +115,7 @@ func (i *inspected) Inspect(context.Context) []engine.Inspection {
 func TestMissingServerNeedsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		engines.Inspect(t.Context(), &inspected{}, slog.New(slog.NewTextHandler(&log, nil)))
+		engineconfig.Inspect(t.Context(), &inspected{}, slog.New(slog.NewTextHandler(&log, nil)))
 		for _, want := range []string{"cannot reach the engine's server yet", `model=t2v`, `the node class`} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("%q is missing in %s", want, &log)
@@ -125,7 +125,7 @@ func TestMissingServerNeedsAreLogged(t *testing.T) {
 }
 
 func TestSlotsDependOnTheEngine(t *testing.T) {
-	if n := engines.Parse("").Slots(); n < 1 {
+	if n := engineconfig.Parse("").Slots(); n < 1 {
 		t.Errorf("the preview engine gets %d concurrent jobs of a lane", n)
 	}
 	for setting, want := range map[string]int{
@@ -134,7 +134,7 @@ func TestSlotsDependOnTheEngine(t *testing.T) {
 		"openai:http://a,http://b":  1,
 		"comfyui:http://a,http://b": 2,
 	} {
-		if n := engines.Parse(setting).Slots(); n != want {
+		if n := engineconfig.Parse(setting).Slots(); n != want {
 			t.Errorf("%s gets %d concurrent jobs of a lane, want %d", setting, n, want)
 		}
 	}
