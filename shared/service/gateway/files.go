@@ -53,7 +53,7 @@ const (
 	maxFormValue = 1 << 10
 	// maxPartHeader limits a boundary and a part's header, in bytes.
 	maxPartHeader = 16 << 10
-	afterwards   = 10 * time.Second
+	afterwards    = 10 * time.Second
 )
 
 const userData = "user_data"

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"net/http"
 	"strconv"
 
@@ -42,9 +41,9 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		c.translation = dialect.NewMessages(call)
 	}
 	size, before := len(*body)+len(*body)/4+512, memory.held
-	// Texts with escapes are copied while they are decoded.
+	// Texts with escapes are copied while they are decoded, and calls of tools grow when they are quoted.
 	copied := 0
-	if len(*body) > freeBody && bytes.IndexByte(*body, '\\') >= 0 {
+	if len(*body) > freeBody {
 		copied = len(*body)
 	}
 	if size > freeBody {

@@ -6,7 +6,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"cutroom/shared/service/gateway/apierror"
-	"cutroom/shared/service/gateway/jsonedit"
 )
 
 func (w *messagesWriter) system(value gjson.Result) {
@@ -236,7 +235,7 @@ func (w *messagesWriter) saidAndCalled(said, thoughts, calls []gjson.Result) {
 	}
 	w.list("tool_calls", func() {
 		for _, call := range calls {
-			w.call(call.Get("id").Raw, call.Get("name").Raw, string(jsonedit.Quote(call.Get("input").Raw)))
+			w.call(call.Get("id").Raw, call.Get("name").Raw, func() { w.text("arguments", call.Get("input").Raw) })
 		}
 	})
 }

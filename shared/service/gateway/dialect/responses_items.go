@@ -259,9 +259,9 @@ func (w *responsesWriter) assistant() {
 					if space := call.Get("namespace"); space.Type == gjson.String {
 						name = string(jsonedit.Quote(function{space.Str, call.Get("name").Str}.inChat()))
 					}
-					arguments := call.Get("arguments").Raw
+					arguments := func() { w.raw("arguments", call.Get("arguments").Raw) }
 					if input := call.Get("input"); call.Get("type").Str == "custom_tool_call" {
-						arguments = string(jsonedit.Quote(`{"input":` + input.Raw + `}`))
+						arguments = func() { w.text("arguments", `{"input":`+input.Raw+`}`) }
 					}
 					w.call(call.Get("call_id").Raw, name, arguments)
 				}

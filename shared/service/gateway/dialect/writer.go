@@ -37,7 +37,7 @@ func (w *writer) raw(name, value string) {
 
 func (w *writer) text(name, value string) {
 	w.name(name)
-	w.out = append(w.out, jsonedit.Quote(value)...)
+	w.out = jsonedit.AppendQuote(w.out, value)
 }
 
 func (w *writer) object(members func()) {
@@ -153,13 +153,14 @@ func (w *writer) joined(name string, texts []gjson.Result) {
 }
 
 // call writes a function call. All values are JSON strings.
-func (w *writer) call(id, name, arguments string) {
+// call writes a function call. arguments writes the member of that name.
+func (w *writer) call(id, name string, arguments func()) {
 	w.object(func() {
 		w.raw("id", id)
 		w.raw("type", `"function"`)
 		w.inner("function", func() {
 			w.raw("name", name)
-			w.raw("arguments", arguments)
+			arguments()
 		})
 	})
 }

@@ -2,6 +2,7 @@ package jsonedit_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -73,6 +74,18 @@ func TestValidUTF8ReplacesInvalidBytes(t *testing.T) {
 	for text, want := range map[string]string{"a\u00e9": "a\u00e9", "a\xffb": "a\ufffdb"} {
 		if got := string(jsonedit.ValidUTF8([]byte(text))); got != want {
 			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+func TestQuotedTextIsAtMostTwiceAsLong(t *testing.T) {
+	for _, text := range []string{"<", ">&", "\u2028", `"`, `\`, `\"`, "é", "\xff"} {
+		text = strings.Repeat(text, 1000)
+		quoted := jsonedit.Quote(text)
+		var read string
+		if err := json.Unmarshal(quoted, &read); err != nil || read != strings.ToValidUTF8(text, strings.Repeat("\ufffd", 1000)) ||
+			len(quoted) > 3*len(text)+2 || text[0] != '\xff' && len(quoted) > 2*len(text)+2 {
+			t.Errorf("%.4q: %d bytes, %v", text, len(quoted), err)
 		}
 	}
 }
