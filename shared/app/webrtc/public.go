@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pion/stun/v3"
+	"github.com/pion/stun/v4"
 )
 
 const OfTask = "ecs"

@@ -3,7 +3,7 @@ package webrtc
 import (
 	"fmt"
 
-	"github.com/pion/stun/v3"
+	"github.com/pion/stun/v4"
 
 	"cutroom/shared/service/realtime/room"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pion/stun/v3"
+	"github.com/pion/stun/v4"
 	"golang.org/x/net/netutil"
 
 	"cutroom/shared/platform/httpserver"

@@ -17,8 +17,8 @@ import (
 	"github.com/pion/interceptor"
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
-	"github.com/pion/stun/v3"
-	"github.com/pion/transport/v4/packetio"
+	"github.com/pion/stun/v4"
+	"github.com/pion/transport/v5/packetio"
 	"github.com/pion/webrtc/v4"
 	"google.golang.org/protobuf/encoding/protowire"
 

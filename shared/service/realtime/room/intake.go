@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pion/interceptor"
-	"github.com/pion/transport/v4/packetio"
+	"github.com/pion/transport/v5/packetio"
 	"golang.org/x/time/rate"
 )
 
@@ -168,7 +168,12 @@ func (s *stream) Write(packet []byte) (int, error) {
 	if s.Size()+len(packet) > maxFew && s.of.unread() > maxAllUnread {
 		return 0, packetio.ErrFull
 	}
-	return s.Buffer.Write(packet)
+	return s.Buffer.Write(packet, nil)
+}
+
+func (s *stream) Read(b []byte) (int, error) {
+	n, _, err := s.Buffer.Read(b, nil)
+	return n, err
 }
 
 // isPadding reports whether an RTP packet contains only padding (RFC 3550, section 5.1).
