@@ -20,6 +20,8 @@ const (
 	// mostStep bytes, so large uploads need few writes and small ones reserve little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
+	// leastRead is the minimum size of a read in bytes, except at the end.
+	leastRead = 16 << 10
 	// unwritten is the number of an upload's bytes that may have arrived but are not on the disk yet.
 	unwritten = 2 << 20
 	// releaseTime limits the release of a reservation, because the request's context may have ended.
@@ -184,8 +186,14 @@ type intakeReader struct {
 	source io.Reader
 }
 
-func (r *intakeReader) Read(p []byte) (int, error) {
-	n, err := r.source.Read(p)
+// Read waits for several kilobytes, because each reservation in an almost full account is a
+// transaction.
+func (r *intakeReader) Read(p []byte) (n int, err error) {
+	for least := min(len(p), leastRead); n < least && err == nil && !r.upload.displaced.Load(); {
+		var more int
+		more, err = r.source.Read(p[n:])
+		n += more
+	}
 	if refused := r.upload.take(r.ctx, int64(n)); refused != nil {
 		return 0, refused
 	}

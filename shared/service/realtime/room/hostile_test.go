@@ -20,6 +20,7 @@ import (
 	"github.com/pion/stun/v4"
 	"github.com/pion/transport/v5/packetio"
 	"github.com/pion/webrtc/v4"
+	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"cutroom/shared/service/realtime/livekit"
@@ -54,6 +55,7 @@ func TestInvalidOfferEndsParticipant(t *testing.T) {
 	}{
 		"10,000 lines":   {adding(10_000, "a=x:%d"), true},
 		"4,000 sections": {adding(2_000, section), true},
+		"many formats":   {adding(50, strings.Replace(section, " 96", strings.Repeat(" 96", 45), 1)+strings.Repeat("\r\na=x:y", 60)), true},
 		"10,000 cameras": {adding(10_000, "a=ssrc:%d cname:x"), true},
 		"10,000 sizes":   {adding(10_000, "a=rid:%d send"), true},
 		"20,000 codecs": {func(offer string) string {
@@ -84,6 +86,23 @@ func TestInvalidOfferEndsParticipant(t *testing.T) {
 	}
 	r, _ := w.mirror()
 	w.join(r, livekit.Version1, true).Sees(10)
+}
+
+func TestJoinsOfRoomAreLimited(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	for range 4 * maxViewers {
+		socket, response, err := websocket.Dial(t.Context(), w.http.URL+Path+r.Name()+"/rtc?access_token="+w.token(r, false), nil)
+		if err == nil {
+			socket.CloseNow()
+			continue
+		}
+		if response == nil || response.StatusCode != 429 || response.Header.Get("Retry-After") == "" {
+			t.Fatalf("%v, %v", response, err)
+		}
+		return
+	}
+	t.Error("all joins are accepted")
 }
 
 // The addresses are in the client's descriptions and in later candidates.
@@ -211,6 +230,7 @@ func heap() int {
 // The library keeps a state for each sender of reports, also for invented ones.
 func TestSendersOfReportsAreLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
+	bounds.reports.SetLimit(rate.Inf)
 	passed := 0
 	for i := range 5_000 {
 		report := []byte{0x80, 201, 0, 1, byte(i >> 24), byte(i >> 16), byte(i >> 8), byte(i), 0, 0, 0, 0}

@@ -37,6 +37,8 @@ const (
 	// dataRate and dataBurst limit the bytes of encrypted data, which are only for data channels.
 	// A client whose data exceed maxAllData is disconnected.
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
+	// reportRate limits the packets of reports per second. Browsers send about 20.
+	reportRate = 100
 	// maxPadding is the maximum number of packets with only padding at the start of streams.
 	maxPadding = 2000
 )
@@ -56,6 +58,7 @@ type intake struct {
 	padding            atomic.Int64
 	candidates         *rate.Limiter
 	feedback           *rate.Limiter
+	reports            *rate.Limiter
 	data               *rate.Limiter
 	// overflow is called once if the client exceeds a limit far beyond normal use.
 	overflow func()
@@ -64,7 +67,7 @@ type intake struct {
 func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
-		data:     rate.NewLimiter(dataRate, dataBurst),
+		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, 2*reportRate),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{},
 	}
 }
@@ -110,12 +113,15 @@ func (i *intake) drops(packet []byte) bool {
 }
 
 // knowsSource reports whether a media packet or a report is from one of the client's first maxStreams
-// sources. The library keeps hundreds of bytes for each source.
+// sources, because the library keeps hundreds of bytes for each. It also limits reports, because one
+// of 60 bytes can take the library milliseconds and megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
 	const report, ofReport, ofMedia = 192, 4, 8 // RFC 3550, sections 5.1 and 6.4; RFC 5761, section 4
 	at := ofMedia
 	if packet[1] >= report && packet[1] <= 223 {
-		at = ofReport
+		if at = ofReport; !i.reports.Allow() {
+			return false
+		}
 	}
 	if len(packet) < at+4 {
 		return false

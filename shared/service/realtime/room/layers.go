@@ -13,6 +13,9 @@ const (
 	maxSections, maxSectionLines, maxLines = 64, 512, 4096
 	// maxFormats limits a section's formats. For each, the library reads all lines of the section.
 	maxFormats = 96
+	// maxReads limits the lines that the library reads for all formats. Browsers' video sections have
+	// up to 7,000 each.
+	maxReads = 40_000
 	// leastElement is the minimum average size, in bytes, of a line or of a section's codec.
 	leastElement = 8
 )
@@ -78,7 +81,7 @@ func isCompact(text string) bool {
 
 // isUsual reports whether the offer resembles a client's. The library can take seconds for others.
 func isUsual(offer *sdp.SessionDescription) bool {
-	lines := len(offer.Attributes)
+	lines, reads := len(offer.Attributes), 0
 	for _, media := range offer.MediaDescriptions {
 		own := 0
 		for _, attribute := range media.Attributes {
@@ -90,8 +93,9 @@ func isUsual(offer *sdp.SessionDescription) bool {
 			return false
 		}
 		lines += own
+		reads += own * len(media.MediaName.Formats)
 	}
-	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines
+	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines && reads <= maxReads
 }
 
 // closeEmpty makes sections without a track inactive. Otherwise clients would look for a track.

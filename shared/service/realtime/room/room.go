@@ -7,6 +7,7 @@ import (
 
 	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
+	"golang.org/x/time/rate"
 
 	"cutroom/shared/service/realtime/livekit"
 )
@@ -60,6 +61,8 @@ type Room struct {
 	sound        *sound
 	color        color
 	work         sync.WaitGroup
+	// joins limits new participants, because each answer to an offer takes milliseconds.
+	joins *rate.Limiter
 
 	mu           sync.Mutex
 	participants map[string]*participant // by identity
@@ -76,7 +79,7 @@ type Room struct {
 
 func newRoom(s *Server, name string, c Config) (r *Room, err error) {
 	r = &Room{
-		config: c, server: s, name: name, sid: "RM_" + s.config.NewID(), host: "PA_" + s.config.NewID(), began: s.config.Now(),
+		joins: rate.NewLimiter(2, 2*maxViewers), config: c, server: s, name: name, sid: "RM_" + s.config.NewID(), host: "PA_" + s.config.NewID(), began: s.config.Now(),
 		frames: make(chan Frame, maxFrames), participants: map[string]*participant{}, times: timeline{rate: videoClock},
 		packets: rtp.NewPacketizer(packetSize, payloadVP8, 0, &payloader{}, rtp.NewRandomSequencer(), videoClock),
 	}

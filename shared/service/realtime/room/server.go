@@ -215,6 +215,11 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 		reject(w, http.StatusNotFound, "The room does not exist.")
 		return
 	}
+	if !room.joins.Allow() {
+		w.Header().Set("Retry-After", "1")
+		reject(w, http.StatusTooManyRequests, "The room has too many new participants. Try again later.")
+		return
+	}
 	socket, err := accept(w, r)
 	if err != nil {
 		return
