@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 
@@ -43,7 +44,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	size, before := len(*body)+len(*body)/4+512, memory.held
 	// Texts with escapes are copied while they are decoded, and calls of tools grow when they are quoted.
 	copied := 0
-	if len(*body) > freeBody {
+	if len(*body) > freeBody && (bytes.IndexByte(*body, '\\') >= 0 || bytes.Contains(*body, []byte("tool_"))) {
 		copied = len(*body)
 	}
 	if size > freeBody {
