@@ -13,7 +13,7 @@ import (
 // linker drops unused code unless shared code refers to it.
 func TestFunctionsLinkOnlyTheirRoutes(t *testing.T) {
 	owners := map[string][]string{
-		// The names of functions are in a program for stack traces.
+		// A Go binary contains its function names, for stack traces.
 		"cutroom/shared/service/api/openapi.Document":                 {"models"},
 		"cutroom/shared/service/api.(*service).createToken":           {"models", "tokens"},
 		"cutroom/shared/service/gateway/tokenizer.(*Tokenizer).Count": {"inference", "steps"},

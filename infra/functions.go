@@ -162,7 +162,8 @@ func (s *stack) queueURL(lane string) *string {
 	return s.lanes[lane].queue.QueueUrl()
 }
 
-// variables also returns the common settings. The setting files are in the folder files.
+// variables returns the named settings together with the common ones. files is the folder that
+// holds the setting files.
 func (s *stack) variables(files string, names []string) *map[string]*string {
 	variables := s.common(files)
 	if len(names) == 0 {

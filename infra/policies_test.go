@@ -63,7 +63,7 @@ var tracedContext = map[string]any{
 
 // In every form of the stack the roles have the permissions of testdata/policies.json, except for
 // permissions that depend on the form. So the results of the functions' tests apply to every form.
-func TestPoliciesMatchInEveryForm(t *testing.T) {
+func TestPoliciesMatchInEveryStackVariant(t *testing.T) {
 	golden := awstest.DeployedRights(t)
 	for _, c := range []struct {
 		context map[string]any

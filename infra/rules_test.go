@@ -65,7 +65,7 @@ func write(t *testing.T, described awscdk.Stack, path string) {
 // accepts. It checks all templates in one run, because a start takes as long as a template.
 func lint(t *testing.T, folder string) {
 	t.Helper()
-	// W3005 is about CDK's second dependency of a function on its role.
+	// W3005 flags the redundant DependsOn that CDK adds from a function to its role.
 	command := exec.CommandContext(t.Context(), awstest.Tool(t, "template/bin/cfn-lint"), "--ignore-checks", "W3005",
 		"--regions", awstest.Region, "--template", filepath.Join(folder, "*.json"))
 	if out, err := command.CombinedOutput(); err != nil {

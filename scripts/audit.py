@@ -145,7 +145,7 @@ def main() -> int:
             print(f"{path}: VULNERABLE\n  {found}", file=sys.stderr)
         except Unreachable as why:
             failed = True
-            print(f"{path}: not checked, as the registry could not be asked (no vulnerability is known): {why}", file=sys.stderr)
+            print(f"{path}: not checked: the registry could not be queried (no vulnerability is known): {why}", file=sys.stderr)
         except NotServed as who:
             failed = failed or os.environ.get("AUDIT") == "strict"
             print(f"{path}: not checked, as {who} serves no vulnerabilities here (a mirror?)", file=sys.stderr)

@@ -62,7 +62,7 @@ start_ministack() {
 deploy() {
 	functions=bin/functions/$architecture
 	if [ "$(uname)" != Linux ]; then
-		# On a Mac the local AWS runs the functions as programs of the Mac.
+		# On a Mac, the local AWS runs the functions as native macOS programs.
 		functions=bin/functions/local
 		built "$functions" "$("$GO" env GOOS)"
 	fi

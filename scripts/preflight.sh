@@ -113,8 +113,8 @@ installed_go() {
 	(cd / && GOTOOLCHAIN=local "$1" version 2>/dev/null) | sed 's/^go version \([^ ]*\).*/\1/'
 }
 
-# able_go GO reports whether it compiles this module. Since 1.21 Go downloads the toolchain that
-# go.mod names, unless configured otherwise.
+# able_go GO reports whether GO can compile this module. Since 1.21, Go downloads the toolchain
+# named in go.mod unless told not to.
 able_go() {
 	version=$(installed_go "$1" | number)
 	[ -n "$version" ] || return 1

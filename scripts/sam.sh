@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 # prepared checks SAM's requirements and builds missing parts.
 prepared() {
 	if [ ! -s "$of/key" ] || ! curl --silent --output "$home/ready" --max-time 10 "http://127.0.0.1:$(cat "$home/port")/_ministack/ready"; then
-		echo "No local AWS runs the stage $stage: make local-aws${STAGE:+ STAGE=$stage} starts it." >&2
+		echo "No local AWS is running for stage $stage. Start it with: make local-aws STAGE=$stage" >&2
 		return 1
 	fi
 	port=$(cat "$home/port")

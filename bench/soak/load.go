@@ -58,7 +58,7 @@ type load struct {
 	files int
 
 	mu sync.Mutex
-	// next is the parameter of the next page of these files, or "" for the first page.
+	// next is the cursor of the next page of these files, or "" for the first page.
 	next string
 }
 

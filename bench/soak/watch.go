@@ -168,7 +168,7 @@ func (w *watch) sized(before, after sample, done *ledger) error {
 func (w *watch) flat() error {
 	quarter := len(w.samples) / 4
 	if quarter == 0 {
-		return fmt.Errorf("there are %d samples", len(w.samples))
+		return fmt.Errorf("too few samples: %d", len(w.samples))
 	}
 	second, last := mean(w.samples[quarter:2*quarter]), mean(w.samples[3*quarter:])
 	fmt.Printf("memory   %d MiB in the second quarter, %d MiB in the last\n", second, last)

@@ -133,7 +133,7 @@ async function latency({ url, rounds, seconds }) {
   return report;
 }
 
-// loss has a network drop packets for some time, several times.
+// loss makes the network drop packets for a while, several times.
 async function loss({ url, drops, seconds }) {
   const loop = await served(url), report = [];
   await loop.pictures(1);

@@ -93,7 +93,7 @@ func TestBackupsSurviveKills(t *testing.T) {
 			broken++
 			if _, err := os.Stat(filepath.Join(into, "restoring")); errors.Is(err, os.ErrNotExist) {
 				if _, err := os.Stat(filepath.Join(into, "cutroom.db")); err == nil {
-					break // the restore was complete, but was killed before its message
+					break // the restore finished but was killed before it printed its message
 				}
 				continue // the restore had not started
 			}

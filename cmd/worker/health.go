@@ -54,7 +54,7 @@ func newHealth(address string, engine func(context.Context) error, metrics http.
 	mux.Handle("GET /metrics", metrics)
 	h.server = httpserver.New(httpserver.Config{Handler: mux, Logger: slog.New(slog.DiscardHandler)})
 	go func() { h.served <- h.server.Serve(listener) }()
-	logger.Info("the worker serves its health", "address", listener.Addr().String())
+	logger.Info("serving health checks", "address", listener.Addr().String())
 	return h, nil
 }
 

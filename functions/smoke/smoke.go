@@ -56,7 +56,7 @@ func (s *smoke) serve(ctx context.Context, e event) error {
 	case "Update":
 		back, err := s.stacks.rollsBack(ctx, e.StackID)
 		if err != nil {
-			s.logger.WarnContext(ctx, "cannot read whether the deployment is rolled back", "error", err)
+			s.logger.WarnContext(ctx, "cannot tell whether the deployment is being rolled back", "error", err)
 		}
 		if back {
 			s.logger.InfoContext(ctx, "skipped the test, because the deployment is rolled back")

@@ -68,8 +68,8 @@ func (w *World) choose() *account {
 
 const day = 24 * time.Hour
 
-// wave returns the load at a time of the day, relative to other times. It has one wave a day and
-// three campaigns of twenty minutes.
+// wave returns the load at a time of day, relative to other times. There is one daily wave, and
+// three twenty-minute campaigns.
 func wave(at time.Duration) float64 {
 	at %= day
 	s := math.Sin(math.Pi * (at - 4*time.Hour).Hours() / 24)

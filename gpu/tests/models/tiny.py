@@ -580,7 +580,7 @@ def make_all(folder: Path) -> Path:
         "vton-3.5": {"pipeline": "WanVACEPipeline", "with_reference": "WanAnimatePipeline"},
         "clip": edit,
         "pro-t2v": {"pipeline": "WanPipeline"},
-        # Qwen's resizes every picture to a size that takes a minute on a CPU.
+        # Qwen's image pipeline resizes every picture to a size that takes a minute on a CPU.
         "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "Flux2KleinPipeline"},
     }
     turbo = "StableDiffusionImg2ImgPipeline"

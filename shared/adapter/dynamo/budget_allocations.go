@@ -226,7 +226,7 @@ func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, 
 	return read, nil
 }
 
-// usedOf returns the used number after all expired allocations have ended.
+// usedOf returns the counter's Used after ending all expired allocations.
 func (b *Budgets) usedOf(ctx context.Context, c budget.Counter) (int64, error) {
 	for {
 		read, err := b.endDead(ctx, c)

@@ -124,7 +124,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return session.ErrNoSlot
 		}
 	}
-	return fault.New(fault.Unavailable, "The session records are busy. Try again.")
+	return fault.New(fault.Unavailable, "The session store is busy. Try again.")
 }
 
 // freeSome frees slots that no longer count, and reports whether it found any.

@@ -39,7 +39,8 @@ func (c Call) OfModel() bool {
 type Fixtures struct {
 	// Video is a model that needs only a prompt. Image is a model that edits images.
 	Video, Image string
-	// Ended and Cancelled are ended jobs of the model Video. Cancelled may have been cancelled.
+	// Ended and Cancelled are jobs of the model Video that have ended. Cancelled is the job that
+	// the DELETE call targets; it need not have been cancelled.
 	Ended, Cancelled string
 	NoResult         bool
 	Verifies         bool

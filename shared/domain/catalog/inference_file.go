@@ -395,7 +395,7 @@ func baseURL(text string) (base, host string, err error) {
 		// The text is not repeated, because it may contain a key.
 		return "", "", fmt.Errorf("url must be an http or https URL, with the prefix dns+ or srv+ if its host name stands for several servers, or %s", Embedded)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return "", "", errors.New("url must not have a user, a query or a fragment: put a key into secret")
+		return "", "", errors.New("url must not contain a user, query or fragment; put the key in secret")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	if u.Path == "" {

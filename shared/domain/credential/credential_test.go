@@ -111,7 +111,7 @@ func TestKeysAreStoredOnlyAsHashes(t *testing.T) {
 	}
 }
 
-// The file of tiers that an operator copies equals the built-in limits.
+// The tiers file that operators copy matches the built-in limits.
 func TestTiersFileEqualsBuiltInTiers(t *testing.T) {
 	source, err := os.ReadFile("tiers.yaml")
 	if err != nil {

@@ -32,8 +32,8 @@ const MaxKeyModels = 20
 // Limits restricts what a permanent key and its client tokens may do. The zero value allows
 // everything.
 type Limits struct {
-	// Models lists ids or aliases of models. Empty allows all. An alias refers to the model that has it
-	// when the key is used.
+	// Models lists ids or aliases of models. Empty allows all. Aliases are resolved when the key is
+	// used.
 	Models []string `json:"models,omitempty"`
 	// Routes lists groups of calls. Empty allows all.
 	Routes []RouteGroup `json:"routes,omitempty"`
@@ -110,7 +110,7 @@ func (r KeyRequest) inherit(by Key) (KeyRequest, error) {
 	case r.ExpiresAt.IsZero():
 		r.ExpiresAt = by.ExpiresAt
 	case !by.ExpiresAt.IsZero() && r.ExpiresAt.After(by.ExpiresAt):
-		return r, fault.New(fault.Forbidden, "The new key would outlast its creating key, which expires at %s.",
+		return r, fault.New(fault.Forbidden, "The new key would outlive the key that creates it, which expires at %s.",
 			by.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	for _, name := range r.Limits.Models {

@@ -253,7 +253,7 @@ func TestFirstJobAfterSilenceStartsInTime(t *testing.T) {
 
 // While no worker runs, calls of the synchronous image route are rejected and queue no message.
 // Only wakes announce the work.
-func TestImagesWithoutQueuedJobsGetWorker(t *testing.T) {
+func TestWakesStartWorkerForSynchronousImages(t *testing.T) {
 	for name, kind := range fleets {
 		for _, silence := range []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour} {
 			t.Run(fmt.Sprint(name, silence), func(t *testing.T) {

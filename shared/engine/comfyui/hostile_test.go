@@ -90,7 +90,8 @@ func TestProtocolSwitchesAreIgnored(t *testing.T) {
 	}
 }
 
-// A slow response is no sign of life. A result that is not media is rejected before its end.
+// A slow response does not count as a sign of life. A result that is not media is rejected without
+// reading it to the end.
 func TestEndlessResponsesAreCutOff(t *testing.T) {
 	for _, call := range []string{"POST /upload/image", "POST /prompt", "GET /view"} {
 		t.Run(call, func(t *testing.T) {

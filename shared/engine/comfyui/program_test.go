@@ -60,7 +60,7 @@ func TestProgramRespondsAsRecorded(t *testing.T) {
 }
 
 // The program may have no models.
-func TestProgramHasWhatReadyWorkflowsNeed(t *testing.T) {
+func TestComfyUISupportsBundledWorkflows(t *testing.T) {
 	for _, found := range newEngine(t, ready(t, address(t))).Inspect(t.Context()) {
 		if found.Err != nil {
 			t.Fatal(found.Err)

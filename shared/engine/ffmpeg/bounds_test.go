@@ -77,7 +77,7 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	if err := resize(t, tools, accepted, filter); err != nil {
 		t.Error(err)
 	}
-	// The limit on one allocation depends on the limits: here it is 80 MiB.
+	// The per-allocation cap is derived from the catalog's limits; here it comes to 80 MiB.
 	small, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
 	)
@@ -166,7 +166,8 @@ func TestChildProcessesAreKilled(t *testing.T) {
 	waitForEnd(t, await.Receive(t, "grandchild", grandchild))
 }
 
-// They get little of the CPU time that the longest video gets, whatever follows their headers.
+// Short clips and images get far less CPU time than the longest video, whatever follows their
+// headers.
 func TestProcessorTimeDependsOnInput(t *testing.T) {
 	tools := find(t)
 	full := job.MaxAge * time.Duration(runtime.NumCPU())

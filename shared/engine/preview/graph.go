@@ -21,7 +21,8 @@ type graph struct {
 	folder string
 	prefix string
 	size   catalog.Size
-	// luma is true while pictures are 8-bit luma and half-size chroma, with their matrix.
+	// luma is true while pictures are 8-bit 4:2:0 (luma, and chroma at half size) and still in the
+	// input's color matrix.
 	luma bool
 	// gray is true while red, green and blue are the same.
 	gray bool

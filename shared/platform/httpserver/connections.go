@@ -116,7 +116,7 @@ func (c *connections) evict(fits func(*watchedConn) bool) bool {
 // log logs closed connections, at most once in fullLogEvery.
 func (c *connections) log() {
 	if now := time.Now(); now.Sub(c.logged) >= fullLogEvery {
-		c.logger.Warn("connections were closed at the limit", "replaced", c.replaced, "refused", c.refused,
+		c.logger.Warn("closed connections at a limit", "replaced", c.replaced, "refused", c.refused,
 			"limit", c.most, "limit_per_address", c.perHost)
 		c.logged, c.replaced, c.refused = now, 0, 0
 	}

@@ -254,7 +254,7 @@ func TestResponsesReachCaller(t *testing.T) {
 	})
 }
 
-func TestStreamIsSentWhileWritten(t *testing.T) {
+func TestStreamIsSentAsItIsWritten(t *testing.T) {
 	next := make(chan struct{})
 	steps := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-next }))
 	defer steps.Close()

@@ -27,7 +27,7 @@ const (
 	// The time limits for a batch with all its attempts, and for the rest at the end.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
-	// maxAnswer limits the bytes of a collector's response: the text of an error is logged.
+	// maxAnswer limits the size of a collector's response, because the text of an error is logged.
 	maxAnswer = 8 << 10
 	// Limits per span and per text.
 	maxAttributes, maxText = 32, 256

@@ -39,7 +39,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
 	n, err := io.ReadFull(p.content, head)
 	head = head[:n]
-	whole := err == io.EOF || err == io.ErrUnexpectedEOF // of ReadFull; a truncated body fails differently
+	whole := err == io.EOF || err == io.ErrUnexpectedEOF // of ReadFull; a truncated body gives another error
 	switch {
 	case err != nil && !whole:
 		return nil, nil, err

@@ -300,7 +300,7 @@ func TestUploadEndsWithItsCredential(t *testing.T) {
 	}
 }
 
-func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
+func TestUploadsKeepDiskReserve(t *testing.T) {
 	const room = 6 << 20
 	var w *world
 	var mu sync.Mutex

@@ -40,7 +40,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 	go func() {
 		defer close(l.stopped)
 		if !panics.Run(logger, "lease", func() { l.keep(w.config.Lease, logger) }) {
-			l.end(lost(errors.New("the lease is no longer extended")))
+			l.end(lost(errors.New("the lease is no longer being extended")))
 		}
 	}()
 	return l

@@ -71,7 +71,7 @@ func (r Request) applying(policies []Policy, ofResource bool) ([]Statement, erro
 	for _, p := range policies {
 		for _, s := range p.Statements {
 			if s.forResource() != ofResource {
-				return nil, fmt.Errorf("statement %q: policies of resources have principals, policies of roles do not", s.Sid)
+				return nil, fmt.Errorf("statement %q: resource policies must name a principal, and role policies must not", s.Sid)
 			}
 			applies, err := r.isOf(s)
 			if err != nil {

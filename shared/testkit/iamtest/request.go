@@ -72,7 +72,7 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 	return requests, err
 }
 
-// ofStack handles calls to CloudFormation, which are forms.
+// ofStack handles CloudFormation calls, which are form-encoded.
 func (n Names) ofStack(body []byte) ([]Request, error) {
 	call, err := url.ParseQuery(string(body))
 	if err == nil && call.Get("StackName") == "" {

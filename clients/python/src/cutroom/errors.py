@@ -57,7 +57,7 @@ class JobFailed(CutroomError):
 
 
 def retry_after(response: httpx.Response) -> float:
-    """Returns Retry-After in seconds, or 0 if it is absent or has another form."""
+    """Returns Retry-After in seconds, or 0 if it is absent or not a number."""
     try:
         return max(0.0, float(response.headers.get("retry-after", "0")))
     except ValueError:

@@ -61,7 +61,7 @@ func wantCertificates(t *testing.T, path string, want []string) {
 	}
 }
 
-func TestIdentityOfEarlierVersionStaysKnown(t *testing.T) {
+func TestIdentityFromEarlierVersionIsStillKnown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
 	if err != nil {

@@ -45,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		if group == "Retention" && h.Retention == nil {
 			t.Skip("the platform does the sweeper's work")
 		}
-		// The clock is the real time, because a platform may delete old records.
+		// Use the real time, because a platform may delete old records.
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
 	}, groups...)
 }

@@ -76,8 +76,8 @@ func coarse(op look.Op) bool {
 	return false
 }
 
-// shapings returns the first operations that work on luma and chroma. Sharpening there is
-// worthwhile only if the picture is in luma and chroma anyway.
+// shapings returns the leading operations that can run on luma and chroma. Sharpening there pays
+// off only if the picture is already in luma and chroma.
 func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	for i, op := range ops {
 		if i > 0 && whole && p.halves(ops[i:]) {

@@ -139,7 +139,7 @@ func newTones(lut *look.LUT) *tones {
 	return t
 }
 
-// join sets a picture from luma and chroma at half size (4:2:0) of the full range.
+// join fills a picture from full-range 4:2:0 data (luma, and chroma at half size).
 func (t *tones) join(r raster, from *image.YCbCr) {
 	width := r.size.Width
 	for y := range r.size.Height {

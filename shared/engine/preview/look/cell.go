@@ -70,8 +70,8 @@ func (c *cells) on(s *Sheet) diagram {
 	return d
 }
 
-// nearest returns the position of the nearest point as steps from (x, y), and the distances of
-// the nearest two, all in cells.
+// nearest returns the offset from (x, y) to the nearest point, and the distances to the nearest two
+// points, all in cells.
 func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	u, v := x/d.width*float64(d.columns), y/d.height*float64(d.rows)
 	cu, cv := math.Floor(u), math.Floor(v)

@@ -190,7 +190,7 @@ func (s *Sheet) aspect() (width, height float64) {
 	return float64(s.Width) / s.Unit, float64(s.Height) / s.Unit
 }
 
-// soft is a smooth function that is known only at regular distances.
+// soft is a smooth function that is sampled only at regular intervals.
 type soft struct{ *Sheet }
 
 // line returns the function's values at a y in units, as a function of x.

@@ -12,7 +12,8 @@ func modifiers() []modifier {
 		return func() []Op { return []Op{grade(adjustments...)} }
 	}
 	color := func(hue, chroma, lift float64) func() []Op {
-		// Half of the way, so that objects stay distinguishable; the whole way for black and white.
+		// Keep about a third of the saturation, so that objects stay distinguishable. Only the
+		// black-and-white modifiers remove it all.
 		return by(saturate(0.35), tint(hue, chroma), light(lift))
 	}
 	return []modifier{

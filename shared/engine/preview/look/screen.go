@@ -4,7 +4,7 @@ import "math"
 
 // These are the textures of screens, presses and toys.
 
-// dots is a halftone screen around 1/2, for Add layers, in units and degrees.
+// dots is a halftone screen centered on 1/2, for Add layers. cell is in units, angle in degrees.
 func dots(amplitude, cell, angle float64) Texture {
 	sin, cos := math.Sincos(angle * math.Pi / 180)
 	return func(s *Sheet) {

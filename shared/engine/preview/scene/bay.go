@@ -86,7 +86,7 @@ func (o *bayView) color(x, y float64) rgb {
 	return c.mix(person, a)
 }
 
-// above returns the colour of the hills, from the nearest back, and of the sky.
+// above returns the color of the hills, nearest first, and of the sky behind them.
 func (o *bayView) above(x, y, disc float64) rgb {
 	var c rgb
 	open := 1.0

@@ -153,7 +153,7 @@ func (w *worker) encode(order Request) (Answer, error) {
 		return Answer{}, err
 	}
 	if len(frame) > MaxOut {
-		return Answer{}, fmt.Errorf("the frame has %d bytes", len(frame))
+		return Answer{}, fmt.Errorf("the encoded frame is too large: %d bytes", len(frame))
 	}
 	copy(w.shared[FrameOut:], frame)
 	return Answer{Size: uint32(len(frame))}, nil

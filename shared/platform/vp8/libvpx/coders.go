@@ -132,7 +132,7 @@ func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	}
 	code := l.encode(e.context.at(0), e.image.at(0), at, uint64(at-e.last), flags, deadlineRealtime)
 	if e.last = at; code != codecOK {
-		return nil, fmt.Errorf("libvpx: error %d of libvpx", code)
+		return nil, fmt.Errorf("libvpx: error code %d", code)
 	}
 	e.out = e.out[:0]
 	iterator := uintptr(0)

@@ -2,7 +2,7 @@
 
 import { key } from "./service.js";
 
-const most = 40, longest = 2_000_000; // conversations, and characters of all of them
+const most = 40, longest = 2_000_000; // at most 40 conversations, and this many characters in total
 
 // The storage key does not reveal the API key.
 async function name() {

@@ -22,7 +22,7 @@ export function fitTo(stage, shown) {
   fit();
 }
 
-// compare returns the element that compares, and the bar that plays, if any. before is undefined
+// compare returns the comparison element, and its playback bar if there is one. before is undefined
 // if there is nothing to compare with. The stage takes on the result's proportions.
 export function compare(kind, before, after, stage) {
   const box = make("div", { class: "compare" });

@@ -49,8 +49,8 @@ function estimate(model, seconds) {
   return asked.get(name);
 }
 
-// costOf resolves to the cost, as text, of editing sources with models, times times each. lengths
-// holds the seconds of the sources.
+// costOf resolves to the cost, as text, of editing each source with each model, with `times`
+// results per edit. lengths holds the sources' lengths in seconds.
 export async function costOf(models, lengths, times) {
   const priced = models.filter(model => model.price);
   if (!priced.length) return "";

@@ -1,4 +1,4 @@
-// The page Gallery: all edits of the account.
+// The Gallery page: all of the account's edits.
 
 import { arrange, button, icon, make, number, say, since } from "./dom.js";
 import { editResult, useSettings } from "./edit.js";

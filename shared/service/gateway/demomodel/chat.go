@@ -149,7 +149,7 @@ func (s *Server) fill(r *reply, q *request) error {
 	case format.Type == "json_schema":
 		text, err = exampleOf(format.JSONSchema.Schema)
 	case format.Type == "json_object":
-		encoded, _ := json.Marshal(object{"answer": say(""), "last_message": r.asked}) // texts always encode
+		encoded, _ := json.Marshal(object{"answer": say(""), "last_message": r.asked}) // marshaling strings cannot fail
 		text = string(encoded)
 	case r.tool:
 		text = say(" The tool answered " + quoted(r.asked) + ".")

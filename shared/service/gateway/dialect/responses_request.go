@@ -11,7 +11,7 @@ import (
 )
 
 func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *apierror.Error) {
-	object, _ := jsonedit.ParseObject(body) // it was validated before
+	object, _ := jsonedit.ParseObject(body) // already validated
 	w := &responsesWriter{writer: writer{out: out}, spaces: r.spaces, customs: r.customs}
 	w.open('{')
 	w.list("messages", func() { w.input(object.Get("input"), object.Get("instructions")) })

@@ -151,8 +151,8 @@ func (b *beginning) texts(body []byte, i int) (end int) {
 	return endOf(body, i)
 }
 
-// eachMember calls visit with the name and the value's offset of each member of the object at i.
-// visit returns the end of the value. The result is the end of the object.
+// eachMember calls visit with the name and value offset of each member of the object at i. visit
+// returns the end of the value. eachMember returns the end of the object.
 func eachMember(body []byte, i int, visit func(name []byte, at int) (end int)) (end int) {
 	for i = next(body, i+1); body[i] != '}'; i = next(body, i) {
 		quote := jsonedit.EndOfString(body, i)

@@ -90,7 +90,7 @@ func (s *scan) object(value jsontext.Value) {
 	inner := newScan(s.route, value)
 	defer inner.free()
 	if _, err := inner.scanMedia(); err != nil {
-		return // it was valid before
+		return // already validated, so this cannot fail
 	}
 	s.beyondText = inner.beyondText
 }

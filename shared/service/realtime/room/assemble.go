@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	// maxGap is the maximum number of consecutive missing packets. After more, the stream restarts.
+	// maxGap is the maximum number of consecutive missing packets. Beyond that, the stream
+	// restarts.
 	maxGap = 512
 	// maxEncoded limits a frame's packets in bytes, maxHeld their number, including missing ones.
 	maxEncoded, maxHeld = 1 << 20, 2048
-	// reorderTime is the delay before a missing packet, which may be late, is requested.
+	// reorderTime is how long to wait for a late packet before requesting it again.
 	reorderTime = 4 * time.Millisecond
 	// lostTime is the maximum wait for a packet. A key frame arrives sooner.
 	lostTime = 400 * time.Millisecond

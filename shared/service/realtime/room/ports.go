@@ -108,7 +108,7 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	return nil
 }
 
-// quietMux drops packets for a peer that does not read yet, which the library would queue.
+// quietMux drops packets for a peer that is not reading yet. The library would queue them.
 type quietMux struct {
 	*ice.MultiUDPMuxDefault
 	bounds *intake
