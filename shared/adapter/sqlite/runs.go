@@ -11,7 +11,7 @@ import (
 )
 
 // A result counts as stored bytes until it expires.
-const reserveResult = "insert into reservation (id, account, bytes, until) values (?, ?, ?, ?)"
+const reserveResult = "insert into reservation (id, account, bytes, until) values (?, ?, ?, ?) on conflict do nothing"
 
 func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
 	if nonce == "" {

@@ -260,6 +260,10 @@ var notAnObject = fmt.Sprintf("The line is not a JSON object, or is nested deepe
 var tooLongMessage = fmt.Sprintf("The body is larger than %d bytes.", gateway.MaxBody)
 
 func (r *Runner) validate(ctx context.Context, b batch.Batch) error {
+	if !r.validations.Take(ctx, b.Account) {
+		return ctx.Err()
+	}
+	defer r.validations.Release(b.Account)
 	in, err := r.openInput(ctx, b)
 	if err != nil {
 		return err

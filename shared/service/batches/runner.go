@@ -98,6 +98,8 @@ type Gateway interface {
 type Runner struct {
 	config Config
 	turns  *ratelimit.Turns
+	// validations are the turns for checking inputs, which takes a second for the largest.
+	validations *ratelimit.Turns
 	// calling and checking limit the memory for lines.
 	calling, checking *memory
 	wake              chan struct{}
@@ -119,7 +121,8 @@ func New(c Config) *Runner {
 	}
 	return &Runner{
 		config: c, turns: ratelimit.NewTurns(c.Calls, min(max(c.Calls/4, 1), c.Calls-1)),
-		calling: newMemory(callMemory), checking: newMemory(checkMemory),
+		validations: ratelimit.NewTurns(2, 1),
+		calling:     newMemory(callMemory), checking: newMemory(checkMemory),
 		wake: make(chan struct{}, 1), slots: newSlots(), changed: make(chan struct{}),
 	}
 }
