@@ -69,7 +69,8 @@ func (s Source) Sound(number int, seconds float64, out string) string {
 	if s.Info.SoundVaries {
 		start, format = "async=1", "sample_rates=48000:channel_layouts=stereo"
 	}
-	// Samples as integers are finite, which the encoder demands.
-	return fmt.Sprintf("[%d:%s]aresample=%s,aformat=s32:%s,apad,atrim=end=%.6f%s",
+	// Samples as integers are finite, which the encoder demands. Later in the chain, FFmpeg would not
+	// find a layout for six channels.
+	return fmt.Sprintf("[%d:%s]aformat=s32,aresample=%s,aformat=%s,apad,atrim=end=%.6f%s",
 		number, s.SoundTrack(), start, format, seconds, out)
 }
