@@ -162,7 +162,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 	}
 }
 
-// Without a key in the settings, one is generated. Metrics always need a key, because a request from
+// A key is generated if the settings have none. Metrics always need a key, because a request from
 // this machine may come through a proxy.
 func TestMetricsKeyIsGenerated(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func endFiles(ctx context.Context, tx *transaction, which string, now time.Time,
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
 		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *transaction) (err error) {
-			if _, err := tx.ExecContext(ctx, endReservations, "", millis(now)); err != nil {
+			if _, err := tx.ExecContext(ctx, endAllReservations, millis(now)); err != nil {
 				return err
 			}
 			ended, err = endFiles(ctx, tx, endOfAll, now)

@@ -11,7 +11,9 @@ import (
 
 const (
 	unlessBatch     = " not exists (select 1 from batch where batch.id = reservation.id and kept = 1)"
-	endReservations = "delete from reservation where (?1 = '' or account = ?1) and until <= ?2 and" + unlessBatch
+	endReservations = "delete from reservation where account = ? and until <= ? and" + unlessBatch
+	// endAllReservations reads all reservations: one for each upload, open batch and result.
+	endAllReservations = "delete from reservation where until <= ? and" + unlessBatch
 	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 

@@ -42,7 +42,7 @@ const (
 	servable = MaxAge * 3 / 4
 	// OthersFor is the time in which an account that completed a job is expected to send another. In
 	// the simulation of scarce workers, one percent more jobs ended late with a value of ten minutes.
-	// Without a limit, a client could keep absent accounts counted by sending failing jobs.
+	// If there were no limit, a client could keep absent accounts counted by sending failing jobs.
 	OthersFor = time.Hour
 	// accountFraction is the fraction of a backlog that one account may fill while no other account
 	// has queued jobs. The last quarter is for accounts with fewer jobs.

@@ -185,7 +185,7 @@ func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 const laterFile = "poster-later.pam"
 
 // candidates returns at most the given number of candidates, for a poster only the last one. If the
-// time runs out, it returns those that ffmpeg has written.
+// time runs out, it returns the pictures that ffmpeg has written.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source, err := t.sourceOf(ctx, of)
 	if err != nil {
