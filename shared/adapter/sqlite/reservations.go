@@ -14,7 +14,7 @@ const (
 	endReservations = "delete from reservation where account = ? and until <= ? and" + unlessBatch
 	// endAllReservations reads all reservations: one for each upload, open batch and result.
 	endAllReservations = "delete from reservation where until <= ? and" + unlessBatch
-	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
+	countPending       = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
 // Reserve is not synced to disk: an upload does not outlive the process, and the next write, a
