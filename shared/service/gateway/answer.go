@@ -303,10 +303,20 @@ func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit 
 // The members of a usage object that break down its two counts.
 const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
 
+// isShort reports whether a usage object has few members, because each member may need an edit.
+func isShort(used gjson.Result) bool {
+	members := 0
+	used.ForEach(func(_, _ gjson.Result) bool {
+		members++
+		return members <= 100
+	})
+	return members <= 100
+}
+
 // appendUsage appends the edits for a usage object. It completes the upstream's usage and corrects
-// it to the metered numbers. It replaces a usage that is not an object or not plausible.
+// it to the metered numbers. It replaces a usage that is too long, not an object or not plausible.
 func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route) []jsonedit.Edit {
-	if !used.IsObject() || counts.Estimated > 0 {
+	if !used.IsObject() || counts.Estimated > 0 || !isShort(used) {
 		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))
 	}
 	edits = appendCorrections(edits, used, counts, route)

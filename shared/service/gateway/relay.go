@@ -162,7 +162,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		return true
 	})
 	if used.IsObject() {
-		believed := r.completion.counter.report(used)
+		believed := r.completion.counter.report(used) && isShort(used)
 		if none && r.completion.translation != nil {
 			return false, nil
 		}

@@ -12,7 +12,6 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/apierror"
-	"cutroom/shared/service/gateway/jsonedit"
 )
 
 type Call struct {
@@ -66,6 +65,8 @@ type parts interface {
 	open(k kind, id, name string)
 	// add appends text, which is JSON without its quotes.
 	add(text string)
+	// addObject adds the arguments of a function call that are an object instead of a string.
+	addObject(text string)
 	shut()
 }
 
@@ -206,7 +207,7 @@ func (w *walk) callsOf(calls gjson.Result) error {
 		if arguments.Type == gjson.String && arguments.Str != "" {
 			w.parts.add(inside(arguments))
 		} else if arguments.IsObject() {
-			w.parts.add(inside(gjson.Parse(string(jsonedit.Quote(arguments.Raw)))))
+			w.parts.addObject(arguments.Raw)
 		}
 		return true
 	})

@@ -23,8 +23,10 @@ type Messages struct {
 	started bool
 	block   int
 	kind    kind
-	// arguments holds the arguments of a call in a complete response, as JSON without quotes.
+	// arguments holds the arguments of a call in a complete response, as JSON without quotes. object
+	// replaces them.
 	arguments []byte
+	object    string
 }
 
 func NewMessages(call Call) *Messages {
@@ -162,7 +164,7 @@ func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 }
 
 func (m *Messages) open(k kind, id, name string) {
-	m.kind, m.arguments = k, m.arguments[:0]
+	m.kind, m.arguments, m.object = k, m.arguments[:0], ""
 	if id == "" {
 		id = "toolu_" + m.call.ID + "_" + strconv.Itoa(m.block)
 	}
@@ -219,6 +221,13 @@ func (m *Messages) add(text string) {
 	})
 }
 
+func (m *Messages) addObject(text string) {
+	if m.object = text; !m.whole {
+		quoted := jsonedit.Quote(text)
+		m.add(string(quoted[1 : len(quoted)-1]))
+	}
+}
+
 func (m *Messages) shut() {
 	if !m.whole {
 		m.event("content_block_stop", m.index)
@@ -230,16 +239,19 @@ func (m *Messages) shut() {
 		m.out = append(m.out, `"}`...)
 		return
 	}
-	m.out = append(append(m.out, input(m.arguments)...), '}')
+	if m.object == "" {
+		m.object = input(m.arguments)
+	}
+	m.out = append(append(m.out, m.object...), '}')
 }
 
 // input returns a call's arguments as an object. Any other arguments become its only member.
 func input(arguments []byte) string {
-	text := gjson.Parse(`"` + string(arguments) + `"`).Str
-	if text == "" {
+	text := unquoted(arguments)
+	if len(text) == 0 {
 		return "{}"
 	}
-	if object, ok := jsonedit.ParseObject([]byte(text)); ok {
+	if object, ok := jsonedit.ParseObject(text); ok {
 		return object.Raw
 	}
 	return `{"arguments":"` + string(arguments) + `"}`

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -298,6 +299,15 @@ func (r *Responses) add(text string) {
 	r.text = append(r.text, text...)
 	if !r.custom {
 		r.delta(text)
+	}
+}
+
+func (r *Responses) addObject(text string) {
+	at := len(r.text)
+	r.text = jsonedit.AppendQuote(r.text, text)
+	r.text = slices.Delete(r.text[:len(r.text)-1], at, at+1)
+	if !r.custom && !r.whole {
+		r.delta(string(r.text[at:]))
 	}
 }
 

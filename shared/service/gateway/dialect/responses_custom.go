@@ -43,8 +43,7 @@ func (w *responsesWriter) custom(tool gjson.Result, place string) {
 // freeText returns the text in a custom tool's arguments. Both are JSON without quotes. Arguments
 // of another form are returned unchanged.
 func freeText(arguments []byte) string {
-	text := gjson.Parse(`"` + string(arguments) + `"`).Str
-	if object, ok := jsonedit.ParseObject([]byte(text)); ok {
+	if object, ok := jsonedit.ParseObject(unquoted(arguments)); ok {
 		if input := object.Get("input"); input.Type == gjson.String {
 			return inside(input)
 		}

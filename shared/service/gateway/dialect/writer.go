@@ -1,6 +1,9 @@
 package dialect
 
 import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tidwall/gjson"
 
 	"cutroom/shared/service/gateway/apierror"
@@ -113,6 +116,12 @@ func (w *writer) elements(array gjson.Result, place string, yield func(i int, va
 
 // inside returns a JSON string without its quotes.
 func inside(value gjson.Result) string { return value.Raw[1 : len(value.Raw)-1] }
+
+// unquoted decodes a JSON string without its quotes.
+func unquoted(inside []byte) []byte {
+	text, _ := jsontext.AppendUnquote(nil, slices.Concat([]byte{'"'}, inside, []byte{'"'})) // it replaces lone surrogates
+	return text
+}
 
 // below joins an object's path with a member's name.
 func below(place, name string) string {

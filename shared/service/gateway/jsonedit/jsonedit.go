@@ -129,6 +129,7 @@ func Quote(text string) []byte { return AppendQuote(nil, text) }
 // AppendQuote appends a JSON string of at most twice the size of valid JSON. It escapes neither "<" nor
 // "&", unlike json.Marshal, whose strings may have six times the size.
 func AppendQuote(out []byte, text string) []byte {
+	out = slices.Grow(out, len(text)+strings.Count(text, `"`)+strings.Count(text, `\`)+2)
 	out, _ = jsontext.AppendQuote(out, text) // an error means that it has replaced invalid UTF-8
 	return out
 }
