@@ -188,6 +188,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		endOfAll:       {"file_by_end (account=? AND ends_at<?)"},
 		endOfAccount:   {"file_by_end (account=? AND ends_at<?)"},
 		endedFiles:     {"file_ended"},
+		dueWebhooks:    {"webhook_due (account>?)", "webhook_due (account=? AND due<?)"},
 	} {
 		plan := planOf(t, db.reader, query)
 		for _, index := range indexes {
@@ -196,7 +197,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 			}
 		}
 		scans := strings.Contains(plan, "SCAN job\n") || strings.Contains(plan, "SCAN file\n")
-		if scans || query != nextQueue && strings.Contains(plan, "TEMP B-TREE") {
+		if scans || query != nextQueue && query != dueWebhooks && strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("%s:\n%swant neither a scan of all jobs or files nor a sort", query, plan)
 		}
 	}

@@ -34,12 +34,19 @@ func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 const (
 	attemptsOf = "select number, at, duration, status, error, next from webhook_attempt where id = ? order by number"
 
-	// Accounts take turns: the first attempts of all accounts precede their second attempts.
-	dueWebhooks = `select id, account, made + 1, due from (
-			select id, account, due, row_number() over (partition by account order by due, id) as turn,
-				(select count(*) from webhook_attempt where webhook_attempt.id = webhook.id) as made
-			from webhook where due <= ?1)
-		where turn <= ?2 order by turn, due, id limit ?3`
+	// Accounts take turns: the first attempts of all accounts precede their second attempts. Only these
+	// attempts are read, because an account may have any number.
+	dueWebhooks = `with recursive accounts (account) as (
+			select min(account) from webhook where due is not null
+			union all
+			select (select min(account) from webhook where due is not null and account > accounts.account)
+			from accounts where account is not null)
+		select id, account, made + 1, due from (
+			select id, w.account, due, row_number() over (partition by w.account order by due, id) as turn,
+				(select count(*) from webhook_attempt where webhook_attempt.id = w.id) as made
+			from accounts cross join webhook w on w.id in (
+				select id from webhook where account = accounts.account and due <= ?1 order by due, id limit ?2))
+		order by turn, due, id limit ?3`
 )
 
 func (s *Webhooks) Attempts(ctx context.Context, id string) ([]webhook.Attempt, error) {
