@@ -2,19 +2,30 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"cutroom/shared/domain/fault"
 )
+
+type deleter interface {
+	Delete(ctx context.Context, name string) error
+}
+
+func (j Job) DeleteInputs(ctx context.Context, blobs deleter) error {
+	var failures []error
+	for _, input := range j.Request.Inputs {
+		failures = append(failures, blobs.Delete(ctx, input.Blob))
+	}
+	return errors.Join(failures...)
+}
 
 // Purge deletes an ended job. It deletes the record last, so that a failed purge can be repeated.
 // Then it deletes thumbnails that a worker stored during the purge. A worker that stores them later
 // finds no record and deletes them itself.
 //
 // Errors: fault.Conflict if the job has not ended.
-func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
-	Delete(ctx context.Context, name string) error
-}) error {
+func (s *Service) Purge(ctx context.Context, j Job, blobs deleter) error {
 	if !j.Status.Terminal() {
 		return fault.New(fault.Conflict, "The job is %s. Cancel it first.", j.Status)
 	}
@@ -23,8 +34,8 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 	if j.Result != nil {
 		names = append(names, j.Result.Blob)
 	}
-	for _, input := range j.Request.Inputs {
-		names = append(names, input.Blob)
+	if err := j.DeleteInputs(ctx, blobs); err != nil {
+		return fmt.Errorf("job: purge %s: %w", j.ID, err)
 	}
 	for _, name := range names {
 		if err := blobs.Delete(ctx, name); err != nil {

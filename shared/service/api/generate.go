@@ -143,20 +143,13 @@ func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failu
 	defer stop()
 	switch err := s.Jobs.Cancel(ctx, accepted.ID, reason); {
 	case err == nil:
-		s.deleteInputs(ctx, accepted)
+		if err := accepted.DeleteInputs(ctx, s.Blobs); err != nil { // a later sweep deletes them
+			s.Logger.WarnContext(ctx, "cannot delete the inputs of a cancelled job", "job", accepted.ID, "error", err)
+		}
 	case !fault.Is(err, fault.Conflict):
 		return job.Job{}, err
 	}
 	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
-}
-
-// A later sweep deletes inputs that remain.
-func (s *service) deleteInputs(ctx context.Context, j job.Job) {
-	for _, input := range j.Request.Inputs {
-		if err := s.Blobs.Delete(ctx, input.Blob); err != nil {
-			s.Logger.WarnContext(ctx, "cannot delete an input of a cancelled job", "job", j.ID, "error", err)
-		}
-	}
 }
 
 // An invalid input is a problem with the request's file, or with the body if it has no file.

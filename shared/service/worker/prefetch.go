@@ -50,7 +50,7 @@ func (l *lane) prefetch(lease *lease) (handed bool) {
 	case <-lease.ctx.Done():
 		l.nack(lease, 0)
 	case <-overdue.C:
-		l.fail(lease, "", job.TimeoutFailure())
+		l.fail(lease, j, "", job.TimeoutFailure())
 	}
 	return false
 }

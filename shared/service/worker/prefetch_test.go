@@ -220,6 +220,7 @@ func TestOverduePrefetchedJobTimesOut(t *testing.T) {
 	next := s.submit("three", 0)
 	s.awaitFetched(next, "three") // prefetching continues
 	s.wantClean(stop)
+	s.wantNoInput(late)
 }
 
 // failing is a blob store whose first reads of a job's blobs fail.

@@ -30,13 +30,14 @@ func (l *lane) handle(lease *lease, slot slot) {
 		lease.logger = lease.logger.With("account", j.Account, "model", j.Model, "run", j.Runs)
 		if l.run(lease, j, slot) == Completed {
 			slot.free()
+			l.deleteInputs(lease, j)
 			lease.thumbnails.store()
 		}
 	case errors.Is(err, job.ErrNoRunsLeft):
 		lease.logger.Warn("the job has no runs left")
-		l.fail(lease, "", job.WorkerLostFailure())
+		l.fail(lease, job.Job{}, "", job.WorkerLostFailure())
 	case errors.Is(err, job.ErrOverdue):
-		l.fail(lease, "", job.TimeoutFailure())
+		l.fail(lease, job.Job{}, "", job.TimeoutFailure())
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
 		l.drop(lease)
 	case lease.ctx.Err() != nil:
@@ -89,7 +90,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 		ended.Outcome = Lost
 	case errors.Is(cause, errOverdue):
 		lease.logger.Warn("run stopped at the job's deadline")
-		l.fail(lease, j.Nonce, job.TimeoutFailure())
+		l.fail(lease, j, j.Nonce, job.TimeoutFailure())
 		ended.Outcome, ended.Code = Failed, job.TimedOut
 	case cause != nil:
 		lease.logger.Info("run handed back")
@@ -127,11 +128,24 @@ func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
 }
 
 // fail ends the job. With an empty nonce it ends the job in any run.
-func (l *lane) fail(lease *lease, nonce string, failure job.Failure) {
+func (l *lane) fail(lease *lease, j job.Job, nonce string, failure job.Failure) {
 	lease.stop()
-	l.worker.settle(
+	err := l.worker.settle(
 		lease.ctx, lease.logger, "fail", func(ctx context.Context) error { return lease.delivery.Fail(ctx, nonce, failure) },
 	)
+	if err == nil {
+		l.deleteInputs(lease, j)
+	}
+}
+
+// deleteInputs deletes the inputs of an ended job, because no account's quota counts them. On
+// one machine a sweep deletes inputs that remain after a crash.
+func (l *lane) deleteInputs(lease *lease, j job.Job) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(lease.ctx), settleTime)
+	defer cancel()
+	if err := j.DeleteInputs(ctx, l.worker.config.Blobs); err != nil {
+		lease.logger.Warn("cannot delete the inputs of an ended job", "error", err)
+	}
 }
 
 // failOrRepeat settles a failed run. The job runs again if that may succeed and is allowed.
@@ -144,7 +158,7 @@ func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Co
 		return Repeated, reason.Code
 	}
 	lease.logger.Warn("job failed", "code", reason.Code, "error", err)
-	l.fail(lease, j.Nonce, job.Failure{Code: reason.Code, Message: reason.Message})
+	l.fail(lease, j, j.Nonce, job.Failure{Code: reason.Code, Message: reason.Message})
 	return Failed, reason.Code
 }
 

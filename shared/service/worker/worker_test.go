@@ -237,6 +237,14 @@ func (s *fixture) wantClean(stop func()) {
 	}
 }
 
+// wantNoInput is for a stopped worker.
+func (s *fixture) wantNoInput(id string) {
+	s.t.Helper()
+	if content, ok := s.read(job.InputBlob(id, "data")); ok {
+		s.t.Errorf("the job has ended, but its input %q is still stored", content)
+	}
+}
+
 type testWriter struct{ t *testing.T }
 
 func (w testWriter) Write(p []byte) (int, error) {
@@ -260,6 +268,7 @@ func TestJobIsCompleted(t *testing.T) {
 	})
 	j := s.awaitEnd(id)
 	s.wantClean(stop)
+	s.wantNoInput(id)
 	if j.Status != job.Completed || j.Runs != 1 || j.StartedAt.IsZero() || j.CompletedAt.Before(j.StartedAt) ||
 		j.Progress != 1 {
 		t.Errorf("got %+v", j)
@@ -327,6 +336,7 @@ func TestFailedRunsFailTheJob(t *testing.T) {
 			stop := s.start(c.run)
 			s.wantFailure(id, c.code, c.message)
 			s.wantClean(stop)
+			s.wantNoInput(id)
 			if j := s.awaitEnd(id); j.Runs != c.runs {
 				t.Errorf("%d runs, want %d", j.Runs, c.runs)
 			}
@@ -453,6 +463,7 @@ func TestRunStopsAtDeadline(t *testing.T) {
 	})
 	s.wantFailure(id, job.TimedOut, "10 minutes")
 	s.wantClean(stop)
+	s.wantNoInput(id)
 }
 
 // silent is a queue whose leases cannot be extended, as if the worker hung.
