@@ -28,6 +28,8 @@ const (
 	longSilence = 15 * time.Minute
 	// maxAnswer limits a response in memory, in bytes. A page of 1,000 jobs is far smaller.
 	maxAnswer = 32 << 20
+	// maxValues limits the values in a response, which take many times their length.
+	maxValues = 1 << 20
 	// A larger body is sent only once the service accepts it (Expect: 100-continue).
 	expectAbove = 1 << 20
 )
@@ -181,6 +183,9 @@ func (c *Client) get(ctx context.Context, request call, value any) error {
 }
 
 func decode(answer json.RawMessage, value any) error {
+	if bytes.Count(answer, []byte{','}) >= maxValues {
+		return fmt.Errorf("unexpected response: it has more than %d values", maxValues)
+	}
 	if err := json.Unmarshal(answer, value); err != nil {
 		return fmt.Errorf("unexpected response; check the URL of the service: %w", err)
 	}

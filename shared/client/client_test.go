@@ -292,7 +292,7 @@ func TestLargeInputsAreStoredFirst(t *testing.T) {
 	var c *client.Client
 	var s *service
 	announced := func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"id":"file_big","upload":{"method":"PUT","url":"http://%s/upload","headers":{"x-signed":"yes"}}}`,
+		fmt.Fprintf(w, `{"id":"file_big","upload":{"method":"PUT","url":"http://%s/upload","headers":{"X-Amz-Signed":"yes"}}}`,
 			r.Host)
 	}
 	c, s = serve(t, status(413, `{"detail":"too large"}`), announced, status(200, ""), status(200, `{"id":"file_big"}`),
@@ -310,12 +310,28 @@ func TestLargeInputsAreStoredFirst(t *testing.T) {
 		!strings.Contains(said, `"size_bytes":10`) {
 		t.Errorf("the announcement is %s", said)
 	}
-	if put := s.all()[2]; put.body != "some bytes" || put.header.Get("x-signed") != "yes" ||
+	if put := s.all()[2]; put.body != "some bytes" || put.header.Get("x-amz-signed") != "yes" ||
 		put.header.Get("x-api-key") != "" {
 		t.Errorf("the upload is %+v", put)
 	}
 	if last := s.all()[4].body; !strings.Contains(last, "file_big") || strings.Contains(last, "some bytes") {
 		t.Errorf("the job's form is %s", last)
+	}
+}
+
+// A server must not make this machine send other requests than uploads.
+func TestHostileUploadsAreNotSent(t *testing.T) {
+	for _, upload := range []string{
+		`{"method":"DELETE","url":"%s"}`, `{"method":"PUT","url":"file:///etc/passwd"}`, `{"method":"PUT","url":"/upload"}`,
+		`{"method":"PUT","url":"%s","headers":{"Authorization":"Bearer x"}}`, `{"method":"PUT","url":"%s","headers":{"Cookie":"a=b"}}`,
+	} {
+		c, s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, `{"id":"file_big","upload":`+strings.ReplaceAll(upload, "%s", "http://"+r.Host+"/upload")+`}`)
+		}, status(200, `{"id":"file_big"}`))
+		_, err := c.PutLargeFile(bounded(t), text(t, "clip.mp4", "some bytes"), "", nil)
+		if got := s.requests(); err == nil || !slices.Equal(got, []string{"POST /v1/files"}) {
+			t.Errorf("%s: %v; the requests were %v", upload, err, got)
+		}
 	}
 }
 
@@ -369,6 +385,21 @@ func TestPagesAreReadAsNeeded(t *testing.T) {
 		"GET /v1/jobs?cursor=c%2F2&limit=3&model=gen-2.5&status=failed"}
 	if got := s.requests(); !slices.Equal(got, want) {
 		t.Errorf("the requests were %v, want %v", got, want)
+	}
+}
+
+func TestEndlessListsEnd(t *testing.T) {
+	for name, page := range map[string]string{
+		"empty pages": `{"files":[],"next_cursor":"c"}`, "many values": `{"files":[{}` + strings.Repeat(",{}", 1<<20) + `]}`,
+	} {
+		c, s := serve(t, status(200, page))
+		var failed error
+		for _, err := range c.Files(bounded(t), 10) {
+			failed = err
+		}
+		if asked := len(s.requests()); failed == nil || bounded(t).Err() != nil || asked > 2000 {
+			t.Errorf("%s: %v after %d requests", name, failed, asked)
+		}
 	}
 }
 

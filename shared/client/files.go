@@ -5,12 +5,14 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"iter"
 	"mime"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -83,18 +85,40 @@ func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, se
 	if err := c.get(ctx, c.creating(c.media(http.MethodPost, "/v1/files", encoded)), &promised); err != nil {
 		return StoredFile{}, err
 	}
+	if err := c.checkUpload(promised.Upload.Method, promised.Upload.URL); err != nil {
+		return StoredFile{}, err
+	}
 	// The URL is signed, so the key is not sent.
 	upload := call{
-		method: promised.Upload.Method, url: promised.Upload.URL, header: http.Header{}, repeatable: true,
+		method: http.MethodPut, url: promised.Upload.URL, header: http.Header{}, repeatable: true,
 		body: &body{size: source.Size, open: source.Open, sent: sent},
 	}
 	for name, value := range promised.Upload.Headers {
+		name = strings.ToLower(name)
+		if !strings.HasPrefix(name, "content-") && !strings.HasPrefix(name, "x-amz-") && name != "if-none-match" {
+			return StoredFile{}, fmt.Errorf("the server's upload needs the header %q, which uploads must not set", name)
+		}
 		upload.header.Set(name, value)
 	}
 	if _, err := c.fetch(ctx, upload); err != nil {
 		return StoredFile{}, err
 	}
 	return c.File(ctx, promised.ID)
+}
+
+// checkUpload prevents a server from making this machine send other requests than uploads.
+func (c *Client) checkUpload(method, to string) error {
+	target, err := url.Parse(to)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the server's upload URL is invalid: %w", err)
+	case method != http.MethodPut:
+		return fmt.Errorf("the server's upload has the method %q instead of PUT", method)
+	case target.Scheme != "https" && (target.Scheme != "http" || strings.HasPrefix(c.config.URL, "https:")):
+		return fmt.Errorf("the server's upload URL starts with %s: although the server is %s; if a proxy is in front of it, "+
+			"the proxy must set X-Forwarded-Proto", target.Scheme, c.config.URL)
+	}
+	return nil
 }
 
 // digestOf returns the MD5 in hex. It stops with the context: a large file takes minutes to read.

@@ -307,9 +307,13 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 // docs/contract/limits.md#lists
 const maxPage = 1000
 
+// maxEmpty limits the empty pages between two others.
+const maxEmpty = 1000
+
 func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 	limit int) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
+		empty := 0
 		for left := limit; left > 0; {
 			query.Set("limit", strconv.Itoa(min(left, maxPage)))
 			var page map[string]json.RawMessage
@@ -333,6 +337,12 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 			}
 			// A page may be empty although others follow, because a search has a time limit.
 			if left -= len(found); next == nil {
+				return
+			}
+			if len(found) > 0 {
+				empty = 0
+			} else if empty++; empty == maxEmpty {
+				yield(nil, fmt.Errorf("the server returned %d empty pages one after the other", empty))
 				return
 			}
 			query.Set("cursor", *next)

@@ -68,6 +68,7 @@ func New(c Config) (*Engine, error) {
 			// A proxy has no access to the shared disk.
 			Transport: &http.Transport{
 				Proxy: nil, DialContext: c.Dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+				MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse

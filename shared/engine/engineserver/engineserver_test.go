@@ -467,6 +467,21 @@ func TestHealthReportsUnhealthyServers(t *testing.T) {
 	}
 }
 
+func TestLongHeaderIsRejected(t *testing.T) {
+	for length, accepted := range map[int]bool{32 << 10: true, 128 << 10: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if encoding := r.Header.Get("Accept-Encoding"); encoding != "" {
+				t.Errorf("the request accepts %s", encoding)
+			}
+			w.Header().Set("X-Padding", strings.Repeat("a", length))
+		}))
+		defer server.Close()
+		if err := newEngine(t, server.URL, await.Max).Health(t.Context()); (err == nil) != accepted {
+			t.Errorf("a header of %d bytes: %v", length, err)
+		}
+	}
+}
+
 func TestInvalidURLsAreRejected(t *testing.T) {
 	for _, wrong := range []string{
 		"", "preview", "127.0.0.1:8090", "https://127.0.0.1:8090", "ftp://a", "http://", "http://user:password@a",

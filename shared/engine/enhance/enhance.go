@@ -63,6 +63,10 @@ func NewEnhancer(base, model, key string) (*Enhancer, error) {
 	return &Enhancer{
 		client: &http.Client{
 			Timeout: enhanceTime,
+			Transport: &http.Transport{
+				Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
+				MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
+			},
 			// A redirect would send the key to another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

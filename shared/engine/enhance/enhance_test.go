@@ -92,6 +92,24 @@ func TestBaseURLMayEndWithVersion(t *testing.T) {
 	}
 }
 
+func TestLongHeaderIsRejected(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if encoding := r.Header.Get("Accept-Encoding"); encoding != "" {
+			t.Errorf("the request accepts %s", encoding)
+		}
+		w.Header().Set("X-Padding", strings.Repeat("a", 128<<10))
+		io.WriteString(w, `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
+	}))
+	defer server.Close()
+	enhancer, err := enhance.NewEnhancer(server.URL, "writer", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := enhancer.Enhance(t.Context(), "watercolor", 100); err == nil {
+		t.Errorf("a header of 128 KiB was accepted, with %q", got)
+	}
+}
+
 func TestEnhanceEndsWithItsContext(t *testing.T) {
 	asked, done := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
