@@ -19,15 +19,15 @@ import (
 const (
 	// authCallers is the number of concurrent clients, each with a keep-alive connection.
 	authCallers = 64
-	// authTime is the time for which each kind of request is measured, after authWarmUp.
+	// authTime is how long each kind of request is measured, after a warm-up of authWarmUp.
 	authTime, authWarmUp = 4 * time.Second, time.Second
-	// authBar is the bar for each kind, in requests per second.
+	// authBar is the minimum rate for each kind of request, in requests per second.
 	authBar = 5000
 )
 
-// auth creates client tokens and then sends one request with each, so that no authentication comes
-// from a cache. The client shares the processors with the server. The floor is the rate of the same
-// client at /healthz, which does nothing.
+// auth creates client tokens and then sends one request with each, so that no authentication is
+// answered from a cache. The client shares the CPUs with the server. The floor is the same client's
+// rate at /healthz, which does nothing.
 func (b *bench) auth(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "auth")
 	if err != nil {
@@ -125,7 +125,7 @@ func perSecond(ctx context.Context, call func(context.Context) error) (float64, 
 	return float64(sum) / authTime.Seconds(), err
 }
 
-// send returns the body of the response, which must have the status.
+// send returns the response body, and an error if the response has another status.
 func send(ctx context.Context, client *http.Client, method, url, key, body string, status int) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

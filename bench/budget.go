@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// budgetPairs is the number of request pairs, with and without a budget; a tenth warms up.
+	// budgetPairs is the number of request pairs, one request with a budget and one without. The
+	// first tenth is warm-up.
 	budgetPairs = 10_000
-	// budgetBar is the maximum additional time of a completion for an account with budgets.
+	// budgetBar is the maximum time that budgets may add to a completion.
 	budgetBar = 15 * time.Microsecond
 )
 
-// budgetCatalog is the model of gatewayCatalog with a price.
+// budgetCatalog is gatewayCatalog's model with a price.
 const budgetCatalog = `
 currency: USD
 inference:
@@ -57,7 +58,7 @@ func (b *bench) budgets(ctx context.Context) error {
 	defer counted.close()
 	var without, more []time.Duration
 	for i := range budgetPairs {
-		var took [2]time.Duration // without a budget, and with budgets
+		var took [2]time.Duration // without budgets, and with budgets
 		for _, which := range [2]int{i % 2, 1 - i%2} {
 			if took[which], err = [2]*wire{plain, counted}[which].call("whole"); err != nil {
 				return err
@@ -89,7 +90,7 @@ func (b *bench) budgeted(ctx context.Context) (key string, err error) {
 	return key, nil
 }
 
-// newKey creates an account in the folder of a running server.
+// newKey creates an account in the data folder of a running server and returns its key.
 func (b *bench) newKey(ctx context.Context, server, account string) (string, error) {
 	return b.command(ctx, server, "keys", "create", "--account", account, "--tier", "dev")
 }

@@ -19,18 +19,18 @@ import (
 
 const (
 	burstJobs = 50
-	// burstReaders clients read states during the burst, each at this interval.
+	// burstReaders clients read job states during the burst. Each reads once per interval.
 	burstReaders   = 4
 	burstReadEvery = 20 * time.Millisecond
-	// burstBar is the maximum time of the jobs as a multiple of the engine's time. burstReadBar is
-	// the maximum time of a read during the jobs as a multiple of an idle server's.
+	// burstBar is the maximum time for all jobs, as a multiple of the engine's time. burstReadBar
+	// is the maximum time of a read during the burst, as a multiple of a read from an idle server.
 	burstBar, burstReadBar = 1.05, 3.0
 )
 
 // burst submits many jobs together and reads their states while they run. Then it reads states from
 // the idle server. Finally the engine does the same edits without the server, with the same
-// parallelism, while the same states are read from the idle server at the same rate. So the reads
-// take CPU time from both the measurement and its floor.
+// parallelism, while states are read from the idle server at the same rate. So the reads take equal
+// CPU time from the measurement and from its floor.
 func (b *bench) burst(ctx context.Context) error {
 	path, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	// The first edit lets the admission check measure the duration of an edit.
+	// The admission check learns the duration of an edit from the first edit.
 	if err := editByService(ctx, client, servertest.File("data", "short.mp4", clip), e.prompt); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 		return accepted, f, err
 	}
 	f.took = time.Since(begun)
-	// The last thumbnails may still be in progress: they belong to the jobs.
+	// The last thumbnails may still be in progress. They are part of the jobs' work.
 	used, err := settledTime(ctx, server.PID())
 	if err != nil {
 		return accepted, f, err
@@ -138,17 +138,18 @@ func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs 
 
 type burstFigures struct {
 	accepted, rejected, lost int
-	// slowest is the time of the last response. took is the time until all jobs were completed.
-	// floor is the engine's time. States are read during the last two.
+	// slowest is the time until the last submission got its response. took is the time until all
+	// jobs were completed. floor is the engine's time for the same edits. States are read during
+	// took and floor.
 	slowest, took, floor time.Duration
-	// used is the CPU time of the server and its programs; usedAlone is the same for the engine and
-	// the idle server. readCost is the CPU time of a read in this process.
+	// used is the CPU time of the server and its child processes; usedAlone is the CPU time of the
+	// engine and the idle server. readCost is this process's CPU time for one read.
 	used, usedAlone, readCost time.Duration
-	// during and idle are the times of reading a state.
+	// during and idle are the durations of state reads.
 	during, idle []time.Duration
 }
 
-// shortClip cuts a quarter of a second from the sample clip.
+// shortClip cuts a quarter-second clip from the sample clip.
 func (b *bench) shortClip(ctx context.Context) (path string, clip []byte, err error) {
 	path = filepath.Join(b.folder, "short.mp4")
 	if err := runFFmpeg(ctx, "-i", b.clip, "-t", "0.25", "-c:v", "libx264", "-c:a", "aac", path); err != nil {
@@ -186,7 +187,7 @@ func (b *bench) reportBurst(f burstFigures) {
 		ratio:    ratio(f.took, f.floor), bar: fmt.Sprintf("%.2f x", burstBar),
 		verdict: verdictOf(f.took.Seconds() <= burstBar*f.floor.Seconds()),
 	})
-	// On a busy machine this figure is more reliable than the time.
+	// On a busy machine, CPU time is more reliable than elapsed time.
 	b.table.add(row{
 		what:     "  CPU time of the server and its programs",
 		measured: short(f.used), floor: short(f.usedAlone) + " engine alone",
@@ -204,7 +205,7 @@ func (b *bench) reportBurst(f burstFigures) {
 	})
 }
 
-// settledTime returns the CPU time of a server and its programs, once it is constant.
+// settledTime returns the CPU time of a server and its child processes once it no longer grows.
 func settledTime(ctx context.Context, pid int) (time.Duration, error) {
 	for last := time.Duration(-1); ; {
 		own, now, err := processorTimes(pid)
@@ -219,7 +220,7 @@ func settledTime(ctx context.Context, pid int) (time.Duration, error) {
 }
 
 // submitAtOnce submits the jobs together. It returns the ids of the accepted jobs, the number of
-// rejected jobs, and the time of the last response.
+// rejected jobs, and the time until the last response.
 func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	prompt string) (accepted []string, rejected int, slowest time.Duration, err error) {
 	var mu sync.Mutex
@@ -248,7 +249,7 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	return accepted, rejected, slowest, err
 }
 
-// readStates reads the jobs' states until done returns, and returns the time of every read.
+// readStates reads the jobs' states until done returns, and returns the duration of every read.
 func readStates(ctx context.Context, client *servertest.Client, ids []string,
 	meanwhile func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex

@@ -20,8 +20,8 @@ const (
 	codecBar = 1.3
 )
 
-// codec decodes and encodes a live stream like a session without a prompt, with the sandboxed codec
-// and, as the floor, with libvpx in this process.
+// codec decodes and encodes a live stream as a session without a prompt does, once with the
+// sandboxed codec and, as the floor, with libvpx in this process.
 func (b *bench) codec(ctx context.Context) error {
 	direct, err := libvpx.Load("")
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *bench) codec(ctx context.Context) error {
 	return nil
 }
 
-// stream encodes the clip like a live client.
+// stream encodes the clip as a live client would.
 func (b *bench) stream(ctx context.Context, l *libvpx.Library, size image.Point, bitrate int) ([][]byte, error) {
 	raw, err := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-stream_loop", "-1", "-i", b.clip,
 		"-vf", fmt.Sprintf("scale=%d:%d,fps=25", size.X, size.Y), "-frames:v", fmt.Sprint(codecFrames),
@@ -97,7 +97,8 @@ func passed(i, bitrate int) vp8.Encoding {
 	return vp8.Encoding{At: time.Duration(i) * time.Second / 25, Bitrate: bitrate}
 }
 
-// passDirect makes libvpx decode and encode frames here; wait is called before each frame.
+// passDirect decodes and encodes frames with libvpx in this process. It calls wait before each
+// frame.
 func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() error) error {
 	decoder, encoder := libvpx.NewDecoder(l), libvpx.NewEncoder(l)
 	defer decoder.Close()
@@ -120,7 +121,7 @@ func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() err
 	return nil
 }
 
-// timed returns the CPU time of this process that work takes.
+// timed returns this process's CPU time for work.
 func timed(work func() error) (time.Duration, error) {
 	begun, err := processorTimeOfAll()
 	if err != nil {
@@ -133,13 +134,14 @@ func timed(work func() error) (time.Duration, error) {
 	return ended - begun, err
 }
 
-// passSandboxed does the same in a helper process, and includes the helper's start.
+// passSandboxed does the same as passDirect, in a helper process. Its time includes starting the
+// helper.
 func passSandboxed(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) error {
 	codec, err := l.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer codec.Close() // the system counts a process after it has ended
+	defer codec.Close() // the system counts a child's CPU time only after it has exited
 	var picture image.YCbCr
 	for i, frame := range frames {
 		if _, err := codec.Decode(ctx, frame, &picture); err != nil {

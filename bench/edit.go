@@ -16,10 +16,10 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// benchModel is the model whose edits are measured.
 const benchModel = "gen-2.5"
 
-// edit is one edit of a clip by the engine, or by the ffmpeg command lines that the engine runs.
+// edit is one edit of a clip, done by the engine or by the ffmpeg command lines that the engine
+// runs.
 type edit struct {
 	prompt  string
 	spec    engine.Spec
@@ -30,7 +30,7 @@ type edit struct {
 	folder   string
 }
 
-// newEdit runs the engine once on the clip and keeps its command lines.
+// newEdit runs the engine once on the clip and records its command lines.
 func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -68,7 +68,7 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 
 func (e *edit) close() { os.RemoveAll(e.folder) }
 
-// record runs the engine and keeps its ffmpeg command lines without the sandbox.
+// record runs the engine and records its ffmpeg command lines without the sandbox.
 func (e *edit) record(ctx context.Context, tools *ffmpeg.Tools) error {
 	recorded, err := os.MkdirTemp(e.folder, "recorded-")
 	if err != nil {

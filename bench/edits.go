@@ -16,10 +16,10 @@ import (
 const (
 	// editsSeconds is the length of the clip that every look edits.
 	editsSeconds = 2
-	// The editsAgain slowest looks by elapsed time, and those by CPU time, are measured editsRounds
-	// times, in turns with the floor.
+	// The editsAgain slowest looks, by elapsed time and by CPU time, are measured editsRounds more
+	// times, alternating with the floor.
 	editsAgain, editsRounds = 3, 5
-	// editsBar is the maximum time of the slowest look, as a multiple of the time without an edit.
+	// editsBar is the slowest look's maximum time, as a multiple of the time without an edit.
 	editsBar = 3.0
 )
 
@@ -28,13 +28,13 @@ type lookTime struct {
 	took, used time.Duration
 }
 
-// byClock and byUse compare times, the longest first.
+// byClock and byUse sort by elapsed time and by CPU time, longest first.
 func byClock(a, b lookTime) int { return cmp.Compare(b.took, a.took) }
 func byUse(a, b lookTime) int   { return cmp.Compare(b.used, a.used) }
 
-// edits makes the preview engine edit a 1280x720 clip with every look. The floor is decoding and
-// encoding the same clip as the engine does, without an edit. Looks whose frames have little in
-// common are encoded with less effort than the floor.
+// edits makes the preview engine edit a 1280x720 clip with every look. The floor decodes and
+// encodes the same clip as the engine does, without an edit. Looks whose frames differ a lot from
+// one another are encoded with less effort than the floor.
 func (b *bench) edits(ctx context.Context) error {
 	clip, err := b.largeClip(ctx)
 	if err != nil {
@@ -53,8 +53,8 @@ func (b *bench) edits(ctx context.Context) error {
 		}
 		all = append(all, one)
 	}
-	// The slowest look by elapsed time may not be the slowest by CPU time, which other work on the
-	// machine affects less.
+	// The slowest look by elapsed time may not be the slowest by CPU time, because other load on
+	// the machine affects CPU time less.
 	again := map[string][]lookTime{}
 	for _, order := range []func(a, b lookTime) int{byClock, byUse} {
 		slices.SortFunc(all, order)
@@ -85,8 +85,8 @@ func (b *bench) edits(ctx context.Context) error {
 	return nil
 }
 
-// reportEdits reports the edits with all looks, the most CPU time first, the repeated edits with
-// the slowest looks, and edits without a look.
+// reportEdits reports the edits with all looks, highest CPU time first, the repeated edits with the
+// slowest looks, and edits without a look.
 func (b *bench) reportEdits(all, slowest []lookTime, floor lookTime) {
 	for _, r := range []struct {
 		what string

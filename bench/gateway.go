@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// To measure latency, gatewayCalls requests of each kind are made in sequence in each of
-	// gatewayRounds, in turns.
+	// To measure latency, gatewayCalls sequential requests of each kind go to every target in each
+	// of gatewayRounds rounds.
 	gatewayCalls, gatewayRounds = 600, 5
 	// To measure throughput, gatewayCallers clients with keep-alive connections send requests
-	// concurrently for gatewayTime in each of gatewayTurns.
+	// concurrently for gatewayTime, gatewayTurns times.
 	gatewayCallers = 64
 	gatewayTime    = 2 * time.Second
 	gatewayTurns   = 3
@@ -71,9 +71,9 @@ func (b *bench) gateway(ctx context.Context) error {
 	return b.gatewayLarge(ctx, upstream, proxies.targets[2])
 }
 
-// gatewayLatencies runs the client and the model server on one processor and the proxies on
-// another. Otherwise nginx would sometimes run on the client's processor, where its calls are four
-// times as fast, and the ratio would depend on that.
+// gatewayLatencies runs the client and the model server on one CPU and the proxies on another.
+// Otherwise nginx would sometimes share the client's CPU, where its calls are four times as fast,
+// and the ratio would depend on that.
 func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (err error) {
 	if runtime.NumCPU() < 2 {
 		return errors.New("two processors are needed")
@@ -105,7 +105,6 @@ func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (er
 	return nil
 }
 
-// proxies holds nginx and the gateway in front of the model server.
 type proxies struct {
 	server *servertest.Server
 	// targets are the model server itself, nginx and the gateway.
@@ -139,7 +138,7 @@ func (b *bench) startProxies(ctx context.Context, upstream *modelServer) (proxie
 
 type target struct {
 	name, address string
-	// pid is the process that responds there, or 0 for this process.
+	// pid is the target's process, or 0 for this process.
 	pid int
 }
 
@@ -232,7 +231,8 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// clockTick is the unit of CPU times in proc(5); it is the same on every Linux that Go runs on.
+// clockTick is the unit of CPU times in proc(5). It is the same on every Linux platform that Go
+// supports.
 const clockTick = 10 * time.Millisecond
 
 func processorTime(pid int) (time.Duration, error) {
@@ -247,7 +247,7 @@ func processorTimes(pid int) (own, children time.Duration, err error) {
 	}
 	// The name, in parentheses, may contain any characters.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	for i, field := range fields[11:15] { // in user and in system mode, for both
+	for i, field := range fields[11:15] { // user and system time of the process, then of its children
 		ticks, err := strconv.Atoi(field)
 		if err != nil {
 			return 0, 0, err
@@ -261,7 +261,7 @@ func processorTimes(pid int) (own, children time.Duration, err error) {
 	return own, children, nil
 }
 
-// gatewayStreams holds many streams open, each after its first chunk.
+// gatewayStreams keeps many streams open, each paused after its first chunk.
 func (b *bench) gatewayStreams(ctx context.Context, server *servertest.Server, upstream *modelServer, to target) error {
 	idle, err := memory(server.PID(), "VmRSS")
 	if err != nil {

@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	// flowStreams streams are open concurrently, each with a chunk every flowEvery. The quantile
-	// flowQuantile of the time between two chunks must be at most flowBar.
+	// flowStreams streams are open concurrently. Each gets a chunk every flowEvery. The
+	// flowQuantile quantile of the time between two chunks must be at most flowBar.
 	flowStreams  = 500
 	flowQuantile = 0.99
 	flowBar      = 50 * time.Millisecond
-	// translatedStreams is the number of streams that measure a translated chunk.
+	// translatedStreams is the number of streams used to measure the translation of a chunk.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
-	// largeCallers clients send large prompts concurrently, largeWaves times. The memory of the last
-	// wave may be at most largeGrowth times the second's, because the first wave fills the heap.
+	// largeCallers clients send large prompts concurrently, largeWaves times. The memory after the
+	// last wave may be at most largeGrowth times the memory after the second, because the first
+	// wave fills the heap.
 	largeCallers = 256
 	largeWaves   = 6
 	largeGrowth  = 1.1
 )
 
-// gatewayFlow reads many concurrent streams whose chunks arrive at a steady pace.
+// gatewayFlow reads many concurrent streams whose chunks arrive at a constant rate.
 func (b *bench) gatewayFlow(ctx context.Context, targets []target) error {
 	stalls := map[string]time.Duration{}
 	for _, to := range targets {
@@ -77,7 +78,8 @@ func readFlow(ctx context.Context, address string) (gaps []time.Duration, err er
 	}
 }
 
-// gatewayTranslation compares the CPU time for translating a chunk with that for forwarding it.
+// gatewayTranslation compares the CPU time for translating a chunk with the CPU time for forwarding
+// it.
 func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	each := map[string]time.Duration{}
 	for _, kind := range []string{"burst", "messages", "responses"} {
@@ -113,7 +115,7 @@ func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	return nil
 }
 
-// gatewayLarge repeatedly holds many concurrent requests with large prompts.
+// gatewayLarge repeatedly keeps many requests with large prompts open at the same time.
 func (b *bench) gatewayLarge(ctx context.Context, upstream *modelServer, to target) error {
 	var peaks []int64
 	for range largeWaves {
@@ -157,7 +159,7 @@ func (b *bench) gatewayLarge(ctx context.Context, upstream *modelServer, to targ
 	return nil
 }
 
-// awaitHeld waits until the model server holds every call of a wave.
+// awaitHeld waits until the model server is holding every call of a wave.
 func awaitHeld(ctx context.Context, upstream *modelServer, sent <-chan struct{}) error {
 	for range largeCallers {
 		select {

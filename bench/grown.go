@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// grownSize is the size of the database file. grownStep is the number of records of each kind
-	// that are written between checks of the size.
+	// grownSize is the target size of the database file. Between size checks, grownStep records of
+	// each kind are written.
 	grownSize = 10 << 30
 	grownStep = 500_000
 	// grownBar is the maximum time of a start with this database.
 	grownBar = 2 * time.Second
 )
 
-// grown measures a server whose database has grown to 10 GB of files and other records: its start,
-// and its list pages compared to those of an account with few files. It takes minutes and 10 GB of
-// disk, so it runs only when named.
+// grown measures a server whose database has grown to 10 GB of files and other records. It measures
+// the server's start, and its list pages compared to those of an account with few files. It takes
+// minutes and 10 GB of disk, so it runs only when named.
 func (b *bench) grown(ctx context.Context) error {
 	data := filepath.Join(b.folder, "grown")
 	defer os.RemoveAll(data)
@@ -66,8 +66,8 @@ func (b *bench) grown(ctx context.Context) error {
 	return b.listByHTTP(ctx, data, files)
 }
 
-// startTime returns the median time from a server's start on a folder until it serves, and
-// the size of its database. The servers sweep nothing.
+// startTime returns the median time from starting a server on a folder until it serves requests,
+// and the size of its database. The servers do not sweep.
 func (b *bench) startTime(ctx context.Context, data string, now time.Time) (time.Duration, uint64, error) {
 	var took []time.Duration
 	for range 3 {

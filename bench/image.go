@@ -23,8 +23,8 @@ const (
 	imageBar = 100 * time.Millisecond
 )
 
-// image edits a picture in turns through the synchronous route and with the engine. The difference
-// is the overhead: the upload, the record, the queue, the probe, and the storage of the result.
+// image edits a picture alternately through the synchronous route and with the engine. The
+// difference is the overhead: the upload, the record, the queue, the probe, and storing the result.
 func (b *bench) image(ctx context.Context) error {
 	path := filepath.Join(filepath.Dir(b.clip), "reference.jpg")
 	picture, err := os.ReadFile(path)

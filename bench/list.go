@@ -24,8 +24,8 @@ const (
 	fewFiles, manyFiles = 1_000, 1_000_000
 	listPage            = 100
 	listRounds          = 400
-	// listBar is the maximum time of a page among many files, as a multiple of the first page's
-	// time among few.
+	// listBar is the maximum time for a page among many files, as a multiple of the time for the
+	// first page among few.
 	listBar = 1.2
 	// fewKey is the key of the account with few files. The development key belongs to manyAccount,
 	// which has many. unsweptKey is the key of an account with as many files, nine in ten of which
@@ -39,8 +39,9 @@ const (
 
 type pageReader func(ctx context.Context) error
 
-// list reads pages of an account with a million files and of an account with a thousand, in turns,
-// through the service's code and through HTTP. The floor is the first page of the thousand.
+// list reads pages of an account with a million files and of an account with a thousand,
+// alternately, both through the service's code and over HTTP. The floor is the first page of the
+// account with a thousand.
 func (b *bench) list(ctx context.Context) error {
 	data := filepath.Join(b.folder, "list")
 	defer os.RemoveAll(data)
@@ -71,8 +72,8 @@ func unswept(from, count int, now time.Time) filled.Files {
 	return filled.Files{Account: unsweptAccount, From: from, Count: count, Now: now.Add(-file.DefaultLifetime - time.Hour)}
 }
 
-// stopSweeps prevents the next server on a folder from sweeping for ten minutes: the clock
-// indicates a week without power and may be wrong.
+// stopSweeps keeps the next server on a folder from sweeping for ten minutes: the clock file
+// suggests that the machine was off for a week, so the server does not trust its clock yet.
 func stopSweeps(data string, now time.Time) error {
 	text := fmt.Sprintf("cutroom-clock %020d %020d before\n", now.Add(-7*24*time.Hour).UnixMilli(), 0)
 	return os.WriteFile(filepath.Join(data, "clock"), []byte(text), 0o600)
@@ -104,7 +105,7 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 	}
 	first := func(context.Context) (string, error) { return "", nil }
 	deep := func(ctx context.Context) (string, error) {
-		// The page is past the middle, with some pages to follow.
+		// The page is past the middle, with more pages after it.
 		return cursors.Make(ctx, manyAccount, filled.ID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
 	}
 	return b.listRows(ctx, "list page of 100, without HTTP", read(today, fewAccount, first), []namedPage{
@@ -134,7 +135,7 @@ func (b *bench) listByHTTP(ctx context.Context, data string, files int) error {
 	}
 	deep := func(client *servertest.Client, account string) pageReader {
 		return func(ctx context.Context) error {
-			// The page is at a random place, with some pages to follow.
+			// The page is at a random position, with more pages after it.
 			cursor, err := cursors.Make(ctx, account, filled.ID(account, files/100+rand.IntN(files-files/100)))
 			if err != nil {
 				return err

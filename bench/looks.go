@@ -17,9 +17,10 @@ import (
 
 const (
 	looksTime = 500 * time.Millisecond
-	// framesBar is the minimum number of frames per second that one core edits.
+	// framesBar is the minimum number of frames per second that one core must edit.
 	framesBar = 40
-	// stackedBar is the minimum for two combined looks, of the stackedLooks slowest.
+	// stackedBar is the minimum for two looks combined. It is checked for the stackedLooks slowest
+	// looks.
 	stackedBar, stackedLooks = 25, 5
 )
 
@@ -74,7 +75,8 @@ func slowestPair(ctx context.Context, live *frame.Engine, of []lookRate, picture
 	return slowest, nil
 }
 
-// editFor edits frames with a look for a while and returns the rate of the median frame.
+// editFor edits frames with a look for a while and returns the frame rate, based on the median
+// frame.
 func editFor(ctx context.Context, live *frame.Engine, name string, picture *engine.Picture) (float64, error) {
 	editor, err := live.Open(ctx, &catalog.Model{Kind: catalog.Edit})
 	if err != nil {
@@ -84,7 +86,7 @@ func editFor(ctx context.Context, live *frame.Engine, name string, picture *engi
 	if _, err := editor.SetPrompt(ctx, name); err != nil {
 		return 0, err
 	}
-	// The first frame waits until the look is prepared.
+	// The first frame waits until the look has been prepared.
 	if _, err := editor.Edit(ctx, picture); err != nil {
 		return 0, err
 	}

@@ -1,13 +1,13 @@
 // Command bench measures the service's overhead. Each figure has a floor measured in the same run:
 // the same work on this machine without the service. It prints one table with the project's bars
-// and whether each is met; a missed bar is not an error. If a section fails, the others are still
-// measured: the table has all measurements, the errors follow it, and the status is 1.
+// and whether each is met. A missed bar is not an error. If a section fails, the others are still
+// measured: the table has all measurements, the errors follow it, and the exit status is 1.
 //
-// Run it in the repository's folder: `go run ./bench`, or with the names of some sections: upload,
-// overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets, realtime, codec, video,
-// signing, start. The section grown runs only when named: it fills a database of 10 GiB. It needs
-// Linux (because it reads a process's memory from /proc), the programs ffmpeg, curl, tee, md5sum,
-// nginx and chromium, and 3 GiB of disk for temporary files.
+// Run it in the repository's folder: `go run ./bench`, or with section names: upload, overhead,
+// edits, worker, image, burst, outlook, list, auth, gateway, budgets, realtime, codec, video,
+// signing, start. The section grown runs only when named: it fills a database of 10 GiB. The
+// command needs Linux (it reads a process's memory from /proc), the programs ffmpeg, curl, tee,
+// md5sum, nginx and chromium, and 3 GiB of disk for temporary files.
 package main
 
 import (
@@ -33,7 +33,7 @@ type bench struct {
 type section struct {
 	name string
 	run  func(*bench, context.Context) error
-	// byName is true for a section that runs only when named.
+	// byName marks a section that runs only when named.
 	byName bool
 }
 
@@ -103,8 +103,8 @@ func run(ctx context.Context, names []string) error {
 	return b.measure(ctx, chosen, os.Stdout, os.Stderr)
 }
 
-// choose returns the named sections, in their order. If no names are given, it returns all sections
-// that do not need to be named.
+// choose returns the named sections in the order of the table. Without names, it returns every
+// section that need not be named.
 func choose(names []string) ([]section, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
@@ -121,10 +121,10 @@ func choose(names []string) ([]section, error) {
 }
 
 // measure runs the sections and prints the table of their measurements, even if sections fail. It
-// prints the name of each section to progress as the section starts. Once ctx is done, it starts
-// no more sections.
+// prints each section's name to progress as the section starts. Once ctx is done, it starts no more
+// sections.
 //
-// Errors: the sections' errors, each with its name; failed writes of the table.
+// Errors: the sections' errors, each with its section's name; errors from writing the table.
 func (b *bench) measure(ctx context.Context, chosen []section, out, progress io.Writer) error {
 	var failed []error
 	for _, s := range chosen {

@@ -34,7 +34,7 @@ func TestFailedSectionKeepsEarlierResults(t *testing.T) {
 	}
 }
 
-// After an interrupt no section starts, and earlier measurements are printed.
+// After an interrupt, no section starts, but earlier measurements are still printed.
 func TestInterruptKeepsTheTable(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	first := section{name: "first", run: func(b *bench, ctx context.Context) error {

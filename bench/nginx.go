@@ -53,7 +53,7 @@ type nginxProxy struct {
 func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		// nginx may be in a folder for administrators.
+		// nginx may be in a folder for administrators' programs.
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
 			return nil, errors.New("nginx, which the floor needs, is not installed")
 		}
@@ -86,7 +86,7 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 		return nil, err
 	}
 	proxy := &nginxProxy{address: address, cmd: cmd}
-	// The socket accepts connections before nginx does, so wait until nginx has its worker.
+	// The socket accepts connections before nginx does, so wait until nginx has started its worker.
 	for until := time.Now().Add(nginxTime); ; time.Sleep(10 * time.Millisecond) {
 		if proxy.worker, err = onlyChild(cmd.Process.Pid); err == nil {
 			return proxy, nil
@@ -99,7 +99,7 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 }
 
 func (p *nginxProxy) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended already
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if nginx has already exited
 	_ = p.cmd.Wait()
 }
 

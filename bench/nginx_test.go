@@ -9,10 +9,11 @@ import (
 	"testing"
 )
 
-// Only `make bench` runs this test, because the package of nginx starts a server on the machine.
+// Only `make bench` runs this test, because installing the nginx package starts a server on the
+// machine.
 func TestNginxServes(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "from the upstream") // fails if nginx has gone
+		_, _ = io.WriteString(w, "from the upstream") // fails if nginx has disconnected
 	}))
 	defer upstream.Close()
 	nginx, err := startNginx(t.Context(), t.TempDir(), upstream.Listener.Addr().String())

@@ -10,12 +10,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// outlookJobs lists the numbers of jobs that the accounts submit in turn. Accounts with few jobs
-// come last, but get turns before the first account's jobs.
+// outlookJobs lists how many jobs each account submits, in this order. The accounts with few jobs
+// submit last, but their turns come before the first account's jobs are done.
 var outlookJobs = []int{24, 8, 4}
 
-// outlook submits a burst from several accounts, immediately asks for each job's estimate, and
-// compares it with the actual time.
+// outlook submits a burst from several accounts, immediately asks for each job's estimated start
+// and completion, and compares them with the actual times.
 func (b *bench) outlook(ctx context.Context) error {
 	_, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (b *bench) outlook(ctx context.Context) error {
 		}
 		clients = append(clients, &servertest.Client{URL: server.URL(), Key: key})
 	}
-	// Two edits run first, so that their duration is known.
+	// Run two edits first, so that the server knows how long an edit takes.
 	for range 2 {
 		file := servertest.File("data", "short.mp4", clip)
 		if err := editByService(ctx, clients[0], file, "a watercolor painting"); err != nil {
@@ -52,7 +52,7 @@ func (b *bench) outlook(ctx context.Context) error {
 			all = append(all, estimated{client: clients[i], id: job.ID})
 		}
 	}
-	// The estimate of the queue is cached for two seconds.
+	// Queue estimates are cached for two seconds.
 	select {
 	case <-time.After(2 * time.Second):
 	case <-ctx.Done():
@@ -91,10 +91,9 @@ func (f estimated) read(ctx context.Context) (job client.Job, err error) {
 	return job, err
 }
 
-// misses collects the estimates' errors.
 type misses struct {
-	// shares holds the errors of the medians in thousandths of the waiting time. They are
-	// durations, so that they have quantiles like the other figures.
+	// shares holds the errors of the medians, in thousandths of the waiting time. They are stored
+	// as durations so that quantile works on them.
 	shares []time.Duration
 	within int
 }
@@ -106,7 +105,7 @@ func (m *misses) add(asked time.Time, expected *client.Span, happened *time.Time
 	middle := expected.Earliest.Add(expected.Latest.Sub(expected.Earliest) / 2)
 	wait := happened.Sub(asked).Seconds()
 	if wait < 1 {
-		return // an error of half a second is too small to compare
+		return // a wait this short says little about the estimate
 	}
 	m.shares = append(m.shares, time.Duration(1000*happened.Sub(middle).Abs().Seconds()/wait))
 	if !happened.Before(expected.Earliest) && !happened.After(expected.Latest) {

@@ -12,14 +12,14 @@ import (
 
 const (
 	overheadRounds = 5
-	// Bar of a job's overhead: a fraction of the floor, and a time.
+	// A job's overhead must stay below this fraction of the floor, or below this time.
 	overheadPart = 0.03
 	overheadTime = 100 * time.Millisecond
 )
 
-// overhead edits the sample clip in turns through the API, with the engine, and with the engine's
-// ffmpeg command lines. The difference between the API and the engine is the overhead; the bar
-// compares it with the command lines.
+// overhead edits the sample clip alternately through the API, with the engine, and with the
+// engine's ffmpeg command lines. The difference between the API and the engine is the overhead; the
+// bar compares it with the command lines.
 func (b *bench) overhead(ctx context.Context) error {
 	e, err := newEdit(ctx, b.folder, b.clip, "a watercolor painting")
 	if err != nil {
@@ -64,7 +64,7 @@ func (b *bench) overhead(ctx context.Context) error {
 }
 
 // overheadFigures holds each round's times: the command lines, the engine, the job through the API,
-// and the job's excess over the engine.
+// and how much longer the job took than the engine.
 type overheadFigures struct{ bare, engine, service, over []time.Duration }
 
 func (b *bench) reportOverhead(f overheadFigures) {
@@ -89,8 +89,8 @@ func (b *bench) reportOverhead(f overheadFigures) {
 	}
 }
 
-// awaitByEvents waits for a job with its event stream, which ends with the job, and returns the
-// job. Polling its state would take CPU time from the edits.
+// awaitByEvents waits for a job by reading its event stream, which ends with the job, and returns
+// the job. Polling would take CPU time from the edits.
 func awaitByEvents(ctx context.Context, client *servertest.Client, id string) (servertest.Job, error) {
 	events, err := client.Get(ctx, "/v1/jobs/"+id+"/events")
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// useProcessor restricts this process, and processes that it starts later, to one processor.
+// useProcessor pins this process, and child processes started later, to one CPU.
 func useProcessor(n int) error {
 	var one unix.CPUSet
 	one.Set(n)
 	return runOn(&one)
 }
 
-// useProcessors lets this process, and processes that it starts later, run on all processors again.
+// useProcessors lets this process, and child processes started later, run on all CPUs again.
 func useProcessors() error {
 	var all unix.CPUSet
 	for n := range runtime.NumCPU() {
@@ -24,8 +24,8 @@ func useProcessors() error {
 	return runOn(&all)
 }
 
-// runOn sets the processors of every thread of this process. A thread inherits its creator's
-// processors; the second pass covers threads that were created during the first.
+// runOn sets the CPU affinity of every thread of this process. A new thread inherits its creator's
+// affinity; the second pass covers threads created during the first.
 func runOn(processors *unix.CPUSet) error {
 	for range 2 {
 		threads, err := os.ReadDir("/proc/self/task")

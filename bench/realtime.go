@@ -22,16 +22,17 @@ import (
 )
 
 const (
-	// realtimeFrames is the number of frames edited one after another in one session.
+	// realtimeFrames is the number of frames edited in sequence in one session.
 	realtimeFrames = 400
-	// realtimePrompt requests a look that takes a medium time to render.
+	// realtimePrompt requests a look of medium render time.
 	realtimePrompt = "a watercolor painting"
-	// frameBar is the maximum time of a frame through the server, as a multiple of the engine's time.
+	// frameBar is the maximum time for a frame through the server, as a multiple of the engine's
+	// time.
 	frameBar = 1.5
 )
 
-// realtime measures a frame's latency in a session, and with the engine but no server. The client
-// runs on the same processors as the server.
+// realtime measures a frame's latency in a session, and with only the engine. The client runs on
+// the same CPUs as the server.
 func (b *bench) realtime(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "realtime")
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) er
 	return nil
 }
 
-// editJPEG edits a frame like the WebSocket transport, from JPEG to JPEG.
+// editJPEG edits a frame as the WebSocket transport does, from JPEG to JPEG.
 func editJPEG(ctx context.Context, editor engine.LiveEditor, frame []byte) error {
 	picture, err := decodeJPEG(frame)
 	if err != nil {

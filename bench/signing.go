@@ -25,12 +25,12 @@ const (
 	signingSize   = 100 << 20
 	signingRounds = 5
 	// signingBar is the maximum time for signing a result, as a multiple of the time for copying
-	// and hashing it, which storing requires anyway.
+	// and hashing it, which storing it requires anyway.
 	signingBar = 6
 )
 
-// signing adds Content Credentials to a large result, like a worker, and, as the floor, copies and
-// hashes the result.
+// signing adds Content Credentials to a large result as a worker does. The floor copies and hashes
+// the result.
 func (b *bench) signing(ctx context.Context) error {
 	signer, err := newSigner(ctx)
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 
 const (
 	startRounds = 25
-	// startBar is the maximum time of a function's start, as a multiple of the program with three
-	// AWS clients and the proxy adapter. sizeBar is the maximum size of its program, in bytes.
+	// startBar is the maximum start time of a function, as a multiple of the program with three AWS
+	// clients and the proxy adapter. sizeBar is the maximum size of a function's program, in bytes.
 	startBar = 1.1
 	sizeBar  = 14_000_000
 )
 
-// Programs that the functions are compared with.
+// The programs that the functions are compared with.
 const (
 	helloFunction   = "cutroom/bench/functions/hello"
 	clientsFunction = "cutroom/bench/functions/clients"
 )
 
-// startSettings returns settings with which any function starts: a name for each resource. No
-// resource is used before the first event.
+// startSettings returns settings with which every function starts: a dummy name for each resource.
+// Functions do not use resources before the first event.
 func startSettings() []string {
 	resource := regexp.MustCompile(`_(ARN|BUCKET|CLUSTER|FUNCTION|MACHINE|QUEUE|SERVICE|TABLE)$`)
 	var settings []string
@@ -50,8 +50,8 @@ type started struct {
 	bytes int64
 }
 
-// start starts every function repeatedly, in turns with the comparison programs, and measures the
-// time from the start of the process to its first poll.
+// start starts every function repeatedly, alternating with the comparison programs, and measures
+// the time from the start of the process to its first poll.
 func (b *bench) start(ctx context.Context) error {
 	folders, err := filepath.Glob(filepath.Join("functions", "*", "main.go"))
 	if err != nil {

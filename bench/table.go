@@ -15,7 +15,6 @@ type row struct {
 	verdict                           verdict
 }
 
-// verdict states whether a figure meets its bar.
 type verdict string
 
 const (

@@ -23,12 +23,12 @@ import (
 const (
 	uploadSize  = 1 << 30
 	uploadPairs = 3
-	// Bars of an upload: a multiple of the floor, and bytes above the idle server.
+	// The bars of an upload: a multiple of the floor, and bytes of memory above the idle server.
 	uploadBar       = 1.0
 	uploadMemoryBar = 24 << 20
 )
 
-// upload posts 1 GiB with curl. The floor is tee and md5sum on the same file, with a sync.
+// upload posts 1 GiB with curl. The floor runs tee and md5sum on the same file, followed by a sync.
 func (b *bench) upload(ctx context.Context) error {
 	source := filepath.Join(b.folder, "large.mp4")
 	if err := b.makeLargeClip(source); err != nil {
@@ -72,8 +72,8 @@ func (b *bench) upload(ctx context.Context) error {
 	return nil
 }
 
-// uploadFigures holds the measurements of the uploads: the times of each pair, each upload's time
-// as a multiple of its floor, and the server's memory in bytes, idle and at its peak.
+// uploadFigures holds the measurements of the uploads: the times of each upload and its floor, each
+// upload's time as a multiple of its floor, and the server's memory in bytes, idle and at its peak.
 type uploadFigures struct {
 	posts, floors []time.Duration
 	ratios        []float64
@@ -101,8 +101,8 @@ func (b *bench) reportUpload(f uploadFigures) {
 	})
 }
 
-// makeLargeClip writes the sample clip and a box that players skip. So the file has the required
-// size but can still be edited.
+// makeLargeClip writes the sample clip and a box that players skip, so that the file has the
+// required size and can still be edited.
 func (b *bench) makeLargeClip(path string) error {
 	clip, err := os.ReadFile(b.clip)
 	if err != nil {
@@ -115,7 +115,7 @@ func (b *bench) makeLargeClip(path string) error {
 	defer file.Close()
 	box := binary.BigEndian.AppendUint32(nil, uint32(uploadSize-len(clip)))
 	box = append(box, "free"...)
-	// Use random bytes, so that no file system can compress them.
+	// Use random bytes, which file systems cannot compress.
 	noise := io.LimitReader(rand.NewChaCha8([32]byte{}), int64(uploadSize-len(clip)-len(box)))
 	if _, err := io.Copy(file, io.MultiReader(bytes.NewReader(clip), bytes.NewReader(box), noise)); err != nil {
 		return err
@@ -136,9 +136,9 @@ func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, er
 	return time.Since(begun), nil
 }
 
-// post uploads the file as a job and returns the response time, and the server's peak memory until
-// then, in bytes. It returns after the job has ended, so that the engine does not slow down the
-// next measurement.
+// post uploads the file as a job. It returns the response time and the server's peak memory up to
+// the response, in bytes. It waits until the job has ended, so that the engine does not slow down
+// the next measurement.
 func (b *bench) post(ctx context.Context, server *servertest.Server,
 	source string) (took time.Duration, peak int64, err error) {
 	if err := forgetPeak(server.PID()); err != nil {

@@ -23,33 +23,34 @@ import (
 )
 
 const (
-	// Frames go through the server and directly, in turns: videoRounds times, for videoSeconds each.
+	// Frames go alternately through the server and directly, videoRounds times for videoSeconds
+	// each.
 	videoRounds, videoSeconds = 3, 10
 	// videoBar is the maximum delay that the server adds to a frame.
 	videoBar = 25 * time.Millisecond
 	firstBar = time.Second
-	// lossSeconds is the time for which the network loses packets. settleBar is the maximum time
-	// after that until the latency is normal again.
+	// lossSeconds is how long the network drops packets. settleBar is the maximum time after that
+	// until the latency is normal again.
 	lossSeconds = 8
 	settleBar   = 2 * time.Second
-	// videoTime is the timeout for the browser's work.
+	// videoTime is the timeout for a browser task.
 	videoTime = 5 * time.Minute
 )
 
 // lossBars maps a fraction of dropped packets to the maximum fraction of missing frames.
 var lossBars = []struct{ drop, missing float64 }{{.01, .1}, {.05, .5}}
 
-// videoFiles lists the files of the browser's page; some belong to the page /realtime.
+// videoFiles lists the files of the benchmark's page; some come from the page /realtime.
 var videoFiles = map[string]string{
 	"page.html": "bench/video/page.html", "page.js": "bench/video/page.js",
 	"pattern.js": "shared/service/api/realtime/pattern.js", "stamp.js": "shared/service/api/realtime/stamp.js",
 	"room.js": "shared/service/api/realtime/room.js",
 }
 
-// seen is a page's report about a period.
+// seen is what the page reports about a period.
 type seen struct {
-	// First is the time until the first frame. Latencies holds the times of the others, from
-	// drawing to showing them, in ms.
+	// First is the time until the first frame is shown. Latencies holds the times of the other
+	// frames from drawing to display. Both are in ms.
 	First     float64
 	Latencies []float64
 	Drawn     int
@@ -65,7 +66,7 @@ func (s seen) late() []time.Duration {
 
 func milliseconds(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
 
-// missing returns the fraction of drawn frames that were not shown.
+// missing returns the fraction of drawn frames that never appeared.
 func (s seen) missing() float64 {
 	return 1 - min(1, float64(len(s.Latencies))/float64(max(s.Drawn, 1)))
 }
@@ -89,13 +90,14 @@ func (b *bench) serveVideo(ctx context.Context, address string, settings ...stri
 	return b.serve(ctx, "video", append([]string{"CUTROOM_TIERS=" + tiers, "CUTROOM_RTC_ADDR=" + address}, settings...)...)
 }
 
-// streamURL returns the URL of sessions without a prompt, whose frames stay unchanged.
+// streamURL returns the URL for sessions without a prompt, which return frames unchanged.
 func streamURL(server *servertest.Server) string {
 	query := url.Values{"model": {"gen-latest"}, "api_key": {servertest.Key}}
 	return "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?" + query.Encode()
 }
 
-// videoLatency sends a browser's frames through the server. The floor is browser to browser.
+// videoLatency sends a browser's frames through the server. For the floor, they go from browser to
+// browser.
 func (b *bench) videoLatency(ctx context.Context) error {
 	server, stop, err := b.serveVideo(ctx, "127.0.0.1:0")
 	if err != nil {
@@ -196,7 +198,7 @@ func signed(d time.Duration) string {
 	return "+" + short(d)
 }
 
-// load returns the load average of the last minute: times mean little on a busy machine.
+// load returns the load average of the last minute, because times mean little on a busy machine.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -206,8 +208,8 @@ func load() string {
 	return first
 }
 
-// browse makes a browser carry out the order and reads its report. The page sets the relay's loss
-// rate, if a relay is used.
+// browse makes a browser carry out an order, and returns the page's report. If there is a relay,
+// the page sets its loss rate.
 func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossytest.Relay, report any) error {
 	ctx, cancel := context.WithTimeout(ctx, videoTime)
 	defer cancel()
@@ -245,14 +247,14 @@ func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossyte
 	}
 }
 
-// videoSite serves the page and its order, and receives the page's reports.
+// videoSite serves the page and its order, and receives its reports.
 func videoSite(order map[string]any, relay *lossytest.Relay, reports chan<- []byte) http.Handler {
 	site := http.NewServeMux()
 	for name, path := range videoFiles {
 		site.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) })
 	}
 	site.HandleFunc("GET /order", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(order) // fails if the browser has gone
+		_ = json.NewEncoder(w).Encode(order) // fails if the browser is gone
 	})
 	site.HandleFunc("POST /network", func(_ http.ResponseWriter, r *http.Request) {
 		drop, _ := strconv.ParseFloat(r.URL.Query().Get("drop"), 64)

@@ -28,16 +28,16 @@ import (
 )
 
 const (
-	// videoStreams streams with videoBitrate kbit/s and videoRate frames per second are forwarded
-	// concurrently for videoStreamTime.
+	// videoStreams streams are forwarded concurrently for videoStreamTime, each with videoBitrate
+	// kbit/s and videoRate frames per second.
 	videoStreams, videoBitrate, videoRate = 4, 1500, 25
-	videoStreamTime                       = 18 * time.Second // three times as long as the frames last
+	videoStreamTime                       = 18 * time.Second // long enough to send the frames three times
 	// streamBar is the maximum CPU time of a stream, as a multiple of libvpx's time.
 	streamBar = 1.3
 )
 
-// videoCost measures the CPU time of forwarded streams, in turns with the floor: libvpx decoding
-// and encoding the same frames at the same pace.
+// videoCost measures the CPU time of forwarded streams, alternating with the floor: libvpx decoding
+// and encoding the same frames at the same rate.
 func (b *bench) videoCost(ctx context.Context) error {
 	library, err := libvpx.Load("")
 	if err != nil {
@@ -84,7 +84,7 @@ func (b *bench) videoCost(ctx context.Context) error {
 	return nil
 }
 
-// fraction of returned frames, and bitrate is a returned stream's bitrate in kbit/s.
+// shown is the fraction of frames returned. bitrate is a returned stream's bitrate in kbit/s.
 type passedStreams struct {
 	each    time.Duration
 	shown   float64
@@ -131,7 +131,8 @@ func (b *bench) passStreams(ctx context.Context, server *servertest.Server, fram
 	}, nil
 }
 
-// awaitEnd waits until no session is open, so that the helpers' time is part of the server's.
+// awaitEnd waits until no session is open, because a helper's CPU time is counted only after it has
+// exited.
 func awaitEnd(ctx context.Context, server *servertest.Server) error {
 	for {
 		answer, err := server.Client().Get(ctx, "/v1/realtime/quota")
@@ -139,15 +140,15 @@ func awaitEnd(ctx context.Context, server *servertest.Server) error {
 			return err
 		}
 		ended := strings.Contains(string(answer.Body), `"active":0`)
-		// A session's slot is free before its helper has ended.
+		// A session's slot becomes free before its helper has exited, so wait once more.
 		if !clock.Wait(ctx, time.Second) || ended {
 			return ctx.Err()
 		}
 	}
 }
 
-// passPaced returns libvpx's CPU time per frame for decoding and encoding in this process, with the
-// server's pace and number of streams.
+// passPaced returns libvpx's CPU time per frame for decoding and encoding in this process, at the
+// server's frame rate and with as many streams.
 func passPaced(ctx context.Context, l *libvpx.Library, frames [][]byte, bitrate int) (time.Duration, error) {
 	looped := slices.Repeat(frames, int(videoStreamTime*videoRate/time.Second)/len(frames))
 	streams, ctx := errgroup.WithContext(ctx)
@@ -192,7 +193,7 @@ func processorTimeOf(pid int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// stream is a client without a browser: it sends encoded frames and counts the returned ones.
+// stream is a client without a browser. It sends encoded frames and counts the returned frames.
 type stream struct {
 	control, signal *websocket.Conn
 	peer            *webrtc.PeerConnection
@@ -232,7 +233,7 @@ func (s *stream) join(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	go func() { // ticks
+	go func() { // drain the server's ticks
 		for {
 			if _, _, err := s.control.Read(ctx); err != nil {
 				return
@@ -297,7 +298,7 @@ func (s *stream) offer() (string, error) {
 	return s.peer.LocalDescription().SDP, nil
 }
 
-// enter signals until the room has responded.
+// enter exchanges signaling messages until the room has responded.
 func (s *stream) enter(ctx context.Context, url, offer string) (err error) {
 	request := livekit.Marshal(&livekit.JoinRequest{
 		PublisherOffer: &livekit.SessionDescription{Type: "offer", Sdp: offer},

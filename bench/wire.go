@@ -19,23 +19,24 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The client and the model server of the gateway's benchmarks implement only the HTTP that they
+// The client and the model server of the gateway benchmarks implement only as much HTTP as they
 // need, so that the proxy between them dominates the measurement.
 
-// chatRequest is a chat of about 2 KiB without its last members.
+// chatRequest is a chat request of about 2 KiB. Its last members and closing brace are added later.
 var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` +
 	strings.Repeat("Be brief and kind. ", 50) +
 	`"},{"role":"user","content":"` + strings.Repeat("How are you today? ", 50) + `"}],"max_tokens":100`
 
-// largePrompt is the length of the content of a large chat, in bytes.
+// largePrompt is the length of a large chat's content, in bytes.
 const largePrompt = 200 << 10
 
-// largeRequest is a chat with a long prompt without its last members.
+// largeRequest is a chat request with a long prompt. Its last members and closing brace are added
+// later.
 var largeRequest = `{"model":"bench","max_tokens":100,"messages":[{"role":"user","content":"` +
 	strings.Repeat("Once upon a time there was a very long prompt. ", largePrompt/47) + `"}]`
 
-// Streams that a chat requests from the model server with its user: all chunks immediately, or
-// single chunks at a steady pace.
+// A chat with one of these users gets a stream from the model server: all chunks immediately, or
+// single chunks at a steady rate.
 const (
 	burstUser, flowUser = "burst", "flow"
 	burstChunks         = 2000
@@ -58,7 +59,7 @@ const (
 type wire struct {
 	conn   net.Conn
 	reader *bufio.Reader
-	// requests holds the bytes of a request by kind.
+	// requests holds each kind of request as bytes.
 	requests map[string][]byte
 }
 
@@ -92,7 +93,7 @@ func dialWireAs(ctx context.Context, address, key string) (*wire, error) {
 
 func (w *wire) close() { w.conn.Close() }
 
-// call sends a request and reads the entire response; first is the time until the first byte of its
+// call sends a request and reads the entire response. first is the time until the first byte of the
 // body.
 func (w *wire) call(kind string) (first time.Duration, err error) {
 	if err := w.conn.SetDeadline(time.Now().Add(wireTime)); err != nil {
@@ -133,7 +134,7 @@ func (w *wire) open(kind string) error {
 	return err
 }
 
-// head reads a response's header; length is -1 for a chunked body.
+// head reads a response's header. length is -1 for a chunked body.
 func (w *wire) head() (length int, err error) {
 	length = -1
 	for first := true; ; first = false {
@@ -156,7 +157,7 @@ func (w *wire) head() (length int, err error) {
 	}
 }
 
-// reads the trailer.
+// chunk reads a chunk and returns its length. After the last chunk, it also reads the trailer.
 func (w *wire) chunk() (int, error) {
 	line, err := w.reader.ReadSlice('\n')
 	if err != nil {
@@ -178,7 +179,8 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls makes clients repeat a request, and returns the number and the durations.
+// wireCalls has several clients repeat a request for length. It returns the number of calls and the
+// total time.
 func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
@@ -210,11 +212,11 @@ func wireCalls(ctx context.Context, address, kind string, callers int,
 type modelServer struct {
 	listener net.Listener
 	serving  sync.WaitGroup
-	// waiting is the number of held responses.
+	// waiting is the number of responses being held.
 	waiting atomic.Int64
 
 	mu sync.Mutex
-	// held is closed when responses may continue; nil means no wait.
+	// held is closed when responses may continue. It is nil if none are held.
 	held chan struct{}
 }
 
@@ -232,7 +234,7 @@ func newModelServer() (*modelServer, error) {
 			}
 			m.serving.Go(func() {
 				defer conn.Close()
-				_ = m.serve(conn) // ends with its client
+				_ = m.serve(conn) // ends when its client disconnects
 			})
 		}
 	})
@@ -241,10 +243,10 @@ func newModelServer() (*modelServer, error) {
 
 func (m *modelServer) address() string { return m.listener.Addr().String() }
 
-// close closes the listener; connections end with their clients.
+// close closes the listener. Connections end when their clients disconnect.
 func (m *modelServer) close() { m.listener.Close() }
 
-// hold makes responses, and streams after their first chunk, wait until release is called.
+// hold makes responses wait until release is called. Streams wait after their first chunk.
 func (m *modelServer) hold() (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -276,7 +278,7 @@ func (m *modelServer) serve(conn net.Conn) error {
 		if _, err := io.ReadFull(reader, body); err != nil {
 			return err
 		}
-		// The options of a request are at its end.
+		// The options are at the end of a request.
 		asked := body[max(0, length-200):]
 		if length == 0 {
 			if _, err := io.WriteString(conn, modelList); err != nil {
@@ -308,7 +310,7 @@ var modelList = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r
 
 const modelListBody = `{"object":"list","data":[{"id":"bench","object":"model","created":1700000000,"owned_by":"bench"}]}`
 
-// more writes a stream's chunks between the first and the last.
+// more writes the chunks of a stream between the first and the last.
 func (m *modelServer) more(conn net.Conn, asked []byte) error {
 	piece := fmt.Appendf(nil, "%x\r\n%s\r\n", len(firstChunk), firstChunk)
 	switch {

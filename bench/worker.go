@@ -27,7 +27,8 @@ import (
 )
 
 const (
-	// workerRuns jobs of workerEdit each are run. The overhead does not grow with the edit.
+	// worker runs workerRuns jobs of workerEdit each. The overhead does not grow with the length of
+	// the edit.
 	workerRuns = 8
 	workerEdit = time.Second
 	// workerPart is the bar for the worker's overhead, as a fraction of the engine's time.
@@ -38,7 +39,7 @@ const (
 
 // worker makes an engine server process a queue. It compares the time from the start of the first
 // edit to the end of the last with the same edits requested in sequence, without queue, records and
-// blobs. The engine server only waits, so the measurement is its idle time.
+// blobs. The engine server only waits, so the difference is its idle time.
 func (b *bench) worker(ctx context.Context) error {
 	pipeline := &pipeline{}
 	server := httptest.NewServer(pipeline)
@@ -100,7 +101,7 @@ func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	lines := json.NewEncoder(w)
 	for step := range steps {
 		fraction := float64(step) / steps
-		_ = lines.Encode(engineserver.Line{Progress: &fraction, Stage: "denoise"}) // fails if the client has gone
+		_ = lines.Encode(engineserver.Line{Progress: &fraction, Stage: "denoise"}) // fails if the client is gone
 		_ = http.NewResponseController(w).Flush()
 		time.Sleep(workerEdit / steps)
 	}
@@ -115,7 +116,8 @@ func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = lines.Encode(engineserver.Line{Result: &engineserver.Result{Bytes: int64(len(video))}})
 }
 
-// took returns the time from the first edit's start to the last's end since the last call.
+// took returns the time from the first edit's start to the last edit's end, counting only edits
+// since took was last called.
 func (p *pipeline) took() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

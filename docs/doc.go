@@ -1,3 +1,3 @@
-// Package docs checks that citations of pages, in code and in other pages, lead to an existing
+// Package docs checks that references to pages, in code and in other pages, point to an existing
 // heading.
 package docs

@@ -15,13 +15,13 @@ import (
 
 const root = ".."
 
-// maxText is the maximum size of a file that counts as text, in bytes.
+// maxText is the maximum size of a file that is treated as text, in bytes.
 const maxText = 1 << 20
 
 var unread = []string{".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "test-output", "node_modules", "__pycache__"}
 
-// cited matches a page that code cites from the root, such as docs/cost.md, with an
-// optional anchor of a heading. It does not match a part of a longer path or URL.
+// cited matches a page that code refers to by its path from the root, such as docs/cost.md,
+// optionally with a heading's anchor. It does not match within a longer path or URL.
 var cited = regexp.MustCompile(
 	`(?:^|[^\w./-])((?:docs/(?:[\w-]+/)*[\w-]+|README|ARCHITECTURE|CONTRIBUTING|SECURITY|CHANGELOG)\.md(?:#[\w-]*)?)`)
 
@@ -36,7 +36,7 @@ func TestCitationsLeadToAHeading(t *testing.T) {
 		for number, line := range strings.Split(files[name], "\n") {
 			for _, citation := range cited.FindAllStringSubmatch(line, -1) {
 				if isPage(name) && strings.Contains(line, "]("+citation[1]) {
-					continue // a link, which is relative to its page
+					continue // a link, whose path is relative to its page
 				}
 				count++
 				if problem := check(headings, citation[1]); problem != "" {
@@ -100,7 +100,7 @@ func check(headings map[string][]string, citation string) string {
 	known, ok := headings[page]
 	if !ok {
 		if _, err := os.Stat(path.Join(root, page)); err == nil && !anchored {
-			return "" // a file or folder other than a page
+			return "" // a file or folder that is not a page
 		}
 		return "missing page " + page
 	}

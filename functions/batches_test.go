@@ -38,12 +38,12 @@ type batchWorld struct {
 	*world
 	t   *testing.T
 	api *lambdatest.Function
-	// started gets an element for each requested start of the function steps.
+	// started receives an element for each requested start of the function steps.
 	started  chan struct{}
 	settings []string
 }
 
-// answerBytes is the size of a response. It is so large that a few responses fill a stored part.
+// answerBytes is the size of a response, chosen so that a few responses fill a stored part.
 const answerBytes = 60_000
 
 func newBatchWorld(t *testing.T) *batchWorld {
@@ -62,7 +62,7 @@ func newBatchWorld(t *testing.T) *batchWorld {
 	must(t, err)
 	models = fmt.Appendf(models, "\n  - {id: counted, routes: [chat], context_length: 100000, max_output_length: 50, "+
 		"price: {input: 1, output: 2, batch: 0.5}, upstreams: [{url: %q, model: counted}]}\n", model.URL+"/v1")
-	models, err = catalog.JSON(models) // like a deployment for functions
+	models, err = catalog.JSON(models) // the format that a deployment uses for functions
 	must(t, err)
 	path := filepath.Join(t.TempDir(), "catalog.json")
 	must(t, os.WriteFile(path, models, 0o600))
@@ -120,7 +120,7 @@ type shownBatch struct {
 	} `json:"request_counts"`
 }
 
-// create makes a batch of this many requests from a file, which it then deletes.
+// create makes a batch with this number of requests from a file, and then deletes the file.
 func (w *batchWorld) create(calls int) shownBatch {
 	w.t.Helper()
 	var form bytes.Buffer
@@ -147,7 +147,7 @@ func (w *batchWorld) create(calls int) shownBatch {
 	if status, answer := w.call(sampleKey, http.MethodDelete, "/v1/files/{file_id}", file.ID, "", nil); status != http.StatusOK {
 		w.t.Fatalf("delete: %d %s", status, answer)
 	}
-	await.Receive(w.t, "w.started", w.started) // the request to work on it
+	await.Receive(w.t, "w.started", w.started) // the request to start working on the batch
 	return b
 }
 

@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// ownPicture returns a picture as a worker of the deployment signs it. The worker publishes its
-// certificates for verifiers.
+// ownPicture returns a picture that is signed the way a worker of the deployment does it. The
+// worker publishes its certificates for verifiers.
 func (w *world) ownPicture(t *testing.T) []byte {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -34,7 +34,7 @@ func (w *world) ownPicture(t *testing.T) []byte {
 	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
 	must(t, err)
 	must(t, w.signers.Add(t.Context(), who.Chain()))
-	must(t, w.signers.Add(t.Context(), who.Chain())) // another worker, concurrently
+	must(t, w.signers.Add(t.Context(), who.Chain())) // another worker does this at the same time
 	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler), InputTime: await.Max,
@@ -48,7 +48,7 @@ func (w *world) ownPicture(t *testing.T) []byte {
 	return content
 }
 
-// verified stores a file and verifies its credentials. size is the recorded size.
+// verified stores a file and verifies its credentials. size is the size in the file's record.
 func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, size int64) (int, origin.Report, string) {
 	t.Helper()
 	id := "file_0B" + rand.Text()[:22]
@@ -66,7 +66,7 @@ func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, s
 	body, err := io.ReadAll(answer.Body)
 	must(t, err)
 	var report origin.Report
-	_ = json.Unmarshal(body, &report) // an error is not a report
+	_ = json.Unmarshal(body, &report) // the body may be an error instead of a report
 	return answer.Status, report, string(body)
 }
 

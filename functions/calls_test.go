@@ -19,9 +19,9 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// callsOfAJob has the minimum and maximum number of AWS calls for one job, from its submission
-// until its thumbnails are stored. docs/cost.md prices them. The state machine's calls are counted
-// as transitions.
+// callsOfAJob contains the minimum and maximum number of AWS calls for one job, from its submission
+// until its thumbnails are stored. docs/cost.md lists their prices. Calls of the state machine are
+// counted as transitions.
 var callsOfAJob = map[string]struct{ least, most int }{
 	"DynamoDB.Query":                {4, 4},
 	"DynamoDB.TransactWriteItems":   {2, 2},
@@ -31,8 +31,9 @@ var callsOfAJob = map[string]struct{ least, most int }{
 	"StepFunctions.StartExecution":  {1, 1},
 	"StepFunctions.SendTaskSuccess": {1, 1},
 	"transitions":                   {3, 3},
-	// Two checks of the capacity and the acceptance read the account's sets of open jobs. Caches
-	// expire between two jobs, and the worker reports and polls while it works.
+	// The account's sets of open jobs are read by two capacity checks and when the job is accepted.
+	// Counts vary, because caches may expire between the two jobs, and because the worker reports
+	// and polls while it works.
 	"DynamoDB.BatchGetItem":       {3, 4},
 	"DynamoDB.GetItem":            {1, 6},
 	"DynamoDB.UpdateItem":         {2, 7},
@@ -50,8 +51,8 @@ func TestJobNeedsFewCalls(t *testing.T) {
 	w.work(t)
 	worker := w.proxy
 	calls := map[string]int{}
-	// count adds the calls since the last count. more reports whether it found any, except the
-	// worker's polls for its next job.
+	// count adds the calls made since it was last called. more reports whether there were any
+	// besides the worker's polls for its next job.
 	count := func() (more bool) {
 		for _, proxy := range []*awstest.Proxy{function, worker} {
 			for call, n := range proxy.Calls() {
@@ -63,7 +64,7 @@ func TestJobNeedsFewCalls(t *testing.T) {
 	}
 	event, err := os.ReadFile(filepath.Join("..", "events", "jobs", "image.json"))
 	must(t, err)
-	// This account has no budget, no file and no other job.
+	// This account has no budgets, files or other jobs.
 	event = bytes.ReplaceAll(event, []byte(sampleKey), []byte(sampleLister))
 	run := func() string {
 		submitted, err := f.Request(t.Context(), event)
@@ -92,7 +93,7 @@ func TestJobNeedsFewCalls(t *testing.T) {
 		})
 		return answer.ID
 	}
-	run() // the first job also fills the caches of both programs
+	run() // the first job fills both programs' caches
 	clear(calls)
 	id := run()
 	calls["transitions"] = w.transitions(t, id)
@@ -109,7 +110,7 @@ func TestJobNeedsFewCalls(t *testing.T) {
 	}
 }
 
-// transitions returns the number of billed transitions of a job's execution.
+// transitions returns the number of billed state transitions for a job.
 func (w *world) transitions(t *testing.T, id string) (n int) {
 	t.Helper()
 	arn := strings.Replace(w.machine, ":stateMachine:", ":execution:", 1) + ":" + id

@@ -45,7 +45,7 @@ func (w *world) serve(t *testing.T) *container {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = c.command.Wait() // ProcessState has the outcome
+		_ = c.command.Wait() // ProcessState contains the exit status
 		close(c.ended)
 	}()
 	t.Cleanup(func() {
@@ -65,16 +65,16 @@ func (w *world) serve(t *testing.T) *container {
 	return c
 }
 
-// stop stops the container like ECS, and waits as long as ECS does before it kills. It does nothing
-// if the container has ended.
+// stop stops the container the way ECS does, and waits as long as ECS does before it kills a
+// container. It does nothing if the container has already ended.
 func (c *container) stop(t *testing.T) {
 	t.Helper()
-	_ = c.command.Process.Signal(syscall.SIGTERM) // fails if it has ended
+	_ = c.command.Process.Signal(syscall.SIGTERM) // fails if it has already ended
 	select {
 	case <-c.ended:
 	case <-time.After(await.Max):
 		t.Error("the container still runs after SIGTERM")
-		_ = c.command.Process.Kill() // it may have just ended
+		_ = c.command.Process.Kill() // it may just have ended
 		await.Receive(t, "c.ended", c.ended)
 	}
 	if code := c.command.ProcessState.ExitCode(); code != 0 {
@@ -113,7 +113,7 @@ func TestContainerRespondsLikeTheFunctions(t *testing.T) {
 	t.Run("stop", func(t *testing.T) { c.testStop(t, w) })
 }
 
-// functions.
+// testAnswers checks that the container responds to the functions' events as the functions do.
 func (c *container) testAnswers(t *testing.T) {
 	for _, name := range []string{"jobs", "content", "c2pa", "files", "tokens", "models", "quota"} {
 		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
@@ -123,7 +123,7 @@ func (c *container) testAnswers(t *testing.T) {
 		for _, path := range cases {
 			path = strings.TrimSuffix(path, ".want.json")
 			if filepath.Base(path) == "below-a-base-path" {
-				continue // for custom domains, which the container lacks
+				continue // for custom domains, which the container does not support
 			}
 			t.Run(name+"/"+filepath.Base(path), func(t *testing.T) {
 				event, want := read(t, path)
@@ -163,8 +163,8 @@ func (c *container) testLargeBody(t *testing.T) {
 	}
 }
 
-// testStop checks that a shutdown ends a stream of job events cleanly, so that neither the client
-// nor the shutdown waits for the job, and that the job continues.
+// testStop checks that a shutdown ends a job's event stream cleanly, so that neither the client nor
+// the shutdown waits for the job, and that the job continues.
 func (c *container) testStop(t *testing.T, w *world) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/v1/jobs/"+samplePending+"/events", nil)
 	if err != nil {

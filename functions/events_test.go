@@ -16,11 +16,11 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// want is the content of the file next to an event: the expected response of the function. A text
-// between slashes is a regular expression.
+// want is the content of the file next to an event. It contains the function's expected response. A
+// string between slashes is a regular expression.
 type want struct {
-	// Status, Header and Body are the response to API Gateway. The response may have other header
-	// fields. Its body must have exactly these fields.
+	// Status, Header and Body are the response to API Gateway. The response may have additional
+	// header fields, but its body must have exactly these fields.
 	Status int            `json:"status"`
 	Header map[string]any `json:"header"`
 	Body   any            `json:"body"`
@@ -28,8 +28,8 @@ type want struct {
 	Answer any `json:"answer"`
 }
 
-// Every function responds to the events in its folder as the files next to them describe, both
-// buffered and streamed if it supports both.
+// Every function responds to the events in its folder as described by the files next to them. If it
+// supports both buffered and streamed responses, both are tested.
 func TestFunctionsRespondToEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -37,7 +37,7 @@ func TestFunctionsRespondToEvents(t *testing.T) {
 	for _, function := range functions.All() {
 		name := function.Name
 		if name == "wake" || name == "scale" || name == "smoke" {
-			continue // these need an AWS service, see the tests of the fleet and of smoke
+			continue // these call other AWS services, and have their own tests
 		}
 		cases := casesOf(t, name)
 		if name == "arrived" {
@@ -58,7 +58,8 @@ func TestFunctionsRespondToEvents(t *testing.T) {
 	}
 	w.happened(t)
 	w.pictured(t)
-	// Eight model requests, each buffered and streamed, are metered after their responses have ended.
+	// Eight model requests, each sent buffered and streamed, are metered after their responses have
+	// ended.
 	if metered := w.metered(t); metered.Requests != 16 || metered.CompletionTokens == 0 {
 		t.Errorf("metered: %+v", metered)
 	}
@@ -73,7 +74,7 @@ func casesOf(t *testing.T, name string) []string {
 	for i, path := range cases {
 		cases[i] = strings.TrimSuffix(path, ".want.json")
 	}
-	// Jobs from other events are listed too, after a worker has run them.
+	// Jobs from other events are listed too, once a worker has run them.
 	first := filepath.Join("..", "events", "jobs", "list")
 	slices.SortStableFunc(cases, func(a, b string) int {
 		switch {
@@ -106,7 +107,7 @@ func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 		t.Errorf("streamed: %v", answer.Streamed)
 	}
 	judge(t, want, answer.Status, answer.Header, answer.Body)
-	// Every response has API Gateway's request id.
+	// Every response contains API Gateway's request id.
 	differ(t, "X-Request-Id", "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", answer.Header.Get("X-Request-Id"))
 }
 

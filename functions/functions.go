@@ -1,5 +1,5 @@
-// Package functions lists the Lambda functions of the service. Each is a program in the folder with
-// its name. The deployment and the tests read this list.
+// Package functions lists the Lambda functions of the service. Each is a program in the folder of
+// the same name. The deployment and the tests read this list.
 package functions
 
 import (
@@ -8,7 +8,8 @@ import (
 )
 
 type Function struct {
-	// Name is the name of the folder and the program. A deployment adds a prefix and its stage.
+	// Name is the name of the folder and the program. A deployment adds a prefix that includes its
+	// stage.
 	Name string
 	// Variables lists the function's environment variables, in addition to the common ones: the
 	// stage, the family, the catalog, the tiers, tracing and, for functions, CUTROOM_RESPONSE. A
@@ -70,7 +71,7 @@ func All() []Function {
 		},
 		{Name: "wake", Variables: workers},
 		{Name: "scale", Variables: workers},
-		// The function's event contains everything.
+		// Its event contains everything it needs.
 		{Name: "smoke"},
 	}
 }
@@ -92,8 +93,8 @@ func Find(name string) (Function, bool) {
 	return all[i], true
 }
 
-// Environment returns the settings, such as "CUTROOM_BUCKET=name", that a deployment gives to the
-// function. It keeps variables that are not Cutroom's.
+// Environment returns the settings, such as "CUTROOM_BUCKET=name", that a deployment passes to the
+// function. It keeps variables without the prefix CUTROOM_.
 func (f Function) Environment(settings []string) []string {
 	return slices.DeleteFunc(slices.Clone(settings), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")

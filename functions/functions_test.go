@@ -29,7 +29,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// built is the folder of the built programs, which build builds on the first use.
+// built is the folder with the built programs. build builds them when first called.
 var (
 	built string
 	build = sync.OnceValue(func() error {
@@ -72,7 +72,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// Names and ids in the events in events/.
+// Names and ids used by the events in events/.
 const (
 	sampleKey       = "ck_sample_events"
 	sampleAdmin     = "ck_sample_admin1"
@@ -90,11 +90,12 @@ const (
 	samplePurged    = "job_01K000000000000000000PURGE"
 )
 
-// sampleAge is the time between the creation and the deadline of jobs that no worker gets. It is
-// longer than any test takes.
+// sampleAge is the time from creation to deadline of jobs that no worker receives. It is longer
+// than any test takes.
 const sampleAge = 12 * time.Hour
 
-// world is a part of a local AWS with the records and blobs of the events.
+// world is an isolated part of the local AWS that contains the records and blobs used by the
+// events.
 type world struct {
 	cloud   *awstest.Cloud
 	machine string
@@ -102,25 +103,25 @@ type world struct {
 	files   *dynamo.Files
 	keys    *dynamo.Keys
 	workers *dynamo.Workers
-	// fleet holds the state of the workers.
+	// fleet is the store of the workers' state.
 	fleet  *dynamo.FleetStore
 	bucket *s3blob.Store
 	usage  *dynamo.Usage
-	// signers holds the certificates that workers have signed with.
+	// signers contains the certificates that workers have signed with.
 	signers  *dynamo.Signers
 	budgets  *dynamo.Budgets
 	receiver *receiver
 	turns    awstest.Queue
 	// settings is the environment of the functions and the worker.
 	settings []string
-	// account has the policies for these calls; nil means the deployment's.
+	// account contains the policies that apply to these calls; nil means the deployment's.
 	account *iamtest.Account
 	names   map[string]string
-	// proxy belongs to the last started program.
+	// proxy is the one used by the program that was started last.
 	proxy *awstest.Proxy
 }
 
-// nobody is a dispatcher whose jobs reach no worker.
+// nobody is a dispatcher that sends jobs to no worker.
 type nobody struct{}
 
 func (nobody) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
@@ -156,8 +157,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// deployedNames maps local names to the names in a deployment of the stage "dev": tables by their
-// names in the schema, other resources by name or ARN.
+// deployedNames maps local names to the names in a deployment of the stage "dev". tables is keyed
+// by the name in the schema, others by name or ARN.
 func deployedNames(tables, others map[string]string) map[string]string {
 	names := map[string]string{"state machine of a token": "cutroom-dev-jobs"}
 	for table, name := range tables {
@@ -172,7 +173,8 @@ func deployedNames(tables, others map[string]string) map[string]string {
 	return names
 }
 
-// worldOf returns a world with existing tables, by their names in the schema, and a bucket.
+// worldOf returns a world that uses a bucket and existing tables. tables is keyed by the name in
+// the schema.
 func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucket string) *world {
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
@@ -258,7 +260,7 @@ func (w *world) fillFiles(t *testing.T, key string, now time.Time) {
 	}
 }
 
-// webhook.
+// fillJobs stores the events' jobs, one of which has a webhook.
 func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	t.Helper()
 	ctx := t.Context()
@@ -294,7 +296,8 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint returns the settings with which a program calls AWS, limited by its role's policies.
+// endpoint returns the settings with which a program calls AWS. Its role's policies limit the
+// calls.
 func (w *world) endpoint(t *testing.T, role string) []string {
 	t.Helper()
 	w.proxy = w.cloud.Proxy(t, 3, awstest.Faults{})
@@ -313,7 +316,7 @@ func (w *world) guard(t *testing.T, proxy *awstest.Proxy) {
 	proxy.Guard(t, awstest.Guard{Account: w.account, Names: w.names, Asked: asked.Note})
 }
 
-// start runs a function until the test ends, with a deployment's settings and these.
+// start runs a function until the test ends, with the settings of a deployment and the given ones.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
 	endpoint := w.endpoint(t, roleOf(name))
@@ -322,7 +325,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 		t.Fatalf("no function %s", name)
 	}
 	if name == "c2pa" {
-		// In a deployment the library is next to the program.
+		// In a deployment, the library is next to the program.
 		endpoint = append(endpoint, "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t))
 	}
 	settings = slices.Concat(function.Environment(w.settings), endpoint, settings)
@@ -339,8 +342,8 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	return f
 }
 
-// Lambda loads a function's program at each cold start, so it must be small: at most 16.5 MB, or 19
-// MB if no client waits for a model's first token.
+// Lambda loads a function's program at every cold start, so it must be small: at most 16.5 MB, or
+// 19 MB if no client waits for a model's first token.
 func TestProgramsAreSmall(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {

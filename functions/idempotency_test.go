@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// keyed returns the event from a file with an Idempotency-Key.
+// keyed reads an event from a file and adds an Idempotency-Key to it.
 func keyed(t *testing.T, name, key string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "events", name+".json"))
@@ -52,7 +52,7 @@ func send(t *testing.T, f *lambdatest.Function, event []byte) made {
 	return made{answer.Status, answer.Header, string(body), answer.Header.Get("Idempotent-Replayed") == "true"}
 }
 
-// The functions have the permissions of their roles.
+// The functions have only their roles' permissions.
 func TestRepeatedRequestsCreateOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +63,7 @@ func TestRepeatedRequestsCreateOnce(t *testing.T) {
 func (w *world) testReplays(t *testing.T) {
 	for _, c := range []struct {
 		function, event string
-		// same requires identical responses.
+		// same means that all responses must be identical.
 		same bool
 	}{
 		{"jobs", "image", true}, {"images", "edit", true}, {"files", "upload", true}, {"files", "announce", false}, {"tokens", "scoped", true},

@@ -9,8 +9,8 @@ import (
 	"cutroom/functions"
 )
 
-// A function contains only the code of its routes, because other code would slow each start. The
-// linker drops unused code unless shared code refers to it.
+// A function contains only the code for its routes, because other code would slow down every start.
+// The linker drops unused code unless shared code refers to it.
 func TestFunctionsLinkOnlyTheirRoutes(t *testing.T) {
 	owners := map[string][]string{
 		// A Go binary contains its function names, for stack traces.
@@ -19,13 +19,14 @@ func TestFunctionsLinkOnlyTheirRoutes(t *testing.T) {
 		"cutroom/shared/service/gateway/tokenizer.(*Tokenizer).Count": {"inference", "steps"},
 		"cutroom/shared/service/gateway.(*Gateway).createBatch":       {"batches"},
 		"github.com/goccy/go-yaml.(*Decoder).Decode":                  {"models"}, // reads the OpenAPI document
-		// The groups of the media API are one package, which detects file types.
+		// All route groups of the media API are in one package, which detects file types.
 		"github.com/gabriel-vasile/mimetype.Detect": {
 			"arrived", "batches", "c2pa", "content", "files", "images", "jobs", "models",
 		},
-		// Lambda's runtime forwards the requests, and the demo model is called without HTTP.
+		// Lambda's runtime passes requests on without a server, and the demo model is called
+		// without HTTP.
 		"net/http.(*Server).Serve": nil,
-		// Its tables are only used to change the sandbox's filters.
+		// Its tables are needed only to change the sandbox's filters.
 		"github.com/elastic/go-seccomp-bpf": nil,
 	}
 	for _, f := range functions.All() {

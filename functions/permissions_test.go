@@ -16,10 +16,10 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// asked records the AWS calls of the roles in this package's tests.
+// asked records the AWS calls that each role makes in this package's tests.
 var asked iamtest.Ledger
 
-// unseen lists the permissions that no call of these tests needs.
+// unseen lists the permissions that no call in these tests needs.
 var unseen = []iamtest.Unseen{
 	{Role: "*", Action: "logs:*", Why: "Lambda and ECS write the logs."},
 	{Role: "WorkerTaskRole", Action: "ecs:*TaskProtection", Why: "The agent of ECS calls it for the task."},
@@ -56,7 +56,7 @@ var unseen = []iamtest.Unseen{
 
 func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
 
-// heldRoles returns the roles whose permissions must all be needed.
+// heldRoles returns the roles for which every permission must be needed.
 func heldRoles() []string {
 	roles := []string{"WorkerTaskRole", "MediaTaskRole"}
 	for _, name := range functions.Names() {
@@ -65,7 +65,8 @@ func heldRoles() []string {
 	return roles
 }
 
-// unneeded returns permissions that no call of these tests needed. It requires all tests.
+// unneeded returns the permissions that no call in these tests needed. It is meaningful only after
+// all tests have run.
 func unneeded() ([]string, error) {
 	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
 		return nil, nil
@@ -86,7 +87,7 @@ func unneeded() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Workers with GPUs have the same role.
+	// GPU workers have a copy of this role.
 	for _, r := range asked.Of("WorkerTaskRole") {
 		decided, err := account.Decide("gpu/TaskRole", r)
 		if err != nil {
@@ -117,8 +118,9 @@ func TestMissingPermissionIsNotRevealed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// On a busy machine the attempts of an earlier call may all end at awsclient.AttemptTime. Then
-			// the client sees the same failure, and the function does not make the rejected call.
+			// On a busy machine, all attempts of an earlier call may time out
+			// (awsclient.AttemptTime). Then the client sees the same failure, but the function
+			// never makes the call that would be rejected.
 			rejected := await.Value(t, "a rejected call", func() []string {
 				answer, err := f.Request(await.Context(t), event)
 				if err != nil {

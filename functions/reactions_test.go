@@ -134,7 +134,7 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	return sum
 }
 
-// The request is rejected immediately, and the workers are woken once for many clients.
+// The request is rejected immediately. Many clients wake the workers only once.
 func TestColdImageRequestWakesAWorker(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -170,9 +170,9 @@ func TestColdImageRequestWakesAWorker(t *testing.T) {
 	}
 }
 
-// wake starts as many tasks as the queued jobs need, at least one, and does nothing if enough are
-// wanted already. scale raises the number with the backlog, keeps new tasks, and lowers it after
-// idle time.
+// wake starts as many tasks as the queued jobs need, but at least one. It does nothing if enough
+// tasks have been requested. scale adds tasks as the backlog grows, keeps new ones, and removes
+// idle ones after a while.
 func TestFleetFollowsTheQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -225,7 +225,7 @@ func TestFleetFollowsTheQueue(t *testing.T) {
 	if err := w.fleet.Saw(ctx, time.Now().Add(-11*time.Minute), job.Fleet{SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	// The recent wake call keeps one task running.
+	// One task keeps running, because wake was called recently.
 	start("scale", scale, "minute", 1)
 
 	unknown := w.start(t, "wake", append(of, "CUTROOM_WORKER_SERVICE=other")...)
@@ -236,7 +236,7 @@ func TestFleetFollowsTheQueue(t *testing.T) {
 
 type workerService struct{ client *ecs.Client }
 
-// makeWorkerService creates the service worker in the cluster cutroom, without tasks.
+// makeWorkerService creates the service worker without tasks, in the cluster cutroom.
 func (w *world) makeWorkerService(t *testing.T) workerService {
 	t.Helper()
 	client := ecs.NewFromConfig(w.cloud.Config())
@@ -279,7 +279,7 @@ func (s workerService) set(t *testing.T, n int) {
 	}
 }
 
-// The function prints one line.
+// The function prints a single line.
 func TestMissingSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {

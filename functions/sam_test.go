@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// Every function responds to the events of its folder in Docker, run by SAM in the deployment of
-// `make local-aws`, as the files next to them describe: all events with `make sam-lambda`, and some
-// with `make sam-invoke`, which starts SAM and a container for each.
+// Every function responds to the events in its folder as described by the files next to them. SAM
+// runs the functions in Docker, in the deployment of `make local-aws`. `make sam-lambda` tests all
+// events. `make sam-invoke` tests only some, because it starts SAM and a container for each.
 func TestFunctionsRespondUnderSAM(t *testing.T) {
 	local := awstest.StartLocal(t, "events")
 	tables := map[string]string{}
@@ -25,16 +25,16 @@ func TestFunctionsRespondUnderSAM(t *testing.T) {
 	w := worldOf(t, local.Cloud, tables, "cutroom-"+local.Stage+"-"+awstest.Account+"-"+awstest.Region)
 	w.fill(t)
 	url := local.ServeBySAM(t, "sam-lambda")
-	// These events must run in order, because they use each other's records.
+	// The events of these functions must run in order, because they use each other's records.
 	ordered := []string{"jobs", "content", "c2pa", "images", "files", "arrived", "expiry"}
 	others := slices.DeleteFunc(functions.Names(), func(name string) bool {
-		// smoke tests containers, which a local deployment lacks.
+		// smoke tests containers, which a local deployment does not have.
 		return slices.Contains(ordered, name) || name == "smoke"
 	})
 	t.Run("sam-lambda", func(t *testing.T) {
 		for lane, names := range map[string][]string{"ordered": ordered, "others": others} {
 			t.Run(lane, func(t *testing.T) {
-				t.Parallel() // SAM waits for logs after many responses
+				t.Parallel() // SAM often waits for logs after a response
 				for _, name := range names {
 					if name == "arrived" {
 						w.upload(t)
@@ -57,7 +57,7 @@ func TestFunctionsRespondUnderSAM(t *testing.T) {
 		// These use the event's own key, a replaced key, and the admin key of make local-aws.
 		{"content", "whole", "events", "whole"}, {"files", "get", sampleAdmin, "get"},
 		{"tokens", "key-create-no-admin", "", "key-create"},
-		// This event is not from API Gateway.
+		// This event does not come from API Gateway.
 		{"reaper", "timed-out", "events", "timed-out"},
 	} {
 		t.Run("sam-invoke/"+c.name+"/"+c.event, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// containerService responds like ECS and CloudFormation, and runs the worker's program for a task.
-// A revision of the task definition has different variables.
+// containerService responds like ECS and CloudFormation. For each task, it runs the worker's
+// program. Each revision of the task definition has different variables.
 type containerService struct {
 	t         *testing.T
 	program   string
@@ -28,7 +28,7 @@ type containerService struct {
 	revisions map[string][]string
 
 	mu    sync.Mutex
-	stack string // the state of the stack
+	stack string // the stack's state
 	tasks map[string]*exec.Cmd
 	ended map[string]chan struct{}
 }
@@ -80,7 +80,7 @@ func (s *containerService) run(w http.ResponseWriter, body []byte) {
 	s.tasks[arn], s.ended[arn] = command, ended
 	s.mu.Unlock()
 	go func() {
-		_ = command.Wait() // ProcessState has the outcome
+		_ = command.Wait() // ProcessState contains the exit status
 		close(ended)
 	}()
 	fmt.Fprintf(w, `{"tasks":[{"taskArn":%q}],"failures":[]}`, arn)
@@ -99,12 +99,12 @@ func (s *containerService) describe(w http.ResponseWriter, body []byte) {
 	case <-ended:
 		fmt.Fprintf(w, `{"tasks":[{"lastStatus":"STOPPED","stoppedReason":"Essential container in task exited",`+
 			`"containers":[{"name":"worker","exitCode":%d}]}]}`, task.ProcessState.ExitCode())
-	case <-time.After(time.Second): // so that the function need not poll again
+	case <-time.After(time.Second): // long enough that the function rarely needs to poll again
 		fmt.Fprint(w, `{"tasks":[{"lastStatus":"RUNNING","containers":[{"name":"worker"}]}]}`)
 	}
 }
 
-// The function sends the result of the worker's program to CloudFormation.
+// The function reports to CloudFormation how the worker's program ended.
 func TestBrokenWorkersFailTheDeployment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,7 +113,7 @@ func TestBrokenWorkersFailTheDeployment(t *testing.T) {
 		settings: slices.Concat(w.settings, w.endpoint(t, "WorkerTaskRole"), []string{"CUTROOM_SCRATCH=" + t.TempDir()}),
 		revisions: map[string][]string{
 			"1": nil,
-			// The image has no ffmpeg, a table is missing, or the engine is invalid.
+			// In these revisions, FFmpeg or a table is missing, or the engine is invalid.
 			"2": {"PATH=" + t.TempDir()}, "3": {"CUTROOM_JOBS_TABLE=gone"}, "4": {"CUTROOM_ENGINE=nonsense"},
 		},
 	}

@@ -8,7 +8,7 @@ import (
 	"cutroom/functions"
 )
 
-// The table lists every folder with a program, and each function has sample events.
+// Every folder with a program is in the table, and every function has sample events.
 func TestTableListsEveryFunction(t *testing.T) {
 	programs, err := filepath.Glob(filepath.Join("*", "main.go"))
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// receiver is a job's webhook. It records requests and responds with a status, by default 204.
+// receiver receives a job's webhooks. It records the requests and responds with status, 204 by
+// default.
 type receiver struct {
 	url string
 
@@ -47,13 +48,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	defer r.mu.Unlock()
 	r.requests, r.bodies = append(r.requests, request), append(r.bodies, string(body))
 	if r.status >= http.StatusInternalServerError {
-		// The next attempt is due in half a minute instead of five seconds.
+		// The next attempt is due in 30 seconds instead of 5.
 		w.Header().Set("Retry-After", "30")
 	}
 	w.WriteHeader(r.status)
 }
 
-// queued takes the due attempts from the queue, and counts all queued attempts.
+// queued removes the due attempts from the queue and returns them, with the number of attempts that
+// were queued.
 func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	t.Helper()
 	client := sqs.NewFromConfig(w.cloud.Config())
@@ -89,8 +91,8 @@ func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	return due, all
 }
 
-// notified checks the effects of the sample events: one signed webhook about the job's end, the
-// queued first deliveries for a job and a warning, and a delivery that is not due yet.
+// notified checks the effects of the sample events: one signed webhook for the ended job, the first
+// deliveries queued for a job and a warning, and a delivery that is not due yet.
 func (w *world) notified(t *testing.T) {
 	t.Helper()
 	r := w.receiver
@@ -188,7 +190,7 @@ func TestFailedWebhookIsRetried(t *testing.T) {
 		if len(w.receiver.requests) != c.requests || queued != c.queued {
 			t.Errorf("%s: received %d messages, %d attempts are queued", c.event, len(w.receiver.requests), queued)
 		}
-		for _, attempt := range due { // after half a minute
+		for _, attempt := range due { // delayed by 30 seconds
 			if attempt.Number != 2 || attempt.At.Before(began.Add(30*time.Second)) || attempt.At.After(time.Now()) {
 				t.Errorf("%s: %v is due", c.event, attempt)
 			}

@@ -22,7 +22,7 @@ func (w *world) store(t *testing.T, name string, content []byte) {
 	}
 }
 
-// stored returns a blob, or nil.
+// stored returns the content of a blob, or nil if it does not exist.
 func (w *world) stored(t *testing.T, name string) []byte {
 	t.Helper()
 	r, err := w.bucket.Open(t.Context(), name, 0, -1)

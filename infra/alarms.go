@@ -19,10 +19,10 @@ type alarm struct {
 	metric      awscloudwatch.IMetric
 	above       float64
 	periods     int
-	// second marks an alarm that only repeats another alarm, later or less exactly. It exists only
-	// if the options request all alarms.
+	// second marks an alarm that only repeats another alarm, later or less precisely. It exists
+	// only if the options request all alarms.
 	second bool
-	// silence makes missing data count as above the limit.
+	// silence treats missing data as above the limit.
 	silence bool
 }
 
@@ -32,8 +32,8 @@ func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: period()}
 }
 
-// newAlarms makes the alarms, which notify the address of the options if it is set. CloudWatch
-// bills each metric of an alarm, so the alarms use few.
+// newAlarms makes the alarms. They notify the address from the options, if it is set. CloudWatch
+// bills each metric of an alarm, so the alarms use few metrics.
 func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
 	var topic awssns.Topic
 	if s.AlarmEmail != "" {
@@ -66,7 +66,7 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudw
 }
 
 // publishAlarms lets the stage's alarms publish to the topic. A topic with its own policy, such as
-// one that requires TLS, loses the default statement that lets the entire account publish.
+// one that requires TLS, loses the default statement that lets everything in the account publish.
 func (s *stack) publishAlarms(topic awssns.Topic) awsiam.PolicyStatement {
 	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid:        jsii.String("AllowAlarms"),
@@ -153,10 +153,11 @@ func (s *stack) executions(metric string) awscloudwatch.Metric {
 	})
 }
 
-// waiting returns the age of the oldest message of a queue, in seconds, if messages have waited for
-// this many minutes, otherwise 0. SQS also counts messages in progress as old, so a high age may
-// only mean a long edit, and the number of waiting messages says nothing about their age. A queue
-// is late if every minute's point has waiting messages and the oldest is over the limit.
+// waiting returns the age in seconds of a queue's oldest message if messages have been waiting for
+// this many minutes, otherwise 0. SQS includes messages in progress in the age, so a high age may
+// only mean a long edit. The number of waiting messages says nothing about their age. A queue is
+// late if every minute's data point shows waiting messages and the oldest message is over the
+// limit.
 func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	over := awscdk.Duration_Minutes(jsii.Number(minutes))
 	queue := s.lanes[lane].queue
@@ -171,7 +172,8 @@ func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	})
 }
 
-// functionThrottles counts throttles of all functions of the account, because they share one limit.
+// functionThrottles counts throttles of all of the account's functions, because they share one
+// limit.
 func (s *stack) functionThrottles() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"),

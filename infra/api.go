@@ -16,14 +16,14 @@ type api struct {
 	name, description string
 	domain            domain
 	shape             errorShape
-	// tooLarge is the message for a body that is too large for API Gateway.
+	// tooLarge is the error message for a body that is too large for API Gateway.
 	tooLarge  string
 	endpoints []endpoint
 }
 
 // endpoint is a path and the function that serves all its methods. The handlers return 405 with
-// Allow for methods that the path does not have, serve HEAD like GET, and serve preflights for the
-// allowed origins.
+// Allow for unsupported methods, serve HEAD like GET, and answer preflights for the allowed
+// origins.
 type endpoint struct {
 	path, function string
 }
@@ -90,8 +90,8 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 }
 
 // binaryTypes returns the content types that API Gateway forwards as bytes. With streaming, only
-// requests need this. A buffered binary response needs every type, because API Gateway decides by
-// the client's Accept header. Preflights have no body and work the same with both.
+// requests need this. Without it, a binary response needs every type, because API Gateway decides
+// by the client's Accept header. Preflights have no body and work either way.
 func (s *stack) binaryTypes() []string {
 	if s.Streaming {
 		return []string{"multipart/form-data"}
@@ -99,8 +99,8 @@ func (s *stack) binaryTypes() []string {
 	return []string{"*/*"}
 }
 
-// integration connects an endpoint to its function. It sets the timeout explicitly, so that no
-// default of API Gateway truncates a response.
+// integration connects an endpoint to its function. It sets the timeout explicitly, so that API
+// Gateway's default does not cut off a response.
 func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	options := &awsapigateway.LambdaIntegrationOptions{
 		ScopePermissionToMethod: jsii.Bool(false),
@@ -116,7 +116,7 @@ func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
 }
 
-// accessLogFormat contains no key, query or id: the path is the resource's.
+// accessLogFormat contains no key, query or id, because the path in it is the resource's.
 var accessLogFormat = `{` + strings.Join([]string{
 	`"time":"$context.requestTimeEpoch"`, `"request_id":"$context.requestId"`, `"ip":"$context.identity.sourceIp"`,
 	`"method":"$context.httpMethod"`, `"resource":"$context.resourcePath"`, `"status":"$context.status"`,
@@ -127,8 +127,8 @@ var accessLogFormat = `{` + strings.Join([]string{
 type apiLogging struct{ account awsapigateway.CfnAccount }
 
 // newAPILogging creates the role with which API Gateway writes access logs. It is a setting of the
-// entire account and region, which other stacks may share. It stays when the stack is deleted, and
-// an option omits it.
+// entire account and region, which other stacks may share. It is kept when the stack is deleted. An
+// option leaves it out.
 func (s *stack) newAPILogging() apiLogging {
 	if !s.APILogRole {
 		return apiLogging{}

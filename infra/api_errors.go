@@ -8,7 +8,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// errorShape returns the JSON body of an error in the shape that an API uses.
+// errorShape returns an error's JSON body in the shape that an API uses.
 type errorShape func(e gatewayError) string
 
 type gatewayError struct {
@@ -31,8 +31,8 @@ func inferenceErrors(e gatewayError) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%s}}`, e.message, e.kind, code)
 }
 
-// API Gateway and Lambda accept bodies of up to 6 MB, and form data is in base64. The media
-// service's error names the route for larger files.
+// API Gateway and Lambda accept bodies of up to 6 MB. Form data is counted after base64 encoding.
+// The media service's error names the route for larger files.
 const (
 	mediaTooLarge = "The body is too large to be sent through this address, which takes about 4.4 MB. Post " +
 		"{filename, mime_type, size_bytes, md5} as JSON to /v1/files, PUT the bytes to the URL in the response, and use the " +
@@ -40,8 +40,8 @@ const (
 	inferenceTooLarge = "The body is too large to be sent through this address, which takes about 6 MB."
 )
 
-// gatewayErrors returns all error responses from API Gateway itself. The two defaults cover errors
-// from authorizers and API keys, which the APIs do not use.
+// gatewayErrors returns every error response that API Gateway itself can send. The two defaults
+// cover errors from authorizers and API keys, which the APIs do not use.
 func gatewayErrors(tooLarge string) []gatewayError {
 	const notFound, unavailable = "Not Found", "The service could not respond. Try again."
 	return []gatewayError{
@@ -63,12 +63,12 @@ func gatewayErrors(tooLarge string) []gatewayError {
 }
 
 // addGatewayResponses gives API Gateway's own errors the same shape as the API's errors, with the
-// headers that browsers need to read them. API Gateway adds the request id itself as
-// x-amzn-RequestId: a header here can only be a constant or a part of the request, and AWS may
+// headers that browsers need to read them. API Gateway itself adds the request id as
+// x-amzn-RequestId, because a header here can only be a constant or part of the request. AWS may
 // reject a deployment with anything else.
 func (s *stack) addGatewayResponses(rest awsapigateway.RestApi, a api) {
 	// These responses reveal nothing about an account, and API Gateway cannot choose between
-	// origins: with several, any page may read them.
+	// origins. So if there are several, any page may read the responses.
 	origin := "'*'"
 	if len(s.Origins) == 1 {
 		origin = "'" + s.Origins[0] + "'"

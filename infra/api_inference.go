@@ -38,7 +38,7 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 }
 
 // withoutFiles removes the file endpoints if SAM runs the stack. SAM serves both APIs at one
-// address, which already has the media service's file endpoints.
+// address, where the media service's file endpoints already exist.
 func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
 	if s.Endpoint == "" {
 		return endpoints
@@ -46,9 +46,9 @@ func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
 	return slices.DeleteFunc(endpoints, func(e endpoint) bool { return strings.HasPrefix(e.path, "/v1/files") })
 }
 
-// setGatewayURL sets the URL of the inference gateway for the functions that describe the service,
-// because the OpenAPI document covers both APIs. Runners of local functions do not resolve
-// references, so there the default stays.
+// setGatewayURL sets the inference gateway's URL for the functions that describe the service,
+// because the OpenAPI document covers both APIs. SAM does not resolve references, so locally the
+// functions keep the default.
 func (s *stack) setGatewayURL(inference awsapigateway.RestApi) {
 	if s.Endpoint != "" {
 		return

@@ -11,14 +11,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// methods returns the methods of all APIs by "api METHOD path", such as "media ANY /v1/jobs".
+// methods returns the methods of all APIs, keyed like "media ANY /v1/jobs".
 func (m template) methods(t *testing.T) map[string]resource {
 	t.Helper()
 	resources := m.of(t, "AWS::ApiGateway::Resource")
 	var path func(id string) string
 	path = func(id string) string {
 		if id == "" {
-			return "/" // no resource describes the root
+			return "/" // the root has no resource
 		}
 		r := resources[id]
 		parent, _ := at(r.Properties, "ParentId", "Ref").(string)
@@ -41,7 +41,7 @@ func (m template) methods(t *testing.T) map[string]resource {
 	return found
 }
 
-// way describes how API Gateway returns the responses of a method.
+// way describes how API Gateway returns a method's responses.
 type way struct {
 	// mode is "STREAM", or empty for a buffered response.
 	mode string
@@ -128,7 +128,7 @@ func TestAPIsStreamAsInTheContract(t *testing.T) {
 	}
 }
 
-// checkMethod checks how requests reach the function and responses reach the client.
+// checkMethod checks how a method passes requests to its function and returns the responses.
 func checkMethod(t *testing.T, name string, method resource, want way) {
 	t.Helper()
 	integration := method.Properties["Integration"]
@@ -137,7 +137,7 @@ func checkMethod(t *testing.T, name string, method resource, want way) {
 	if (way{mode, timeout}) != want {
 		t.Errorf("%s returns %q within %v ms, want %+v", name, mode, timeout, want)
 	}
-	// API Gateway has another ARN for invocations that stream.
+	// API Gateway uses a different invocation ARN for streaming.
 	uri := fmt.Sprint(at(integration, "Uri"))
 	if strings.Contains(uri, "/response-streaming-invocations") != (want.mode == "STREAM") {
 		t.Errorf("%s is invoked by %s", name, uri)
@@ -191,7 +191,7 @@ func checkGatewayHeaders(t *testing.T, kind, status string, headers map[string]a
 		t.Errorf("%s has the headers %v", kind, headers)
 	}
 	for name, value := range headers {
-		// AWS documents constants in quotes and parameters of the request.
+		// AWS documents the syntax: constants in quotes, or parameters of the request.
 		text, _ := value.(string)
 		if !regexp.MustCompile(`^('[^']*'|method\.request\.(header|querystring|path)\..+)$`).MatchString(text) {
 			t.Errorf("%s maps %s to %v", kind, name, value)
@@ -202,7 +202,7 @@ func checkGatewayHeaders(t *testing.T, kind, status string, headers map[string]a
 	}
 }
 
-// checkGatewayBody checks the body of a response of API Gateway against the API's error shape.
+// checkGatewayBody checks that the body of API Gateway's own responses has the API's error format.
 func checkGatewayBody(t *testing.T, api, kind string, body map[string]any) {
 	t.Helper()
 	switch api {

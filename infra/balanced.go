@@ -11,20 +11,20 @@ import (
 type balanced struct {
 	container
 	domain domain
-	// idle is the time for which a connection may be silent before the balancer closes it, in seconds.
+	// idle is how long a connection may be silent before the balancer closes it, in seconds.
 	idle  int
 	tasks int
 }
 
 const (
-	// startTime is the maximum time until a task responds, in seconds. addressTime is the
-	// additional time of a task that looks for its public address (package ecs).
+	// startTime is the maximum time until a task responds, in seconds. addressTime is how much
+	// longer a task takes that looks up its public address (package ecs).
 	startTime, addressTime = 30, 60
 )
 
 const longestBalancer = 32
 
-// newBalanced runs a container behind a load balancer with TLS. Unlike the other parts, the
+// newBalanced runs a container behind a load balancer with TLS. Unlike the rest of the stack, the
 // balancer and its tasks cost money while idle.
 func (s *stack) newBalanced(b balanced) {
 	start := startTime

@@ -9,22 +9,23 @@ import (
 )
 
 const (
-	// stepMemory is in MB, for lines, responses and the parts of a result file.
+	// stepMemory is in MB. The memory has to hold lines, responses and the parts of a result file.
 	stepMemory = 1024
-	// stepsAtOnce is the reserved concurrency of the function steps: parallel batches, and a check.
+	// stepsAtOnce is the steps function's reserved concurrency: the parallel batches, plus one
+	// check.
 	stepsAtOnce = 6
 )
 
-// newBatches starts the function steps every five minutes, even while idle. This costs a few cents
-// a month. It finds batches that wait for a time, and batches whose process has died. Polling a
-// queue would cost more.
+// newBatches starts the steps function every five minutes, even while idle, which costs a few cents
+// a month. The function finds batches that wait until a given time, and batches whose process has
+// died. Polling a queue would cost more.
 func (s *stack) newBatches() {
 	awsevents.NewRule(s.Stack, jsii.String("StepsSchedule"), &awsevents.RuleProps{
 		RuleName: jsii.String(s.name("steps")), Description: jsii.String("Works on waiting batches"),
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(5))),
 		Targets: &[]awsevents.IRuleTarget{
 			awseventstargets.NewLambdaFunction(s.functions["steps"], &awseventstargets.LambdaFunctionProps{
-				// The next run is in five minutes.
+				// Do not retry: the next run is in five minutes.
 				RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(5)),
 			}),
 		},
@@ -35,8 +36,8 @@ func (s *stack) startSteps() permission {
 	return permission{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("steps")}}
 }
 
-// keepBatches is for the function that creates, lists and cancels batches and stores the files at
-// the inference address. A batch has a copy of its input.
+// keepBatches returns the permissions of the function that creates, lists and cancels batches and
+// stores files at the inference address. A batch has a copy of its input.
 func (s *stack) keepBatches() []permission {
 	return append(s.storeFiles(),
 		s.onTable("usage", "GetItem", "BatchGetItem", "Query", "PutItem", "DeleteItem"),
@@ -44,11 +45,11 @@ func (s *stack) keepBatches() []permission {
 	)
 }
 
-// makeSteps is for the function that processes batches: it makes requests like the gateway, stores
-// responses, writes the result files, and deletes the leftovers of batches.
+// makeSteps returns the permissions of the function that processes batches. It makes requests like
+// the gateway, stores responses, writes the result files, and deletes the leftovers of batches.
 func (s *stack) makeSteps() []permission {
 	return append(s.meterInference(),
-		s.onIndexes("credentials"), // a key is found by id
+		s.onIndexes("credentials"), // keys are looked up by id
 		s.onTable("usage", "GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
 		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"),
 		s.onIndexes("files"), // expired files are deleted to free space for results

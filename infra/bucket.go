@@ -14,7 +14,7 @@ import (
 //
 // The notification is set on the CloudFormation resource, because CDK would add a function for it.
 // The notification names the function arrived, and that function's role names the bucket. To avoid
-// the cycle, the bucket's name is computed (bucketName) and not a reference.
+// the cycle, the bucket's name is computed (bucketName) instead of referenced.
 func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	bucket := awss3.NewBucket(s.Stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BucketName:        s.bucketName(),
@@ -25,10 +25,10 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		RemovalPolicy:     s.removal(),
 		LifecycleRules: &[]*awss3.LifecycleRule{
-			// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention); the
-			// lifecycle counts whole days.
+			// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention), but
+			// a lifecycle rule counts whole days.
 			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
-			// A batch lasts a day, and its files are deleted at its end.
+			// A batch lasts up to a day, and its files are deleted when it ends.
 			{Id: jsii.String("batches"), Prefix: jsii.String("batches/"), Expiration: awscdk.Duration_Days(jsii.Number(3))},
 			{Id: jsii.String("broken-uploads"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
 		},
@@ -57,7 +57,7 @@ func (s *stack) notifyArrivals(bucket awss3.Bucket, arrived awslambda.Function) 
 			}},
 		}},
 	})
-	// S3 tests the notification when it is set, so the permission must exist before that.
+	// S3 tests the notification when it is configured, so the permission must already exist.
 	bucket.Node().AddDependency(
 		awslambda.NewCfnPermission(s.Stack, jsii.String("ArrivedPermission"), &awslambda.CfnPermissionProps{
 			Action: jsii.String("lambda:InvokeFunction"), FunctionName: arrived.FunctionArn(),
@@ -79,8 +79,9 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 		},
 		{
 			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_GET, awss3.HttpMethods_HEAD},
-			// A browser that follows a redirect to another origin sends the origin "null", which a
-			// list of origins cannot distinguish. The signature in its URL protects a result.
+			// A browser that follows a redirect to another origin sends the origin "null", so a
+			// list of origins would not match it. A result is protected by the signature in its
+			// URL.
 			AllowedOrigins: jsii.Strings("*"),
 			AllowedHeaders: jsii.Strings("*"),
 			ExposedHeaders: jsii.Strings("ETag", "Accept-Ranges", "Content-Range", "Content-Length", "Content-Disposition"),
@@ -89,7 +90,7 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 	}
 }
 
-// bucketName returns a unique name, because all AWS accounts share the names of buckets.
+// bucketName returns a unique name, because all AWS accounts share one namespace for bucket names.
 func (s *stack) bucketName() *string {
 	return jsii.String(s3blob.BucketName(s.Stage, "", *s.Account(), *s.Region()))
 }

@@ -4,28 +4,30 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// unreserved is the concurrency that Lambda keeps for functions without a reservation (Lambda API
-// Reference, "PutFunctionConcurrency").
+// unreserved is the concurrency that Lambda always keeps for functions without a reservation
+// (Lambda API Reference, "PutFunctionConcurrency").
 const unreserved = 100
 
-// internalConcurrency is the concurrency of the functions that events start, by name: enough for a busy
-// service. SQS's pollers start webhooks up to webhooksAtOnce times, and the stream of jobs starts more.
+// internalConcurrency maps event-driven functions to their reserved concurrency, which is enough
+// for a busy service. SQS's pollers start up to webhooksAtOnce instances of webhooks, and the jobs
+// table's stream starts more.
 var internalConcurrency = map[string]int{
 	"wake": 2, "scale": 1, "reaper": 5, "arrived": 5, "expiry": 2, "webhooks": webhooksAtOnce + 2,
 	"steps": stepsAtOnce,
 }
 
-// streaming lists the functions whose responses stay open for minutes, as long as a client reads.
+// streaming lists the functions whose responses stay open for minutes, for as long as a client
+// reads.
 var streaming = []string{"content", "inference"}
 
 const leastConcurrency = 150
 
-// reserved returns a function's reserved concurrency, which is also its limit, or nil if it uses
-// the rest.
+// reserved returns a function's reserved concurrency, which is also its limit, or nil if it shares
+// what is left.
 //
-// Without reservations all functions of an account share one pool, and open streams could use all
-// of it: then no worker would be woken, and no job would end. So functions that events start have
-// their own reservation, and each streaming function has a quarter of the rest.
+// Without reservations, all of an account's functions share one pool, and open streams could use it
+// up. Then no worker would be started, and no job would end. So event-driven functions have their
+// own reservations, and each streaming function has a quarter of the rest.
 func (s *stack) reserved(function string) *float64 {
 	if s.Concurrency == 0 {
 		return nil

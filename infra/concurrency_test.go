@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Streams cannot use the concurrency of other functions, and Lambda keeps its 100.
+// Streaming functions cannot use up the concurrency of other functions, and 100 stay unreserved, as
+// Lambda requires.
 func TestConcurrencyIsSplit(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any

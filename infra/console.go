@@ -22,7 +22,7 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// formOfFunction is the maximum size in bytes of the form data that a function accepts: API Gateway
+// formOfFunction is the maximum size, in bytes, of form data that a function accepts. API Gateway
 // and Lambda accept 6 MB, and the file is in base64. The console uploads larger files through a
 // signed URL.
 const formOfFunction = 4 << 20
@@ -39,7 +39,7 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 		EnforceSSL:        jsii.Bool(true),
 		MinimumTLSVersion: jsii.Number(1.2),
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
-		RemovalPolicy:     awscdk.RemovalPolicy_DESTROY, // a deploy writes it again
+		RemovalPolicy:     awscdk.RemovalPolicy_DESTROY, // every deployment writes it again
 	})
 	suppress(bucket, "AwsSolutions-S1",
 		"The bucket holds a public page, which is the same for everyone and contains no data.")
@@ -97,8 +97,8 @@ func (s *stack) consoleAccess() awscloudfront.S3OriginAccessControl {
 		})
 }
 
-// consoleHeaders returns the header fields of the page, which may call the two APIs
-// and upload large files to the bucket of blobs.
+// consoleHeaders returns the page's header fields. They allow the page to call the two APIs and to
+// upload large files to the blob bucket.
 func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHeadersPolicy {
 	blobs := join("https://", s.bucketName(), jsii.String(".s3."), s.Region(), jsii.String("."), s.UrlSuffix())
 	return awscloudfront.NewResponseHeadersPolicy(s.Stack, jsii.String("ConsoleHeaders"),
@@ -129,7 +129,7 @@ func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	return *join("https://", rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix())
 }
 
-// fillConsole puts the page's files and its settings into the bucket.
+// fillConsole puts the console's files and its settings into the bucket.
 func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error {
 	known, err := s.catalog()
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	if s.Realtime {
 		settings.RealtimeURL = "https://" + s.RealtimeDomain.Name + "/realtime"
 	}
-	// In a string CDK can fill in values that are known only after the deployment.
+	// CDK can replace placeholders in a string with values known only after the deployment.
 	described, err := json.Marshal(settings)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	if err != nil {
 		return err
 	}
-	// CDK copies the folder when the deployment is created.
+	// CDK copies the folder during synthesis.
 	defer os.RemoveAll(folder)
 	files, err := console.Files()
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 			awss3deployment.Source_Data(jsii.String(console.SettingsFile), jsii.String(string(described)), nil),
 		},
 		DestinationBucket: bucket,
-		// Browsers revalidate the files each time, so that two versions are never mixed.
+		// Browsers revalidate the files each time, so they never mix two versions.
 		CacheControl:   &[]awss3deployment.CacheControl{awss3deployment.CacheControl_NoCache()},
 		RetainOnDelete: jsii.Bool(false),
 		MemoryLimit:    jsii.Number(256),
@@ -201,7 +201,7 @@ func (s *stack) catalog() (*catalog.Catalog, error) {
 	return catalog.Parse(source, s.Family)
 }
 
-// join concatenates strings with parts that are known only after the deployment.
+// join concatenates strings, some of which are known only after the deployment.
 func join(first string, parts ...*string) *string {
 	all := append([]*string{jsii.String(first)}, parts...)
 	return awscdk.Fn_Join(jsii.String(""), &all)

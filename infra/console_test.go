@@ -11,7 +11,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Only CloudFront reads the console's bucket, and the page may call only this deployment.
+// Only CloudFront can read the console's bucket, and the page may call only this deployment.
 func TestConsoleBucketIsPrivate(t *testing.T) {
 	s := describe(t, map[string]any{"worker": "none", "watch": "off", "console": "true", "family": "acme"})
 	made := parse(t, s.Stack)

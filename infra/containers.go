@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// whyPlainVariables is the reason for environment variables in tasks.
+	// whyPlainVariables is the justification for environment variables in tasks.
 	whyPlainVariables = "The variables are names and addresses. Secrets are read from Secrets Manager by their names."
-	// whyAnyLogin is the reason for the wildcard in the permissions that CDK adds for images.
+	// whyAnyLogin is the justification for the wildcard in the permissions that CDK adds for
+	// images.
 	whyAnyLogin = "ECR's login is for the entire account. CDK names every other resource."
 )
 
@@ -41,21 +42,21 @@ func (s *stack) newContainers() *containers {
 
 type container struct {
 	name string
-	// program is the name of the program's folder in cmd.
+	// program is the name of the program's folder below cmd.
 	program string
-	// image is an existing image; empty builds one from this repository.
+	// image is an existing image. If it is empty, the image is built from this repository.
 	image string
-	// cpu is in 1/1024 of a processor, memory is in MiB, and disk is in GiB.
+	// cpu is in units of 1/1024 vCPU, memory in MiB, and disk in GiB.
 	cpu, memory, disk int
 	environment       []string
 	may               []permission
 	// port is the container's port, or 0.
 	port int
-	// live opens the port of live video to the internet.
+	// live opens the live video port to the internet.
 	live bool
-	// grace is the maximum time that it may take to stop, in seconds.
+	// grace is the maximum time that the container may take to stop, in seconds.
 	grace int
-	// tried makes a deployment test a task before the service gets it.
+	// tried makes a deployment test a task before it reaches the service.
 	tried bool
 }
 
@@ -79,8 +80,9 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		Image:       s.imageOf(c),
 		Environment: s.variables(containerFiles, c.environment),
 		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
-		// The root file system is read-only. A container writes to a volume on the task's own disk, which
-		// is deleted with the task. The image declares the folder as a volume, so its user owns it.
+		// The root file system is read-only. A container writes to a volume on the task's own disk,
+		// which is deleted with the task. The image declares the folder as a volume, so that the
+		// image's user owns it.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
 			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", s.logGroup(c.name)),
@@ -109,10 +111,10 @@ func mountOf(volume, folder string) *awsecs.MountPoint {
 	}
 }
 
-// imageOf returns a container's image, which the deployment builds: a synth needs no Docker.
+// imageOf returns a container's image. The deployment builds it, so synthesis needs no Docker.
 func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if found := ecrImage.FindStringSubmatch(c.image); found != nil {
-		// Pulling an image from ECR needs a permission.
+		// A repository reference lets CDK add the permission to pull the image.
 		repository := awsecr.Repository_FromRepositoryAttributes(s.Stack, jsii.String(title(c.name)+"Repository"),
 			&awsecr.RepositoryAttributes{
 				RepositoryName: jsii.String(found[3]),
@@ -128,7 +130,7 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if s.Arm64 {
 		platform, architecture = awsecrassets.Platform_LINUX_ARM64(), "arm64"
 	}
-	// BuildKit sets the architecture itself; Docker's older builder does not.
+	// BuildKit sets TARGETARCH itself; Docker's older builder does not.
 	arguments := map[string]*string{"PROGRAM": jsii.String(c.program), "TARGETARCH": jsii.String(architecture)}
 	if s.Catalog != "" {
 		arguments["CATALOG"] = jsii.String(s.Catalog)
@@ -143,11 +145,11 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	})
 }
 
-// ecrImage matches an image in ECR: account, region, repository, and tag or digest.
+// ecrImage matches the name of an image in ECR: account, region, repository, and tag or digest.
 var ecrImage = regexp.MustCompile(
 	`^([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([a-z0-9._/-]+?)(?::([A-Za-z0-9_.-]+)|@(sha256:[0-9a-f]{64}))?$`)
 
-// newService runs a container. It accepts only connections that its security group allows later.
+// newService runs a container. It accepts no connections until its security group gets rules.
 func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsecs.FargateService {
 	where := s.newContainers()
 	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(title(c.name)+"SecurityGroup"), &awsec2.SecurityGroupProps{
@@ -169,7 +171,7 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 	if smoke := s.trySmoke(where, smokeTask{
 		definition: props.TaskDefinition, container: c.name, logGroup: s.logGroup(c.name), public: true, group: group,
 		subnets: &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
-		// Its name is not a reference, which would make the task depend on it.
+		// The task's settings do not refer to the bucket, so its dependency must be explicit.
 		needs: []constructs.IDependable{s.bucket},
 	}); smoke != nil {
 		service.Node().AddDependency(smoke)

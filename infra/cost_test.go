@@ -17,16 +17,17 @@ const (
 
 const hoursOfMonth = 730
 
-// pollsOfQueue is the number of Lambda's polls per month for a queue that starts a function: five
-// pollers that wait 20 seconds each, even while the queue is empty.
+// pollsOfQueue is the number of polls per month with which Lambda watches a queue: five pollers
+// wait 20 seconds per poll, even while the queue is empty.
 const pollsOfQueue = 5 * 3 * 60 * hoursOfMonth
 
-// schedules lists the scheduled rules with the price of all their runs in a month.
+// schedules maps schedules to the monthly cost of everything they run.
 var schedules = map[string]float64{
-	// scale: 1 read unit, 2 requests to fair queues, 5 ms with 256 MB, 349 bytes of log.
+	// The function scale: 1 read unit, 2 requests to fair queues, 5 ms with 256 MB, 349 bytes of
+	// log.
 	"rate(1 minute)": 60 * hoursOfMonth *
 		(functionRequest + 0.005*0.25*gigabyteSecond + readUnit + 2*(queueRequest+fairQueueRequest) + 349*logByte),
-	// The function steps: three read units and 30 ms with 1 GB.
+	// The function steps: 3 read units, 30 ms with 1 GB.
 	"rate(5 minutes)": 12 * hoursOfMonth * (functionRequest + 0.03*gigabyteSecond + 3*readUnit),
 }
 
@@ -43,7 +44,7 @@ func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 		case "AWS::SecretsManager::Secret":
 			dollars += secretMonth
 		case "AWS::Lambda::EventSourceMapping":
-			// Polling the stream of a table is free.
+			// Polling a table's stream is free.
 			source, _ := r.Properties["EventSourceArn"].(map[string]any)
 			if att, _ := source["Fn::GetAtt"].([]any); len(att) > 0 && made.resources[att[0].(string)].Type == "AWS::SQS::Queue" {
 				dollars += pollsOfQueue * queueRequest

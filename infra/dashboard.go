@@ -12,7 +12,7 @@ import (
 )
 
 // newDashboard creates a dashboard that shows on one page whether the service works and what it
-// costs. It has at most 50 metrics, because CloudWatch bills dashboards with more.
+// costs. It has at most 50 metrics, because CloudWatch charges for dashboards with more.
 func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, inference awsapigateway.RestApi) {
 	apis := func(metric func(awsapigateway.RestApi) awscloudwatch.Metric) []awscloudwatch.IMetric {
 		return []awscloudwatch.IMetric{metric(media), metric(inference)}
@@ -22,7 +22,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
-	// The function models cannot fail. Failures of batches and credentials are among the 5xx.
+	// The models function cannot fail. Failures of batches and c2pa are included in the 5xx.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		return name == "models" || name == "batches" || name == "c2pa"
 	})
@@ -63,7 +63,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		widgets = append(widgets, &row)
 	}
 	awscloudwatch.NewDashboard(s.Stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
-		// All regions of an account share the names of dashboards.
+		// All of an account's regions share the namespace for dashboards.
 		DashboardName: jsii.String(s.prefix() + "-" + *s.Region()), Widgets: &widgets,
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// `make destroy` rejects prod, in any spelling of the context, before it builds or asks anything.
+// `make destroy` rejects prod, however the context spells it, before it builds or asks anything.
 func TestMakeRefusesToDestroyProd(t *testing.T) {
 	for context, rejected := range map[string]bool{
 		`-c stage=prod`: true, `-c "stage=prod"`: true, `-c 'stage=prod'`: true, `-c stage="prod"`: true,
@@ -17,7 +17,7 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 		`-c stage=prod -c protect=false`: true,
 		``:                               false, `-c stage=test`: false, `-c stage=prod2`: false, `-c family=prod`: false,
 	} {
-		// not-prod is the first step of destroy. For other stages the test runs only this step.
+		// destroy first runs not-prod. For other stages the test runs only that step.
 		target := "not-prod"
 		if rejected {
 			target = "destroy"
@@ -29,7 +29,7 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 	}
 }
 
-// A stage may have several stacks; without --all CDK asks for a choice.
+// A stage may have several stacks; without --all, CDK asks which one to use.
 func TestMakeDeploysAndDestroysEveryStack(t *testing.T) {
 	for target, arguments := range map[string][]string{
 		"deploy": nil, "destroy": {"STACKS=Cutroom-dev-gpu"},
@@ -46,8 +46,8 @@ func TestMakeDeploysAndDestroysEveryStack(t *testing.T) {
 	}
 }
 
-// The buckets are emptied first, after the stage has been confirmed, and CDK does not ask again. If the
-// service's stack stays, nothing is emptied, and CDK asks.
+// The buckets are emptied first, after the user has confirmed the stage, and CDK does not ask
+// again. If the service's stack is kept, nothing is emptied, and CDK asks.
 func TestMakeAsksOnceBeforeItDestroys(t *testing.T) {
 	for stacks, empties := range map[string]bool{
 		"--all": true, "Cutroom-dev": true, "Cutroom-dev Cutroom-dev-gpu": true, "Cutroom-dev-gpu": false,
@@ -63,7 +63,7 @@ func TestMakeAsksOnceBeforeItDestroys(t *testing.T) {
 	}
 }
 
-// make ends before it runs CDK.
+// make stops before it runs CDK.
 func TestMakeDestroysNothingUnlessConfirmed(t *testing.T) {
 	folder := t.TempDir()
 	ran := filepath.Join(folder, "ran")
@@ -77,9 +77,9 @@ func TestMakeDestroysNothingUnlessConfirmed(t *testing.T) {
 	for answer, destroys := range map[string]bool{"exit 1": false, "exit 0": true} {
 		command := exec.CommandContext(t.Context(), "make", "-C", "..", "destroy", "CONTEXT=-c stage=test",
 			"GO="+tool("go", answer), "CDK="+tool("cdk", `echo "$@" >`+ran),
-			// This test does not cover the target's needs and builds.
+			// This test skips the target's requirement checks and builds.
 			"-o", "need-destroy", "-o", "functions", "-o", "cdk")
-		_ = os.Remove(ran) // missing at first
+		_ = os.Remove(ran) // may not exist yet
 		out, err := command.CombinedOutput()
 		said, _ := os.ReadFile(ran) // empty if missing
 		if (err == nil) != destroys || strings.Contains(string(said), "destroy --output cdk.out --force") != destroys {

@@ -24,12 +24,12 @@ import (
 type function struct {
 	functions.Function
 	called string
-	// memory is in MB. The CPU time grows with it.
+	// memory is in MB. CPU time grows with it.
 	memory  int
 	timeout int
-	// may lists additional permissions for its role; writing its log is always allowed.
+	// may lists permissions for its role in addition to writing its log.
 	may []permission
-	// private puts the function into the network of the options, if one is set.
+	// private attaches the function to the VPC from the options, if one is set.
 	private bool
 }
 
@@ -39,18 +39,19 @@ const (
 	// streamTimeout is API Gateway's timeout for a streamed response, in seconds. It is also the
 	// maximum run time of a function.
 	streamTimeout = 900
-	// waitTimeout is the timeout of the functions that wait for a job, in seconds: the synchronous
-	// video routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway ends a
-	// stream that is silent for 300 s.
+	// waitTimeout is the timeout, in seconds, of the functions that wait for a job. The synchronous
+	// video routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway closes a
+	// stream that has been silent for 300 s.
 	waitTimeout = 290
-	// verifyMemory is in MB, for the function that verifies files, and includes over one processor.
+	// verifyMemory is the memory, in MB, of the function that verifies files. It gives the function
+	// more than one vCPU.
 	verifyMemory = 2048
-	// internalTimeout is the timeout of the functions that events start, in seconds.
+	// internalTimeout is the timeout of event-driven functions, in seconds.
 	internalTimeout = 60
 )
 
-// loop allows the functions webhooks and steps to invoke themselves, which Lambda would otherwise
-// stop the sixteenth time in a row. webhooks waits for a later attempt by sending messages to its
+// loop allows the webhooks and steps functions to invoke themselves. Otherwise Lambda would stop
+// them the sixteenth time in a row. webhooks waits for a later attempt by sending messages to its
 // own queue; the code limits the attempts and the waits (webhook.MaxAttempts, webhook.LongestWait).
 // steps continues batches, which have 24 hours each.
 func (f function) loop() awslambda.RecursiveLoop {
@@ -68,7 +69,8 @@ func (s *stack) describeFunctions() []function {
 	deployed := map[string]function{
 		"jobs":    callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
 		"content": callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
-		// Reading a file gets its own processor. The reader gets 1 GiB in addition to this program.
+		// Reading a file gets its own vCPU. The reader process gets 1 GiB in addition to this
+		// program.
 		"c2pa":      callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
 		"images":    callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
 		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
@@ -83,7 +85,7 @@ func (s *stack) describeFunctions() []function {
 		"expiry":    {memory: 256, timeout: internalTimeout, may: s.deleteFiles()},
 		"webhooks":  {memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0},
 	}
-	// Every function can be tested locally, with any kind of worker.
+	// The local AWS can test every function, whatever the workers.
 	if s.hasWorker() || s.Endpoint != "" {
 		deployed["wake"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
 		deployed["scale"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
@@ -98,7 +100,7 @@ func (s *stack) describeFunctions() []function {
 	return described
 }
 
-// environment returns all settings of functions and containers that the options need.
+// environment returns all settings of functions and containers that the options require.
 func (s *stack) environment() map[string]*string {
 	values := map[string]*string{
 		"CUTROOM_BUCKET":        s.bucketName(),
@@ -106,7 +108,7 @@ func (s *stack) environment() map[string]*string {
 		"CUTROOM_VIDEO_QUEUE":   s.queueURL("video"),
 		"CUTROOM_IMAGE_QUEUE":   s.queueURL("image"),
 		"CUTROOM_WEBHOOK_QUEUE": s.webhookQueueURL(),
-		// Literal, because the function starts itself.
+		// A literal, because the function starts itself.
 		"CUTROOM_STEPS_FUNCTION": jsii.String(s.name("steps")),
 		"CUTROOM_SECRET_ARN":     s.secretName(),
 		"CUTROOM_CORS_ORIGINS":   jsii.String(strings.Join(s.Origins, ",")),
@@ -119,8 +121,8 @@ func (s *stack) environment() map[string]*string {
 		}
 	}
 	if s.hasWorker() {
-		// The number of concurrent jobs of a lane with all workers running. A submission that they
-		// could not complete in time is rejected.
+		// The number of jobs that a lane runs concurrently when all workers are running. If they
+		// could not complete a submission in time, it is rejected.
 		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.workersMax() * jobsOfWorker))
 		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
 	}
@@ -178,7 +180,7 @@ func (s *stack) variables(files string, names []string) *map[string]*string {
 	return &variables
 }
 
-// common returns the settings that every program of the service has.
+// common returns the settings shared by all of the service's programs.
 func (s *stack) common(files string) map[string]*string {
 	variables := map[string]*string{
 		"CUTROOM_STAGE":  jsii.String(s.Stage),
@@ -258,9 +260,9 @@ func (s *stack) functionVariables(f function) *map[string]*string {
 	return variables
 }
 
-// placePrivately puts a function into the network of the options, from which it reaches private
-// upstreams and private webhook receivers. That network must also reach DynamoDB, S3, SQS and
-// Lambda, through endpoints or a NAT gateway.
+// placePrivately attaches a function to the VPC from the options, so that it can reach private
+// upstreams and webhook receivers. The VPC must also give access to DynamoDB, S3, SQS and Lambda,
+// through endpoints or a NAT gateway.
 func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role awsiam.Role) {
 	role.AddManagedPolicy(
 		awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))
@@ -287,7 +289,8 @@ func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 	return s.logs[name]
 }
 
-// built checks that the functions have been built, because CDK's own error would not help.
+// built returns an error if a function has not been built, because CDK's own error would not say
+// what to do.
 func (o options) built() error {
 	var missing []string
 	for _, name := range functions.Names() {

@@ -18,8 +18,9 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestFunctionsHaveTheRightTimeouts(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
-	// Streaming functions have API Gateway's timeout for streams, synchronous functions the time of
-	// their wait, and all others API Gateway's timeout for buffered responses.
+	// Streaming functions have API Gateway's timeout for streams. Functions for synchronous calls
+	// have the maximum wait of such calls. All others have API Gateway's timeout for buffered
+	// responses.
 	want := map[string]float64{
 		"jobs": 29, "content": 900, "c2pa": 29, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
 		"batches": 900, "steps": 900,
@@ -81,7 +82,7 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 	}
 }
 
-// testdata/policies.json lists each role's permissions, so that every change shows in a diff.
+// testdata/policies.json lists each role's permissions, so that a diff shows every change.
 func TestRolesHaveTheListedPermissions(t *testing.T) {
 	made := synthesize(t, map[string]any{
 		"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",
@@ -94,7 +95,7 @@ func TestRolesHaveTheListedPermissions(t *testing.T) {
 	holdPolicies(t, made, synthesizeGPU(t, nil))
 }
 
-// permissions returns a line for each pair of an action and a resource that a role is allowed.
+// permissions returns a line for each action on a resource that a role is allowed.
 func (m template) permissions(t *testing.T) []string {
 	t.Helper()
 	var lines []string
@@ -118,7 +119,8 @@ func (m template) permissions(t *testing.T) []string {
 	return lines
 }
 
-// list returns a JSON value as a list: CloudFormation writes a list of one as the value itself.
+// list returns a JSON value as a list. CloudFormation writes a list of one element as the element
+// itself.
 func list(value any) []any {
 	if values, ok := value.([]any); ok {
 		return values
@@ -126,7 +128,7 @@ func list(value any) []any {
 	return []any{value}
 }
 
-// withoutHash removes the suffix that CDK adds to the id of a resource to make it unique.
+// withoutHash removes the suffix that CDK adds to a resource's id to make it unique.
 func withoutHash(id string) string {
 	const hash = 8
 	if len(id) > hash &&
@@ -164,7 +166,8 @@ func (m template) nameOf(value any) string {
 	return fmt.Sprint(value)
 }
 
-// copied returns the name of a copy of a file in this folder, where a deployment may read it.
+// copied copies a file into this folder, where a deployment may read it, and returns the copy's
+// name.
 func copied(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -183,7 +186,7 @@ func copied(t *testing.T, path string) string {
 	return filepath.Base(file.Name())
 }
 
-// A file that no function could read stops the deployment.
+// A file that functions could not read stops the deployment.
 func TestInvalidDeployerFilesAreNamed(t *testing.T) {
 	for _, o := range []options{{Catalog: "permissions.go", Family: "gen"}, {Tiers: "permissions.go"}} {
 		if _, err := (&stack{options: o}).newSettings(); err == nil || !strings.Contains(err.Error(), "permissions.go") {

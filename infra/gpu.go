@@ -18,12 +18,12 @@ type gpuStack struct {
 	service  awsecs.Ec2Service
 }
 
-// newGPUStack describes the GPUs of a stage. They are a separate stack that can be created and
-// deleted without the service. It refers to the resources of the service's stack by name, because
-// an export that another stack imports cannot be changed.
+// newGPUStack describes a stage's GPU workers. They are a separate stack that can be created and
+// deleted while the service stays. It refers to the service stack's resources by name, because
+// CloudFormation does not allow changing an export that another stack imports.
 func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	o := of.options
-	// The names of the GPUs' workers are used here, even if other workers take the jobs now.
+	// Use the names of the GPU workers here, even while other workers take the jobs.
 	o.GPU.On = true
 	// GPU instances have x86-64 processors, even if the functions use Arm.
 	o.Arm64 = false
@@ -36,7 +36,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 		options: o, built: of.architecture(), logs: map[string]awslogs.LogGroup{},
 	}}
 	if of.GPU.On {
-		// The preview workers are removed only after these start.
+		// The preview workers are removed only after the GPU workers have started.
 		of.AddStackDependency(s.Stack, jsii.String("the workers on GPUs take its jobs"))
 	} else {
 		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))
@@ -61,7 +61,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	return s
 }
 
-// findRecords looks up by name the resources of the service's stack that workers use.
+// findRecords looks up the service stack's resources that workers use, by name.
 func (s *gpuStack) findRecords() {
 	s.tables = map[string]awsdynamodb.ITableV2{}
 	for _, name := range []string{"jobs", "usage"} {

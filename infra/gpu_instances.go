@@ -12,15 +12,16 @@ const (
 	// diskThroughput is in MiB/s. A starting task reads images and weights from the disk, and gp3's
 	// default of 125 would be a bottleneck.
 	diskThroughput = 500
-	// instanceWarmup is the number of seconds after which a new instance counts.
+	// instanceWarmup is the time, in seconds, after which a new instance counts toward the group's
+	// metrics.
 	instanceWarmup = 300
-	// hostWeights is the folder of an instance that holds weights.
+	// hostWeights is the folder on an instance that contains the weights.
 	hostWeights = "/mnt/weights"
 )
 
-// newGPUCapacity creates the instances: none while no task needs one, and at most as many as tasks
-// may run. ECS starts them for tasks that it cannot place, and terminates only instances without a
-// task.
+// newGPUCapacity creates the instances: none while no task needs one, and at most one for each
+// allowed task. ECS starts instances for tasks that it cannot place, and terminates only instances
+// without a task.
 func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 	props := &awsautoscaling.AutoScalingGroupProps{
 		AutoScalingGroupName: jsii.String(s.name("gpu")), Vpc: s.where.vpc, VpcSubnets: privateSubnets(),
@@ -66,8 +67,8 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 	return capacity
 }
 
-// mixedInstances uses the instance types of the options: on demand in their order, and on the spot
-// market the types least likely to be reclaimed.
+// mixedInstances uses the instance types from the options. On-demand instances follow their order;
+// spot instances use the types least likely to be reclaimed.
 func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscaling.MixedInstancesPolicy {
 	var types []*awsautoscaling.LaunchTemplateOverrides
 	for _, name := range s.GPU.Instances {
@@ -88,12 +89,12 @@ func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscalin
 	}
 }
 
-// newLaunchTemplate creates the launch template of the instances. The machine image is AWS's
-// recommendation at the time of the deploy, with the GPU driver and GPU support in Docker.
+// newLaunchTemplate creates the instances' launch template. The machine image is the one that AWS
+// recommends at deployment time, with the GPU driver and GPU support in Docker.
 func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	data := awsec2.UserData_ForLinux(nil)
-	// Tasks have no access to the credentials of their instance. An existing image is not pulled
-	// again, because its tag is derived from its content.
+	// Tasks have no access to their instance's credentials. An image that is already present is not
+	// pulled again, because its tag is derived from its content.
 	data.AddCommands(*jsii.Strings(
 		"echo ECS_AWSVPC_BLOCK_IMDS=true >> /etc/ecs/ecs.config",
 		"echo ECS_IMAGE_PULL_BEHAVIOR=once >> /etc/ecs/ecs.config",
@@ -124,9 +125,9 @@ func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	})
 }
 
-// mountInstanceStore returns commands that put weights on the instance's NVMe disk, which reads
-// several times as fast as the other disk. If it is missing or a stop erased it, the weights are on
-// the other disk. The ECS agent starts after them.
+// mountInstanceStore returns commands that put weights on the instance's NVMe disk, which is
+// several times as fast as the other disk. If there is no such disk, or if stopping the instance
+// has erased it, the weights are on the other disk. The ECS agent starts after these commands.
 func mountInstanceStore() []*string {
 	return *jsii.Strings(
 		"install -d -o 10001 -g 10001 "+hostWeights,

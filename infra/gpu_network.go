@@ -5,10 +5,10 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newGPUNetwork creates the network of the GPUs. Instances and tasks have no public address: they
-// reach AWS through one NAT gateway, which is cheaper than the eight interface endpoints that they
-// would need. Weights, blobs, records and image layers, which are most of the traffic, use the
-// gateway endpoints instead.
+// newGPUNetwork creates the VPC for the GPU workers. Instances and tasks have no public address.
+// They reach AWS through one NAT gateway, which is cheaper than the eight interface endpoints they
+// would need. Weights, blobs, records and image layers, which are most of the traffic, use gateway
+// endpoints instead.
 func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		VpcName:           jsii.String(s.name("gpu")),
@@ -16,7 +16,7 @@ func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 		NatGateways:       jsii.Number(1),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{
 			{Name: jsii.String("private"), SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS, CidrMask: jsii.Number(20)},
-			// This subnet has only the NAT gateway.
+			// This subnet contains only the NAT gateway.
 			{Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(28), MapPublicIpOnLaunch: jsii.Bool(false)},
 		},
 		GatewayEndpoints: &map[string]*awsec2.GatewayVpcEndpointOptions{
@@ -33,8 +33,8 @@ func privateSubnets() *awsec2.SubnetSelection {
 	return &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}
 }
 
-// newGPUSecurityGroup creates a group that accepts no connections and allows outgoing connections
-// only over TLS, because its programs read untrusted files.
+// newGPUSecurityGroup creates a group that accepts no connections and allows only outgoing TLS
+// connections, because its programs read untrusted files.
 func (s *gpuStack) newGPUSecurityGroup(id, description string) awsec2.SecurityGroup {
 	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(id), &awsec2.SecurityGroupProps{
 		Vpc: s.where.vpc, Description: jsii.String(description), AllowAllOutbound: jsii.Bool(false),

@@ -8,19 +8,19 @@ import (
 // gpu describes the engine servers that replace the preview workers (docs/gpu-operations.md).
 type gpu struct {
 	On bool
-	// Prepared creates their stack while the preview workers continue.
+	// Prepared creates the engine servers' stack while the preview workers continue.
 	Prepared bool
-	// Zones lists the availability zones of their network.
+	// Zones lists the availability zones of the VPC.
 	Zones zones
 	// Instances lists instance types in order of preference.
 	Instances []string
-	// Spot adds spot instances to the OnDemand on-demand instances.
+	// Spot adds spot instances to the on-demand instances, whose number is OnDemand.
 	Spot     bool
 	OnDemand int
 	// Min and Max limit the number of tasks. Each task has its own GPU.
 	Min, Max int
-	// Backlog is the number of jobs for each task, including the one in progress,
-	// above which another task is started.
+	// Backlog is the number of jobs per task, including the one in progress, above which another
+	// task is started.
 	Backlog int
 	// Idle is the time without a job after which all tasks stop, in minutes.
 	Idle int
@@ -28,19 +28,20 @@ type gpu struct {
 	Disk int
 	// WarmPool is the number of stopped instances kept ready.
 	WarmPool int
-	// Models is the path in the repository of the model map for the engine's image.
+	// Models is the path of the model map, in the repository, for the engine's image.
 	Models string
-	// Weights is the prefix in S3 that replaces the map's folder /models. If no bucket is set, it
-	// is a prefix in the stage's bucket.
+	// Weights is the S3 prefix that replaces the map's folder /models. If no bucket is set, the
+	// prefix is in the stage's bucket.
 	Weights s3Prefix
-	// EngineImage is the image of the engine server; empty builds it from the repository.
+	// EngineImage is the image of the engine server. If it is empty, the image is built from the
+	// repository.
 	EngineImage string
 }
 
 func (g gpu) made() bool { return g.On || g.Prepared }
 
-// weightsInS3 reports whether engine servers read weights from S3: a deployer's own
-// image contains them, unless a prefix is given.
+// weightsInS3 reports whether engine servers read weights from S3. A deployer's own image contains
+// its weights, unless a bucket for weights is given.
 func (g gpu) weightsInS3() bool { return g.EngineImage == "" || g.Weights.Bucket != "" }
 
 type s3Prefix struct{ Bucket, Prefix string }

@@ -38,8 +38,8 @@ func (s *gpuStack) readWeights() []permission {
 	}
 }
 
-// drainSpot lets the ECS agent of an instance report that it is about to be reclaimed, so that ECS
-// ends its tasks in time. CDK does not give instances this permission.
+// drainSpot lets an instance's ECS agent report that the instance is about to be reclaimed, so that
+// ECS stops its tasks in time. CDK does not give instances this permission.
 func (s *gpuStack) drainSpot() permission {
 	return permission{
 		actions:   []string{"ecs:UpdateContainerInstancesState"},

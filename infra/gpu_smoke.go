@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// Resources of a task in which the engine server starts without a model: processors in 1/1024,
-	// memory in MiB, and disk in GiB for its image, packed and unpacked.
+	// Resources of a task in which the engine server starts without a model: CPU in units of 1/1024
+	// vCPU, memory in MiB, and disk in GiB for its image, packed and unpacked.
 	gpuSmokeCPU, gpuSmokeMemory, gpuSmokeDisk = 2048, 8192, 60
 )
 
-// tryGPUImages tests the images of the GPUs' tasks before the service gets them. A GPU instance
-// might have to be started, so the test runs on Fargate: the engine server starts on the processor
-// without loading a model, and the worker checks that it responds. The first task on an instance is
-// the first use of the GPU.
+// tryGPUImages tests the images of the GPU tasks before they reach the service. A GPU instance
+// might have to be started first, so the test runs on Fargate: the engine server starts on the CPU
+// without loading a model, and the worker checks that it responds. The GPU is first used by the
+// first task on an instance.
 func (s *gpuStack) tryGPUImages(images gpuImages, role awsiam.IRole) {
 	if !s.Smoke {
 		return

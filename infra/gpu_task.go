@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// enginePort is the port of the engine server on the task's own loopback interface.
+	// enginePort is the engine server's port on the task's own loopback interface.
 	enginePort = 8090
-	// Folders that both images declare. The user of both images owns them.
+	// Both images declare these folders, and the images' user owns them.
 	scratchFolder = "/scratch"
 	weightsFolder = "/weights"
-	// stopTime is the maximum time that a container may take to stop, in seconds: the time between
-	// a spot instance's notice and its end. A worker hands its job back immediately.
+	// stopTime is the maximum time, in seconds, that a container may take to stop: the time between
+	// a spot instance's notice and its termination. A worker hands its job back immediately.
 	stopTime = 120
-	// engineStart is the maximum time until the engine server is healthy, in seconds. It loads
-	// weights with the first job that needs them.
+	// engineStart is the maximum time, in seconds, until the engine server is healthy. It loads
+	// weights only when a job needs them.
 	engineStart = 600
 )
 
@@ -43,11 +43,11 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	task := awsecs.NewEc2TaskDefinition(s.Stack, jsii.String("Task"), &awsecs.Ec2TaskDefinitionProps{
 		Family: jsii.String(s.workerService()), NetworkMode: awsecs.NetworkMode_AWS_VPC, TaskRole: role,
 		Volumes: &[]*awsecs.Volume{
-			// Docker deletes it with the task.
+			// Docker deletes this volume with the task.
 			{Name: jsii.String("scratch"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_TASK,
 			}},
-			// These stay on the instance for the next task, on its fastest disk.
+			// This volume stays on the instance for the next task, on its fastest disk.
 			{Name: jsii.String("instance-weights"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_SHARED, Autoprovision: jsii.Bool(true),
 				DriverOpts: &map[string]*string{
@@ -58,7 +58,8 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	})
 	engine := s.addEngine(task, images.engine)
 	worker := s.addGPUWorker(task, images.worker)
-	// ECS stops them in reverse order: the worker hands its job back while the engine still runs.
+	// ECS stops containers in reverse order: the worker hands its job back while the engine is
+	// still running.
 	worker.AddContainerDependencies(
 		&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
 	suppress(task, "AwsSolutions-ECS2", whyPlainVariables)
@@ -90,13 +91,13 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 	}
 	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
 		Image: image, GpuCount: jsii.Number(1),
-		// GPUs limit the number of tasks on an instance. Weights pass through memory when they are
-		// loaded, and the engine may use the entire memory of the instance.
+		// The number of GPUs already limits the tasks on an instance. The engine may use all of the
+		// instance's memory, because weights pass through memory when they are loaded.
 		MemoryReservationMiB: jsii.Number(8192),
 		Environment:          s.located(variables),
 		HealthCheck:          engineHealth(),
 		StartTimeout:         seconds(engineStart), StopTimeout: seconds(stopTime),
-		// A crash loses the run but not the task: the worker waits until the server is back.
+		// A crash loses the run but not the task: the worker waits until the server has restarted.
 		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
@@ -138,7 +139,7 @@ func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition, image awsecs.Cont
 
 func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number(n)) }
 
-// located adds the region to a container's variables, because ECS does not on instances.
+// located adds the region to a container's variables, because on EC2 instances ECS does not set it.
 func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
 	// boto3 reads the second variable, all other SDKs the first.
 	variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"] = s.Region(), s.Region()
@@ -157,7 +158,7 @@ func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 
 func (s *gpuStack) gpuLogGroup(container string) string { return s.logGroup("gpu-" + container) }
 
-// engineImage returns the engine server's image, built with the model map of the options.
+// engineImage returns the engine server's image, built with the model map from the options.
 func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	if s.GPU.EngineImage != "" {
 		return s.imageOf(container{name: "engine", image: s.GPU.EngineImage})
@@ -177,8 +178,8 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	})
 }
 
-// newGPUService runs the tasks. A GPU is scarce: a deployment does not start a second task in
-// parallel, but ends the old task between two jobs and then starts its successor.
+// newGPUService runs the tasks. GPUs are scarce, so a deployment does not start a second task in
+// parallel. It stops the old task between two jobs and then starts its successor.
 func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Service {
 	service := awsecs.NewEc2Service(s.Stack, jsii.String("Service"), &awsecs.Ec2ServiceProps{
 		ServiceName: jsii.String(s.workerService()), Cluster: s.where.cluster, TaskDefinition: task,
@@ -192,13 +193,14 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 		MinHealthyPercent: jsii.Number(0), MaxHealthyPercent: jsii.Number(100),
 		// Moving tasks between zones would need more concurrent tasks than allowed.
 		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
-		// Instances with several GPUs are filled first, so that others can be stopped.
+		// Instances with several GPUs are filled first, so that other instances can be stopped.
 		PlacementStrategies: &[]awsecs.PlacementStrategy{awsecs.PlacementStrategy_PackedByMemory()},
 		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,
 	})
-	// The cluster gets the capacity provider through an association, which is a resource below it.
-	// Without it ECS rejects the service, and it cannot be deleted while a service uses it.
+	// The cluster gets the capacity provider through an association, a child resource of the
+	// cluster. ECS rejects the service without it, and it cannot be deleted while a service uses
+	// it.
 	service.Node().AddDependency(s.where.cluster)
 	return service
 }

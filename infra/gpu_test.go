@@ -20,15 +20,15 @@ import (
 
 const engineImageOfTests = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/engine:7"
 
-// describeGPU describes the stack of a stage's GPUs. Its images exist already, unless
-// the context says otherwise.
+// describeGPU describes a stage's GPU stack. Its images already exist, unless the context says
+// otherwise.
 func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 	t.Helper()
 	gpus, _ := describeBoth(t, context)
 	return gpus
 }
 
-// describeBoth returns the stack of the GPUs and a stand-in for the service's stack.
+// describeBoth returns the GPU stack and a stand-in for the service's stack.
 func describeBoth(t *testing.T, context map[string]any) (*gpuStack, awscdk.Stack) {
 	t.Helper()
 	values := map[string]any{"gpu": "true", "functions": fakeFunctions(t),
@@ -43,8 +43,8 @@ func describeBoth(t *testing.T, context map[string]any) (*gpuStack, awscdk.Stack
 	o.Root = ".."
 	app := awscdk.NewApp(
 		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
-	// Only the scope of the service's stack is needed, and a resource in it, because
-	// CDK warns about empty stacks.
+	// Only the scope of the service's stack is needed. It has a resource because CDK warns about
+	// empty stacks.
 	service := awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), nil)
 	awscdk.NewCfnWaitConditionHandle(service, jsii.String("Nothing"), nil)
 	return newGPUStack(app, &stack{Stack: service, options: o}), service
@@ -108,8 +108,8 @@ func TestGPUsReplacePreviewWorkers(t *testing.T) {
 	}
 }
 
-// The preview workers stay while the GPUs are prepared: nothing else in the service's stack
-// changes. They are removed only in a later deployment, after the GPUs have started.
+// The preview workers remain while the GPUs are being prepared: nothing else in the service's stack
+// changes. They are removed in a later deployment, after the GPUs have started.
 func TestGPUsStartBeforePreviewWorkersStop(t *testing.T) {
 	without := synthesize(t, map[string]any{"workerImage": "worker"})
 	prepared := synthesize(t, map[string]any{"workerImage": "worker", "gpu": "prepare", "gpu.max": "3"})
@@ -152,7 +152,7 @@ func withoutCode(made template) map[string]resource {
 	return resources
 }
 
-// The cluster has the instances as long as the service exists.
+// The service depends on the cluster's capacity, so that the instances outlive the service.
 func TestServiceDependsOnItsCapacity(t *testing.T) {
 	made := synthesizeGPU(t, nil)
 	for id := range made.of(t, "AWS::ECS::ClusterCapacityProviderAssociations") {
@@ -296,8 +296,8 @@ func checkEngineSource(t *testing.T, s *gpuStack) {
 	}
 }
 
-// Instances have no public address, their disk is encrypted, tasks cannot reach their metadata, and
-// nothing can connect to them.
+// Instances have no public address and accept no connections, their disks are encrypted, and tasks
+// cannot reach the instance metadata.
 func TestInstancesAcceptNoConnections(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.disk": "700"})
 	data := at(made.only(t, "AWS::EC2::LaunchTemplate"), "LaunchTemplateData")
@@ -363,8 +363,8 @@ func TestInstancesAcceptNoConnections(t *testing.T) {
 	}
 }
 
-// At first no tasks or instances exist. Only the function scale changes their number, so that no
-// task with a job is stopped.
+// Initially there are no tasks or instances. Only the function scale changes their number, so that
+// no task with a job is stopped.
 func TestGPUsScaleFromZero(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.max": "5"})
 	made.ResourceCountIs(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), jsii.Number(0))
@@ -386,7 +386,7 @@ func TestGPUsScaleFromZero(t *testing.T) {
 		t.Errorf("the service has %v tasks, the launch type %v and the strategy %v", service["DesiredCount"],
 			service["LaunchType"], service["CapacityProviderStrategy"])
 	}
-	// ECS requires that zones are not balanced if no additional task may run.
+	// ECS requires zone rebalancing to be off if no additional task may run.
 	deployment := service["DeploymentConfiguration"]
 	if at(deployment, "MinimumHealthyPercent") != 0.0 || at(deployment, "MaximumPercent") != 100.0 ||
 		service["AvailabilityZoneRebalancing"] != "DISABLED" {
@@ -429,7 +429,7 @@ func TestInstanceTypesAreChecked(t *testing.T) {
 			if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, c.script) {
 				t.Errorf("instances are prepared without %s: %s", c.script, script)
 			}
-			// The permission lets ECS stop tasks in time when a spot instance is reclaimed.
+			// This permission lets ECS stop tasks in time when a spot instance is reclaimed.
 			const drain = "InstanceRole ecs:UpdateContainerInstancesState " +
 				"arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
 			if may := slices.Contains(made.permissions(t), drain); may != (c.context != nil) {
@@ -479,7 +479,8 @@ func TestEnginesMayReadTheirWeights(t *testing.T) {
 				}
 			}
 			if c.want == nil {
-				// With this permission the worker learns that a blob of a job does not exist.
+				// With this permission, the worker gets "not found" instead of "access denied" for
+				// a missing blob of a job.
 				c.want = []string{"s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region"}
 			} else if name != "in the stage's bucket" {
 				c.want = append(c.want, "s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A stack of only the data is never deployed: CloudFormation would remove the rest of the stage.
+// A data-only stack is never deployed: CloudFormation would remove the rest of the stage.
 func TestDataAloneHasOnlyData(t *testing.T) {
 	for context, rejected := range map[string]bool{"-c stage=prod -c only=data": true, "-c stage=prod": false} {
 		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "not-data-alone", "CONTEXT="+context).CombinedOutput()
@@ -22,7 +22,7 @@ func TestDataAloneHasOnlyData(t *testing.T) {
 	}
 }
 
-// docs/runbook.md has the mapping for the import.
+// docs/runbook.md contains the resource mapping for the import.
 func TestRetainedDataCanBeImported(t *testing.T) {
 	full := synthesize(t, map[string]any{"stage": "prod", "worker": "none", "watch": "off"})
 	alone := synthesize(t, map[string]any{"stage": "prod", "only": "data"})

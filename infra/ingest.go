@@ -2,9 +2,9 @@ package main
 
 import "slices"
 
-// newIngest runs the media service in containers, if the options ask for it. The
-// containers then serve the media URL, for existing clients that post bodies larger
-// than API Gateway and Lambda accept.
+// newIngest runs the media service in containers if the options ask for it. The containers then
+// serve the media URL, for existing clients that post bodies larger than API Gateway and Lambda
+// accept.
 func (s *stack) newIngest() {
 	if s.Ingest != "fargate" {
 		return
@@ -24,7 +24,7 @@ func (s *stack) newIngest() {
 			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.keepFiles(), s.keepKeys(),
 				[]permission{s.onBlobs("thumbnails/", "GetObject")}, s.readSessions(), s.sendTraces()),
 		},
-		// The synchronous video routes are silent for up to 270 s.
+		// The synchronous video routes send nothing for up to 270 s.
 		domain: s.Media, idle: 300, tasks: s.IngestTasks,
 	})
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// live is live video over WebRTC. Its media goes directly to the tasks of the realtime sessions,
-// over UDP and TCP at one port, because a load balancer would only add delay.
+// live is live video over WebRTC. Its media goes directly to the realtime tasks, over UDP and TCP
+// on one port, because a load balancer would only add delay.
 type live struct {
 	On bool
-	// STUN is a server, as host:port, that reports their public addresses to tasks; empty uses EC2.
+	// STUN is the STUN server, as host:port, that tells tasks their public addresses. If it is
+	// empty, tasks ask EC2.
 	STUN string
-	// TURN lists URLs of relays. TURNSecret is the ARN of the secret that they share with tasks.
+	// TURN lists relay URLs. TURNSecret is the ARN of the secret that the relays share with tasks.
 	TURN       []string
 	TURNSecret string
 }
@@ -67,7 +68,8 @@ func (l live) environment(values map[string]*string) {
 	}
 }
 
-// serveLive lets programs find their address and create credentials for relays.
+// serveLive returns the permissions for programs to find their public address and create relay
+// credentials.
 func (s *stack) serveLive() []permission {
 	var may []permission
 	if s.Live.On && s.Live.STUN == "" {
@@ -84,8 +86,8 @@ func (s *stack) serveLive() []permission {
 	return may
 }
 
-// openLive opens the ports for live video to the internet, and lets the tasks reach each other. A
-// room's signalling may arrive at a task other than the one that runs the room.
+// openLive opens the ports for live video to the internet, and lets the tasks reach each other,
+// because a room's signaling may arrive at a task other than the one that runs the room.
 func openLive(group awsec2.SecurityGroup, port int) {
 	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signalling that tasks forward"), nil)
 	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {

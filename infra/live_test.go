@@ -10,7 +10,7 @@ import (
 
 const turnSecretOfTests = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:turn-AbCdEf"
 
-// liveContext returns the context of a stack with realtime sessions and additional options.
+// liveContext returns the context of a stack with realtime sessions, extended by more.
 func liveContext(more map[string]any) map[string]any {
 	context := map[string]any{
 		"watch": "off", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime",
@@ -21,7 +21,8 @@ func liveContext(more map[string]any) map[string]any {
 	return context
 }
 
-// openPorts returns the rules of a security group by the beginning of its id: source, protocol, ports.
+// openPorts returns the rules of a security group whose id has the given prefix: source, protocol,
+// ports.
 func (m template) openPorts(t *testing.T, group string) []string {
 	t.Helper()
 	var open []string
@@ -80,7 +81,7 @@ func (m template) mayDescribeInterfaces(t *testing.T) bool {
 	})
 }
 
-// By default, live video is off and only the load balancer reaches a task.
+// By default live video is off, and only the load balancer can reach a task.
 func TestLiveVideoIsOptional(t *testing.T) {
 	made := synthesize(t, liveContext(nil))
 	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, []string{"a group tcp 8080-8080"}) {
@@ -97,7 +98,7 @@ func TestLiveVideoIsOptional(t *testing.T) {
 	}
 }
 
-// Signalling is open to the load balancer and among tasks.
+// The signaling port is open to the load balancer and between tasks.
 func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{"webrtc": "true"}))
 	want := []string{"0.0.0.0/0 tcp 8082-8082", "0.0.0.0/0 udp 8082-8082", "::/0 tcp 8082-8082", "::/0 udp 8082-8082",
@@ -130,8 +131,8 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	}
 }
 
-// In the deployer's VPC everything is the same as in the stack's own network, in the named subnets,
-// and no network is created.
+// The containers run in the named subnets of the deployer's VPC, and no network is created.
+// Everything else is as in the stack's own network.
 func TestContainersUseTheDeployerNetwork(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "networkVpc": "vpc-0a1b2c3d", "networkSubnets": "subnet-0a1b2c3d,subnet-1a1b2c3d",
@@ -161,7 +162,8 @@ func TestContainersUseTheDeployerNetwork(t *testing.T) {
 	}
 }
 
-// A STUN server instead of EC2 needs no permission. Relays have a secret that the task may read.
+// With a STUN server instead of EC2, no permission is needed. Relays have a secret that the task
+// may read.
 func TestLiveVideoUsesConfiguredServers(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "webrtcStun": "stun.example.com:3478",

@@ -7,7 +7,7 @@ import (
 	"cutroom/functions"
 )
 
-// local returns the context of a deployment for local functions, with additional options.
+// local returns the context for deploying local functions, with additional options.
 func local(context map[string]any) map[string]any {
 	all := map[string]any{
 		"watch": "off", "worker": "none", "streaming": "off",
@@ -20,8 +20,8 @@ func local(context map[string]any) map[string]any {
 }
 
 // SAM uses the methods' integrations to decide which bodies are binary, and ignores the API's
-// binary media types. Without the integrations every binary upload would get 502. APIs in AWS need
-// only the media types.
+// binary media types. Without the integrations, every binary upload would fail with 502. APIs in
+// AWS need only the media types.
 func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -58,7 +58,7 @@ func TestLocalFilesBelongToTheMediaService(t *testing.T) {
 	}
 }
 
-// Runners of local functions do not resolve references, so all settings are literal in every stage.
+// Local function runners do not resolve references, so all settings are literal in every stage.
 func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
 	for _, f := range synthesize(t, local(map[string]any{"stage": "mine"})).of(t, "AWS::Lambda::Function") {
 		name, _ := f.Properties["FunctionName"].(string)
@@ -91,8 +91,8 @@ func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 	}
 }
 
-// Every function can be invoked locally, even wake, although no workers are deployed. The exception
-// is smoke, which tests deployed containers.
+// Every function can be invoked locally, even wake, although no workers are deployed. Only smoke is
+// excluded, because it tests deployed containers.
 func TestEveryFunctionRunsLocally(t *testing.T) {
 	found := map[string]map[string]any{}
 	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
@@ -108,7 +108,7 @@ func TestEveryFunctionRunsLocally(t *testing.T) {
 		wake["CUTROOM_WORKER_SERVICE"] != "cutroom-dev-worker" {
 		t.Errorf("wake receives %v", wake)
 	}
-	// No workers exist that could be woken.
+	// There are no workers to wake.
 	if images := found["images"]; images["CUTROOM_WAKE_FUNCTION"] != nil {
 		t.Errorf("images wakes %v", images["CUTROOM_WAKE_FUNCTION"])
 	}

@@ -1,6 +1,6 @@
-// Command infra is the CDK app. It describes the service in AWS: one stack for each stage, and a
-// second stack for its GPUs if it has any. `make synth` writes the templates, `make deploy` deploys
-// them. options.go lists the deployer's options.
+// Command infra is the CDK app. It describes the service in AWS: one stack per stage, and a second
+// stack for the stage's GPU workers if it has any. `make synth` writes the templates, `make deploy`
+// deploys them. options.go lists the deployer's options.
 package main
 
 import (

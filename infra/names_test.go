@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Names with a maximum length keep it for the longest stage, and stay different from each other.
+// Names stay within their maximum length for the longest stage, and remain distinct.
 func TestNamesKeepTheirMaximumLength(t *testing.T) {
 	const stage = "a234567890123456"
 	made := synthesize(t, map[string]any{
@@ -35,7 +35,7 @@ func TestNamesKeepTheirMaximumLength(t *testing.T) {
 	}
 }
 
-// Names that all regions of an account share contain the region.
+// Names that must be unique across an account's regions contain the region.
 func TestGlobalNamesContainTheRegion(t *testing.T) {
 	made := synthesize(t, map[string]any{"console": "true", "watch": "all"})
 	for kind, path := range map[string][]string{
@@ -51,8 +51,8 @@ func TestGlobalNamesContainTheRegion(t *testing.T) {
 	}
 }
 
-// Lambda stops a function that has invoked itself sixteen times in a row. Later attempts of a
-// webhook take 24 or more invocations, and a long batch any number.
+// Lambda stops a function that has invoked itself sixteen times in a row. A webhook's later
+// attempts take 24 or more invocations, and a long batch takes any number.
 func TestLoopingFunctionsMayInvokeThemselves(t *testing.T) {
 	made := synthesize(t, nil)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {

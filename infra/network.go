@@ -6,16 +6,16 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newNetwork returns the network of the container services: the deployer's, or a new one. Its
-// subnets are public, and no service accepts unexpected connections, so it costs nothing while
-// idle. A NAT gateway would cost more than the rest of the deployment.
+// newNetwork returns the VPC of the container services: the deployer's, or a new one. Its subnets
+// are public, and no service accepts unexpected connections, so it costs nothing while idle. A NAT
+// gateway would cost more than the rest of the deployment.
 func (s *stack) newNetwork() awsec2.IVpc {
 	if s.ContainerNetwork.set() {
 		vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String("Network"), &awsec2.VpcAttributes{
 			VpcId: jsii.String(s.ContainerNetwork.VPC), AvailabilityZones: s.Zones.list(),
 			PublicSubnetIds: jsii.Strings(s.ContainerNetwork.Subnets...),
 		})
-		// The route tables belong to the deployer.
+		// The deployer manages the route tables.
 		awscdk.Annotations_Of(s.Stack).AcknowledgeWarning(jsii.String("@aws-cdk/aws-ec2:noSubnetRouteTableId"), nil)
 		return vpc
 	}
@@ -26,7 +26,7 @@ func (s *stack) newNetwork() awsec2.IVpc {
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{
 			Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(20),
 		}},
-		// Blobs and records stay within the network and cost no transfer.
+		// Traffic for blobs and records stays in the VPC and is free.
 		GatewayEndpoints: &map[string]*awsec2.GatewayVpcEndpointOptions{
 			"S3":       {Service: awsec2.GatewayVpcEndpointAwsService_S3()},
 			"DynamoDB": {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()},

@@ -23,7 +23,7 @@ type options struct {
 	// Protected stages keep their data when the stack is deleted.
 	Stage     string
 	Protected bool
-	// Arm64 builds the functions and containers for Arm64; otherwise they are built for x86-64.
+	// Arm64 builds the functions and containers for Arm64. Otherwise they are built for x86-64.
 	Arm64 bool
 	// Streaming makes content, images and inference stream their responses. If it is off, API
 	// Gateway buffers them, for environments that cannot stream.
@@ -31,21 +31,23 @@ type options struct {
 	Functions string
 	// Root is the folder of the repository, from which images are built.
 	Root string
-	// Endpoint is the URL of a local AWS that the functions call; empty means AWS itself.
+	// Endpoint is the URL of a local AWS that the functions call, or empty for AWS itself.
 	Endpoint string
-	// PublicEndpoint is the URL at which clients reach the local AWS, if it differs from Endpoint.
+	// PublicEndpoint is the URL at which clients reach the local AWS, if that is not Endpoint.
 	PublicEndpoint string
-	// Catalog and Tiers are files that replace the built-in ones; empty keeps those.
+	// Catalog and Tiers are files that replace the built-in ones. If empty, the built-in files are
+	// used.
 	Catalog, Tiers string
 	Family         string
-	// MaxUpload is the maximum size of a file in a form, in bytes.
+	// MaxUpload is the maximum size of a file in form data, in bytes.
 	MaxUpload int
 	// ContentRedirect redirects clients of the content route to signed URLs.
 	ContentRedirect bool
 	// Concurrency is the account's maximum number of concurrent functions. Some of it is reserved
 	// (concurrency.go); 0 reserves none.
 	Concurrency int
-	// DataAlone keeps only tables, bucket and secret, to import them (docs/runbook.md).
+	// DataAlone omits everything except tables, bucket and secret, so that they can be imported
+	// (docs/runbook.md).
 	DataAlone bool
 
 	workerOptions
@@ -58,42 +60,44 @@ type options struct {
 type workerOptions struct {
 	// Worker is the kind of worker: "preview", or "none" if other workers take the jobs.
 	Worker string
-	// WorkerImage is the image of the worker; empty builds it from the repository.
+	// WorkerImage is the worker's image. If it is empty, the image is built from the repository.
 	WorkerImage string
 	WorkerMax   int
-	// Smoke makes each deployment that changes the workers' task test it.
+	// Smoke makes every deployment that changes the workers' task test the new task.
 	Smoke bool
-	// C2PA selects whether workers sign results, like CUTROOM_C2PA.
+	// C2PA selects whether workers sign results. Its values are those of CUTROOM_C2PA.
 	C2PA string
 	GPU  gpu
 }
 
 type containerOptions struct {
-	// Realtime adds the container service of the realtime sessions.
+	// Realtime adds the container service for realtime sessions.
 	Realtime      bool
 	RealtimeImage string
-	// Live is live video over WebRTC.
+	// Live configures live video over WebRTC.
 	Live live
-	// Ingest serves media: "lambda", or "fargate", which accepts bodies of any allowed size.
+	// Ingest selects what serves the media API: "lambda", or "fargate", which accepts bodies of any
+	// allowed size.
 	Ingest      string
 	IngestImage string
-	// IngestTasks and RealtimeTasks are the numbers of containers of the services.
+	// IngestTasks and RealtimeTasks are each service's number of containers.
 	IngestTasks, RealtimeTasks int
-	// ContainerNetwork is the network of the container services: a VPC and its public subnets, one
-	// in each of Zones; empty creates one.
+	// ContainerNetwork is the VPC of the container services and its public subnets, one in each of
+	// Zones. If it is empty, a new VPC is created.
 	ContainerNetwork network
 	Zones            zones
 }
 
 type addressOptions struct {
 	Origins []string
-	// WebhookAllow lists hosts and address blocks outside the public internet that webhooks may use.
+	// WebhookAllow lists hosts and address blocks that webhooks may reach although they are not on
+	// the public internet.
 	WebhookAllow []string
 	Console      bool
 	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
 	// CloudFront accepts only certificates in us-east-1.
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
-	// RequestsPerSecond and Burst are rate limits for each entire API.
+	// RequestsPerSecond and Burst are rate limits. Each applies to an entire API.
 	RequestsPerSecond, Burst int
 	// APILogRole creates the role with which API Gateway writes logs. The role is a setting of the
 	// entire account and region.
@@ -101,21 +105,21 @@ type addressOptions struct {
 }
 
 type gatewayOptions struct {
-	// Network is the network from which the inference function reaches private
-	// upstreams; empty means the internet.
+	// Network is the VPC from which the inference function reaches private upstreams. If it is
+	// empty, the function uses the internet.
 	Network network
-	// UpstreamSecrets lists the ARNs of the secrets that the upstreams in the catalog name. The
-	// inference function may read them.
+	// UpstreamSecrets lists the ARNs of the secrets named by the catalog's upstreams. The inference
+	// function may read them.
 	UpstreamSecrets []string
 }
 
 type watchOptions struct {
 	// LogDays is the retention time of logs, in days.
 	LogDays int
-	// Watch creates alarms; WatchAll also creates the second alarms and a dashboard.
+	// Watch creates alarms. WatchAll also creates the second alarms and a dashboard.
 	Watch, WatchAll bool
 	Tracing         bool
-	// AlarmEmail is the address that alarms are sent to; empty sends none.
+	// AlarmEmail is the address to which alarms are sent. If it is empty, no mail is sent.
 	AlarmEmail string
 }
 
@@ -135,8 +139,8 @@ func (o options) prefix() string { return "cutroom-" + o.Stage }
 
 func (o options) name(what string) string { return o.prefix() + "-" + what }
 
-// boundedName returns a name of limited length. A longer name is truncated and ends with a digest
-// of the entire name, so different names stay different.
+// boundedName returns a resource name limited to most characters. A longer name is truncated and
+// ends with a digest of the entire name, so that different names stay different.
 func (o options) boundedName(what string, most int) string {
 	name := o.name(what)
 	if len(name) <= most {
@@ -154,7 +158,7 @@ func contextOf(app awscdk.App) map[string]any {
 
 const defaultWorkerMax = 4
 
-// logDays lists the retention times that CloudWatch Logs accepts, in days.
+// logDays lists the retention times, in days, that CloudWatch Logs accepts.
 var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
 
 // readOptions reads the options from the context. Its error lists every invalid value.
@@ -290,14 +294,15 @@ func (r *reader) relations(o options) {
 	if o.C2PA == signing.On && o.Worker == "none" {
 		r.conflict("c2pa", "must not be on with worker=none: workers sign")
 	}
-	// The stack of a stage's GPUs is named after the stage, with this suffix.
+	// The GPU stack's name is the stage's name with this suffix.
 	if strings.HasSuffix(o.Stage, "-gpu") {
 		r.conflict("stage", "must not end in -gpu")
 	}
 	if !o.Watch && o.AlarmEmail != "" {
 		r.conflict("alarmEmail", "requires watch=on or watch=all")
 	}
-	// Requests carry keys, and unlike API Gateway a load balancer has no default certificate.
+	// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default
+	// certificate.
 	if o.Realtime && !o.RealtimeDomain.set() {
 		r.conflict("realtimeDomain", "and realtimeCertificate are required with realtime=true")
 	}
@@ -335,7 +340,7 @@ func (r *reader) text(key string) string {
 	case string:
 		return value
 	default:
-		// A context file may hold numbers and booleans.
+		// A context file may contain numbers and booleans.
 		return fmt.Sprint(value)
 	}
 }
@@ -413,8 +418,8 @@ func (r *reader) domain(of string) domain {
 	return d
 }
 
-// unknown rejects keys that are not options, because a misspelt option would otherwise be ignored.
-// Keys of CDK itself contain a colon or a slash.
+// unknown rejects keys that are not options, because a misspelled option would otherwise be
+// ignored. CDK's own keys contain a colon or a slash.
 func (r *reader) unknown() {
 	known := slices.Compact(slices.Sorted(slices.Values(r.known)))
 	for _, key := range slices.Sorted(maps.Keys(r.values)) {

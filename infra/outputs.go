@@ -9,7 +9,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newOutputs adds the stack outputs: the service's addresses and the first steps.
+// newOutputs adds the stack outputs: the service's addresses and the user's first steps.
 func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
 	s.output("MediaUrl", "Base URL of the media service", s.urlOf(media, s.Media))
 	s.output("InferenceUrl", "Base URL of the inference gateway", s.urlOf(inference, s.Inference))
@@ -34,7 +34,7 @@ func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
 	if d.set() {
 		return jsii.String("https://" + d.Name)
 	}
-	// The stage's URL ends with a slash, which clients that append a path would double.
+	// CDK's URL for the stage ends with a slash. Clients that append a path would get two slashes.
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
 		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(),
 		jsii.String("/" + stageName),

@@ -11,7 +11,7 @@ type permission struct {
 	actions   []string
 	resources []*string
 	when      map[string]any
-	// why is the reason if a resource ends with a wildcard.
+	// why is the reason for a wildcard at the end of a resource.
 	why string
 }
 
@@ -53,7 +53,7 @@ func (s *stack) onBlobs(prefix string, actions ...string) permission {
 	}
 }
 
-// reportMissing lets S3 return 404 instead of 403 for a missing blob.
+// reportMissing makes S3 return 404 instead of 403 for a missing blob.
 func (s *stack) reportMissing() permission {
 	return permission{actions: []string{"s3:ListBucket"}, resources: []*string{s.bucketARN("")}}
 }
@@ -67,17 +67,17 @@ func (s *stack) onQueues(queues func(lane) *string, actions ...string) permissio
 
 func queueARN(l lane) *string { return l.queue.QueueArn() }
 
-// authenticate lets functions authenticate clients and count their requests.
+// authenticate returns the permissions to authenticate clients and count their requests.
 func (s *stack) authenticate() []permission {
 	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem")}
 }
 
-// submitJobs is for programs that accept and show jobs and end overdue jobs. They also publish the
-// uploaded files of a form as soon as the bytes have arrived.
+// submitJobs returns the permissions of programs that accept and show jobs and end overdue jobs.
+// They also publish a form's uploaded files once their bytes have arrived.
 func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
-		// If the queue is full, the idempotency key shows whether the job was accepted before. The
-		// other actions are for jobs' budget holds.
+		// If the queue is full, the idempotency key shows whether the job has already been
+		// accepted. The other actions are for jobs' budget holds.
 		s.onTable("usage", "GetItem", "Query", "DeleteItem"),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
@@ -97,7 +97,7 @@ func (s *stack) listJobs() []permission {
 	}
 }
 
-// wakeUp is for programs that accept jobs: they wake the workers if none is warm.
+// wakeUp lets programs that accept jobs start workers if none is warm.
 func (s *stack) wakeUp() []permission {
 	if !s.hasWorker() {
 		return nil
@@ -105,8 +105,8 @@ func (s *stack) wakeUp() []permission {
 	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}}}
 }
 
-// readContent is for programs that return the results of jobs and the bytes of files. The secret
-// verifies the links to shared results.
+// readContent returns the permissions of programs that return job results and the bytes of files.
+// The secret verifies links to shared results.
 func (s *stack) readContent() []permission {
 	return []permission{
 		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
@@ -116,9 +116,9 @@ func (s *stack) readContent() []permission {
 	}
 }
 
-// verifyFiles is for the function that verifies results and stored files. It reads untrusted files,
-// so it may read no secret: workers store their signing certificates in the table of jobs, and only
-// they have the key.
+// verifyFiles returns the permissions of the function that verifies results and stored files. It
+// reads untrusted files, so it may not read any secret: workers store their signing certificates in
+// the jobs table, and only the workers have the private key.
 func (s *stack) verifyFiles() []permission {
 	return []permission{
 		s.onTable("jobs", "GetItem", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
@@ -126,7 +126,8 @@ func (s *stack) verifyFiles() []permission {
 	}
 }
 
-// keepFiles is for programs that store and list files. The secret encrypts the cursors.
+// keepFiles returns the permissions of programs that store and list files. The secret encrypts the
+// cursors.
 func (s *stack) keepFiles() []permission {
 	return append(s.storeFiles(),
 		permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}})
@@ -141,8 +142,8 @@ func (s *stack) storeFiles() []permission {
 	}
 }
 
-// keepKeys is for programs that issue client tokens and manage permanent keys and their budgets.
-// They record both in the audit log, and read it.
+// keepKeys returns the permissions of programs that issue client tokens and manage permanent keys
+// and their budgets. They write to the audit log and read it.
 func (s *stack) keepKeys() []permission {
 	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"),
 		s.onIndexes("credentials"), s.onTable("usage", "Query", "PutItem", "DeleteItem")}
@@ -152,8 +153,9 @@ func (s *stack) readSessions() []permission {
 	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
 }
 
-// meterInference is for the inference gateway. It counts usage and requests, reads usage for its
-// route and for rate limits, and takes allocations of budgets, whose leases it deletes.
+// meterInference returns the permissions of the inference gateway. It counts usage and requests,
+// reads usage for its route and for rate limits, and takes budget allocations, whose leases it
+// deletes.
 func (s *stack) meterInference() []permission {
 	may := []permission{s.onTable("usage", "GetItem", "Query", "DeleteItem")}
 	for _, arn := range s.UpstreamSecrets {
@@ -163,17 +165,18 @@ func (s *stack) meterInference() []permission {
 	return may
 }
 
-// endJobs is for the function that ends abandoned jobs. CDK adds Lambda's permissions to receive
-// the messages of the dead-letter queues.
+// endJobs returns the permissions of the function that ends abandoned jobs. CDK adds Lambda's
+// permissions to receive messages from the dead-letter queues.
 func (s *stack) endJobs() []permission { return []permission{s.onTable("jobs", "Query", "UpdateItem")} }
 
-// reportTasks lets a program respond to the state machine with a task token.
+// reportTasks returns the permission to send a task's result to the state machine, by its token.
 func (s *stack) reportTasks() permission {
 	return permission{actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"},
 		resources: []*string{s.stateMachineARN()}}
 }
 
-// publishUploads is for the function that publishes files that were uploaded by signed URLs.
+// publishUploads returns the permissions of the function that publishes files uploaded with signed
+// URLs.
 func (s *stack) publishUploads() []permission {
 	return []permission{
 		// The index finds expired files, which are deleted to free capacity.
@@ -190,7 +193,8 @@ func (s *stack) deleteFiles() []permission {
 	}
 }
 
-// setWorkers is for the functions that set the number of workers from the queued jobs.
+// setWorkers returns the permissions of the functions that set the number of workers from the
+// queued jobs.
 func (s *stack) setWorkers() []permission {
 	return []permission{
 		{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}},
@@ -201,7 +205,7 @@ func (s *stack) setWorkers() []permission {
 
 const whyAnyTask = "ECS chooses the ids of tasks. All tasks of the cluster belong to this service."
 
-// protectTasks lets a task protect itself from scale-in while it works on a job.
+// protectTasks lets a task protect itself from scale-in while it is working on a job.
 func (s *stack) protectTasks() permission {
 	return permission{
 		actions:   []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"},
@@ -210,12 +214,13 @@ func (s *stack) protectTasks() permission {
 	}
 }
 
-// workJobs is for the workers, which also store thumbnails of the stored files of jobs.
+// workJobs returns the permissions of the workers, which also store thumbnails of the stored files
+// that jobs use.
 func (s *stack) workJobs() []permission {
 	return append(append(s.sendTraces(), s.signResults()...),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
 		s.onTable("jobs", "GetItem", "Query", "UpdateItem"),
-		s.onTable("usage", "UpdateItem", "DeleteItem"), // a job's cost and budget holds
+		s.onTable("usage", "UpdateItem", "DeleteItem"), // for a job's cost and budget holds
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject", "PutObject", "DeleteObject"),
 		s.reportMissing(),

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// rights returns the template's permissions in the form that the functions' tests evaluate.
+// rights returns the template's permissions in the format that the functions' tests use.
 func (m template) rights(t *testing.T) iamtest.Rights {
 	t.Helper()
 	text, err := json.Marshal(m.ToJSON())
@@ -28,8 +28,8 @@ func (m template) rights(t *testing.T) iamtest.Rights {
 	return rights
 }
 
-// holdPolicies compares the policies of the templates with testdata/policies.json, which the functions'
-// tests use to evaluate their calls. Roles of the GPU stack are named "gpu/".
+// holdPolicies compares the templates' policies with testdata/policies.json, against which the
+// functions' tests check their calls. Roles of the GPU stack have the prefix "gpu/".
 func holdPolicies(t *testing.T, service, gpu template) {
 	t.Helper()
 	rights := service.rights(t)
@@ -61,17 +61,18 @@ var tracedContext = map[string]any{
 	"tracing": "on",
 }
 
-// In every form of the stack the roles have the permissions of testdata/policies.json, except for
-// permissions that depend on the form. So the results of the functions' tests apply to every form.
+// In every variant of the stack, the roles have the permissions in testdata/policies.json, except
+// for permissions that depend on the variant. So the results of the functions' tests apply to every
+// variant.
 func TestPoliciesMatchInEveryStackVariant(t *testing.T) {
 	golden := awstest.DeployedRights(t)
 	for _, c := range []struct {
 		context map[string]any
-		// Substrings of allowed differences.
+		// besides lists substrings of permissions that may differ.
 		besides []string
 	}{
 		{map[string]any{"workerImage": "worker"}, nil},
-		{map[string]any{"console": "true"}, []string{" ecr:"}}, // its worker's image is built
+		{map[string]any{"console": "true"}, []string{" ecr:"}}, // the worker's image is built
 		{map[string]any{"worker": "none", "watch": "off"}, []string{"function:cutroom-dev-wake"}},
 		{map[string]any{"stage": "prod", "worker": "none", "watch": "off"}, []string{"function:cutroom-dev-wake"}},
 		{map[string]any{"gpu": "true", "gpu.max": "3", "watch": "off"}, []string{" ecs:"}},

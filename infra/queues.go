@@ -8,12 +8,12 @@ import (
 
 type lane struct{ queue, dead awssqs.IQueue }
 
-// maxReceives is the number of receives after which a message goes to the dead-letter queue. It is above
-// job.MaxRuns, because workers that are about to stop receive messages too.
+// maxReceives is the number of receives after which a message goes to the dead-letter queue. It is
+// above job.MaxRuns, because workers that are about to stop also receive messages.
 const maxReceives = 10
 
-// newLanes creates the queues of the lanes, so that jobs of one lane never wait for another's. They are
-// standard queues with the account as message group, which SQS serves fairly.
+// newLanes creates one queue per lane, so that one lane's jobs never wait for another's. They are
+// standard queues with the account as message group, and SQS serves the groups fairly.
 func (s *stack) newLanes() map[string]lane {
 	lanes := map[string]lane{}
 	for _, name := range []string{"video", "image"} {
@@ -22,16 +22,17 @@ func (s *stack) newLanes() map[string]lane {
 			Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
 			EnforceSSL:      jsii.Bool(true),
 			RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
-			// Lambda recommends six times the timeout of the reaper, which is one minute.
+			// Lambda recommends six times the reaper's timeout, which is one minute.
 			VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
 		})
 		queue := awssqs.NewQueue(s.Stack, jsii.String(title(name)+"Queue"), &awssqs.QueueProps{
 			QueueName:  jsii.String(s.name(name)),
 			Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 			EnforceSSL: jsii.Bool(true),
-			// A message outlives its job by far.
+			// A message is kept far longer than its job takes.
 			RetentionPeriod: awscdk.Duration_Hours(jsii.Number(1)),
-			// The worker extends this time. A dead worker's message becomes visible again.
+			// The worker keeps extending this timeout. If the worker dies, the message becomes
+			// visible again.
 			VisibilityTimeout:      awscdk.Duration_Minutes(jsii.Number(1)),
 			ReceiveMessageWaitTime: awscdk.Duration_Seconds(jsii.Number(20)),
 			DeadLetterQueue:        &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},

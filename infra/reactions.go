@@ -9,7 +9,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newReactions connects the internal functions to the events that start them: reaper to jobs that
+// newReactions connects the internal functions to the events that invoke them: reaper to jobs that
 // ended without their worker, wake to new jobs, and expiry to deleted file records. (newBucket
 // connects arrived.)
 func (s *stack) newReactions() {
@@ -26,7 +26,7 @@ func (s *stack) newReactions() {
 		s.onExecutions("ExecutionsBegun", "executions-begun", "Jobs for which workers may have to start", wake, "RUNNING")
 	}
 
-	// Only deletions matter. The filter stops all other changes, so they do not start the function
+	// Only deletions matter. The filter drops all other changes, so they do not invoke the function
 	// and cost nothing.
 	s.functions["expiry"].AddEventSource(
 		awslambdaeventsources.NewDynamoEventSource(s.tables["files"], &awslambdaeventsources.DynamoEventSourceProps{
@@ -39,7 +39,7 @@ func (s *stack) newReactions() {
 		}))
 }
 
-// onExecutions starts a function when an execution enters one of the states.
+// onExecutions invokes a function when an execution enters one of the states.
 func (s *stack) onExecutions(id, name, description string, function awslambda.Function, states ...string) {
 	awsevents.NewRule(s.Stack, jsii.String(id), &awsevents.RuleProps{
 		RuleName: jsii.String(s.name(name)), Description: jsii.String(description),
@@ -48,7 +48,7 @@ func (s *stack) onExecutions(id, name, description string, function awslambda.Fu
 			DetailType: jsii.Strings("Step Functions Execution Status Change"),
 			Detail:     &map[string]any{"status": states, "stateMachineArn": []*string{s.stateMachineARN()}},
 		},
-		// A job ends within ten minutes of its creation, so older events are of no use.
+		// A job ends within ten minutes of its creation, so older events are useless.
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(function, &awseventstargets.LambdaFunctionProps{
 			RetryAttempts: jsii.Number(10), MaxEventAge: awscdk.Duration_Hours(jsii.Number(1)),
 		})},

@@ -5,8 +5,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newRealtime runs the realtime sessions if the options ask for them. A session is one connection
-// and stays with its task.
+// newRealtime runs the container service for realtime sessions if the options ask for it. A session
+// is one connection and stays with its task.
 func (s *stack) newRealtime(media awsapigateway.RestApi) {
 	if !s.Realtime {
 		return

@@ -90,8 +90,8 @@ func TestBlobsArePrivate(t *testing.T) {
 		})}})
 }
 
-// If content redirects to the bucket, pages of every origin may follow, because after a redirect a
-// browser sends no origin.
+// If content redirects to the bucket, CORS must allow all origins, because browsers send no origin
+// after a redirect.
 func TestBrowsersFollowRedirectsToTheBucket(t *testing.T) {
 	made := synthesize(t,
 		map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com", "contentRedirect": "true"})
@@ -127,7 +127,7 @@ func TestStateMachineRunsTheJobsDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// CloudFormation fills in the partition.
+		// CloudFormation inserts the partition.
 		var deployed strings.Builder
 		for _, part := range list(at(machine.Properties["DefinitionString"], "Fn::Join")) {
 			for _, piece := range list(part) {

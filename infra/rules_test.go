@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// The stack with all its options follows the AwsSolutions rules of cdk-nag, in the deployer's
+// The stack with all options follows the AwsSolutions rules of cdk-nag, both in the deployer's
 // network and in its own, unless a suppression in the code gives a reason.
 func TestStackFollowsAwsSolutions(t *testing.T) {
 	folder := t.TempDir()
@@ -61,8 +61,8 @@ func write(t *testing.T, described awscdk.Stack, path string) {
 	}
 }
 
-// lint checks the templates in a folder with cfn-lint, which knows the syntax that CloudFormation
-// accepts. It checks all templates in one run, because a start takes as long as a template.
+// lint checks the templates in a folder with cfn-lint, which knows CloudFormation's syntax. It
+// checks all templates in one run, because starting cfn-lint takes as long as checking one.
 func lint(t *testing.T, folder string) {
 	t.Helper()
 	// W3005 flags the redundant DependsOn that CDK adds from a function to its role.

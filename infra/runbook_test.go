@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// docs/runbook.md has exactly one section for every alarm, and the description of an alarm refers
-// to it.
+// docs/runbook.md has exactly one section for every alarm, and each alarm's description refers to
+// it.
 func TestRunbookHasEveryAlarm(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "runbook.md"))
 	if err != nil {

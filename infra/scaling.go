@@ -11,16 +11,16 @@ import (
 
 const (
 	// workerBacklog is the number of jobs per worker above which another worker is started. A
-	// worker edits a video and an image concurrently.
+	// worker can edit a video and an image at the same time.
 	workerBacklog = 2 * jobsOfWorker
 	// workerIdle is the time after which surplus workers are stopped, in minutes.
 	workerIdle = 10
 )
 
-// newScaling starts the function scale every minute, even while idle. This costs a few cents a
+// newScaling invokes the scale function every minute, even while idle. This costs a few cents a
 // month, and finds work whose wake call was lost. No CloudWatch alarm changes the number of
-// workers: queue metrics lag by minutes, and an alarm repeats its action while it lasts, which
-// stopped workers that had just been woken.
+// workers. Queue metrics lag by minutes, and an alarm repeats its action while it lasts, which
+// stopped workers that had just been started.
 func (s *stack) newScaling() {
 	scale, ok := s.functions["scale"]
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Only the function scale sets the number of workers, every minute. Alarms do not: queue metrics
-// lag, and an alarm repeats its action while it lasts.
+// Only the function scale sets the number of workers, once a minute. Alarms do not, because queue
+// metrics lag and an alarm repeats its action as long as it lasts.
 func TestWorkersAreScaledEveryMinute(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any
@@ -59,8 +59,8 @@ func TestWorkersAreScaledEveryMinute(t *testing.T) {
 	}
 }
 
-// Every program that accepts jobs may wake the workers, because the delivery of an execution's
-// start event is best effort.
+// Every program that accepts jobs may wake the workers, because start events of executions are
+// delivered only on a best-effort basis.
 func TestAcceptingProgramsMayWakeWorkers(t *testing.T) {
 	made := synthesize(t, nil)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {

@@ -5,8 +5,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newSecret creates the secret that encrypts page cursors and from which the webhook secrets of
-// accounts are derived.
+// newSecret creates the secret that encrypts page cursors and from which accounts' webhook secrets
+// are derived.
 func (s *stack) newSecret() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Secret"), &awssecretsmanager.SecretProps{
 		SecretName:    jsii.String(s.name("secret")),
@@ -22,8 +22,8 @@ func (s *stack) newSecret() awssecretsmanager.Secret {
 	return secret
 }
 
-// secretName returns the name of the secret for programs: its ARN, or its plain name if references are
-// not resolved.
+// secretName returns the secret's name for programs: its ARN or, in a local AWS, which does not
+// resolve references, its plain name.
 func (s *stack) secretName() *string {
 	if s.Endpoint != "" {
 		return jsii.String(s.name("secret"))

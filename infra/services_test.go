@@ -15,7 +15,7 @@ type services struct {
 	made    template
 	account *iamtest.Account
 	resolve func(any) (any, error)
-	// asked counts the evaluations, by kind.
+	// asked counts the evaluations of each kind.
 	asked map[string]int
 }
 
@@ -36,7 +36,7 @@ func (m template) services(t *testing.T) services {
 	return services{t, m, account, resolve, map[string]int{}}
 }
 
-// text returns a value of the template as it is after a deployment.
+// text returns a template value as it would be after deployment.
 func (s services) text(value any) string {
 	s.Helper()
 	resolved, err := s.resolve(value)
@@ -86,7 +86,7 @@ func (s services) roleMay(kind, role, action, resource string) {
 	s.may(kind, decided, err)
 }
 
-// assumed checks that each role can be assumed by its service, and that a service assumes it.
+// assumed checks that each role can be assumed by its service, and that some service uses it.
 func (s services) assumed() {
 	s.Helper()
 	used := map[string]bool{}
@@ -128,7 +128,7 @@ func (s services) assumed() {
 	})
 }
 
-// polled checks that Lambda may receive the events of each source with the function's role.
+// polled checks that each function's role lets Lambda receive events from the function's sources.
 func (s services) polled() {
 	s.Helper()
 	s.by("AWS::Lambda::EventSourceMapping", func(_ string, properties map[string]any) {
@@ -153,7 +153,7 @@ func (s services) invoked(service string, function any, source string) {
 		if s.text(properties["FunctionName"]) != arn {
 			return
 		}
-		// Lambda writes this condition into the policy of the function.
+		// Lambda writes this condition into the function's policy.
 		when := map[string]any{"ArnLike": map[string]any{"AWS:SourceArn": properties["SourceArn"]}}
 		if account := properties["SourceAccount"]; account != nil {
 			when["StringEquals"] = map[string]any{"AWS:SourceAccount": account}
@@ -187,7 +187,7 @@ func (s services) started() {
 	s.by("AWS::ApiGateway::Method", func(_ string, properties map[string]any) {
 		uri := at(properties, "Integration", "Uri")
 		if uri == nil {
-			return // API Gateway answers it itself
+			return // API Gateway answers this itself
 		}
 		_, function, _ := strings.Cut(s.text(uri), "/functions/")
 		function, _, _ = strings.Cut(function, "/invocations")
@@ -197,7 +197,7 @@ func (s services) started() {
 	})
 }
 
-// executed checks that the state machine's role has the permissions of its states.
+// executed checks that the state machine's role has the permissions that its states need.
 func (s services) executed() {
 	s.Helper()
 	s.by("AWS::StepFunctions::StateMachine", func(_ string, properties map[string]any) {

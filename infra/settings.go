@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Paths of the deployer's files, "catalog" and "tiers". Functions read them in JSON in /opt, where
+// Paths of the deployer's files "catalog" and "tiers". Functions read them as JSON from /opt, where
 // layers are mounted.
 const (
 	functionFiles  = "/opt/%s.json"
@@ -29,7 +29,7 @@ func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	// CDK copies the folder when the layer is created.
+	// CDK copies the folder when it creates the layer.
 	defer os.RemoveAll(folder)
 	for _, file := range []struct {
 		name, source string
@@ -55,8 +55,8 @@ func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	}), nil
 }
 
-// catalogInJSON converts a catalog for functions. An invalid catalog stops the deployment instead
-// of the functions.
+// catalogInJSON converts a catalog to JSON for functions. It checks the catalog, so that an invalid
+// one stops the deployment and not the functions.
 func (s *stack) catalogInJSON(source []byte) ([]byte, error) {
 	if _, err := catalog.Parse(source, s.Family); err != nil {
 		return nil, err

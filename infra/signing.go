@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/app/c2pa/signing"
 )
 
-// signs reports whether workers sign results with Content Credentials: workers with models, or
-// workers with the preview engine (docs/provenance.md).
+// signs reports whether workers sign results with Content Credentials. models is true for workers
+// with models, and false for workers with the preview engine (docs/provenance.md).
 func (o options) signs(models bool) bool {
 	return o.C2PA == signing.On || o.C2PA == signing.Auto && models
 }
@@ -18,7 +18,8 @@ func (o options) signs(models bool) bool {
 // newSigner creates the secret for the signing identity of this stack's workers. The first worker
 // fills it.
 //
-// It has no fixed name, so the next deployment can create another secret if this one stays behind.
+// The secret has no fixed name, so that the next deployment can create another one even if this one
+// is left behind.
 func (s *stack) newSigner() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Signer"), &awssecretsmanager.SecretProps{
 		Description: jsii.String("Signs results of Cutroom, stage " + s.Stage +
@@ -44,8 +45,8 @@ func (s *stack) signing() map[string]*string {
 	return values
 }
 
-// signResults is for workers that sign results. All read the identity, and the first one fills the
-// secret.
+// signResults returns the permissions of workers that sign results. All of them read the identity,
+// and the first one creates it.
 func (s *stack) signResults() []permission {
 	if s.signer == nil {
 		return nil

@@ -7,15 +7,16 @@ import (
 	"testing"
 )
 
-// Workers that sign results find their identity in a secret that only they may read and fill. Workers
-// with engine servers sign by default, workers with the preview engine only if the option is set.
+// Workers that sign results read their identity from a secret that only they may read and write.
+// Workers with engine servers sign by default. Workers with the preview engine sign only if the
+// option is set.
 func TestWorkersSignResults(t *testing.T) {
 	previews := map[string]any{"workerImage": "worker"}
 	for name, c := range map[string]struct {
 		made         template
 		family, role string
 		signs        bool
-		// mode is CUTROOM_C2PA; stays is the secret's deletion policy.
+		// mode is CUTROOM_C2PA. stays is the secret's deletion policy.
 		mode  any
 		stays string
 	}{
@@ -57,7 +58,7 @@ func TestWorkersSignResults(t *testing.T) {
 					continue
 				}
 				made++
-				// A fixed name would block the next deployment if the secret stayed behind.
+				// A fixed name would block the next deployment if the secret remained.
 				if fmt.Sprint(at(secret, "Ref")) != id || r.Properties["SecretString"] != "unset" || r.Properties["Name"] != nil ||
 					r.Properties["GenerateSecretString"] != nil || r.DeletionPolicy != c.stays {
 					t.Errorf("%s is %+v, the worker's is %v", id, r, secret)

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// smokeTimeout is the maximum run time of the function smoke, in seconds, because an engine's
-	// image of many GB takes minutes to arrive.
+	// smokeTimeout is the maximum run time of the smoke function, in seconds. It has to be long,
+	// because pulling an engine image of many GB takes minutes.
 	smokeTimeout = 900
-	// smokeAnswer is the maximum time that CloudFormation waits for the function's response, in
-	// minutes. The default is an hour.
+	// smokeAnswer is how long CloudFormation waits for the function's response, in minutes. The
+	// default is an hour.
 	smokeAnswer = 20
 )
 
@@ -29,15 +29,15 @@ type smokeTask struct {
 	// public gives the task a public address.
 	public   bool
 	function string
-	// needs lists dependencies of the task that its definition does not refer to.
+	// needs lists the task's dependencies that its definition does not refer to.
 	needs []constructs.IDependable
 }
 
 // trySmoke adds a custom resource that runs the task once whenever its definition changes, and
-// fails the deployment unless it succeeds. Users of the task must depend on the resource. It
-// returns nil if the options omit it.
+// fails the deployment unless it succeeds. Users of the task must depend on the resource. trySmoke
+// returns nil if the options turn it off.
 //
-// At first no worker runs. Without the test the deployment of a broken image would succeed, and its
+// At first no worker runs. Without the test, a deployment of a broken image would succeed, and its
 // first job would fail.
 func (s *stack) trySmoke(where *containers, task smokeTask) awscdk.CustomResource {
 	if !s.Smoke {

@@ -10,8 +10,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// smokeOf returns the custom resource of a template with its id, and the service that gets the
-// task.
+// smokeOf returns a template's custom resource with its id, and the ECS service that waits for it.
 func smokeOf(t *testing.T, made template) (id string, smoke, service resource) {
 	t.Helper()
 	for id, smoke = range made.of(t, "Custom::Smoke") {
@@ -21,8 +20,8 @@ func smokeOf(t *testing.T, made template) (id string, smoke, service resource) {
 	return id, smoke, service
 }
 
-// A task of the workers is tested with all its requirements before their service gets it, and again
-// whenever it changes.
+// A worker task is tested with everything it needs before its service runs it, and again after
+// every change.
 func TestWorkerTaskIsTestedFirst(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	id, smoke, service := smokeOf(t, made)
@@ -52,7 +51,7 @@ func TestWorkerTaskIsTestedFirst(t *testing.T) {
 	}
 }
 
-// The images of the GPUs' tasks are tested without a GPU and without weights.
+// The images of GPU tasks are tested without a GPU and without weights.
 func TestGPUImagesAreTestedWithoutGPU(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	id, smoke, service := smokeOf(t, made)
@@ -92,13 +91,13 @@ func TestGPUImagesAreTestedWithoutGPU(t *testing.T) {
 	if name := made.only(t, "AWS::Lambda::Function")["FunctionName"]; name != "cutroom-dev-gpu-smoke" {
 		t.Errorf("the function is %v", name)
 	}
-	// The engine's image has only x86-64 programs; the function is built like all others.
+	// The engine's image has only x86-64 programs. The function is built like all others.
 	if on := fmt.Sprint(made.only(t, "AWS::Lambda::Function")["Architectures"]); on != "[arm64]" {
 		t.Errorf("the function runs on %s", on)
 	}
 }
 
-// The test is absent if it is turned off, or if there is nothing to test.
+// There is no test if it is turned off or nothing needs testing.
 func TestSmokeTestIsOptional(t *testing.T) {
 	for _, made := range []template{
 		synthesize(t, map[string]any{"workerImage": "worker", "smoke": "off"}),

@@ -23,19 +23,20 @@ type stack struct {
 	lanes    map[string]lane
 	webhooks lane
 	secret   awssecretsmanager.Secret
-	// signer is the secret of the stack's signing identity, or nil if its workers do not sign.
+	// signer is the secret with the stack's signing identity, or nil if its workers do not sign.
 	signer       awssecretsmanager.Secret
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
 	built        awslambda.Architecture
 	bucket       awss3.Bucket
-	// mediaURL is the URL of the media API for the page of realtime sessions, or nil.
+	// mediaURL is the URL of the media API for the page for trying sessions. It may be nil.
 	mediaURL *string
-	// gatewayURL is the URL of the inference gateway, or nil until its API has been created.
+	// gatewayURL is the inference gateway's URL. It is nil until the gateway's API has been
+	// created.
 	gatewayURL *string
 	cluster    *containers
-	// balancers holds the container services' balancers by name. logs holds log groups by name.
+	// balancers maps names of container services to their balancers. logs holds log groups by name.
 	balancers map[string]balancing
 	logs      map[string]awslogs.LogGroup
 }
@@ -98,9 +99,9 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 
 const localAccount = "000000000000"
 
-// target returns the account and region of the deployment, from the deployer's credentials or of
-// the local AWS. There all names are literal, because the runners of local functions do not resolve
-// references.
+// target returns the account and region of the deployment. It returns nil for AWS, where they come
+// from the deployer's credentials. In a local AWS, all names are literal, because it does not
+// resolve references.
 func (o options) target() *awscdk.Environment {
 	if o.Endpoint == "" {
 		return nil

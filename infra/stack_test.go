@@ -14,8 +14,8 @@ import (
 	"cutroom/functions"
 )
 
-// TestMain puts the files that CDK's runtime leaves behind into a temporary folder. The runtime's
-// own Close would be a data race.
+// TestMain puts the files that CDK's runtime leaves behind into a temporary folder, because the
+// runtime's own Close causes a data race.
 func TestMain(m *testing.M) {
 	os.Exit(runAll(m))
 }
@@ -27,8 +27,8 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	// CDK's own validation of templates takes longer than making them, and only warns. lint checks
-	// them instead.
+	// CDK's own template validation takes longer than synthesis and only warns. lint checks the
+	// templates instead.
 	for name, value := range map[string]string{"TMPDIR": folder, "CDK_VALIDATION": "false"} {
 		if err := os.Setenv(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -38,7 +38,8 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// fakeFunctions returns a folder with a file for each function, which is sufficient for a template.
+// fakeFunctions returns a folder with an empty stand-in for each function, which is enough for a
+// template.
 func fakeFunctions(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -86,12 +87,12 @@ type template struct {
 	resources map[string]resource
 }
 
-// templates caches the synthesized templates by stack and context: each takes about a second of
-// CPU time, and several tests read the same template.
+// templates caches the synthesized templates by stack and context. Each takes about a second of CPU
+// time, and several tests read the same one.
 var templates = map[string]template{}
 
-// synthesize returns the template of the stack with a context. Tests share it: they
-// must not change it or run in parallel.
+// synthesize returns the stack's template for a context. Tests share it: they must not change it or
+// run in parallel.
 func synthesize(t *testing.T, context map[string]any) template {
 	t.Helper()
 	o, err := readOptions(context)
@@ -101,7 +102,7 @@ func synthesize(t *testing.T, context map[string]any) template {
 	return once(t, fmt.Sprintf("service %+v", o), func() awscdk.Stack { return describe(t, context).Stack })
 }
 
-// once returns the template with a key. It describes the stack on the first call.
+// once returns the template for a key. The first call synthesizes it.
 func once(t *testing.T, key string, describe func() awscdk.Stack) template {
 	t.Helper()
 	if _, ok := templates[key]; !ok {
@@ -124,7 +125,7 @@ func parse(t *testing.T, stack awscdk.Stack) template {
 	return template{made, parsed.Resources}
 }
 
-// of returns the resources of a type. It fails if it finds none.
+// of returns the resources of a type. The test fails if there are none.
 func (m template) of(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
@@ -139,7 +140,7 @@ func (m template) of(t *testing.T, kind string) map[string]resource {
 	return found
 }
 
-// at returns a nested value of properties, or nil.
+// at returns a nested property, or nil.
 func at(value any, keys ...string) any {
 	for _, key := range keys {
 		object, ok := value.(map[string]any)

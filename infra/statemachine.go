@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/adapter/stepfn"
 )
 
-// newStateMachine creates the state machine that controls a job from its queue to its end.
+// newStateMachine creates the state machine that takes a job from the queue to its end.
 func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 	definition, err := stepfn.Definition(*s.Partition(), dynamo.TableName(s.Stage, "jobs"))
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 		machine.SetTracingConfiguration(
 			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
 	}
-	// Step Functions checks the role when it is set.
+	// Step Functions checks the role's permissions when it creates the state machine.
 	machine.Node().AddDependency(role)
 	suppress(machine, "AwsSolutions-SF1", "Logging every event would cost more than the executions, and would repeat "+
 		"what the job's record and the functions' logs contain.")

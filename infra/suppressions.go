@@ -6,8 +6,8 @@ import (
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
-// suppress records why a rule of AwsSolutions does not apply to a construct and its children.
-// findings limits it to some findings of the rule.
+// suppress records why an AwsSolutions rule does not apply to a construct and its children.
+// findings limits it to some of the rule's findings.
 func suppress(construct constructs.IConstruct, rule, reason string, findings ...string) {
 	suppression := &cdknag.NagPackSuppression{Id: jsii.String(rule), Reason: jsii.String(reason)}
 	if len(findings) > 0 {

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// newTables creates the tables of dynamo.Tables, indexed by their names there. They are billed by
-// request and cost nothing while idle.
+// newTables creates the tables listed in dynamo.Tables and returns them by name. They are billed
+// per request and cost nothing while idle.
 func (s *stack) newTables() map[string]awsdynamodb.ITableV2 {
 	tables := map[string]awsdynamodb.ITableV2{}
 	for _, table := range dynamo.Tables() {
@@ -61,7 +61,7 @@ func stringKey(attribute string) *awsdynamodb.Attribute {
 	return &awsdynamodb.Attribute{Name: jsii.String(attribute), Type: awsdynamodb.AttributeType_STRING}
 }
 
-// removal returns what happens to data when the stack is deleted.
+// removal returns the removal policy for data, which applies when the stack is deleted.
 func (s *stack) removal() awscdk.RemovalPolicy {
 	if s.Protected {
 		return awscdk.RemovalPolicy_RETAIN

@@ -8,8 +8,8 @@ import (
 
 const tracingVariable = "CUTROOM_TRACING"
 
-// functionTracing returns the tracing mode of the functions. With tracing, the
-// request's header or the sampling rules decide whether Lambda records a segment.
+// functionTracing returns the functions' tracing mode. If tracing is on, the request's header or
+// the sampling rules decide whether Lambda records a segment.
 func (s *stack) functionTracing() awslambda.Tracing {
 	if s.Tracing {
 		return awslambda.Tracing_ACTIVE
@@ -19,8 +19,8 @@ func (s *stack) functionTracing() awslambda.Tracing {
 
 const whyAnyTrace = "X-Ray's actions for sending traces do not support resource-level permissions."
 
-// sendTraces is for containers, which send their spans to X-Ray's OTLP endpoint.
-// Lambda itself records the segments of functions.
+// sendTraces returns the permissions of containers to send their spans to X-Ray's OTLP endpoint.
+// Lambda itself records the functions' segments.
 func (s *stack) sendTraces() []permission {
 	if !s.Tracing {
 		return nil
@@ -31,7 +31,8 @@ func (s *stack) sendTraces() []permission {
 	}}
 }
 
-// traceExecutions is for the state machine, which also asks X-Ray for sampling rules.
+// traceExecutions returns the state machine's permissions for traces. It also asks X-Ray for
+// sampling rules.
 func (s *stack) traceExecutions() []permission {
 	if !s.Tracing {
 		return nil
@@ -43,9 +44,9 @@ func (s *stack) traceExecutions() []permission {
 	}}
 }
 
-// Most requests are reads, because clients poll for their jobs. They are the least useful traces,
-// so one in a hundred is traced. All other requests follow X-Ray's default rule: the first of each
-// second and one in twenty.
+// Most requests are reads, because clients poll for their jobs. Their traces are the least useful,
+// so only one in a hundred is traced. All other requests follow X-Ray's default rule: the first of
+// each second and one in twenty.
 const (
 	readRate     = 0.01
 	readPriority = 100
@@ -62,7 +63,7 @@ func (s *stack) newSamplingRules() {
 		awsxray.NewCfnSamplingRule(s.Stack, jsii.String(title(api)+"ReadsSampling"), &awsxray.CfnSamplingRuleProps{
 			SamplingRule: &awsxray.CfnSamplingRule_SamplingRuleProperty{
 				RuleName: jsii.String(s.boundedName(api+"-reads", longestRule)), Version: jsii.Number(1), Priority: jsii.Number(readPriority),
-				// API Gateway's service name consists of the API and its stage.
+				// API Gateway's service name consists of the API's name and its stage.
 				ServiceName: jsii.String(s.name(api) + "/" + stageName), ServiceType: jsii.String("AWS::ApiGateway::Stage"),
 				HttpMethod: jsii.String("GET"), Host: jsii.String("*"), UrlPath: jsii.String("*"), ResourceArn: jsii.String("*"),
 				FixedRate: jsii.Number(readRate), ReservoirSize: jsii.Number(0),

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// queued is a message in a queue, with its times in minutes.
+// queued is a message in a queue. Its times are in minutes.
 type queued struct{ sent, taken, done int }
 
-// point is SQS's report for a minute.
+// point is what SQS reports for one minute.
 type point struct{ visible, age float64 }
 
-// series returns SQS's report of messages for each minute: nothing while the queue is empty. The
-// age includes messages in progress.
+// series returns what SQS reports about messages in each minute: nothing while the queue is empty.
+// The age includes messages in progress.
 func series(messages []queued, minutes int) []*point {
 	points := make([]*point, minutes)
 	for minute := range points {
@@ -34,7 +34,7 @@ func series(messages []queued, minutes int) []*point {
 }
 
 // rises returns the first minute at which an alarm on IF(visible > 0, age, 0) is in ALARM, or -1.
-// Every minute CloudWatch evaluates the window that ends then.
+// Every minute, CloudWatch evaluates the window that ends at that minute.
 func rises(points []*point, window int, above float64) int {
 	for minute := range points {
 		visible, age, found := 0.0, 0.0, false
@@ -54,12 +54,12 @@ func rises(points []*point, window int, above float64) int {
 	return -1
 }
 
-// A queue is late if a job waits, but not if a job takes long.
+// The queue alarm fires if a job waits too long, but not if a job runs long.
 func TestLongEditRaisesNoAlarm(t *testing.T) {
 	drip := []queued{}
 	for i := range 30 {
-		// Two workers process messages for 4 minutes each, and at every other point a job has
-		// waited for less than a minute.
+		// Two workers take 4 minutes per message, and at every other point a job has been waiting
+		// for less than a minute.
 		drip = append(drip, queued{2 * i, 2*i + 1, 2*i + 5})
 	}
 	tests := []struct {
@@ -97,7 +97,7 @@ func TestLongEditRaisesNoAlarm(t *testing.T) {
 	}
 }
 
-// checkWaiting checks that an alarm equals the simulation in rises.
+// checkWaiting checks that an alarm matches the one simulated in rises.
 func checkWaiting(t *testing.T, alarm map[string]any, window int, above float64) {
 	t.Helper()
 	got := map[string]string{}

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Alarms are billed per metric, and a dashboard with more than 50 metrics per month. Monitoring
-// must not cost more than the service.
+// Alarms are billed per metric, and a dashboard with more than 50 metrics is billed per month.
+// Monitoring must not cost more than the service.
 func TestWatchingCostsLittle(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	metrics := 0
@@ -45,7 +45,7 @@ func TestWatchingCostsLittle(t *testing.T) {
 	made.ResourceCountIs(jsii.String("AWS::SNS::Topic"), jsii.Number(0))
 }
 
-// alarmOf returns the properties of an alarm of the stage dev by its name.
+// alarmOf returns the properties of the named alarm in stage dev.
 func alarmOf(t *testing.T, made template, name string) map[string]any {
 	t.Helper()
 	for _, alarm := range made.of(t, "AWS::CloudWatch::Alarm") {
@@ -67,8 +67,8 @@ func containersOf(t *testing.T) template {
 	})
 }
 
-// If containers serve, the alarms watch their balancers instead of API Gateway and its unused
-// functions.
+// When containers serve, the alarms watch their load balancers instead of API Gateway and the
+// unused functions.
 func TestLoadBalancersHaveAlarms(t *testing.T) {
 	made := containersOf(t)
 	for name, metrics := range map[string][]string{
@@ -106,8 +106,8 @@ func TestLoadBalancersHaveAlarms(t *testing.T) {
 	}
 }
 
-// Rejecting an image edit while a worker starts is normal for an idle service. It is counted
-// separately in every log.
+// Rejecting an image edit while a worker starts is normal for an idle service. Every log counts
+// these rejections separately.
 func TestColdRejectionsAreNotErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		made template
@@ -128,7 +128,7 @@ func TestColdRejectionsAreNotErrors(t *testing.T) {
 			for id, filter := range c.made.of(t, "AWS::Logs::MetricFilter") {
 				got[id[:len(id)-8]], _ = filter.Properties["FilterPattern"].(string)
 				made, _ := list(filter.Properties["MetricTransformations"])[0].(map[string]any)
-				// A default value would cost the metric's price for every hour.
+				// With a default value, the metric would be billed for every hour.
 				if made["MetricNamespace"] != "Cutroom/dev" || made["DefaultValue"] != nil {
 					t.Errorf("%s makes %v", id, made)
 				}

@@ -14,12 +14,12 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// webhooksAtOnce is the maximum number of concurrent webhook functions, so that slow receivers do
-// not use up the account's functions. Each sends up to ten webhooks.
+// webhooksAtOnce is the maximum concurrency of the webhooks function. It keeps slow receivers from
+// using up the account's functions. Each instance sends up to ten webhooks.
 const webhooksAtOnce = 10
 
-// newWebhookQueue creates the queue that holds the next attempt of each webhook until it is due. It is a
-// standard queue with the account as message group, which SQS serves fairly.
+// newWebhookQueue creates the queue that keeps each webhook's next attempt until it is due. It is a
+// standard queue with the account as message group, and SQS serves the groups fairly.
 func (s *stack) newWebhookQueue() lane {
 	dead := awssqs.NewQueue(s.Stack, jsii.String("WebhookDeadLetters"), &awssqs.QueueProps{
 		QueueName:       jsii.String(s.name("webhook-dead-letters")),
@@ -31,16 +31,16 @@ func (s *stack) newWebhookQueue() lane {
 		QueueName:  jsii.String(s.name("webhooks")),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL: jsii.Bool(true),
-		// Each wait is a separate message; this is for messages that stay while the function is disabled.
+		// Each wait is a separate message, so this matters only while the function is disabled.
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
-		// Lambda recommends six times the timeout of the function, which is one minute.
+		// Lambda recommends six times the function's timeout, which is one minute.
 		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
 		DeadLetterQueue:   &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},
 	})
 	return lane{queue, dead}
 }
 
-// newWebhooks connects the function webhooks to ended jobs with a webhook, to warnings of budgets,
+// newWebhooks connects the webhooks function to ended jobs that have a webhook, to budget warnings,
 // and to due attempts.
 func (s *stack) newWebhooks() {
 	webhooks := s.functions["webhooks"]
@@ -48,7 +48,7 @@ func (s *stack) newWebhooks() {
 		awslambdaeventsources.NewSqsEventSource(s.webhooks.queue, &awslambdaeventsources.SqsEventSourceProps{
 			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(webhooksAtOnce),
 		}))
-	// Jobs without a webhook, and changes before a job's end, do not start the function and cost
+	// Jobs without a webhook, and changes before a job's end, do not invoke the function and cost
 	// nothing.
 	text := func(rule any) map[string]any { return map[string]any{"S": rule} }
 	s.streamTo(webhooks, "jobs", map[string]any{
@@ -61,7 +61,7 @@ func (s *stack) newWebhooks() {
 	})
 }
 
-// streamTo starts a function for the changes of a table whose new item matches the filter.
+// streamTo invokes a function for a table's changes if the new item matches the filter.
 func (s *stack) streamTo(f awslambda.Function, table string, image map[string]any) {
 	f.AddEventSource(
 		awslambdaeventsources.NewDynamoEventSource(s.tables[table], &awslambdaeventsources.DynamoEventSourceProps{
@@ -87,9 +87,9 @@ func (s *stack) webhookAllow() *string {
 	return jsii.String(strings.Join(s.WebhookAllow, ","))
 }
 
-// sendWebhooks is for the function that sends webhooks: it reads jobs and warnings, writes the
-// delivery log, queues the next attempts, and derives the secrets of accounts from the service's
-// secret.
+// sendWebhooks returns the permissions of the function that sends webhooks. It reads jobs and
+// warnings, writes the delivery log, queues the next attempts, and derives accounts' secrets from
+// the service's secret.
 func (s *stack) sendWebhooks() []permission {
 	return []permission{
 		s.onTable("jobs", "Query", "GetItem", "UpdateItem"), s.onTable("usage", "GetItem"),

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Only ended jobs with a webhook and budget warnings start the function, and no other change of a
-// job or of usage.
+// Only budget warnings and ended jobs with a webhook start the function. Other changes to jobs or
+// usage do not.
 func TestWebhooksStartOnlyWhenNeeded(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
 	found := map[string]bool{
@@ -48,8 +48,8 @@ func TestWebhooksStartOnlyWhenNeeded(t *testing.T) {
 	})
 }
 
-// The programs that check and call URLs have the list of private receivers. The calling programs
-// run in the network that reaches them.
+// Programs that check or call URLs have the list of private receivers. Programs that call them run
+// in the network that reaches them.
 func TestPrivateWebhookReceiversAreReached(t *testing.T) {
 	made := synthesize(t, map[string]any{
 		"worker": "none", "watch": "off", "webhookAllow": "10.1.0.0/16,hooks.corp.example",

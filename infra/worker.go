@@ -5,12 +5,12 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// jobsOfWorker is the number of concurrent jobs of each lane on a worker: half of its processors.
+// jobsOfWorker is the number of concurrent jobs per lane on a worker: half its number of vCPUs.
 const jobsOfWorker = 1
 
 func (o options) hasWorker() bool { return o.Worker != "none" }
 
-// workerCluster, workerService and workersMax describe the workers that take the jobs: with engine
+// workerCluster, workerService and workersMax describe the workers that are in use, with engine
 // servers or with the preview engine.
 func (o options) workerCluster() string {
 	if o.GPU.On {
@@ -33,8 +33,8 @@ func (o options) workersMax() int {
 	return o.WorkerMax
 }
 
-// newWorker runs the workers with the preview engine. At first no worker runs: the function wake
-// starts a worker when work arrives, and then the function scale sets their number. They sign
+// newWorker runs the workers with the preview engine. At first no worker runs: the wake function
+// starts a worker when work arrives, and then the scale function sets their number. They sign
 // results only if the options say so.
 func (s *stack) newWorker() {
 	if !s.hasWorker() || s.GPU.On {
@@ -54,8 +54,8 @@ func (s *stack) newWorker() {
 		// The worker hands its job back immediately.
 		grace: 30,
 		tried: true,
-		// The service has no number of tasks, because every deployment would reset it in the middle
-		// of jobs. ECS starts a new service without a number with one task.
+		// The service does not specify a number of tasks, because every deployment would reset it
+		// while jobs are running. Without a number, ECS starts a new service with one task.
 	}, &awsecs.FargateServiceProps{
 		MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
 		// Rebalancing would stop workers in the middle of their jobs.

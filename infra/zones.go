@@ -16,7 +16,7 @@ type zones struct {
 
 var zoneName = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9][a-z]$`)
 
-// zones reads an option of zones: a number from 2 to 6, or names separated by commas.
+// zones reads an option that is a number of zones from 2 to 6, or zone names separated by commas.
 func (r *reader) zones(key string, otherwise int) zones {
 	names := r.list(key, strconv.Itoa(otherwise))
 	if count, err := strconv.Atoi(names[0]); err == nil && len(names) == 1 && count >= 2 && count <= 6 {
@@ -40,7 +40,8 @@ func (r *reader) zones(key string, otherwise int) zones {
 
 var regionsOfTwo = map[string]bool{"us-west-1": true}
 
-// gpuZones returns the default number of zones for the network of the GPUs: more zones have more free GPUs.
+// gpuZones returns the default number of zones for the GPU workers' VPC. More zones offer more free
+// GPUs.
 func gpuZones() int {
 	if regionsOfTwo[os.Getenv("CDK_DEFAULT_REGION")] {
 		return 2
@@ -48,8 +49,8 @@ func gpuZones() int {
 	return 3
 }
 
-// list returns the zones for a network. A template for any region has only two zones unless they
-// are requested like this.
+// list returns a VPC's zones. A template for any region gets only two zones unless they are
+// requested like this.
 func (z zones) list() *[]*string {
 	if len(z.Names) > 0 {
 		return jsii.Strings(z.Names...)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// zonesOf returns the zones of a template's subnets as written in the template: "eu-west-1a", or
-// "0" for the first zone that CloudFormation lists.
+// zonesOf returns the zones of a template's subnets as written there: "eu-west-1a", or "0" for the
+// first zone that CloudFormation lists.
 func zonesOf(t *testing.T, made template) []string {
 	t.Helper()
 	var found []string
@@ -23,8 +23,8 @@ func zonesOf(t *testing.T, made template) []string {
 	return slices.Compact(found)
 }
 
-// The number of zones of a network is configured, and does not depend on the region that a template
-// knows.
+// The number of zones is configured. It does not depend on the region, which the template may not
+// know.
 func TestZonesAreConfigurable(t *testing.T) {
 	service := func(context map[string]any) template { return synthesize(t, context) }
 	gpus := func(context map[string]any) template { return synthesizeGPU(t, context) }

@@ -41,12 +41,12 @@ func TestImageFFmpegHasEveryFilter(t *testing.T) {
 		}
 	}
 
-	// These words in the code are also names of filters.
-	delete(known, "multiply") // a mode of blend
+	// These words in the code are also filter names.
+	delete(known, "multiply") // a blend mode
 	used := map[string]string{}
 	root := filepath.Join("..", "shared", "engine")
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.Name() == "look" { // It contains words of prompts and uses no ffmpeg.
+		if entry != nil && entry.Name() == "look" { // It contains words for prompts and does not use ffmpeg.
 			return filepath.SkipDir
 		}
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -94,11 +94,11 @@ func literals(t *testing.T, path string) []string {
 	return found
 }
 
-// filter matches a filter's name in a filter graph. The name is at the beginning or follows a
-// comma, a semicolon or a link. It precedes options, a comma, a semicolon, a link or the end.
+// filter matches a filter's name in a filter graph: at the start or after a comma, a semicolon or a
+// link label, and before options, a comma, a semicolon, a link label or the end.
 var filter = regexp.MustCompile(`(?:^|[,;\]])([a-z][a-z0-9_]*)(?:$|[=,;\[])`)
 
-// filtersIn returns possible filter names in a part of a filter graph.
+// filtersIn returns the possible filter names in a fragment of a filter graph.
 func filtersIn(text string) []string {
 	var names []string
 	for {

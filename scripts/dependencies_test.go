@@ -16,31 +16,31 @@ import (
 // To update it: go list -m -u MODULE…, go get MODULE@VERSION, and the version here.
 var parsing = map[string]string{
 	"code.dny.dev/ssrf":                        "v0.3.0",                             // IANA's blocks, for webhooks
-	"github.com/coder/websocket":               "v1.8.15",                            // frames of realtime clients
-	"github.com/gabriel-vasile/mimetype":       "v1.4.16",                            // the beginnings of uploads
+	"github.com/coder/websocket":               "v1.8.15",                            // frames from realtime clients
+	"github.com/gabriel-vasile/mimetype":       "v1.4.16",                            // the first bytes of uploads
 	"github.com/go-json-experiment/json":       "v0.0.0-20260820222146-c27c302e5fc3", // requests
 	"github.com/goccy/go-yaml":                 "v1.19.2",                            // the catalog and the tiers
 	"github.com/golang-jwt/jwt/v5":             "v5.3.1",                             // client tokens
-	"github.com/google/jsonschema-go":          "v0.4.3",                             // for agents' requests
-	"github.com/modelcontextprotocol/go-sdk":   "v1.8.0",                             // for agents' requests
-	"github.com/openai/openai-go/v3":           "v3.95.0",                            // responses of model servers, in tests
+	"github.com/google/jsonschema-go":          "v0.4.3",                             // agents' requests
+	"github.com/modelcontextprotocol/go-sdk":   "v1.8.0",                             // agents' requests
+	"github.com/openai/openai-go/v3":           "v3.95.0",                            // model servers, in tests
 	"github.com/prometheus/client_golang":      "v1.25.0",                            // requests for /metrics
 	"github.com/santhosh-tekuri/jsonschema/v6": "v6.0.3",                             // schemas, in tests
-	"github.com/segmentio/encoding":            "v0.5.4",                             // for agents' requests
-	"github.com/tidwall/gjson":                 "v1.20.0",                            // requests and responses of upstreams
-	"github.com/tidwall/match":                 "v1.1.1",                             // requests and responses of upstreams
-	"github.com/tidwall/sjson":                 "v1.2.5",                             // requests and responses of upstreams
+	"github.com/segmentio/encoding":            "v0.5.4",                             // agents' requests
+	"github.com/tidwall/gjson":                 "v1.20.0",                            // upstream traffic
+	"github.com/tidwall/match":                 "v1.1.1",                             // upstream traffic
+	"github.com/tidwall/sjson":                 "v1.2.5",                             // upstream traffic
 	"go.opentelemetry.io/otel":                 "v1.47.0",                            // traceparent
-	"go.yaml.in/yaml/v2":                       "v2.4.5",                             // below Prometheus
+	"go.yaml.in/yaml/v2":                       "v2.4.5",                             // dependency of Prometheus
 	"golang.org/x/net":                         "v0.62.0",                            // HTTP
-	"golang.org/x/sys":                         "v0.49.0",                            // the sandbox of decoders
-	"golang.org/x/text":                        "v0.43.0",                            // names of hosts and files
-	"google.golang.org/grpc":                   "v1.85.0",                            // below the export of traces
-	"google.golang.org/protobuf":               "v1.36.12",                           // below the export of traces
-	"modernc.org/sqlite":                       "v1.61.1",                            // the database's file
+	"golang.org/x/sys":                         "v0.49.0",                            // the decoder sandbox
+	"golang.org/x/text":                        "v0.43.0",                            // host and file names
+	"google.golang.org/grpc":                   "v1.85.0",                            // for trace export
+	"google.golang.org/protobuf":               "v1.36.12",                           // for trace export
+	"modernc.org/sqlite":                       "v1.61.1",                            // the database file
 }
 
-// newestPatch is the newest known patch release of Go's minor version in use. The standard library
+// newestPatch is the newest known patch release of the Go version in use. The standard library
 // reads most of the untrusted bytes.
 const newestPatch = "go1.26.11"
 
@@ -61,7 +61,7 @@ func modules(content string) map[string]string {
 	return required
 }
 
-// make licenses rewrites the table of licences.
+// If this fails, run make licenses, which rewrites the table of licenses.
 func TestLicencesMatchModules(t *testing.T) {
 	required := modules(read(t, "go.mod"))
 	table := read(t, "docs", "third-party.tsv")
@@ -98,8 +98,8 @@ func TestParsersAreUpToDate(t *testing.T) {
 	}
 }
 
-// number matches a number of a version. In a pseudo-version the first three are followed by its
-// time.
+// number matches a number in a version. In a pseudo-version, the first three are followed by the
+// timestamp.
 var number = regexp.MustCompile(`\d+`)
 
 func before(one, other string) bool {

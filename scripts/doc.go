@@ -1,2 +1,2 @@
-// Package scripts checks the scripts and the pinned versions of dependencies.
+// Package scripts tests the scripts and checks the pinned versions of dependencies.
 package scripts

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// system is a machine as preflight.sh sees it: a script for each program in PATH.
+// system is a machine as preflight.sh sees it. It maps the programs in PATH to scripts that stand
+// in for them.
 type system map[string]string
 
 const (
@@ -28,7 +29,7 @@ esac`
 	ffmpegOld   = `echo "ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright"`
 	ffmpegSmall = `case "$*" in -version) echo "ffmpeg version 7.1 Copyright" ;; *) echo " V....D libopenh264" ;; esac`
 
-	// installs records its arguments and installs a capable fake ffmpeg.
+	// installs records its arguments and installs a fake ffmpeg that has all features.
 	installs = `echo "$(basename "$0") $*" >>"$NOTES"
 case "$*" in *ffmpeg*) for name in ffmpeg ffprobe heif-convert; do cp "$ABLE" "$FOLDER/$name"; done ;; esac`
 	asks    = `exit 1`
@@ -42,7 +43,7 @@ var everywhere = []string{
 	"sh", "awk", "basename", "cat", "chmod", "cp", "dirname", "env", "grep", "mktemp", "rm", "sed", "tail", "tr", "true",
 }
 
-// preflight runs the script for a target on a system and returns its exit code, its output and its
+// preflight runs the script for a target on a system. It returns the exit code, the output and the
 // installations.
 func (s system) preflight(t *testing.T, target string, settings ...string) (code int, says, installed string) {
 	t.Helper()
@@ -86,7 +87,7 @@ func TestMissingToolsAreReportedFirst(t *testing.T) {
 		system    system
 		setting   string
 		code      int
-		says      string // the one command, or the message
+		says      string // the command, or the message
 		installed string
 	}{
 		"nothing is missing": {system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "heif-convert": "true"}, "", 0, "", ""},
@@ -177,7 +178,7 @@ func TestEveryTargetListsItsNeeds(t *testing.T) {
 	}
 	for _, target := range targets {
 		if slices.Contains([]string{"help", "clean", "local-aws-stop"}, target[1]) {
-			continue // common tools suffice
+			continue // common tools are enough
 		}
 		t.Run(target[1], func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 // media; a built program is far larger.
 const largestFile = 1 << 20
 
-// A program that `go build` left behind would be in every clone forever.
+// A built program, if committed, would be in every clone forever.
 func TestTreeHasNoBuiltProgram(t *testing.T) {
 	const root = ".."
 	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()

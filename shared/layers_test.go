@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// layers lists the layers, the lowest first.
+// layers lists the layers from the lowest to the highest.
 var layers = []string{"platform", "domain", "engine", "service", "adapter", "app"}
 
 // outside lists packages that no layer imports.
@@ -56,7 +56,7 @@ func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	}
 }
 
-// Every package below shared is in a layer, or is listed above.
+// Every package below shared belongs to a layer or is listed above.
 func TestEveryPackageHasALayer(t *testing.T) {
 	known := slices.Concat(layers, outside)
 	for _, p := range list(t) {
@@ -66,7 +66,7 @@ func TestEveryPackageHasALayer(t *testing.T) {
 	}
 }
 
-// list returns the packages below shared with their imports, except tests.
+// list returns the packages below shared with their imports, excluding those of tests.
 func list(t *testing.T) []listed {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
@@ -89,8 +89,7 @@ func list(t *testing.T) []listed {
 	return all
 }
 
-// layerOf returns the layer of a package, such as "domain", or "" for a package that is not below
-// shared.
+// layerOf returns a package's layer, such as "domain", or "" if the package is not below shared.
 func layerOf(path string) string {
 	below, ok := strings.CutPrefix(path, "cutroom/shared/")
 	if !ok {

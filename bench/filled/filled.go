@@ -1,5 +1,5 @@
-// Package filled writes many file records directly into a database, for measurements and the soak
-// test, because the store would sync each record.
+// Package filled writes many records directly into a database, for measurements and the soak test.
+// Writing them through the store would be slow, because it syncs each record.
 package filled
 
 import (
@@ -18,7 +18,7 @@ import (
 // chunk is the number of records per transaction.
 const chunk = 250_000
 
-// Key creates a permanent key of an account in a database that no other process has open. It
+// Key creates a permanent key for an account in a database that no other process has open. It
 // creates the database if needed.
 func Key(ctx context.Context, path, secret, account string, now time.Time) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
@@ -43,12 +43,12 @@ type Files struct {
 	Now         time.Time
 }
 
-// ID returns the id of a file of an account from its number, starting with 1.
+// ID returns the id of one of an account's files. Files are numbered from 1.
 func ID(account string, number int) string { return fmt.Sprintf("file_%s%024d", account, number) }
 
 type Records interface {
 	span() (from, count int)
-	// write writes the records after from, up to the number to.
+	// write writes the records with numbers above from, up to and including to.
 	write(ctx context.Context, db *sql.DB, from, to int) error
 }
 
@@ -68,7 +68,7 @@ func Write(ctx context.Context, path string, all ...Records) error {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	// Use no journal, because an interrupted database is built again.
+	// Use no journal: an interrupted database is simply built again.
 	settings := "pragma cache_size = -262144; pragma journal_mode = off; pragma synchronous = off"
 	if _, err := db.ExecContext(ctx, settings); err != nil {
 		return err

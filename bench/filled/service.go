@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Service describes a service's records other than files, in realistic proportions. For each number
-// it has a usage row and an ended job with its request, its idempotency key, and its webhook with
-// one attempt. For every 100th number it has a key and an audit log entry, and for every 1000th a
-// batch with ten chunks. They belong to a thousand accounts.
+// Service describes a service's records other than files, in realistic proportions. Each number has
+// a usage row and an ended job with its request, its idempotency key, and its webhook with one
+// delivery attempt. Every 100th number has a key and an audit log entry, and every 1000th a batch
+// with ten chunks. The records are spread over a thousand accounts.
 type Service struct {
 	// Count is the highest number; records up to From are not written.
 	From, Count int
@@ -21,7 +21,8 @@ type Service struct {
 
 func (s Service) span() (from, count int) { return s.From, s.Count }
 
-// statements take the first and the last number, the time, a prompt, and a chunk's lines.
+// The statements' parameters are the first and last number, the time, a prompt, and a chunk's
+// lines.
 var statements = []string{
 	`insert into job (id, account, key, model, lane, seed, status, progress, runs, nonce, created_at, deadline, started_at,
 			completed_at, result, message, webhook)

@@ -1,10 +1,10 @@
 // Command scale simulates the service in AWS at 1,000 to 10,000,000 jobs a day, and prints which
-// limit each size reaches first. It runs the service's own domain and its AWS adapters in simulated
-// time (packages sim and fakeaws). docs/scale.md describes the results.
+// limit each size reaches first. It runs the service's own domain code and AWS adapters in
+// simulated time (packages sim and fakeaws). docs/scale.md describes the results.
 //
 // Run it in the repository's folder: `go run ./bench/scale`. All results depend only on -seed. Up
 // to 10,000 jobs a day, it simulates an entire day with failures. For larger sizes it simulates a
-// part of the busiest time.
+// window at the busiest time.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of load and failures")
 	sizes := flag.String("sizes", "1e3,1e4,1e5,1e6,1e7", "jobs a day")
 	flag.Parse()
-	debug.SetGCPercent(400) // the simulated tables only grow; the usual 100 needs a third more time
+	debug.SetGCPercent(400) // the simulated tables only grow; the default of 100 takes a third longer
 	if err := run(os.Stdout, os.Stderr, *seed, *sizes); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
@@ -33,9 +33,10 @@ func main() {
 }
 
 // run simulates the sizes and writes the results, which depend only on the seed, to out. It writes
-// the time for each size to progress.
+// each size's running time to progress.
 //
-// Errors: an invalid size; jobs that were lost, or completed or billed twice, after all sizes are written.
+// Errors: an invalid size; after all sizes are written, jobs that were lost, or completed or billed
+// twice.
 func run(out, progress io.Writer, seed uint64, sizes string) error {
 	var wrong []error
 	for text := range strings.SplitSeq(sizes, ",") {
@@ -66,10 +67,11 @@ func exactness(r *sim.Result) error {
 
 const (
 	mostJobs = 1e7
-	// whole is the largest number of jobs a day for which an entire day is simulated.
+	// whole is the largest number of jobs per day for which an entire day is simulated.
 	whole = 10_000
-	// A window has about windowJobs jobs and lasts at least shortest. The campaign at the busiest
-	// time ends after longest. After leastWarmUp, as many jobs end as start.
+	// A window has about windowJobs jobs and lasts from shortest to longest, because the campaign
+	// at the busiest time ends after longest. After leastWarmUp, jobs end at the rate at which they
+	// start.
 	windowJobs        = 5000
 	shortest, longest = 3 * time.Second, 10 * time.Minute
 	leastWarmUp       = 20 * time.Second

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The report is of an entire day with failures.
+// The report covers an entire day with failures.
 func TestSameSeedPrintsTheSameReport(t *testing.T) {
 	t.Parallel()
 	report := func(seed uint64) string {

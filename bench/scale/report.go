@@ -12,12 +12,12 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// limit is a quota of AWS or a limit of the service, and the amount used.
+// limit is an AWS quota or one of the service's limits, and the amount used.
 type limit struct {
 	name string
 	used float64
-	// quota is the default of an account in us-east-1. raise names who can raise it, or "-" if it
-	// is fixed.
+	// quota is an account's default in us-east-1. raise names who can raise it, or is "-" if it is
+	// fixed.
 	quota float64
 	raise string
 }
@@ -73,8 +73,8 @@ func write(out io.Writer, r *sim.Result) {
 	writeLimits(out, r)
 }
 
-// writeWaits prints the waiting times of jobs for their first run: of all jobs, of the largest
-// account, and of the account that waited longest.
+// writeWaits prints how long jobs waited for their first run: over all jobs, for the largest
+// account, and for the account that waited longest.
 func writeWaits(out io.Writer, r *sim.Result) {
 	var all []time.Duration
 	largest, slowest := "", ""
@@ -109,14 +109,14 @@ func writePartitions(out io.Writer, r *sim.Result) {
 	for _, name := range slices.Sorted(maps.Keys(r.Tables)) {
 		h := fakeaws.Heat{}
 		if i := slices.IndexFunc(r.Hottest, func(h fakeaws.Heat) bool { return h.Table == name }); i >= 0 {
-			h = r.Hottest[i] // the busiest is first
+			h = r.Hottest[i] // the busiest comes first
 		}
 		fmt.Fprintf(out, "%-26s %-34.34s %6.0f %6.0f %5.0f%% %9d %9d\n", name, h.Key, h.Reads, h.Writes, 100*h.Utilization(),
 			r.Tables[name].Throttled, r.Tables[name].Conflicts)
 	}
 }
 
-// writeLimits prints the limits, the most used first.
+// writeLimits prints the limits, highest use first.
 func writeLimits(out io.Writer, r *sim.Result) {
 	all := limitsOf(r)
 	slices.SortStableFunc(all, func(a, b limit) int { return cmp.Compare(b.share(), a.share()) })

@@ -16,12 +16,13 @@ import (
 )
 
 const (
-	// settleTime is the maximum time after the load until usage is counted and sessions are free.
+	// settleTime is the maximum time after the load until all usage is counted and all sessions are
+	// free.
 	settleTime = 60 * time.Second
 	batchMost  = 40
 )
 
-// checkFiles reads the remaining files again.
+// checkFiles downloads the remaining files again and checks their content.
 func (l *ledger) checkFiles(ctx context.Context, client *servertest.Client) error {
 	for id, digest := range l.files {
 		answer, err := client.Get(ctx, "/v1/uploads/"+id)
@@ -62,7 +63,7 @@ func (l *ledger) checkUsage(ctx context.Context, server *servertest.Server, comp
 	}
 }
 
-// readUsage reads the usage of two days, because the load may run past midnight.
+// readUsage adds up the usage of two days, because the load may run past midnight.
 func readUsage(ctx context.Context, server *servertest.Server) (u used, err error) {
 	now := time.Now().UTC()
 	client := &servertest.Client{URL: server.InferenceURL()}
@@ -84,7 +85,7 @@ func readUsage(ctx context.Context, server *servertest.Server) (u used, err erro
 		u.jobs += row.Jobs
 		u.completed += row.JobsCompleted
 		u.batched += row.BatchRequests
-		if row.Model == "cutroom-echo" { // the other rows are of sessions
+		if row.Model == "cutroom-echo" { // the other rows are for sessions
 			u.live += row.Requests - row.BatchRequests
 		}
 	}
@@ -126,7 +127,7 @@ func checkLeft(ctx context.Context, program servertest.Program, data string) err
 			return err
 		}
 	}
-	// The command sets aside and lists files without a record.
+	// The command lists files without a record and sets them aside.
 	listed, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, "doctor", "--repair")
 	if err == nil && listed.ExitCode != 0 {
 		err = fmt.Errorf("doctor --repair: %s", listed.Stderr)

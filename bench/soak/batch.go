@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// batch runs some requests as a batch, and checks that each request has one response.
+// batch sends several requests as one batch, and checks that each request gets one response.
 func (l *load) batch(ctx context.Context, random *rand.Rand) {
 	calls := 1 + random.IntN(batchMost)
 	err := l.makeBatch(ctx, calls)

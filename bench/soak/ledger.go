@@ -38,7 +38,7 @@ func (l *ledger) anyJob() string {
 	return ""
 }
 
-// accepted records a job. nonsense means that its input cannot be edited.
+// accepted records an accepted job. nonsense means that its input cannot be edited.
 func (l *ledger) accepted(id string, nonsense bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *ledger) accepted(id string, nonsense bool) {
 	l.jobs[id] = nonsense
 }
 
-// stays records a file that the load does not delete.
+// stays records a file that the load will not delete.
 func (l *ledger) stays(id string, content []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *ledger) called(calls int) {
 	l.calls += calls
 }
 
-// did records an action; wrong records an event that should not have happened.
+// did records an action. wrong records an event that should not have happened.
 func (l *ledger) did(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,6 @@ func (l *ledger) wrong(format string, values ...any) {
 	l.did("WRONG: " + fmt.Sprintf(format, values...))
 }
 
-// String lists the finished work.
 func (l *ledger) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +134,8 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	return nil
 }
 
-// checkBudget compares the count of the account's job budget with the completed jobs. It must be
-// exact and exclude failed jobs.
+// checkBudget checks that the account's job budget counts exactly the completed jobs. Failed jobs
+// must not count.
 func checkBudget(ctx context.Context, client *servertest.Client, completed int) error {
 	answer, err := client.Get(ctx, "/v1/budgets")
 	var set struct {
@@ -154,7 +153,7 @@ func checkBudget(ctx context.Context, client *servertest.Client, completed int) 
 	return nil
 }
 
-// list returns how often each job is in the list.
+// list returns how many times each job appears in the job list.
 func list(ctx context.Context, client *servertest.Client) (map[string]int, error) {
 	listed := map[string]int{}
 	cursor := ""

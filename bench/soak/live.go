@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// session sends some frames to edit, with prompt changes between them, and ends cleanly or not.
+// session sends some frames to edit, changes the prompt between them, and ends cleanly or abruptly.
 func (l *load) session(ctx context.Context, random *rand.Rand) {
 	address := "ws" + strings.TrimPrefix(l.server.URL(), "http") + "/v1/stream?model=gen-latest&api_key=" + servertest.Key
 	conn, _, err := websocket.Dial(ctx, address, nil)

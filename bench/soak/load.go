@@ -20,12 +20,11 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// inputs holds the files that the load uses.
 type inputs struct {
 	video, picture []byte
 }
 
-// newInputs makes a small video with ffmpeg, and a picture.
+// newInputs makes a small picture, and a small video with ffmpeg.
 func newInputs(ctx context.Context, folder string) (inputs, error) {
 	path := filepath.Join(folder, "input.mp4")
 	made := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-f", "lavfi", "-i",
@@ -54,7 +53,7 @@ type load struct {
 	inputs inputs
 	ledger *ledger
 	reads  *readTimes
-	// files is the number of file records that exist before the start.
+	// files is the number of file records that exist before the load starts.
 	files int
 
 	mu sync.Mutex
@@ -64,7 +63,7 @@ type load struct {
 
 type actor func(l *load, ctx context.Context, random *rand.Rand)
 
-// actors run concurrently. Each has a longest pause between two of its turns.
+// actors run concurrently. pause is an actor's maximum pause between two turns.
 var actors = []struct {
 	act   actor
 	pause time.Duration
@@ -85,7 +84,7 @@ var actors = []struct {
 	{(*load).harm, 200 * time.Millisecond},
 }
 
-// run lets all actors act for a while, and waits until the last turn has ended.
+// run lets all actors act for a while, and waits until their last turns have ended.
 func (l *load) run(ctx context.Context, length time.Duration, seed uint64) {
 	ends := time.Now().Add(length)
 	var running sync.WaitGroup
@@ -105,7 +104,7 @@ func (l *load) run(ctx context.Context, length time.Duration, seed uint64) {
 
 var prompts = []string{"a watercolor painting", "film noir", "winter", "pixel art", "a pencil sketch"}
 
-// editVideo submits a job and follows its events until it ends, or leaves early.
+// editVideo submits a job and follows its events until the job ends, or disconnects early.
 func (l *load) editVideo(ctx context.Context, random *rand.Rand) {
 	l.edit(ctx, random, "gen-2.5", servertest.File("data", "a.mp4", l.inputs.video))
 }

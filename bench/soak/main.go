@@ -27,8 +27,8 @@ import (
 
 const metricsKey = "soak-metrics-key"
 
-// endTime is the time that accepted jobs may take to end after the load. quietTime is the time that
-// the server may take to release the load's resources.
+// endTime is how long accepted jobs may take to end after the load. quietTime is how long the
+// server may take to release the load's resources.
 const endTime, quietTime = 11 * time.Minute, 90 * time.Second
 
 func main() {
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// soak starts a server, loads it for this time and checks the results.
+// soak starts a server, puts load on it for this long and checks the results.
 func soak(ctx context.Context, length time.Duration, seed uint64, files int) error {
 	folder, err := os.MkdirTemp("", "soak-")
 	if err != nil {
@@ -84,7 +84,7 @@ func soak(ctx context.Context, length time.Duration, seed uint64, files int) err
 	return nil
 }
 
-// prepare makes the initial records: many files of one account, and a job budget of the other.
+// prepare creates the initial records: many files for one account, and a job budget for the other.
 func prepare(ctx context.Context, program servertest.Program, data string, files int) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
@@ -104,10 +104,10 @@ func prepare(ctx context.Context, program servertest.Program, data string, files
 	return err
 }
 
-// watched runs the load while it watches the server's process. It returns an error if a job was
-// lost, or if the server does not return to its initial state.
+// watched runs the load while watching the server's process. It returns an error if a job was lost,
+// or if the server does not return to its initial state.
 func (l *load) watched(ctx context.Context, watch *watch, length time.Duration, seed uint64) error {
-	// Allocations of only the first requests are not leaks.
+	// Some allocations are made only by the first requests. Those are not leaks.
 	l.run(ctx, 10*time.Second, seed+1)
 	before, err := watch.calm(ctx, nil)
 	if err != nil {

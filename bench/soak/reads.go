@@ -15,12 +15,11 @@ import (
 
 const (
 	manyAccount, manyKey = "many", "ck_soak-many-files"
-	// readSlack is added to twice the second quarter's slowest reads when comparing with the last
-	// quarter, because other load on the machine varies.
+	// readSlack is how far the last quarter's p99 may exceed twice the second quarter's, because
+	// other load on the machine varies.
 	readSlack = 100 * time.Millisecond
 )
 
-// readTimes holds the durations of reads and when they ended.
 type readTimes struct {
 	mu    sync.Mutex
 	begun time.Time
@@ -29,7 +28,7 @@ type readTimes struct {
 
 type timedRead struct{ at, took time.Duration }
 
-// add records a read that started then.
+// add records a read and its start time.
 func (r *readTimes) add(begun time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +44,7 @@ func (r *readTimes) reset() {
 	r.begun, r.reads = time.Time{}, nil
 }
 
-// flat returns an error if the p99 of the last quarter is much above the second quarter's.
+// flat returns an error if the last quarter's p99 is much higher than the second quarter's.
 func (r *readTimes) flat() error {
 	if len(r.reads) == 0 {
 		return fmt.Errorf("no read was recorded")
@@ -73,7 +72,7 @@ func (r *readTimes) p99(from, to time.Duration) time.Duration {
 	return took[len(took)*99/100].Round(10 * time.Microsecond)
 }
 
-// read reads a page of files among very many, the first or a later page, or the state of a job.
+// read reads the first or a later page of a very long file list, or the state of a job.
 func (l *load) read(ctx context.Context, random *rand.Rand) {
 	client, path := &servertest.Client{URL: l.server.URL(), Key: manyKey}, "/v1/files?limit=100"
 	id := l.ledger.anyJob()

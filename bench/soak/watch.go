@@ -19,7 +19,7 @@ import (
 type sample struct {
 	memory                       int
 	goroutines, files, processes int
-	// database is the size of the used pages of the database, in MiB. Its file also has free pages.
+	// database is the size of the database's used pages, in MiB. Its file also has free pages.
 	database int
 }
 
@@ -106,19 +106,19 @@ func children(pid int) (n int, err error) {
 	for _, task := range tasks {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
 		if err != nil {
-			continue // the thread has ended
+			continue // the thread has exited
 		}
 		n += len(strings.Fields(string(text)))
 	}
 	return n, nil
 }
 
-// slack is the allowed growth in goroutines and files, because a limited number of idle connections
-// to the database and in this program are kept.
+// slack is the allowed growth in goroutines and files. Some idle connections to the database and
+// from this program stay open, but their number is limited.
 const slack = 16
 
-// calm waits until the server is idle: it has no more goroutines and files than before, or, without
-// an earlier sample, than 5 s ago.
+// calm waits until the server is idle: until it has no more goroutines and files than in before or,
+// if before is nil, than 5 s ago.
 func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
@@ -146,12 +146,12 @@ func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error
 const database = "cutroom.db"
 
 const (
-	// recordSize is the maximum that one job, file or other record adds to the database, in KiB;
+	// recordSize is the maximum that one job, file or other record adds to the database, in KiB.
 	// pageSlack is the allowed free space in pages, in MiB.
 	recordSize, pageSlack = 8, 8
 )
 
-// sized returns an error if the database grew by more than the records of the finished work.
+// sized returns an error if the database grew by more than the records of the finished work need.
 func (w *watch) sized(before, after sample, done *ledger) error {
 	things := 0
 	for _, count := range done.counts {
@@ -163,8 +163,8 @@ func (w *watch) sized(before, after sample, done *ledger) error {
 	return nil
 }
 
-// flat returns an error if memory grew with time: it compares the mean of the last quarter with the
-// second quarter's. The first quarter fills caches.
+// flat returns an error if memory grew over time. It compares the mean of the last quarter with the
+// second quarter's mean, because the first quarter fills caches.
 func (w *watch) flat() error {
 	quarter := len(w.samples) / 4
 	if quarter == 0 {

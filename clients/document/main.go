@@ -1,5 +1,6 @@
 // Command document prints the OpenAPI document for the client packages. It covers the models of
-// CUTROOM_CATALOG in the family CUTROOM_FAMILY, or the built-in models.
+// CUTROOM_CATALOG in the family CUTROOM_FAMILY. Without these settings, it covers the built-in
+// models.
 package main
 
 import (

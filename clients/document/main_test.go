@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The document also has the gateway's default address.
+// The document also contains the gateway's default address.
 func TestDocumentHasModelsOfTheFamily(t *testing.T) {
 	var written bytes.Buffer
 	if err := write(&written, "acme", ""); err != nil {

@@ -13,7 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// budgetsWhileServing changes budgets in the folder of a running server, which must apply them.
+// budgetsWhileServing changes budgets in a running server's data folder. The server must apply the
+// changes.
 func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, key, secret string) {
 	t.Helper()
 	ctx := steps(t)
@@ -151,8 +152,8 @@ func TestKeysChangeWhileServing(t *testing.T) {
 	}
 }
 
-// A server without a configured key generates one, keeps it, and prints its path. It replaces a
-// revoked key.
+// A server without a configured key generates one, saves it, and prints its path. It replaces the
+// key if it is revoked.
 func TestDevelopmentKeyIsGeneratedAndReplaced(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
@@ -164,7 +165,7 @@ func TestDevelopmentKeyIsGeneratedAndReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := strings.TrimSpace(string(content))
-		// A printed key would stay in logs.
+		// If the key were printed, it would stay in logs.
 		if printed := server.Printed(); strings.Contains(printed, key) || strings.Contains(server.Log(), key) ||
 			!strings.Contains(printed, `-H "x-api-key: $(cat '`+filepath.Join(data, "dev-key")+`')"`) {
 			t.Errorf("the welcome is\n%s", printed)
@@ -289,7 +290,7 @@ func TestListingKeysCreatesNoFolder(t *testing.T) {
 	}
 }
 
-// A deployment's keys are managed with the user's own access to AWS.
+// A deployment's keys are managed with the user's own AWS credentials.
 func TestMissingAWSAccessIsReported(t *testing.T) {
 	nowhere := []string{
 		"HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE=", "AWS_ACCESS_KEY_ID=",

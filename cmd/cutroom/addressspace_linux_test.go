@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A server that cannot reserve enough address space reports it in one line.
+// A server that cannot reserve enough address space says so in one line.
 func TestStartNamesTheAddressSpaceLimit(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(bounded(t), "sh", "-c", `ulimit -v 1500000 && exec "$0" dev`, string(program))

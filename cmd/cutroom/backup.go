@@ -227,7 +227,8 @@ func openBackup(ctx context.Context, name string) (backup.Opener, error) {
 	return diskblob.NewView(name)
 }
 
-// openStore opens a store for writing a backup; release closes it. A folder has one writer.
+// openStore opens a store for writing a backup, and release closes it. A folder can have only one
+// writer at a time.
 func openStore(ctx context.Context, name string) (store backup.Store, release func(), err error) {
 	if strings.HasPrefix(name, bucketScheme) {
 		store, err := openBucket(ctx, name)
@@ -287,7 +288,7 @@ func within(folder, path string) (bool, error) {
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../"), nil
 }
 
-// resolved returns the absolute path, with the symbolic links in its existing part resolved.
+// resolved returns the absolute path, with symbolic links resolved in the part that exists.
 func resolved(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// A killed backup leaves the previous backup complete, and a second backup adds only new data.
+// A killed backup leaves the previous one complete. The next backup adds only new data.
 func TestBucketBackupSurvivesKills(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
@@ -40,7 +40,8 @@ func TestBucketBackupSurvivesKills(t *testing.T) {
 	backups := untilDone("backup", kept, "--data", v.data)
 	runs(await.Max, "restore", kept, "--check")
 
-	// Store more files. The second backup is killed, and the first must remain complete.
+	// Store more files. The second backup is killed several times, and the first must stay
+	// complete.
 	server := start(t, v.data)
 	v.upload(server.Client(), 5)
 	stop(t, server)

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// A server is backed up while it receives files and jobs. No server starts with an incomplete restore.
-// After the restore, all data acknowledged before the backup exists, and jobs continue.
+// A server is backed up while it receives files and jobs. No server starts from an incomplete
+// restore. After a complete one, all data acknowledged before the backup exists, and jobs continue.
 func TestBackupsSurviveKills(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -60,8 +60,8 @@ func TestBackupsSurviveKills(t *testing.T) {
 		}
 		return err == nil
 	}
-	// Each round kills the backup later than the previous one, until a backup ends on its own. On a
-	// stalled machine, a backup may end too early to prove anything, so more rounds follow.
+	// In each round, backups are killed later and later, until one finishes. On a stalled machine,
+	// a backup may finish too early to prove anything, so there may be more rounds.
 	const rounds = 20
 	killed := 0
 	var acknowledged map[string][]byte
@@ -71,7 +71,7 @@ func TestBackupsSurviveKills(t *testing.T) {
 			now := maps.Clone(v.content)
 			mu.Unlock()
 			done := ends(within, "backup", kept, "--data", data)
-			if done || round > 0 { // an earlier backup exists
+			if done || round > 0 { // there is a complete backup
 				ends(await.Max, "restore", kept, "--check")
 			}
 			if done {
@@ -95,7 +95,7 @@ func TestBackupsSurviveKills(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(into, "cutroom.db")); err == nil {
 					break // the restore finished but was killed before it printed its message
 				}
-				continue // the restore had not started
+				continue // the restore was killed before it wrote anything
 			}
 			server, err := program.Launch(into)
 			if err != nil {

@@ -21,7 +21,7 @@ import (
 // batchUpstream is a model server that echoes and records requests.
 type batchUpstream struct {
 	*httptest.Server
-	// release is a path. Requests for the model "held" wait until a file exists there.
+	// release is a file path. Requests for the model "held" wait until the file exists.
 	release string
 
 	mu       sync.Mutex
@@ -56,7 +56,7 @@ func (u *batchUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	time.Sleep(25 * time.Millisecond) // as a real model takes time
+	time.Sleep(25 * time.Millisecond) // a real model takes time too
 	u.mu.Lock()
 	u.answered = append(u.answered, text)
 	u.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// withPrices sets a price per second for gen-2.1, and a price per image by its size.
+// withPrices sets a price per second for gen-2.1, and prices per image by size.
 func withPrices(catalog string) string {
 	for _, change := range [][2]string{
 		{"\nlimits:", "\ncurrency: EUR\nlimits:"},
@@ -24,7 +24,8 @@ func withPrices(catalog string) string {
 	return catalog
 }
 
-// sums holds an account's totals: accepted jobs, completed jobs and their exact cost.
+// sums contains an account's totals: accepted jobs, completed jobs and the exact cost of the
+// completed ones.
 type sums struct {
 	jobs, completed int
 	cost            big.Rat
@@ -70,7 +71,7 @@ func ofJobs(t *testing.T, client *servertest.Client) (all sums) {
 	}
 }
 
-// ofUsage adds up GET /v1/usage, which must have the expected number of rows.
+// ofUsage adds up GET /v1/usage. It must have the expected number of rows.
 func ofUsage(t *testing.T, server *servertest.Server, key, query string) (all sums) {
 	t.Helper()
 	answer, err := gatewayOf(server, key)(bounded(t), http.MethodGet, "/v1/usage?"+query, "")

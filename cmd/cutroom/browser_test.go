@@ -28,7 +28,7 @@ func browser(ctx context.Context, t *testing.T, address string, args ...string) 
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(ctx, path, append([]string{
-		// The sandbox is not needed for the test's own pages, and it may not work in a container.
+		// The test's own pages need no sandbox, and the sandbox may not work in a container.
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--user-data-dir=" + t.TempDir(),
@@ -61,10 +61,10 @@ var page []byte
 // A page from another origin gets a client token from its own backend, and can read every error.
 func TestBrowserOnAnotherOriginEdits(t *testing.T) {
 	t.Parallel()
-	// Edits start only after the page has asked for a result too early.
+	// The engine waits until the page has asked for a result too early.
 	released := make(chan struct{})
 	engine := httptest.NewServer(engineservertest.Handler(held{newPreview(t), released}))
-	t.Cleanup(engine.Close) // after the program and its runs have ended
+	t.Cleanup(engine.Close) // close it after the program and its runs have ended
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_ENGINE="+engine.URL)
 	reports := make(chan pageReport, 1)
 	application := httptest.NewServer(backend(server, sync.OnceFunc(func() { close(released) }), reports))
@@ -80,7 +80,7 @@ func TestBrowserOnAnotherOriginEdits(t *testing.T) {
 	}
 	defer func() {
 		stop()
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // the error is that it was killed
 	}()
 	var report pageReport
 	select {
@@ -95,7 +95,8 @@ func TestBrowserOnAnotherOriginEdits(t *testing.T) {
 	want := []struct {
 		name   string
 		status int
-		// field is a field of the body; value is its printed value. The page must be able to read header.
+		// field is a field of the body, and value is its value when printed. The page must be able
+		// to read the header.
 		field, value, header string
 	}{
 		{"no key", 401, "detail", "An API key is required in the header x-api-key.", "x-request-id"},
@@ -143,8 +144,8 @@ func (e held) Run(
 	}
 }
 
-// backend is an application's own backend. It serves the page and creates the tokens. The page
-// calls release when edits may begin.
+// backend is an application's own backend. It serves the page and creates the tokens. When the page
+// reports that edits may start, it calls release.
 func backend(server *servertest.Server, release func(), reports chan<- pageReport) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -182,7 +183,7 @@ func backend(server *servertest.Server, release func(), reports chan<- pageRepor
 	return mux
 }
 
-// The page's policy lets it load only the document.
+// The page's policy allows it to load only the document.
 func TestDocsPageShowsEveryOperation(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_FAMILY=acme")
@@ -191,7 +192,7 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	var document struct {
-		// The document lists servers next to a gateway path's operations.
+		// In the document, a gateway path has servers next to its operations.
 		Paths map[string]map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(answer.Body, &document); err != nil {

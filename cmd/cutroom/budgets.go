@@ -21,7 +21,7 @@ import (
 )
 
 // budgetsCommand manages the budgets of accounts and keys (docs/contract/budgets.md), in the data
-// folder or in AWS like keysCommand. Servers notice a change within a minute.
+// folder or, like keysCommand, in AWS. Servers notice a change within a minute.
 type budgetsCommand struct {
 	List   budgetsList   `cmd:"" aliases:"ls" help:"List the budgets of an account and its keys, with the amounts used."`
 	Set    budgetsSet    `cmd:"" help:"Set the budget of an account or a key for a day or a month."`

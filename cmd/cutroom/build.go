@@ -37,7 +37,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// build builds the server in stages, each of which needs the earlier ones. Stages that only read
+// build builds the server in stages, each of which needs the ones before it. Stages that only read
 // settings run first, so an invalid setting changes nothing on disk.
 func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks) error {
 	var err error
@@ -91,7 +91,7 @@ type parts struct {
 	scratch string
 	// signer is nil if results are not signed.
 	signer worker.Signer
-	// verifier verifies files, even if results are not signed.
+	// verifier verifies files. It is set even if results are not signed.
 	verifier *verifying.Reader
 
 	jobs          *job.Service
@@ -167,7 +167,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return err
 	}
-	// With a reserve, the server can start and delete files even if the disk is full.
+	// With a reserve, the server can start and delete files even on a full disk.
 	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
 	s.reserve.ReleaseIfFull()
 	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
@@ -183,7 +183,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.storage, err = openStorage(ctx, c.dataFlag, options); err != nil {
 		return err
 	}
-	// On the first start, the blob folder exists only from now on.
+	// On the first start, the blob folder was created only just now.
 	if err := s.lock.lockEntries(c.Data); err != nil {
 		return err
 	}
@@ -195,11 +195,11 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if err := os.MkdirAll(p.scratch, 0o700); err != nil {
 		return err
 	}
-	// The folder may be a symbolic link to a folder that another server uses.
+	// The folder may be a symbolic link to a folder that another server uses, so lock its target.
 	if err := s.lock.lockFolderItself(p.scratch); err != nil {
 		return fmt.Errorf("the folder %s is in use by another server: %w", p.scratch, err)
 	}
-	// In a container, no other folder may be writable.
+	// In a container, only this folder may be writable.
 	p.tools.Folder = p.scratch
 	return emptyScratch(p.scratch)
 }

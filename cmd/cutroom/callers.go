@@ -34,7 +34,7 @@ func newCallers(proxies []string) (callers, error) {
 	return c, nil
 }
 
-// named puts the client's address into the context of each request.
+// named adds the client's address to the context of each request.
 func (c callers) named(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := credential.WithCaller(r.Context(), httpserver.Caller(r, c.proxies))

@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// checkBlobs compares the blobs with the records. It sets aside blobs without a record, mostly from
-// interrupted uploads, and counts missing blobs. It takes longer the more blobs there are, so it
-// runs while the server serves.
+// checkBlobs compares the blobs with the records. It sets aside blobs without a record, mostly left
+// by interrupted uploads, and counts missing blobs. The time it takes grows with the number of
+// blobs, so it runs while the server serves requests.
 func (s *server) checkBlobs(ctx context.Context) {
 	defer s.blobs.ForgetNewcomers()
 	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)
@@ -32,7 +32,7 @@ func (s *server) checkBlobs(ctx context.Context) {
 	}
 }
 
-// countMissing returns the number of missing blobs that records refer to.
+// countMissing returns the number of blobs that records refer to but that do not exist.
 func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, err error) {
 	for name, err := range s.records.Expected(ctx, now, now.Add(-job.DefaultResultAge)) {
 		if err != nil {

@@ -59,7 +59,6 @@ func (w *clientWorkshop) source(name string) string {
 	return path
 }
 
-// run fails the test if the program fails.
 func (w *clientWorkshop) run(name string, arguments ...string) string {
 	w.Helper()
 	command := exec.CommandContext(bounded(w.T), name, arguments...)
@@ -80,7 +79,8 @@ func (w *clientWorkshop) node(script string, arguments ...string) string {
 	return w.run(nodeProgram(w.T), append([]string{script}, arguments...)...)
 }
 
-// The client compiles in strict mode. The client packages cover the other two generators.
+// This client compiles in strict mode. The other two generators are covered by the tests of the
+// client packages.
 func TestGeneratedTypeScriptClientWorks(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
@@ -117,7 +117,7 @@ declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: n
 func TestOpenAPIDocumentPassesLint(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
-	// Lint both the served document and the written one.
+	// Lint the source document too, not only the served one.
 	for _, document := range []string{w.document, writtenDocument(t)} {
 		w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", document, "--config",
 			w.source("redocly.yaml"), "--max-problems", "50")
@@ -131,7 +131,7 @@ type exampleDocument struct {
 	}
 }
 
-// The service also accepts the example requests.
+// The service must also accept the example requests.
 func TestOpenAPIExamplesMatchTheirSchemas(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
@@ -150,7 +150,7 @@ func TestOpenAPIExamplesMatchTheirSchemas(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	compiler.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
-		// JSON Schema uses JavaScript's regular expressions.
+		// JSON Schema uses JavaScript's regular expression syntax.
 		compiled, err := regexp.Compile(regexp.MustCompile(`\\u([0-9a-f]{4})`).ReplaceAllString(pattern, `\x{$1}`))
 		return compiled, err
 	})
@@ -260,7 +260,7 @@ func statusOf(t *testing.T, method, url string) int {
 	return answer.StatusCode
 }
 
-// writtenDocument returns the path of the document without a deployment's overlay.
+// writtenDocument returns the path of the source document, without a deployment's overlay.
 func writtenDocument(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "shared", "service", "api", "openapi", "openapi.yaml"))

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// machineClocks holds the wall clock, which can be set, and the time since boot.
+// machineClocks holds the wall clock, which someone may set, and the time since boot.
 type machineClocks struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
@@ -24,7 +24,8 @@ func clocksOfMachine() (machineClocks, error) {
 	return machineClocks{time.Now, started.Now, started.Boot()}, nil
 }
 
-// openClock returns the server's clock. It continues from when the server last stopped.
+// openClock returns the server's clock, which resumes from the time at which the server last
+// stopped.
 func openClock(f dataFlag, m machineClocks, logger *slog.Logger) (*clock.Clock, error) {
 	return clock.Open(clock.Config{
 		Wall: m.wall, Elapsed: m.elapsed, Boot: m.boot, Path: filepath.Join(f.Data, "clock"), Logger: logger,

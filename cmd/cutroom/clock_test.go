@@ -28,7 +28,7 @@ import (
 type stepped struct {
 	*testing.T
 	server *server
-	// wall and elapsed are added to the machine's clocks.
+	// wall and elapsed are offsets added to the machine's clocks.
 	wall, elapsed atomic.Int64
 	log           programtest.Output
 }
@@ -161,7 +161,7 @@ func (w *stepped) sweep() {
 	}
 }
 
-// Jobs continue, nothing is deleted, and nothing is written with a wrong time.
+// Jobs continue, nothing is deleted, and no wrong time is written.
 func TestClockChangesLoseNothing(t *testing.T) {
 	t.Parallel()
 	w := newStepped(t)
@@ -173,7 +173,7 @@ func TestClockChangesLoseNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.T = t
-			// Submit one job before the step and one after it.
+			// Submit one job before the clock steps and one after.
 			before := w.post("/v1/jobs/gen-image-2", "data")
 			w.wall.Store(int64(by))
 			w.completes(before["job_id"])

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This tests the real ComfyUI with the included workflows and tiny checkpoints.
+// This test uses the real ComfyUI with the bundled workflows and tiny checkpoints.
 func TestProgramEditsWithComfyUI(t *testing.T) {
 	comfyui := comfyuitest.StartProgram(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE=comfyui:"+comfyui.URL, "CUTROOM_CATALOG="+smallWorkflows(t)).Client()
@@ -39,7 +39,7 @@ func TestProgramEditsWithComfyUI(t *testing.T) {
 			return client.Call(ctx, http.MethodPost, "/v1/generate/gen-image-2", body, length, "Content-Type", contentType)
 		}
 		answer, err := call()
-		// A busy machine may need more time than a request can wait.
+		// On a busy machine, the edit may take longer than a request can wait.
 		for err == nil && answer.Status == http.StatusGatewayTimeout && ctx.Err() == nil {
 			answer, err = call()
 		}
@@ -80,8 +80,8 @@ func TestProgramEditsWithComfyUI(t *testing.T) {
 	})
 }
 
-// smallWorkflows returns a catalog of the included workflows with small results, a workflow with
-// many steps, and a workflow that needs far too much memory.
+// smallWorkflows returns a catalog that contains the bundled workflows with small results, a
+// workflow with many steps, and a workflow that needs far too much memory.
 func smallWorkflows(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -117,7 +117,7 @@ func smallWorkflows(t *testing.T) string {
 		}
 		return strings.Replace(string(content), steps, instead, 1)
 	}
-	// A request for an image edit waits for at most a minute.
+	// A request for an image edit waits at most a minute.
 	quick := stepped("edit-image.json", `"steps": 20`, `"steps": 4`)
 	long := stepped("text-to-video.json", `"steps": 30`, `"steps": 200`)
 	// No test machine has 4 TiB of memory.
@@ -175,7 +175,7 @@ func ran(t *testing.T, client *servertest.Client, model string, width int, form 
 	}
 }
 
-// sampling submits a job and returns its id when the sampler has sent a preview.
+// sampling submits a job and returns its id once the sampler has sent a preview.
 func sampling(ctx context.Context, t *testing.T, client *servertest.Client) string {
 	t.Helper()
 	job, err := client.Submit(ctx, "gen-long", servertest.Form{servertest.Text("prompt", "a paper boat")})

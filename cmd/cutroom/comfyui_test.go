@@ -15,7 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The server's preview images become the job's preview, and its saved file becomes the result.
+// The server's preview images become the job's preview, and the file that it saves becomes the
+// result.
 func TestComfyUIServerEdits(t *testing.T) {
 	t.Parallel()
 	var shown bytes.Buffer
@@ -50,7 +51,7 @@ func TestComfyUIServerEdits(t *testing.T) {
 		if preview.Status != 404 || ctx.Err() != nil {
 			t.Fatalf("%d %s", preview.Status, preview.Body)
 		}
-		time.Sleep(100 * time.Millisecond) // the worker is about to store the first preview
+		time.Sleep(100 * time.Millisecond) // the worker will store the first preview soon
 	}
 	if err != nil || !bytes.Equal(preview.Body, shown.Bytes()) || preview.Header.Get("Content-Type") != "image/jpeg" {
 		t.Errorf("the preview is %d bytes, %v, %v", len(preview.Body), preview.Header, err)

@@ -33,14 +33,15 @@ import (
 var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestJobsSurviveKills; 0 means random")
 
 const (
-	// kills is the minimum number of kills. More follow if too few runs were interrupted. Each run
-	// kills at different moments, so a long test finds no more than several short ones.
+	// kills is the minimum number of kills. There are more if too few runs were interrupted. Every
+	// run of the test kills at different times, so a longer test would find no more than several
+	// short ones.
 	kills = 6
-	// load is the maximum number of waiting and running jobs.
+	// load is the maximum number of jobs waiting or running.
 	load = 6
 )
 
-// This kills the server with SIGKILL at random points under load.
+// This test kills the server with SIGKILL at random times under load.
 func TestJobsSurviveKills(t *testing.T) {
 	t.Parallel()
 	seed := *crashSeed
@@ -60,7 +61,7 @@ func TestJobsSurviveKills(t *testing.T) {
 		}
 		t.Cleanup(server.Kill)
 		if kill%3 == 2 {
-			// Some servers are killed while they recover from the previous kill.
+			// Kill some servers while they are recovering from the previous kill.
 			time.Sleep(time.Duration(c.random.IntN(400)) * time.Millisecond)
 		} else {
 			c.serve(server)
@@ -87,15 +88,16 @@ func TestJobsSurviveKills(t *testing.T) {
 	c.checkBudgets(budgets, began, used)
 }
 
-// smallPictures has prices, and results so small that many runs fit into the test's time.
+// smallPictures returns a catalog that has prices, and whose results are so small that many runs
+// fit into the test.
 func smallPictures(t *testing.T) string {
 	t.Helper()
 	small := strings.NewReplacer("1088x624", "160x90", "1280x704", "160x90", "832x480", "96x54")
 	return save(t, []byte(withPrices(small.Replace(string(defaultCatalog(t))))))
 }
 
-// checkBills checks that the usage contains every job once, and the cost of every completed job,
-// even if the job's id was lost on the way to the client.
+// checkBills checks that the usage contains every job exactly once, and the cost of every completed
+// job, even if the job's id never reached the client.
 func (c *crash) checkBills(server *servertest.Server) sums {
 	jobs, used := ofJobs(c.t, server.Client()), ofUsage(c.t, server, servertest.Key, "")
 	if jobs.completed == 0 || jobs.text() != used.text() {
@@ -134,7 +136,7 @@ func (c *crash) setBudgets() (all []budget.Budget) {
 	return all
 }
 
-// checkBudgets checks that the used amounts equal the cost of the jobs.
+// checkBudgets checks that the budgets' used amounts match the jobs' cost and number.
 func (c *crash) checkBudgets(all []budget.Budget, since time.Time, billed sums) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		ofCost, err := budgettest.UsedSince(bounded(c.t), b, all[0], since)
@@ -154,8 +156,8 @@ type crash struct {
 	t      *testing.T
 	data   string
 	random *rand.Rand
-	// life is the maximum time that a server runs under load. It is long enough for some runs to end
-	// on this machine, and short enough to interrupt others.
+	// life is the maximum time that a server runs under load. It is long enough for some runs to
+	// end, and short enough to interrupt others.
 	life      time.Duration
 	submitted atomic.Int64
 
@@ -165,10 +167,10 @@ type crash struct {
 
 type crashJob struct {
 	valid bool
-	// interruptions counts the runs that a kill ended; nonce identifies the last run.
+	// interruptions counts the runs that were ended by a kill. nonce identifies the last run.
 	interruptions int
 	nonce         string
-	// ended is the final state. sum is the SHA-256 of the first downloaded result.
+	// ended is the job's final state. sum is the SHA-256 of the result when first downloaded.
 	ended servertest.Job
 	sum   string
 }
@@ -216,7 +218,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 			continue
 		}
 		model, valid, form := "gen-2.1", true, c.form("tiny.mp4", fixtures.tiny)
-		// Submit all kinds in turn, because a slow machine submits only a few jobs.
+		// Cycle through the kinds of jobs, because a slow machine submits only a few.
 		switch c.submitted.Add(1) % 5 {
 		case 1:
 			form, valid = c.form("truncated.mp4", fixtures.truncated), false
@@ -225,7 +227,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 		case 3:
 			form = c.form("long.mp4", fixtures.long)
 		}
-		// Only the kill ends a request, not the end of the load.
+		// A request must be ended only by a kill, not by the end of the load.
 		made, err := client.Submit(bounded(c.t), model, form)
 		if err != nil {
 			c.mayFail(ctx, "submit", err)
@@ -245,7 +247,7 @@ func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
 	c.mayFail(ctx, "upload", err)
 }
 
-// slowly is an endless file of zeros that can be read at a few megabytes per second.
+// slowly is an endless file of zeros that is read at a few megabytes per second.
 type slowly struct{}
 
 func (slowly) Read(p []byte) (int, error) {
@@ -291,7 +293,8 @@ func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	}
 }
 
-// countInterruptions reads a copy of the dead server's records, which stay unchanged.
+// countInterruptions reads a copy of the killed server's records, so that the originals do not
+// change.
 func (c *crash) countInterruptions() {
 	c.t.Helper()
 	folder := c.t.TempDir()
@@ -323,7 +326,7 @@ func (c *crash) countInterruptions() {
 		if record.Status == job.Processing && record.Nonce != "" && record.Nonce != j.nonce {
 			j.interruptions, j.nonce = j.interruptions+1, record.Nonce
 		}
-		// The next start removes the latest kill's interruption from the count.
+		// The latest interruption still counts as a run; the next start removes it from the count.
 		known := j.interruptions
 		if record.Nonce != "" {
 			known--
@@ -334,7 +337,7 @@ func (c *crash) countInterruptions() {
 	}
 }
 
-// awaitAll checks that every job completes, unless it was interrupted too often.
+// awaitAll checks that every job completes unless it was interrupted too often.
 func (c *crash) awaitAll(client *servertest.Client) {
 	outcomes := map[string]int{}
 	interruptions := 0
@@ -372,7 +375,8 @@ func (c *crash) awaitAll(client *servertest.Client) {
 	}
 }
 
-// tooLight reports whether too few runs were interrupted, or no job of some kind was accepted.
+// tooLight reports whether too few runs were interrupted, or whether there is a kind of job of
+// which none was accepted.
 func (c *crash) tooLight() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -386,7 +390,8 @@ func (c *crash) tooLight() bool {
 	return interruptions < kills/2 || valid < kills/4 || valid == len(c.jobs)
 }
 
-// checkResults checks that every completed job has one result, which plays and never changes.
+// checkResults checks that every completed job has exactly one result, which can be played and
+// never changes.
 func (c *crash) checkResults(client *servertest.Client) {
 	ctx := bounded(c.t)
 	for _, id := range c.ids(func(j *crashJob) bool { return j.ended.Status == "completed" }) {
@@ -429,12 +434,12 @@ func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
 	}
 }
 
-// checkFolder checks that the blob folder holds only results and thumbnails of completed jobs,
-// including jobs whose ids were lost on the way to the client.
+// checkFolder checks that the blob folder contains only results and thumbnails of completed jobs,
+// including jobs whose ids never reached the client.
 func (c *crash) checkFolder() {
 	for _, file := range filesIn(c.t, filepath.Join(c.data, "blobs")) {
 		if strings.HasPrefix(file, ".") {
-			continue // the mark, and blobs that were set aside
+			continue // the folder's marker file, and blobs that were set aside
 		}
 		if parts := strings.Split(file, string(filepath.Separator)); len(parts) != 3 || parts[0] != "jobs" ||
 			!strings.HasPrefix(parts[2], "result-") && !isThumbnails(parts[2]) {

@@ -44,7 +44,7 @@ type devCommand struct {
 	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days to keep files that were set aside because they have no record (${env})."`
 	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Lowest level that is logged: debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
 
-	// readAlong means that a person reads the log.
+	// readAlong is set if a person is reading the log.
 	readAlong bool
 }
 
@@ -118,12 +118,12 @@ func (c *devCommand) keepUnknown() time.Duration {
 	return time.Duration(c.UnknownDays) * 24 * time.Hour
 }
 
-// workers returns the number of jobs that a lane runs at the same time.
+// workers returns the number of jobs that a lane runs concurrently.
 func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engineconfig.Parse(c.Engine).Slots())
 }
 
-// spare returns a lane's number of extra slots, which are for accounts that use none of its slots.
+// spare returns the number of extra slots of a lane, for accounts that use none of its other slots.
 // There are two, so that two accounts cannot block the others. With engine servers, there are none.
 func (c *devCommand) spare() int {
 	if engineconfig.Parse(c.Engine).BuiltIn() {

@@ -52,8 +52,8 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 }
 
 const (
-	// If other machines can reach the server, the random part of a development key must have at least
-	// this many characters, and this many different ones. A shorter key can be guessed.
+	// If other machines can reach the server, the random part of a development key must have at
+	// least this many characters, and this many different ones. Otherwise the key could be guessed.
 	fewestCharacters, fewestKinds = 20, 10
 )
 
@@ -75,14 +75,15 @@ func (s *server) warnOfKey(c *devCommand) {
 	}
 }
 
-// ensureKey stores a development key if it is missing. works is false if the key was revoked.
+// ensureKey stores a development key if it does not exist yet. works is false if the key was
+// revoked.
 func ensureKey(ctx context.Context, store credential.Store, secret string, now time.Time) (works bool, err error) {
 	key, err := credential.NewKey(secret, devAccount, credential.DevTier, "development key", now)
 	if err != nil {
 		return false, err
 	}
 	key.Admin = true
-	// Look up the key first, because writing fails on a full disk.
+	// Look up the key first, because on a full disk a write would fail.
 	known, err := store.FindKey(ctx, key.Hash)
 	if fault.Is(err, fault.NotFound) {
 		if err := store.CreateKey(ctx, audit.Operator(key.CreatedAt), key); !fault.Is(err, fault.Conflict) {

@@ -17,21 +17,21 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// tab is a browser page that the test drives with the DevTools protocol
-// (https://chromedevtools.github.io/devtools-protocol). It needs only a few of the protocol's
-// commands, so it uses no library.
+// tab is a browser page that a test controls with the DevTools protocol
+// (https://chromedevtools.github.io/devtools-protocol). It uses only a few of the protocol's
+// commands, so it needs no library.
 type tab struct {
 	t    *testing.T
-	ctx  context.Context // ends with the browser
+	ctx  context.Context // ends when the browser does
 	conn *websocket.Conn
-	// session is the page's session; sent is the number of the last command.
+	// session is the id of the page's session. sent is the number of the last command.
 	session string
 	sent    int
 }
 
 func openTab(t *testing.T, args ...string) *tab {
 	t.Helper()
-	// The browser outlives the test's context, so that a failure can be captured in a screenshot.
+	// The browser outlives the test's context, so that a screenshot can be taken after a failure.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := browser(ctx, t, "about:blank", append([]string{"--remote-debugging-port=0"}, args...)...)
 	var log bytes.Buffer
@@ -42,7 +42,7 @@ func openTab(t *testing.T, args ...string) *tab {
 	}
 	t.Cleanup(func() {
 		stop()
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // the error is that it was killed
 	})
 	page := &tab{t: t, ctx: ctx}
 	if err := page.attach(bounded(t), profileOf(command.Args)); err != nil {
@@ -94,7 +94,7 @@ func (p *tab) attach(ctx context.Context, profile string) error {
 	return fmt.Errorf("no page among %+v", targets)
 }
 
-// debugger waits for the file with the browser's DevTools address.
+// debugger waits for the file that contains the browser's DevTools address.
 func debugger(ctx context.Context, path string) (string, error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -142,7 +142,7 @@ func (p *tab) command(method string, params any, result any) error {
 			return err
 		}
 		switch {
-		case answer.ID != p.sent: // an event
+		case answer.ID != p.sent: // an event, or a late response, or a late response
 		case answer.Error != nil:
 			return fmt.Errorf("%s: %s", method, answer.Error.Message)
 		case result == nil:
@@ -166,7 +166,7 @@ func (p *tab) open(address string) {
 	p.await("the page is loaded", fmt.Sprintf(`location.href === %q && document.readyState === "complete"`, address))
 }
 
-// eval runs a script on the page and returns its value. It awaits a promise.
+// eval runs a script on the page and returns its value. If that is a promise, it is awaited.
 func eval[T any](p *tab, script string) (value T) {
 	p.t.Helper()
 	var answer struct {
@@ -194,7 +194,7 @@ func (p *tab) do(script string) {
 	eval[any](p, script+"; undefined")
 }
 
-// await waits until an expression is true on the page; what describes it.
+// await waits until an expression is true on the page. The string what describes it.
 func (p *tab) await(what, expression string) {
 	p.t.Helper()
 	eventually(p.t, what, func() bool { return eval[bool](p, "!!("+expression+")") }, func() any {
@@ -215,7 +215,7 @@ func (p *tab) press(key string, code int) {
 	}
 }
 
-// resize sets the page's size in CSS pixels, and its color scheme, "light" or "dark".
+// resize sets the page's size in CSS pixels and its color scheme, which is "light" or "dark".
 func (p *tab) resize(width, height int, scheme string) {
 	p.t.Helper()
 	p.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1,

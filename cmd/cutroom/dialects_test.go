@@ -19,7 +19,7 @@ const (
 		"messages messages_stream messages_agent messages_errors messages_broken count embeddings"
 )
 
-// An agent's turns, as the model server must receive them from each dialect's client.
+// An agent's turns as the model server must receive them, no matter which dialect the client uses.
 const (
 	agentFirst = `[{"role":"system","content":"Be kind."},{"role":"user","content":[{"type":"text","text":"look"},` +
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,YSBwaWN0dXJl"`
@@ -88,7 +88,7 @@ func TestNodeClientsUseEveryDialect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	// A program from stdin finds its imports from its working folder.
+	// A program read from stdin looks for its imports in its working folder.
 	command := exec.CommandContext(bounded(t), node, "--input-type=module", "-")
 	command.Dir, command.Stdin = nodeFolder(t), source
 	world.run(t, command, dialectChecksNode)

@@ -45,7 +45,7 @@ func TestFullDiskRejectsWritesCleanly(t *testing.T) {
 	ctx := steps(t)
 	disk := disktest.Small(t, "size=24m")
 	data := filepath.Join(disk, "data")
-	// Results of gen-2.5 keep their full size, so they do not fit on the disk.
+	// Results of gen-2.5 keep their full size, so that they do not fit on the disk.
 	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("64x36"))
 	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_DISK_RESERVE=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()
@@ -119,7 +119,7 @@ func TestFullDiskRejectsWritesCleanly(t *testing.T) {
 	stop(t, server)
 }
 
-// The server can delete. Once there is free space, everything works again.
+// The server can delete files. Once there is free space, everything works again.
 func TestServerStartsOnFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -143,7 +143,7 @@ func TestServerStartsOnFullDisk(t *testing.T) {
 		filler := fillUp()
 		end()
 		var err error
-		// The server serves requests even if it is not ready.
+		// The server responds to requests even if it is not ready.
 		if server, err = program.Launch(data); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestServerStartsOnFullDisk(t *testing.T) {
 			return server.URL() != ""
 		})
 		client = server.Client()
-		// Other programs' files take up the space that the start freed.
+		// Other programs' files take the space that was freed at startup.
 		more := filepath.Join(disk, "more")
 		if left := free(t, disk); left > 4<<20 {
 			if err := os.WriteFile(more, make([]byte, left-4<<20), 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// doctorCommand checks this machine. It has the flags of dev, so it checks with the same settings.
+// doctorCommand checks this machine. It has the same flags as dev, so it checks the same settings.
 type doctorCommand struct {
 	Server devCommand `embed:""`
 	repairFlags
@@ -20,7 +20,7 @@ func (doctorCommand) Help() string {
 		"a check fails."
 }
 
-// States of a finding. A warning is about something that only some users need.
+// The states of a finding. A warning concerns something that only some users need.
 const (
 	fine    = "ok"
 	warning = "warn"

@@ -106,11 +106,11 @@ func checkSigning(ctx context.Context, e examination) []finding {
 }
 
 // makeTrialFolder makes a folder for trials, which the caller must remove. It prefers the server's
-// working folder, because in a container no other folder may be writable. Before the first start,
-// it uses the data folder. If that does not exist, it uses the system's temporary folder.
+// working folder, because in a container only that folder may be writable. Before the first start,
+// it uses the data folder or, if there is none, the system's temporary folder.
 func makeTrialFolder(data string) (string, error) {
 	const name = "cutroom-doctor-"
-	// Absolute, because the tested programs run in other folders.
+	// The path must be absolute, because the tested programs run in other folders.
 	data, err := filepath.Abs(data)
 	if err != nil {
 		return "", err
@@ -124,8 +124,8 @@ func makeTrialFolder(data string) (string, error) {
 }
 
 const (
-	// With less than littleSpace bytes free, a large upload and its result soon fill the disk. With
-	// less than noSpace bytes free, almost nothing can be stored.
+	// With less than littleSpace bytes free, a large upload and its result would soon fill the
+	// disk. With less than noSpace bytes free, almost nothing can be stored.
 	littleSpace, noSpace = 5 << 30, 256 << 20
 )
 
@@ -133,7 +133,7 @@ func checkData(_ context.Context, e examination) []finding {
 	folder := e.settings.Data
 	detail := folder + " is writable"
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		// The server will create the folder, so check its parent.
+		// The server will create the folder, so check the parent.
 		detail = folder + " will be created"
 		for errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder) {
 			folder = filepath.Dir(folder)
@@ -163,10 +163,10 @@ func checkData(_ context.Context, e examination) []finding {
 	return append(findings, found)
 }
 
-// checkRecords works even while a server runs.
+// checkRecords works even while a server is running.
 func checkRecords(ctx context.Context, e examination) []finding {
 	if _, err := os.Stat(e.settings.Data); err != nil {
-		return nil // checkData reports this
+		return nil // checkData reports the problem
 	}
 	whole, err := checkStorage(ctx, e.settings.dataFlag, func(int64) time.Duration { return checkTime - time.Second })
 	var mismatch *mismatchError
@@ -211,12 +211,12 @@ func checkAddresses(ctx context.Context, e examination) []finding {
 	return findings
 }
 
-// checkNetwork warns if other machines can reach the server and the key can be guessed.
+// checkNetwork warns if other machines can reach the server and the key is easy to guess.
 func checkNetwork(_ context.Context, e examination) []finding {
 	for _, address := range []string{e.settings.Addr, e.settings.InferenceAddr} {
 		resolved, err := net.ResolveTCPAddr("tcp", address)
 		if err != nil {
-			return nil // checkAddresses reports this
+			return nil // checkAddresses reports the problem
 		}
 		if isLoopback(resolved) {
 			continue

@@ -19,7 +19,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// answered is the part of a response that identifies a server.
 type answered struct {
 	status int
 	at     time.Time
@@ -42,7 +41,7 @@ func probe(ctx context.Context, address string) (answered, error) {
 		return answered{}, err
 	}
 	defer response.Body.Close()
-	at, _ := http.ParseTime(response.Header.Get("Date")) // zero without a Date
+	at, _ := http.ParseTime(response.Header.Get("Date")) // zero if there is no Date
 	return answered{response.StatusCode, at}, nil
 }
 
@@ -68,7 +67,7 @@ func checkEngine(ctx context.Context, e examination) []finding {
 func inspectServers(ctx context.Context, e examination) (findings []finding) {
 	known, err := e.settings.catalog()
 	if err != nil {
-		return nil // checkFFmpeg reports this
+		return nil // checkFFmpeg reports the problem
 	}
 	made, err := engineconfig.New(engineconfig.Config{
 		Setting: e.settings.Engine, Key: e.settings.EngineKey, Catalog: known, CatalogFile: e.settings.Catalog,
@@ -94,7 +93,8 @@ func inspectServers(ctx context.Context, e examination) (findings []finding) {
 	return findings
 }
 
-// checkServers checks that an engine's servers respond. setting is the name of its setting.
+// checkServers checks that an engine's servers respond. setting is the name of the setting that
+// lists them.
 func checkServers(ctx context.Context, check, setting string, choice engineconfig.Choice) (findings []finding) {
 	for _, server := range choice.Servers {
 		address := strings.TrimSuffix(server, "/") + "/healthz"
@@ -117,7 +117,7 @@ func checkServers(ctx context.Context, check, setting string, choice engineconfi
 func checkUpstreams(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
-		return nil // checkFFmpeg reports this
+		return nil // checkFFmpeg reports the problem
 	}
 	var findings []finding
 	seen := map[string]bool{}
@@ -128,7 +128,7 @@ func checkUpstreams(ctx context.Context, e examination) []finding {
 			}
 			seen[upstream.URL+upstream.Secret] = true
 			if upstream.Discovery == domain.ByService {
-				continue // its servers have other names
+				continue // the servers' addresses come from SRV records
 			}
 			findings = append(findings, checkUpstream(ctx, row.ID, upstream.URL, upstream.Secret))
 		}
@@ -158,7 +158,7 @@ func checkUpstream(ctx context.Context, model, address, secret string) finding {
 }
 
 func checkAWS(ctx context.Context, _ examination) []finding {
-	// Outside AWS, a request to the metadata service would only time out.
+	// Outside AWS, the SDK would wait for the metadata service.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	settings, err := deployer(ctx)
@@ -168,8 +168,8 @@ func checkAWS(ctx context.Context, _ examination) []finding {
 	return []finding{{Check: "aws", State: fine, Detail: "credentials were found, and the region is " + settings.Region}}
 }
 
-// maxSkew is the maximum difference between the clocks, because client tokens and signed URLs may
-// be valid for only a minute.
+// maxSkew is the largest difference between the clocks without a warning. It is small because
+// client tokens and signed URLs may be valid for only a minute.
 const maxSkew = 30 * time.Second
 
 // checkServer checks that the server used by the other commands responds and accepts the key.
@@ -199,7 +199,7 @@ func checkServer(ctx context.Context, e examination) []finding {
 			fmt.Sprintf("%s does not respond: %v", server.InferenceURL, err),
 			"Set CUTROOM_INFERENCE_URL to the address of the inference gateway."})
 	}
-	// The Date header has whole seconds, and the response took some time.
+	// The Date header has a resolution of one second, and the response took some time to arrive.
 	skew := answer.at.Sub(began)
 	if !answer.at.IsZero() && (skew > maxSkew || skew < -maxSkew-time.Since(began)) {
 		findings = append(findings, finding{"clock", warning,

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This runs the README's example. A browser can play the result.
+// This test runs the README's example, whose result must be playable in a browser.
 func TestEditFollowsThePrompt(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -136,7 +136,8 @@ func checkVideo(t *testing.T, content []byte, want video) {
 	}
 }
 
-// docs/contract/media.md#output-size has every size for 16:9, and one per model for 9:16.
+// The sizes are those of docs/contract/media.md#output-size: all for 16:9, and one per model for
+// 9:16.
 func TestEveryModelEdits(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -172,19 +173,19 @@ func TestEveryModelEdits(t *testing.T) {
 	}
 
 	ctx := steps(t)
-	// The catalog sets the length of results that have no input.
+	// The catalog sets the length of results that are made without an input.
 	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
 		t.Errorf("a video from text is %+v, want one of 5 s", m)
 	}
 	short := bytes.ReplaceAll(defaultCatalog(t), []byte("duration: 5s"), []byte("duration: 120ms"))
 	client := start(t, t.TempDir(), "CUTROOM_WORKERS=2", "CUTROOM_CATALOG="+save(t, short)).Client()
-	turned := map[int]bool{} // widths of results of a tall clip
+	turned := map[int]bool{} // widths of the results for a tall clip
 	for _, c := range cases {
 		var ids []string
 		for i, name := range c.names {
 			prompt := "golden hour"
 			if strings.HasPrefix(c.names[0], "gen-vton") {
-				prompt = "keep the clothes" // no faces in the clip
+				prompt = "keep the clothes" // the clip shows no faces
 			}
 			form := servertest.Form{servertest.Text("prompt", prompt)}
 			switch {
@@ -200,7 +201,7 @@ func TestEveryModelEdits(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if i > 1 || i == 1 && turned[c.landscape.width] {
-				// A job records its model's main name, not the alias from the request.
+				// A job records the main name of its model, not the alias used in the request.
 				if job, err = client.Job(ctx, job.ID); err != nil || job.Model != c.names[0] {
 					t.Errorf("%s: %+v, %v", name, job, err)
 				}

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This tests the real engine server with a pipeline of a real class with tiny weights.
+// This test runs the real engine server with a real pipeline class and tiny weights.
 func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	engine := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, engine, "gen-2.5")
@@ -32,7 +32,7 @@ func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	}
 	defer connection.CloseNow()
 	connection.SetReadLimit(1 << 22)
-	// next returns the next message that contains the text, or the next frame for "".
+	// next returns the next message that contains the text, or the next frame if the text is empty.
 	next := func(with string) []byte {
 		t.Helper()
 		for {
@@ -73,7 +73,7 @@ func TestEngineProgramEditsLiveVideo(t *testing.T) {
 			t.Errorf("the edited frame is %v, and another than before: %v", edited.Bounds(), !bytes.Equal(before, after))
 		}
 	}
-	// Tiny models have no adapter for images.
+	// Tiny models do not have an adapter for images.
 	say(websocket.MessageText, []byte(`{"type":"set_image","image_data":"`+redPixel+`"}`))
 	if ack := next("set_image_ack"); !bytes.Contains(ack, []byte("The engine does not support an image for this model.")) {
 		t.Errorf("the response to the image is %s", ack)

@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// This tests the real engine server with a pipeline of a real class with tiny weights.
+// This test runs the real engine server with a real pipeline class and tiny weights.
 func TestEngineProgramEdits(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	ctx := steps(t)
-	// Even a tiny model needs a long time for large pictures here.
+	// Without a GPU, even a tiny model is slow with large pictures.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	small := strings.ReplaceAll(string(defaultCatalog(t)), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o600); err != nil {

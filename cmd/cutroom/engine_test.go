@@ -53,7 +53,7 @@ func TestEngineServerEdits(t *testing.T) {
 		facts.Streams[0].Height != 36 {
 		t.Errorf("the result is %+v", facts)
 	}
-	// Model results are labelled and signed with the server's generated identity.
+	// Results are labeled as made by a model, and signed with the server's generated identity.
 	path := filepath.Join(t.TempDir(), "result.mp4")
 	if err := os.WriteFile(path, content.Body, 0o600); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestEngineServerEdits(t *testing.T) {
 		t.Errorf("the image edit returned %d %v, %v", image.Status, image.Header, err)
 	}
 
-	// The service runs even without its engine server.
+	// The service keeps running without its engine server.
 	server.Close()
 	if health, err := client.Get(ctx, "/healthz"); err != nil || health.Status != 200 {
 		t.Errorf("without an engine server the health is %d, %v", health.Status, err)

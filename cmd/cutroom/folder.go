@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// The kinds of entries in the data folder.
+// Types of entries in the data folder.
 const (
 	// ownFile is a file that the server writes in place, truncates or removes. It must not be a link.
 	ownFile = iota
@@ -28,7 +28,7 @@ var entries = map[string]int{
 	"blobs": anyFolder, scratchName: anyFolder,
 }
 
-// checkEntries returns an error if an entry in the data folder has the wrong type or is a link
+// checkEntries returns an error if an entry in the data folder has the wrong type, or is a link
 // through which the program would change a file elsewhere.
 func checkEntries(data string) error {
 	for name, kind := range entries {
@@ -54,7 +54,8 @@ func checkEntries(data string) error {
 		case kind != anyFolder && !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a file: move it away", path)
 		}
-		// Another server may open the database by its other name, and so with another write-ahead log.
+		// Another server could open the database under its other name, and so with a different
+		// write-ahead log.
 		if of, ok := info.Sys().(*syscall.Stat_t); ok && name == "cutroom.db" && of.Nlink > 1 {
 			return fmt.Errorf("%s has %d hard links: replace it by a copy of the file", path, of.Nlink)
 		}
@@ -62,12 +63,12 @@ func checkEntries(data string) error {
 	return nil
 }
 
-// scratchNames matches the names that the server gives to entries of the engines' working folder.
+// scratchNames matches the names of the server's entries in the engines' working folder.
 var scratchNames = regexp.MustCompile(`^(job_[0-9A-Za-z]+|credentials|thumbnail|picture|cutroom-doctor|\.probe)-[0-9]+$`)
 
 // emptyScratch removes an earlier run's files from the engines' working folder. The folder may be a
-// link to a folder with other files, which remain. The folder is not replaced, because a full disk
-// has no space for a new one.
+// link to one with other files, which are kept. It is not recreated, because a full disk has no
+// space for a new folder.
 func emptyScratch(path string) error {
 	folder, err := os.OpenRoot(path)
 	if err != nil {

@@ -30,7 +30,7 @@ func asOther(t *testing.T, do func() error) error {
 	var failed syscall.Errno
 	ended := make(chan error)
 	go func() {
-		// Only this thread changes its user. It ends with the goroutine that is locked to it.
+		// Only this thread changes its user. The thread ends with the goroutine.
 		runtime.LockOSThread()
 		if _, _, failed = unix.RawSyscall(unix.SYS_SETRESUID, unchanged, other, unchanged); failed != 0 {
 			ended <- failed

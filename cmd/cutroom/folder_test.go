@@ -21,7 +21,7 @@ func TestDataFolderEntriesAreChecked(t *testing.T) {
 		}
 		put := map[string]struct {
 			make func(path, outside string) error
-			says string // empty if the entry is used
+			says string // empty if the server must accept the entry
 		}{
 			"nothing":           {func(string, string) error { return nil }, ""},
 			"a link":            {func(path, outside string) error { return os.Symlink(outside, path) }, link},
@@ -67,7 +67,7 @@ func TestDataFolderEntriesAreChecked(t *testing.T) {
 	}
 }
 
-// The folder may be a link to a faster disk.
+// The folder may be a link to a folder on a faster disk.
 func TestStartKeepsOtherFilesInScratch(t *testing.T) {
 	outside, elsewhere := t.TempDir(), t.TempDir()
 	scratch := filepath.Join(t.TempDir(), scratchName)

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// A client with a valid key at the same address is not delayed.
+// A client with a valid key is not delayed, even if it has the same address.
 func TestKeyGuessesAreDelayed(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
@@ -33,7 +33,7 @@ func TestKeyGuessesAreDelayed(t *testing.T) {
 			t.Fatalf("guess %d: status %d, want 401", i, status)
 		}
 	}
-	// Send more concurrent guesses than are allowed to wait.
+	// Send more guesses at once than are allowed to wait.
 	statuses := make(chan int, 60)
 	for i := range cap(statuses) {
 		go func() { statuses <- as(fmt.Sprintf("ck_another_guess_%d", i), guesser) }()
@@ -42,7 +42,7 @@ func TestKeyGuessesAreDelayed(t *testing.T) {
 	for i := range cap(statuses) {
 		status := await.Receive(t, "statuses", statuses)
 		if seen[status]++; status == 429 && seen[status] == 1 || i == cap(statuses)-1 {
-			// While the number of waiting checks is at its limit, a new valid key is accepted.
+			// A new valid key is accepted even while as many checks are waiting as allowed.
 			if status := as(fresh, guesser); status != 200 {
 				t.Errorf("a new key from the address of guesses: status %d", status)
 			}

@@ -28,17 +28,17 @@ import (
 
 const catalogEvery = 2 * time.Second
 
-// heapBallast is approximately the minimum amount of garbage, in bytes, that accumulates before the
-// garbage collector runs. The collector runs when the heap has doubled, and a gateway's heap is so
+// heapBallast is approximately the minimum amount of garbage, in bytes, that accumulates before a
+// garbage collection. A collection starts when the heap has doubled, and a gateway's heap is so
 // small that it doubles every few hundred requests. A higher GOGC would bloat a large heap.
 const heapBallast = 16 << 20
 
 // longestBody is how long the body of a completion request may take to arrive. Large bodies get
-// more time (see httpserver.Config). The body stays in memory until the response is sent.
+// more time (see httpserver.Config). The body stays in memory until the response has been sent.
 const longestBody = 2 * time.Minute
 
 // minInferenceMemory is the minimum value of CUTROOM_INFERENCE_MEMORY. With less, an account could
-// not send the largest request.
+// not send a request of the maximum size.
 const minInferenceMemory = 4 * gateway.MaxBody
 
 type inferenceFlags struct {
@@ -56,10 +56,10 @@ type inference struct {
 	writer   *usage.Writer
 	catalog  *catalog.Live
 	metrics  *prometheus.Metrics
-	// file is the watched catalog file; its path is "" for the built-in catalog.
+	// file is the watched catalog file. Its path is "" for the built-in catalog.
 	file   catalog.File
 	logger *slog.Logger
-	// ballast enlarges the heap with untouched pages, which use address space but no memory.
+	// ballast enlarges the heap by untouched pages, which take address space but no memory.
 	ballast []byte
 }
 
@@ -85,7 +85,7 @@ func (p inferenceParts) slow(ctx context.Context) {
 	_ = p.failures.Failed(ctx, credential.Caller(ctx)) // the response does not depend on it
 }
 
-// newInference makes the gateway and its listener. On error it closes everything that it opened.
+// newInference makes the gateway and its listener. On error it closes everything it opened.
 func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	listener, err := listen("CUTROOM_INFERENCE_ADDR", c.InferenceAddr)
 	if err != nil {
@@ -134,7 +134,7 @@ func (i *inference) chatModel() (slug string, ok bool) {
 	return "", false
 }
 
-// followCatalog reloads the catalog's file when it changes, until the context ends.
+// followCatalog reloads the catalog file whenever it changes, until the context ends.
 func (i *inference) followCatalog(ctx context.Context) {
 	if i.file.Path != "" {
 		i.catalog.Follow(ctx, i.file, catalogEvery, nil, i.logger)

@@ -49,7 +49,7 @@ func usedOf(t *testing.T, server *servertest.Server, key string) (requests, toke
 	return requests, tokens
 }
 
-// GET /v1/usage has shown the usage. Accounts see only their own.
+// The usage had been returned by GET /v1/usage before the kill. Accounts see only their own usage.
 func TestUsageSurvivesKill(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -80,7 +80,7 @@ func TestUsageSurvivesKill(t *testing.T) {
 	if requests, tokens := usedOf(t, server, servertest.Key); requests != calls || tokens != billed {
 		t.Errorf("after the kill %d calls and %d tokens are shown, want %d and %d", requests, tokens, calls, billed)
 	}
-	// A shutdown loses no usage, even if no client has read it.
+	// A shutdown does not lose usage, even if no client has read it.
 	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
 		helloChat); err != nil || answer.Status != 200 {
 		t.Fatalf("%v, %d", err, answer.Status)
@@ -91,7 +91,7 @@ func TestUsageSurvivesKill(t *testing.T) {
 	}
 }
 
-// Queued requests get an error.
+// Queued requests receive an error.
 func TestShutdownWaitsForStreams(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
@@ -162,8 +162,8 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 	}
 }
 
-// A key is generated if the settings have none. Metrics always need a key, because a request from
-// this machine may come through a proxy.
+// A key is generated if none is configured. Metrics always require a key, because even a request
+// from this machine may come through a proxy.
 func TestMetricsKeyIsGenerated(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

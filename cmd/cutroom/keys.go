@@ -55,8 +55,8 @@ type keysCreate struct {
 	Routes  []string `placeholder:"NAME" help:"Calls that the key may make: ${route_groups}; by default all."`
 }
 
-// limits returns the limits that the flags set. It does not look up the models, because a
-// deployment may have different models from this machine.
+// limits returns the limits set by flags. It does not look up model names, because a deployment may
+// have different models from this machine.
 func (c *keysCreate) limits() (credential.Limits, error) {
 	limits := credential.Limits{Models: c.Models}
 	if len(c.Models) > credential.MaxKeyModels {
@@ -82,7 +82,7 @@ func (c *keysCreate) limits() (credential.Limits, error) {
 	return limits, nil
 }
 
-// checkLabel returns an error if a label exceeds the API's limits. The label may be empty.
+// checkLabel returns an error if a label exceeds the API's limits. An empty label is valid.
 func checkLabel(label string) error {
 	if utf8.RuneCountInString(label) > credential.MaxLabel || strings.ContainsFunc(label, unicode.IsControl) {
 		return fmt.Errorf("label: invalid %.50q; want at most %d characters, without control characters", label,
@@ -99,7 +99,7 @@ func routeGroups() string {
 	return strings.Join(names, ", ")
 }
 
-// parseExpiry returns the time of --expires, or zero.
+// parseExpiry returns the time given by --expires, or the zero time if it is empty.
 func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -250,9 +250,9 @@ type keysFlags struct {
 }
 
 // deployer returns the user's AWS configuration. Profiles and single sign-on work as in the AWS
-// command line. Errors name the missing setting and how to set it.
+// command line. Errors name the missing setting and say how to set it.
 func deployer(ctx context.Context) (aws.Config, error) {
-	// The SDK's error contains everything that the SDK would log.
+	// The SDK's error already contains everything that the SDK would log.
 	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("read the AWS configuration: %w", err)
@@ -301,7 +301,8 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 	if _, err := os.Stat(f.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	// A new database would appear to belong to the existing files.
+	// If the database is lost, do not create an empty one that would seem to match the existing
+	// blobs.
 	if err := checkNotLost(ctx, f.dataFlag); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
@@ -310,7 +311,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	defer opened.Close()
-	// Change the owner first, because closing the records removes files.
+	// Change the owner first, because closing the database removes files.
 	if err := giveToOwner(f.Data, false); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

@@ -25,8 +25,8 @@ const maxExportedKey = 1 << 20
 
 const maxExportedModel = 128
 
-// exportedKey is a key as keys export prints it: one JSON object per line. It contains the
-// SHA-256 of the key in hex, not the key.
+// exportedKey is a key as printed by keys export, one JSON object per line. It contains the key's
+// SHA-256 in hex, not the key itself.
 type exportedKey struct {
 	Hash      string                  `json:"hash"`
 	Account   string                  `json:"account"`
@@ -114,7 +114,7 @@ func (c *keysImport) Run(ctx context.Context, out *command.Invocation) error {
 	})
 }
 
-// same returns an error unless the existing key works and equals the imported key.
+// same returns an error unless the existing key is valid and equals the imported key.
 func same(there, key credential.Key) error {
 	if there.Account != key.Account || there.Tier != key.Tier || there.Admin != key.Admin ||
 		!there.ExpiresAt.Equal(key.ExpiresAt) || !reflect.DeepEqual(there.Limits, key.Limits) {
@@ -135,7 +135,7 @@ func (c *keysImport) read() ([]credential.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The path may name the standard input. Opening any other pipe could block forever.
+	// The path may name standard input. Opening any other pipe could block forever.
 	if stdin, err := os.Stdin.Stat(); !info.Mode().IsRegular() && (err != nil || !os.SameFile(info, stdin)) {
 		return nil, fmt.Errorf("%s is not a regular file: name a file that keys export wrote, or /dev/stdin", c.File)
 	}

@@ -21,12 +21,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// endless is a chat that runs until the client disconnects. Reaching max_tokens would take minutes.
+// endless is a chat that only a disconnect ends. Reaching max_tokens would take minutes.
 const endless = `{"model":%q,"messages":[{"role":"user","content":"go on"}],"stream":true,"max_tokens":32000,"ignore_eos":true,` +
 	`"temperature":0}`
 
-// A response that is passed through equals the server's own, except for the model's name and values
-// that differ in each response.
+// A response that is passed through is identical to the server's own, except for the model's name
+// and values that differ in each response.
 func (m languageModel) inPlace(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/messages":              `{"model":"local","max_tokens":12,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`,
@@ -69,7 +69,7 @@ func (m languageModel) clients(t *testing.T) {
 }
 
 // A client cannot generate more tokens than the catalog row allows, on any route and with any of
-// the server's field names.
+// the server's names for the limit.
 func (m languageModel) clamps(t *testing.T) {
 	const chat, input = `"messages":[{"role":"user","content":"Hi"}]`, `"input":"Hi"`
 	for _, c := range []struct{ path, fields string }{
@@ -102,7 +102,7 @@ func (m languageModel) clamps(t *testing.T) {
 	}
 }
 
-// A prompt that the server rejects as too long goes to the row's fallback. If the row has no
+// If the server rejects a prompt as too long, the row's fallback gets the prompt. If there is no
 // fallback, the client gets the server's error.
 func (m languageModel) tooLong(t *testing.T) {
 	ask := func(model string) *http.Response {
@@ -182,7 +182,7 @@ func (m languageModel) busy(t *testing.T) (n int) {
 	return n
 }
 
-// generating starts an endless stream, and returns a function that disconnects.
+// generating starts an endless stream and returns a function that disconnects it.
 func (m languageModel) generating(t *testing.T, path, body string) (leave func()) {
 	t.Helper()
 	ctx, leave := context.WithCancel(m.ctx)
@@ -197,7 +197,7 @@ func (m languageModel) generating(t *testing.T, path, body string) (leave func()
 	return leave
 }
 
-// A disconnect ends the generation in every dialect, passed through or translated.
+// A disconnect stops the generation in every dialect, whether passed through or translated.
 func (m languageModel) leaving(t *testing.T) {
 	responses := `{"model":%q,"input":"go on","stream":true,"max_output_tokens":32000,"ignore_eos":true,"temperature":0}`
 	for _, model := range []string{"local", "translated", "native"} {
@@ -215,7 +215,7 @@ func (m languageModel) leaving(t *testing.T) {
 	}
 }
 
-// While the server is full, requests wait. In a row without a queue they get 429.
+// While the server is full, requests wait. If the row has no queue, they get a 429.
 func (m languageModel) full(t *testing.T) {
 	leave := m.generating(t, "/v1/chat/completions", fmt.Sprintf(endless, "translated"))
 	response := m.open(m.ctx, t, m.url+"/v1/chat/completions", servertest.Key, fmt.Sprintf(endless, "translated"))
@@ -261,7 +261,7 @@ func (m languageModel) metric(t *testing.T, line string) bool {
 	return strings.Contains(string(answer.Body), line)
 }
 
-// A model server that dies ends the stream with an error. Later requests get 502.
+// If the model server dies, the stream ends with an error. Later requests get a 502.
 func (m languageModel) death(t *testing.T) {
 	response := m.open(m.ctx, t, m.url+"/v1/chat/completions", servertest.Key, fmt.Sprintf(endless, "fragile"))
 	defer response.Body.Close()

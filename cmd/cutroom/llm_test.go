@@ -30,7 +30,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The model servers' settings: tokens per request, concurrent requests, and their key.
+// Settings of the model servers: tokens per request, concurrent requests, and keys.
 const (
 	llmContext    = 32768
 	llmCalls      = 2
@@ -38,8 +38,8 @@ const (
 	llmMetricsKey = "key-of-the-metrics"
 )
 
-// The model is tiny and has random weights. Other models of the gateway use fewer features of its
-// server, or run on other kinds of servers.
+// The model is tiny and has random weights. The gateway's other models use fewer of the server's
+// features, or run on other kinds of servers.
 func TestGatewayMatchesModelServer(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestGatewayMatchesModelServer(t *testing.T) {
 
 type languageModel struct {
 	ctx context.Context
-	// url is the gateway's URL; server is the URL of the server for the model "local".
+	// url is the gateway's URL. server is the URL of the server that has the model "local".
 	url, server string
 	client      openai.Client
 	fragile     *os.Process
@@ -88,7 +88,7 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// serveModel serves a model file until the test ends, and returns the server's URL.
+// serveModel serves a model file until the test ends. It returns the server's URL and process.
 func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Process) {
 	t.Helper()
 	port := freePort(t)
@@ -101,7 +101,7 @@ func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Proces
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	go func() { _ = command.Wait(); close(ended) }() // a test may have killed it
+	go func() { _ = command.Wait(); close(ended) }() // it fails if a test has killed the server
 	t.Cleanup(func() {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		select {
@@ -167,7 +167,7 @@ func startLanguageModel(t *testing.T, root, folder string) languageModel {
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // it has ended already if it failed
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails if the command has already ended
 		select {
 		case <-ended:
 		case <-time.After(await.Max):
@@ -234,7 +234,7 @@ func (m languageModel) post(t *testing.T, url, key, body string) (status int, an
 	return response.StatusCode, answer
 }
 
-// open sends a request and returns the response with an unread body.
+// open sends a request and returns the response without reading its body.
 func (m languageModel) open(ctx context.Context, t *testing.T, url, key, body string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))

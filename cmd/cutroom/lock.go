@@ -12,17 +12,18 @@ import (
 )
 
 // folderLock is the lock of a data folder, which only one server can hold. The operating system
-// releases it when the process exits, even after a crash.
+// releases it when the process exits or crashes.
 type folderLock struct {
 	file *os.File
-	// folders lists further locked folders: the data folder itself, because people delete lock files
-	// that look like leftovers, and the folders of the database, the blobs and the engines, which may
-	// be elsewhere. Folders on file systems without locks are left out.
+	// folders lists other locked folders: the data folder itself, because people delete lock files
+	// that look like leftovers, and the folders of the database, the blobs and the engines, which
+	// may be elsewhere. It excludes folders on file systems without locks.
 	folders []*os.File
 }
 
-// lockFolder takes the lock. The error names the process that holds it. It rejects a folder with an
-// entry that the program must not write to (see checkEntries).
+// lockFolder locks a data folder. If the folder is locked already, the error names the process that
+// holds the lock. It also returns an error if the folder has an entry that the program must not
+// write to (see checkEntries).
 func lockFolder(path string) (*folderLock, error) {
 	if err := checkEntries(path); err != nil {
 		return nil, err
@@ -55,8 +56,8 @@ func lockFolder(path string) (*folderLock, error) {
 	return l, nil
 }
 
-// lockEntries locks the folders of the database and the blobs, if they exist, because links in two
-// data folders may point to the same place.
+// lockEntries locks the folders of the database and the blobs if they exist, because links in two
+// data folders may point to the same folder.
 func (l *folderLock) lockEntries(path string) error {
 	for _, name := range []string{"cutroom.db", "blobs"} {
 		target, err := filepath.EvalSymlinks(filepath.Join(path, name))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Someone may delete the lock file because it looks stale.
+// Deleting the lock file, which may look stale, must not admit a second server.
 func TestDataFolderHasOneServer(t *testing.T) {
 	folder := t.TempDir()
 	first, err := lockFolder(folder)
@@ -38,8 +38,8 @@ func TestDataFolderHasOneServer(t *testing.T) {
 	second.release()
 }
 
-// The server rejects a folder with links to a running server's database or blobs, even if that
-// server created them after it took its lock.
+// A folder that links to a running server's database or blobs is rejected, even if that server
+// created them after it took its lock.
 func TestLinkedEntriesHaveOneServer(t *testing.T) {
 	first, elsewhere := t.TempDir(), t.TempDir()
 	held, err := lockFolder(first)

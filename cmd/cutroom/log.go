@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// newLogger returns a logger that writes to stderr. It writes all attributes for programs, and
-// fewer for people at a terminal.
+// newLogger returns a logger that writes to stderr. It writes fewer attributes if stderr is a
+// terminal.
 func newLogger(out *command.Invocation, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if out.ShowsErr() {
@@ -18,7 +18,7 @@ func newLogger(out *command.Invocation, level slog.Level) *slog.Logger {
 	return slog.New(trace.Logger(slog.NewTextHandler(out.Err, options)))
 }
 
-// brief omits attributes that have their usual values, and insignificant digits.
+// brief omits attributes with default values and rounds off insignificant digits.
 func brief(groups []string, attribute slog.Attr) slog.Attr {
 	value := attribute.Value.Resolve()
 	switch value.Kind() {

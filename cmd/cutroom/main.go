@@ -1,7 +1,7 @@
-// Command cutroom is Cutroom on one machine, and its tools: `cutroom dev` serves everything from
-// one process and one folder, `cutroom keys` manages the permanent keys of accounts, `cutroom
-// doctor` checks the machine and its settings, and the other commands use a running server, here or
-// elsewhere.
+// Command cutroom runs Cutroom on one machine and contains its tools: `cutroom dev` serves
+// everything from one process and one folder, `cutroom keys` manages the permanent keys of
+// accounts, `cutroom doctor` checks the machine and its settings, and the other commands use a
+// running server, here or elsewhere.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/platform/signals"
-	_ "cutroom/shared/platform/ulimit" // may exit before main
+	_ "cutroom/shared/platform/ulimit" // its init may exit before main runs
 )
 
 type commandLine struct {
@@ -38,7 +38,7 @@ type commandLine struct {
 }
 
 func main() {
-	// net/http logs unsolicited bytes from a server here, which may contain a user's completion.
+	// net/http logs unexpected bytes from a server here, and they may contain a user's completion.
 	log.SetOutput(io.Discard)
 	ctx, stop := signals.Context()
 	invocation := &command.Invocation{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// built is the version that the linker sets for builds outside the repository, as for images.
+// built is the version, set by the linker for builds outside the repository, such as images.
 var built string
 
 func version() string {

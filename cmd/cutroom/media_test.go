@@ -19,13 +19,13 @@ import (
 type media struct {
 	// sample is the clip that the README edits.
 	sample []byte
-	// tiny is a 16:9 clip of three frames with sound; tall is the same at 9:16. long lasts four
-	// seconds; endless lasts a minute. At full size, its edit takes longer than a busy machine may
-	// stall, so tests can interrupt it.
+	// tiny is a 16:9 clip of three frames with sound. tall is the same in 9:16. long lasts four
+	// seconds. endless lasts a minute, and editing it at full size takes longer than a busy machine
+	// may stall, so tests can interrupt it.
 	tiny, tall, long, endless []byte
 	// picture is a 16:9 PNG.
 	picture []byte
-	// truncated is a clip with its entire header and no frames.
+	// truncated is a clip that has a complete header but no frames.
 	truncated []byte
 }
 
@@ -103,7 +103,8 @@ func probe(t *testing.T, content []byte) report {
 	return r
 }
 
-// tool runs ffmpeg or ffprobe and returns its stdout. Any output on stderr fails the test.
+// tool runs ffmpeg or ffprobe and returns its stdout. The test fails if there is any output on
+// stderr.
 func tool(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(bounded(t), name, args...)
@@ -118,7 +119,7 @@ func tool(t *testing.T, name string, args ...string) []byte {
 
 const frameWidth, frameHeight = 96, 54
 
-// decode returns the frames as small RGB pictures at the frame rate.
+// decode decodes a clip to small RGB frames at the given frame rate.
 func decode(t *testing.T, content []byte, fps int) [][]byte {
 	t.Helper()
 	raw := tool(t, "ffmpeg", "-v", "error", "-i", save(t, content), "-an",
@@ -130,8 +131,8 @@ func decode(t *testing.T, content []byte, fps int) [][]byte {
 	return frames
 }
 
-// difference returns the mean absolute difference between the samples of two clips, from 0 to 255,
-// over the frames that are in both.
+// difference returns the mean absolute difference between two clips' samples, from 0 to 255, over
+// the frames that both have.
 func difference(a, b [][]byte) float64 {
 	var sum, n float64
 	for i := range min(len(a), len(b)) {
@@ -143,8 +144,8 @@ func difference(a, b [][]byte) float64 {
 	return sum / n
 }
 
-// lightness returns the mean of all samples, and the mean distance between a pixel's strongest and
-// weakest channel, both from 0 to 255.
+// lightness returns the mean of all samples, and the mean difference between a pixel's strongest
+// and weakest channels, both from 0 to 255.
 func lightness(frames [][]byte) (light, colour float64) {
 	var n float64
 	for _, frame := range frames {

@@ -20,14 +20,14 @@ import (
 const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions " +
 	"errors broken_stream timeouts retries"
 
-// gatewayWorld is a server with all kinds of keys and upstreams, and its clients' environment.
+// gatewayWorld is a server with all kinds of keys and upstreams.
 type gatewayWorld struct {
 	url string
-	// keys are indexed by the names of the variables that the programs read.
+	// keys maps the environment variables that the client programs read to keys.
 	keys map[string]string
 }
 
-// newGatewayWorld starts a server with the demonstration model and failing upstreams.
+// newGatewayWorld starts a server whose upstreams include the demonstration model and failing ones.
 func newGatewayWorld(t *testing.T) gatewayWorld {
 	t.Helper()
 	const answer = `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop",
@@ -129,7 +129,7 @@ func nodeProgram(t *testing.T) string {
 	}
 	node := filepath.Join(packages, ".bin", "node")
 	if _, err := os.Stat(node); err != nil {
-		return "node" // no Node package exists for this system
+		return "node" // there is no Node package for this system
 	}
 	return node
 }
@@ -152,7 +152,7 @@ func TestOpenAIClientForNodeWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	// A program from stdin finds its imports from its working folder.
+	// A program read from stdin looks for its imports in its working folder.
 	command := exec.CommandContext(bounded(t), node, "--input-type=module", "-")
 	command.Dir, command.Stdin = nodeFolder(t), source
 	world.run(t, command, clientChecks)

@@ -24,14 +24,14 @@ func pythonProgram(t *testing.T, name string) string {
 	return path
 }
 
-// smallCatalog has small and short results, which take almost no time.
+// smallCatalog makes results so small and short that they take almost no time.
 func smallCatalog(t *testing.T) string {
 	t.Helper()
 	return save(t, bytes.ReplaceAll(servertest.SmallResults(defaultCatalog(t)), []byte("duration: 5s"),
 		[]byte("duration: 200ms")))
 }
 
-// The document is valid under the meta-schema of OpenAPI 3.1, and all its references resolve.
+// The document is valid under the OpenAPI 3.1 meta-schema, and all its references resolve.
 func TestOpenAPIIsValid(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
@@ -49,18 +49,18 @@ func TestOpenAPIIsValid(t *testing.T) {
 }
 
 // A fuzzer that knows only the document finds no 5xx, no undocumented status or body, no operation
-// that accepts a wrong key, and no operation that rejects a valid request or accepts an invalid
-// one.
+// that accepts a wrong key, and no operation that rejects valid requests or accepts invalid ones.
 func TestSchemaFuzzerFindsNoError(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
-	// A job's events last as long as the job, which waits. The gateway is a separate server.
+	// Exclude job events, because a stream of them lasts until its job has ended, and the gateway,
+	// which is a separate server.
 	fuzz(t, server, "--exclude-path-regex",
 		"^/v1/generate/|/events$|^/v1/((chat/)?completions|responses|messages(/count_tokens)?|embeddings|rerank|score)$|"+
 			"^/v1/models(/[{]model[}])?$|^/v1/usage$|^/v1/batches|^/v1/files/[{]file_id[}]/content$")
 }
 
-// Requests that wait for their results would wait behind many jobs on the server above.
+// On the server above, calls that wait for their result would wait behind many jobs.
 func TestSchemaFuzzerFindsNoErrorInWaitingCalls(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=2")
@@ -78,7 +78,7 @@ func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
 		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json",
 		"--url", server.URL(),
 	}, selection...)...)
-	// A stored run would change the next one.
+	// Otherwise the run would be stored here and influence the next one.
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), "CUTROOM_API_KEY="+servertest.Key, "PYTHONPATH="+settings,
 		"PYTHONDONTWRITEBYTECODE=1",

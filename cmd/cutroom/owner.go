@@ -8,16 +8,17 @@ import (
 	"syscall"
 )
 
-// giveToOwner gives root's files in the data folder to the folder's owner, because a server that
-// runs as another user could not open them. If everythingBelow is true, it covers the entire
-// folder; otherwise it covers only the server's own files, such as the database.
+// giveToOwner gives root's files in the data folder to the folder's owner, because a server running
+// as another user could not open them. If everythingBelow is true, it covers the entire folder;
+// otherwise only the server's own files, such as the database.
 //
-// It does nothing if the user is not root or the folder belongs to root.
+// It does nothing if the user is not root or if root owns the folder.
 func giveToOwner(folder string, everythingBelow bool) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	// The server's user may change the folder at any time. os.Root does not follow links out of it.
+	// The server's user may change the folder at any time. os.Root does not follow links that lead
+	// out of it.
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func giveToOwner(folder string, everythingBelow bool) error {
 	}
 	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted in the meantime
+			return nil // deleted meanwhile
 		}
 		if err != nil || path == "." {
 			return err
@@ -52,8 +53,8 @@ func giveToOwner(folder string, everythingBelow bool) error {
 	return nil
 }
 
-// giveTo gives one entry to the owner if it belongs to root. It skips a file with several hard
-// links, because it may be a link to root's file elsewhere.
+// giveTo gives one entry to the owner if root owns it. It skips a file with several hard links,
+// because it may be another name of one of root's files elsewhere.
 func giveTo(root *os.Root, path string, owner *syscall.Stat_t) error {
 	info, err := root.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// program is the built command, fixtures holds the media that the tests send, and smallResults is
-// the path of the servers' catalog. TestMain sets them.
+// program is the built command, fixtures contains the media that tests send, and smallResults is
+// the path of the servers' catalog. TestMain sets all of them.
 var (
 	program      servertest.Program
 	fixtures     media
@@ -61,7 +61,7 @@ func runAll(m *testing.M) int {
 
 var catalogPath = filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml")
 
-// bounded returns a context for one wait. steps returns a context for a test with many waits.
+// bounded returns a context for a single wait. steps returns a context for a test with many waits.
 func bounded(t *testing.T) context.Context { return await.Context(t) }
 func steps(t *testing.T) context.Context   { return await.TestContext(t) }
 
@@ -75,8 +75,8 @@ func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip [
 	return job.ID
 }
 
-// start starts a server on the data folder. It ends with the test. Its results are small unless the
-// settings name a catalog. TestEveryModelEdits checks full-size results.
+// start starts a server on the data folder until the test ends. The server's results are small
+// unless the settings name a catalog. TestEveryModelEdits checks full-size results.
 func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	t.Helper()
 	server, err := program.Start(bounded(t), data, append([]string{"CUTROOM_CATALOG=" + smallResults}, settings...)...)
@@ -87,7 +87,7 @@ func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	return server
 }
 
-// endWith kills the server at the end of the test, and logs its output if the test failed.
+// endWith kills the server when the test ends, and logs its output if the test failed.
 func endWith(t *testing.T, server *servertest.Server) {
 	t.Cleanup(func() {
 		server.Kill()
@@ -126,8 +126,8 @@ func hasStatus(err error, status int) bool {
 	return errors.As(err, &failure) && failure.Status == status
 }
 
-// processesOn lists the command lines of the engine's processes that use the data folder. It is
-// empty on systems without /proc.
+// processesOn returns the command lines of engine processes that use the data folder. It returns
+// none on systems without /proc.
 func processesOn(t *testing.T, data string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")

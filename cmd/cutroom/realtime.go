@@ -46,7 +46,7 @@ type sessionParts struct {
 	logger        *slog.Logger
 }
 
-// newSessions makes the session server, which serves after Run is called.
+// newSessions makes the session server, which starts serving when Run is called.
 func newSessions(parts sessionParts) (*sessions, error) {
 	uptime, err := boottime.Open()
 	if err != nil {
@@ -64,7 +64,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	return &sessions{server, instance, counted, parts.webrtc}, nil
 }
 
-// beside serves sessions on their paths and passes all other requests to the handler.
+// beside serves sessions on their own paths and passes all other requests to handler.
 func (s *sessions) beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := s.server.Pattern(r.URL.Path)
@@ -80,8 +80,8 @@ func (s *sessions) beside(handler http.Handler) http.Handler {
 // firstLease is how long a starting server waits for its session lease.
 const firstLease = 5 * time.Second
 
-// await waits at most firstLease until sessions can be opened or the first lease attempt has
-// failed. Without this wait, a client's first readiness check would fail.
+// await waits up to firstLease until sessions can be opened or the first lease attempt has failed.
+// Without this wait, a client's first readiness check would fail.
 func (s *sessions) await(ctx context.Context) {
 	select {
 	case <-s.instance.Tried():

@@ -13,7 +13,7 @@ import (
 )
 
 // pixels contains page functions that measure a canvas: the mean of each channel, and the mean
-// difference between the greatest and the least channel, which is 0 for gray.
+// difference between a pixel's strongest and weakest channels, which is 0 for gray.
 const pixels = `
 const small = new OffscreenCanvas(64, 36).getContext("2d", { willReadFrequently: true });
 const shownIn = id => document.getElementById(id === "edited" && document.body.dataset.transport === "webrtc" ? "video" : id);
@@ -37,7 +37,7 @@ function difference(one, other) {
 const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Math.min(...pixel)));
 `
 
-// Prompts with visible effects: one removes colour, the other adds a lot.
+// Prompts with visible effects: one removes color, the other adds a lot of it.
 const (
 	grayLook, isGray         = "film noir", `colorfulness("edited") < 12`
 	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`
@@ -48,7 +48,7 @@ func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
 	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 	page.open(server.URL() + "/realtime")
 	page.resize(1280, 860, "light")
-	// Each frame takes both sides milliseconds, so draw only half of the frames.
+	// Drawing a frame takes milliseconds on both sides, so draw only half of them.
 	page.do("const everyFrame = requestAnimationFrame; requestAnimationFrame = draw => setTimeout(() => everyFrame(draw), 50)")
 	page.do(pixels)
 	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))
@@ -92,7 +92,8 @@ func (p *tab) morePictures() {
 	p.await("more pictures are shown", fmt.Sprintf("pictures > %d", eval[int](p, "pictures")+4))
 }
 
-// onScreens takes screenshots on light and dark screens, which the page must not exceed.
+// onScreens takes screenshots with light and dark color schemes on large and small screens. The
+// page must not be wider than the screen.
 func (p *tab) onScreens(name string) {
 	p.t.Helper()
 	for _, screen := range []struct {
@@ -173,21 +174,21 @@ const (
 	measured = `+document.getElementById("latency").textContent > 0`
 )
 
-// says is true when the transport line contains the text.
+// says returns an expression that is true if the transport line contains the text.
 func says(text string) string {
 	return fmt.Sprintf(`document.getElementById("how").textContent.includes(%q)`, text)
 }
 
-// With WebRTC on the server, frames arrive as video over UDP if only UDP passes, as video over TCP
-// if only TCP passes, and as JPEGs if neither passes. If both pass, the browser chooses. On a busy
-// machine it may choose TCP.
+// If the server offers WebRTC, frames arrive as video over UDP if only UDP gets through, as video
+// over TCP if only TCP does, and as JPEGs if neither does. If both do, the browser chooses, and may
+// choose TCP on a busy machine.
 func TestRealtimePageUsesWebRTC(t *testing.T) {
 	t.Parallel()
 	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The browser calls the relay, which is at another of this machine's addresses.
+	// The browser connects to the relay, which listens on another address of this machine.
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR="+address, "CUTROOM_RTC_PUBLIC=127.0.0.2")
 	relay, err := lossytest.NewRelay("127.0.0.2"+strings.TrimPrefix(address, "127.0.0.1"), address, 1)
 	if err != nil {
@@ -205,7 +206,7 @@ func TestRealtimePageUsesWebRTC(t *testing.T) {
 	page.await("its colours are those of the original", `difference("original", "edited") < 16`)
 	page.onScreens("video")
 
-	// The timestamp in the picture cannot always be read, but the video's times can.
+	// The timestamp in the picture is not always legible, but the video's own timestamps are.
 	page.ask("pencil sketch")
 	page.await("the look is applied", `document.getElementById("prompt-state").textContent.startsWith("Applied: pencil")`)
 	page.morePictures()
@@ -274,7 +275,7 @@ func TestRealtimePageUsesReferenceImage(t *testing.T) {
 	page.await("its colours are gone", isGray)
 }
 
-// The page also shows the queue position while all sessions of the account are open.
+// If all of the account's sessions are open, the page also shows its position in the queue.
 func TestRealtimePageExplainsErrors(t *testing.T) {
 	t.Parallel()
 	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")

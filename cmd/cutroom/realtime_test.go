@@ -98,9 +98,9 @@ func post(t *testing.T, client *servertest.Client, path, contentType string, bod
 	return object
 }
 
-// controlConn is a client's connection to its session. A goroutine reads it constantly, because the
-// server drops a client that does not respond to pings, and the client responds only while it
-// reads.
+// controlConn is a client's connection to its session. A goroutine reads from it continuously,
+// because the client answers pings only while it reads, and the server drops a client that does not
+// answer.
 type controlConn struct {
 	*websocket.Conn
 	messages chan controlMessage
@@ -130,7 +130,7 @@ func socketURL(server *servertest.Server) string {
 	return "ws" + strings.TrimPrefix(server.URL(), "http")
 }
 
-// read reads messages except ticks until the connection ends.
+// read reads messages, except ticks, until the connection ends.
 func (c *controlConn) read(ctx context.Context) {
 	for {
 		kind, content, err := c.Read(ctx)
@@ -157,7 +157,8 @@ func (c *controlConn) next(ctx context.Context) controlMessage {
 	}
 }
 
-// expect takes the next message: a frame if text is empty, otherwise a text that contains it.
+// expect returns the next message. It must be a frame if text is empty, otherwise a text message
+// that contains text.
 func expect(t *testing.T, ctx context.Context, c *controlConn, text string) []byte {
 	t.Helper()
 	message := c.next(ctx)

@@ -54,7 +54,8 @@ type repair struct {
 	now    func() time.Time
 }
 
-// checkTimeOfRepair is long enough for any database, because a person is waiting for the repair.
+// checkTimeOfRepair returns a limit long enough for any database, because a person is waiting for
+// the repair.
 func checkTimeOfRepair(int64) time.Duration { return time.Hour }
 
 func (r *repair) run(ctx context.Context) (err error) {
@@ -155,7 +156,8 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		"cutroom doctor --repair --adopt ACCOUNT adds them to an account; --drop deletes them now."})
 }
 
-// keyOfAdopter returns the id of one of the adopting account's keys, or "" without adopting.
+// keyOfAdopter returns the id of one of the adopting account's keys, or "" if no account adopts
+// files.
 func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil
@@ -191,7 +193,7 @@ func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key 
 	return r.report(finding{"unknown", warning, detail, ""})
 }
 
-// adopt makes an unknown file a file of the account. It does not expire.
+// adopt turns an unknown blob into a file of the account that does not expire.
 func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key string) (file.File, error) {
 	service := file.NewService(file.Config{
 		Store: s.records.Files(), Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,

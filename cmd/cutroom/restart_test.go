@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The server is stopped in the two usual ways while it edits.
+// The server is stopped in both of the usual ways during an edit.
 func TestRestartLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*servertest.Server, context.Context) (int, error){
@@ -20,7 +20,8 @@ func TestRestartLosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, data := steps(t), t.TempDir()
-			// Editing a tenth of the pixels still takes long enough for a stop during the edit.
+			// With a tenth of the pixels, an edit is still long enough for the server to be stopped
+			// during it.
 			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +
 				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("320x180")))}
 			server := start(t, data, settings...)

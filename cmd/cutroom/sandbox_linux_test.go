@@ -12,15 +12,16 @@ import (
 	vp8 "cutroom/shared/platform/vp8/helper"
 )
 
-// initialized matches a line of GODEBUG=inittrace=1.
+// initialized matches a line of output from GODEBUG=inittrace=1.
 var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
 
-// launcherShare is the maximum fraction of the program's packages that may be initialized before
-// the launcher. Some packages depend on fewer packages than the launcher itself.
+// launcherShare is the maximum fraction of the program's packages that may be initialized when it
+// runs as the launcher. Packages with fewer dependencies than the launcher are initialized before
+// it runs.
 const launcherShare = 0.2
 
-// As ffmpeg's launcher, the program initializes none of its own packages and few others. Each job
-// would pay for them with CPU time at the server's own priority.
+// When the program runs as FFmpeg's launcher, it initializes none of its own packages and few
+// others. Otherwise, each job would spend CPU time on them at the server's priority.
 func TestLauncherInitializesFewPackages(t *testing.T) {
 	whole := initializedFor(t, "cutroom", "--version")
 	launching := initializedFor(t, launcher.Order{Ask: true}.CommandLine()...)
@@ -35,7 +36,8 @@ func TestLauncherInitializesFewPackages(t *testing.T) {
 	}
 }
 
-// AWS clients would make the helpers for live video and Content Credentials slow and large.
+// AWS clients would make the helpers for live video and Content Credentials slow to start and
+// large.
 func TestHelpersInitializeNoAWSClients(t *testing.T) {
 	const clients = "github.com/aws/aws-sdk-go-v2/service/"
 	of := func(paths []string) (found []string) {

@@ -22,8 +22,8 @@ func ensureSecret(c *devCommand) ([]byte, error) {
 
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
-// signerName is the data folder's file with the signing identity. signersName is the file with its
-// current and earlier certificates (see signing.File).
+// signerName is the file in the data folder with the signing identity. signersName is the file with
+// its current and earlier certificates (see signing.File).
 const signerName, signersName = "c2pa.pem", "c2pa-signers.pem"
 
 func ensureMetricsKey(c *devCommand) (string, error) {
@@ -32,7 +32,7 @@ func ensureMetricsKey(c *devCommand) (string, error) {
 
 func metricsKeyFile(data string) string { return filepath.Join(data, "metrics-key") }
 
-// kept returns the secret from the setting or from the file. If there is none, it returns a new
+// kept returns the secret from the setting or from the file. If there is neither, it creates a
 // secret and writes it to the file.
 func kept(set, path string) (string, error) {
 	if set != "" {

@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	lease         = 30 * time.Second       // a hanging worker keeps its job this long
-	progressEvery = 200 * time.Millisecond // a write is cheap here
+	lease         = 30 * time.Second       // how long a hanging worker keeps its job
+	progressEvery = 200 * time.Millisecond // writes are cheap here
 	previewEvery  = 2 * time.Second
-	checkEvery    = time.Second      // whether a running job was cancelled
-	shutdownTime  = 10 * time.Second // for running requests
-	// reserved is the size, in bytes, of the file that is deleted when the disk is full. It exceeds
-	// what the database and its write-ahead log need for any delete.
+	checkEvery    = time.Second      // checks whether a running job was cancelled
+	shutdownTime  = 10 * time.Second // how long running requests may take
+	// reserved is the size, in bytes, of the file that is deleted when the disk is full. It is more
+	// than the database and its write-ahead log need for any delete.
 	reserved = 8 << 20
 )
 
@@ -40,7 +40,7 @@ type server struct {
 	lock   *folderLock
 	storage
 	reserve *reserve.Reserve
-	// clock provides all stored times. Durations are measured with the machine's monotonic clock.
+	// clock provides all stored times. Durations are measured with the system's monotonic clock.
 	clock       *clock.Clock
 	checker     *health.Checker
 	listener    net.Listener
@@ -59,13 +59,13 @@ type server struct {
 	traces      otlp.Traces
 	devKey      string
 	keepUnknown time.Duration
-	// stopping is cancelled when the server begins to stop, before its requests end.
+	// stopping is canceled when the server begins to stop, before its requests have ended.
 	stopping context.Context
 	stop     context.CancelFunc
 }
 
 // newServer opens the data folder, recovers from a crash, and listens. On error it closes
-// everything that it opened.
+// everything it opened.
 func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger *slog.Logger) (*server, error) {
 	s := &server{logger: logger, keepUnknown: c.keepUnknown()}
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -76,9 +76,10 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	return s, nil
 }
 
-// recover cleans up after a crash. This process holds the folder's lock, so every lease, unsettled
-// claim and reservation belongs to a worker, request or upload that no longer exists. checkBlobs
-// and the sweepers do the work that grows with the stored data while the server is running.
+// recover cleans up after a crash. Because this process holds the folder's lock, every lease,
+// unsettled claim and reservation belongs to a worker, request or upload that no longer exists.
+// Work that grows with the stored data is left to checkBlobs and the sweepers, while the server is
+// running.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.records.Queue().RecoverLeases(ctx); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.records.IdempotencyKeys().Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
-	// On a full disk, the reservations expire on schedule anyway.
+	// On a full disk, the reservations still expire on schedule.
 	if err := s.records.Files().ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}
@@ -98,7 +99,7 @@ func (s *server) recover(ctx context.Context) error {
 }
 
 // run serves until the context ends and then stops in order: it accepts no new requests, rejects
-// requests that wait for a model server, hands jobs back, and finishes running requests.
+// requests that are waiting for a model server, hands jobs back, and finishes running requests.
 func (s *server) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -116,7 +117,7 @@ func (s *server) run(ctx context.Context) error {
 	var live sync.WaitGroup
 	live.Go(func() { s.sessions.server.Run(background) })
 	live.Go(func() { s.batches.Run(background) })
-	// Usage is written and budgets are settled until the last request and session have ended.
+	// Keep writing usage and settling budgets until the last request and session have ended.
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { s.gateway.writer.Run(writing) })
 	running.Go(func() { s.budgets.Run(writing) })

@@ -20,7 +20,7 @@ func packaged(t *testing.T, name string) string {
 	return string(content)
 }
 
-// The unit lets the server sandbox the programs that read untrusted media.
+// The unit allows the server to sandbox the programs that read untrusted media.
 func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 	t.Parallel()
 	unit := packaged(t, "cutroom.service")
@@ -34,7 +34,7 @@ func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 			t.Errorf("the unit has no %s", line)
 		}
 	}
-	// With any of these settings, the sandbox could not be set up.
+	// Any of these settings would prevent the sandbox from being set up.
 	for _, setting := range []string{"ProtectKernelTunables=", "ProtectProc=", "ProcSubset=", "PrivateUsers="} {
 		if strings.Contains(unit, "\n"+setting) {
 			t.Errorf("the unit has %s", setting)
@@ -50,7 +50,7 @@ func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Exposure ranges from 0 to 100; lower is better.
+	// The exposure level ranges from 0 to 100; lower is better.
 	for _, arguments := range [][]string{{"verify", path}, {"security", "--offline=yes", "--threshold=30", path}} {
 		if said, err := exec.CommandContext(bounded(t), analyze, arguments...).CombinedOutput(); err != nil ||
 			strings.Contains(string(said), path+":") {
@@ -73,7 +73,7 @@ func TestLaunchdFileMatchesTheUnit(t *testing.T) {
 	}
 }
 
-// properties returns the values of a property list by key. It joins strings of arrays.
+// properties returns the values in a property list by key. It joins the strings of an array.
 func properties(t *testing.T, list string) map[string]string {
 	t.Helper()
 	values, key := map[string]string{}, ""

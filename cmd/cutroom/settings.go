@@ -54,7 +54,7 @@ type enhanceFlags struct {
 func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
 	if enhancer == nil {
-		return nil, err // not a typed nil
+		return nil, err // avoids a typed nil
 	}
 	return enhancer, err
 }

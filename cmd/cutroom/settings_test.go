@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The server prints one line with the setting and the reason.
+// The server prints a single line that contains the setting and the reason.
 func TestInvalidSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -31,7 +31,7 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 
 	for _, c := range []struct {
 		name, setting string
-		// says lists texts that the line must contain in addition to the setting's name.
+		// says lists strings that the line must contain besides the setting's name.
 		says []string
 	}{
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},
@@ -119,7 +119,7 @@ func TestFlagsOverrideTheEnvironment(t *testing.T) {
 	}
 }
 
-// The server warns of a weak key if other machines can reach it.
+// The server warns about a weak key if other machines can reach it.
 func TestServerReportsItsReach(t *testing.T) {
 	const strong = "ck_Zx81kQpR40sTnVb7mLw2"
 	for name, c := range map[string]struct {
@@ -146,7 +146,7 @@ func TestServerReportsItsReach(t *testing.T) {
 	}
 }
 
-// The console calls the gateway with the public URL, because a proxy may be in front of it.
+// The console calls the gateway at its public URL, because there may be a proxy in front of it.
 func TestConsoleUsesThePublicURL(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_PUBLIC_INFERENCE_URL=https://llm.example.com/one")
@@ -160,8 +160,8 @@ func TestConsoleUsesThePublicURL(t *testing.T) {
 	}
 }
 
-// startFails checks that the server does not start: it exits with code 2 for an invalid setting,
-// otherwise with 1, and prints one line on stderr that contains all the given texts.
+// startFails checks that the server does not start. It must exit with code 1, or 2 for an invalid
+// setting, and print one line on stderr that contains all the given strings.
 func startFails(t *testing.T, settings []string, says ...string) {
 	t.Helper()
 	ended, err := program.Run(bounded(t), settings, "dev")
@@ -257,7 +257,7 @@ func TestWelcomeCommandsWork(t *testing.T) {
 		}
 		return string(out)
 	}
-	paste(lines[0], "") // saves the sample
+	paste(lines[0], "") // this line saves the sample
 	_, id, found := strings.Cut(paste(lines[1], ""), `"job_id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	if !found || !strings.HasPrefix(id, "job_") {
@@ -278,5 +278,5 @@ func TestWelcomeCommandsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkVideo(t, content, video{64, 36, 20, 4, false}) // the size of results on the tests' servers
+	checkVideo(t, content, video{64, 36, 20, 4, false}) // the size of results in these tests
 }

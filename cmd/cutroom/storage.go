@@ -20,13 +20,13 @@ import (
 type storage struct {
 	records *sqlite.DB
 	blobs   *diskblob.Store
-	// marker records, next to the blobs, which records must exist at the next start.
+	// marker is stored next to the blobs. It records which records must exist at the next start.
 	marker *diskblob.Marker
 }
 
 // openStorage opens records and blobs after checking that they belong together.
 //
-// Errors: as checkStorage, before any change; fault.StorageFull.
+// Errors: those of checkStorage, in which case nothing has changed; fault.StorageFull.
 func openStorage(ctx context.Context, f dataFlag, options sqlite.Options) (s storage, err error) {
 	if _, err := checkStorage(ctx, f, checkAtStart); err != nil {
 		return s, err
@@ -34,9 +34,9 @@ func openStorage(ctx context.Context, f dataFlag, options sqlite.Options) (s sto
 	return openBoth(ctx, f, options)
 }
 
-// checkAtStart returns how long a database may be checked before the server starts serving. The
-// pages of a database of more than 32 MiB are not checked, because that would delay the start. Each
-// backup checks its copy.
+// checkAtStart returns how long the database check may delay the start. A database of more than 32
+// MiB gets no check of its pages at the start, because it would take too long; each backup checks
+// its copy instead.
 func checkAtStart(bytes int64) time.Duration {
 	if bytes > 32<<20 {
 		return 0
@@ -80,7 +80,8 @@ func (s storage) close() error {
 	return err
 }
 
-// mismatchError is the error for records and blobs that do not belong together, with advice.
+// mismatchError is the error for records and blobs that do not belong together. Its message says
+// what to do.
 type mismatchError struct {
 	database string
 	flaw     string
@@ -105,8 +106,8 @@ func (r *mismatchError) Error() string {
 func (r *mismatchError) Unwrap() error { return r.cause }
 
 // checkStorage checks, without changing anything, that the database is sound and not older than the
-// blobs. With a missing or older database, users' files would have no record. within returns the
-// time limit for the full check, given the database's size. whole reports whether the check
+// blobs. If the database were missing or too old, users' files would have no record. within returns
+// the time limit for the full check, given the database's size. whole reports whether the check
 // finished in that time.
 //
 // Errors: *mismatchError, in a *command.DamageError if the database is damaged; file system errors.
@@ -215,8 +216,8 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	return s.records.Files().KnownBlob(ctx, name)
 }
 
-// setAsideUnknown sets aside blobs without a record and returns their number. If one kind of blob
-// fails, it continues with the others.
+// setAsideUnknown sets aside blobs without a record and returns their number. If a sweeper fails,
+// it continues with the others.
 func (s storage) setAsideUnknown(ctx context.Context, sweepers ...unknownSweeper) (blobs int, err error) {
 	for _, sweeper := range sweepers {
 		n, failed := sweeper.SweepUnknown(ctx)
@@ -225,18 +226,19 @@ func (s storage) setAsideUnknown(ctx context.Context, sweepers ...unknownSweeper
 	return blobs, err
 }
 
-// unknownSweeper sets aside blobs of one kind without a record and returns their number.
+// An unknownSweeper sets aside blobs of one kind that have no record, and returns their number.
 type unknownSweeper interface {
 	SweepUnknown(ctx context.Context) (blobs int, err error)
 }
 
 const asideEvery = time.Hour
 
-// restoreEvery is the interval at which the server tries to restore the reserve. A write that
-// needed the reserve also tries.
+// restoreEvery is the interval at which the server tries to restore the reserve. A write that used
+// up the reserve also tries to restore it.
 const restoreEvery = time.Minute
 
-// watchStorage restores the reserve and deletes expired set-aside blobs until the context ends.
+// watchStorage restores the reserve and deletes set-aside blobs that have expired, until the
+// context ends.
 func (s *server) watchStorage(ctx context.Context) {
 	ticker := time.NewTicker(asideEvery)
 	defer ticker.Stop()
@@ -263,7 +265,7 @@ func (s *server) watchStorage(ctx context.Context) {
 	}
 }
 
-// dropAside deletes expired blobs that were set aside and returns their number.
+// dropAside deletes set-aside blobs that have expired, and returns their number.
 func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	if !s.clock.Settled() {
 		return 0, nil
@@ -271,7 +273,8 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-s.keepUnknown))
 }
 
-// health returns a checker of whether records, blobs and the engines' working folder are writable.
+// health returns a checker that tests whether records, blobs and the engines' working folder are
+// writable.
 func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Check: s.records.Probe},

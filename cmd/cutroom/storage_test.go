@@ -27,7 +27,8 @@ type vault struct {
 	content map[string][]byte
 }
 
-// newVault leaves the folder as a killed server does. It calls early before the last uploads.
+// newVault returns a vault in the state that a killed server leaves. It calls early before the last
+// uploads.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}
@@ -75,7 +76,7 @@ func (v *vault) copyOfDatabase() string {
 	return folder
 }
 
-// putBack replaces the database with a copy and removes its other files.
+// putBack replaces the database with a copy and removes its journal files.
 func (v *vault) putBack(folder string) {
 	v.t.Helper()
 	v.lose("", "-wal", "-shm")
@@ -93,7 +94,7 @@ func (v *vault) lose(ends ...string) {
 	}
 }
 
-// bytes returns the set of contents below the blob folder.
+// bytes returns the set of all contents in the blob folder.
 func (v *vault) bytes() map[string]bool { return v.bytesBelow("blobs") }
 
 func (v *vault) bytesBelow(folder string) map[string]bool {
@@ -102,7 +103,7 @@ func (v *vault) bytesBelow(folder string) map[string]bool {
 	for _, file := range filesIn(v.t, filepath.Join(v.data, folder)) {
 		content, err := os.ReadFile(filepath.Join(v.data, folder, file))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the running server sets aside blobs without records
+			continue // the running server moves blobs that have no record
 		}
 		if err != nil {
 			v.t.Fatal(err)
@@ -112,7 +113,7 @@ func (v *vault) bytesBelow(folder string) map[string]bool {
 	return all
 }
 
-// wantAllBytes checks that the bytes of every acknowledged upload exist.
+// wantAllBytes checks that the bytes of all acknowledged uploads still exist.
 func (v *vault) wantAllBytes(when string) {
 	v.t.Helper()
 	have := v.bytes()
@@ -151,7 +152,7 @@ func (v *vault) startFails(reason string) {
 	}
 	code := "exited with code 1:"
 	if strings.Contains(reason, "damaged") {
-		code = "exited with code 8:" // with this code the systemd service is not restarted
+		code = "exited with code 8:" // systemd does not restart the service after this exit code
 	}
 	for _, words := range []string{
 		reason, "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair", code,
@@ -163,7 +164,7 @@ func (v *vault) startFails(reason string) {
 	if after := v.bytes(); len(after) != len(before) {
 		v.t.Errorf("%d blobs became %d", len(before), len(after))
 	}
-	// The command that creates keys also does not create another database.
+	// Creating a key must not create another database either.
 	if reason == "missing or empty" {
 		ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data}, "keys", "create", "--account", "acme")
 		if err != nil || ended.ExitCode == 0 {
@@ -182,8 +183,8 @@ func (v *vault) doctor(arguments ...string) string {
 	return ended.Stdout
 }
 
-// The server changes nothing. After a repair, it starts. No byte of an acknowledged upload is lost,
-// even if the database has no record of it.
+// The server changes nothing. It starts after a repair. No acknowledged upload loses a byte, even
+// if the database has no record of it.
 func TestLostDatabasesStopTheStart(t *testing.T) {
 	t.Parallel()
 	var older string
@@ -236,7 +237,7 @@ func TestLostDatabasesStopTheStart(t *testing.T) {
 			}
 			if err := server.Ready(bounded(t)); err != nil {
 				server.Kill()
-				v.doctor() // it differs from the repaired database
+				v.doctor() // it differs from the database that was repaired
 				server = start(t, v.data)
 			}
 			endWith(t, server)
@@ -248,7 +249,7 @@ func TestLostDatabasesStopTheStart(t *testing.T) {
 	}
 }
 
-// An adopted blob becomes an account's file.
+// An adopted blob becomes a file of an account.
 func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -295,8 +296,8 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	}
 }
 
-// A partly saved database may count more or fewer bytes for an account than its rows add up to. A
-// repair counts them again.
+// In a partly saved database, an account's byte count may differ from the sum of its rows. A repair
+// recalculates it.
 func TestRepairRecountsStorage(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -326,7 +327,7 @@ func TestRepairRecountsStorage(t *testing.T) {
 	}
 }
 
-// The server has its own user.
+// The server runs as its own user.
 func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -405,7 +406,7 @@ func TestFailedBackupKeepsTheLastOne(t *testing.T) {
 	}
 }
 
-// wipe overwrites some pages in the middle of the database, whose log must be empty.
+// wipe overwrites some pages in the middle of the database. The write-ahead log must be empty.
 func (v *vault) wipe() {
 	v.t.Helper()
 	file, err := os.OpenFile(v.path(""), os.O_RDWR, 0)

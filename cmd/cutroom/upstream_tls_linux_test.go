@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// secureServer is a model server with TLS. It reports a request's protocol and key. A stream lasts
-// until the client disconnects, and the server reports that to left.
+// secureServer is a model server with TLS that reports a request's protocol and key. A stream lasts
+// until the client disconnects, which is then reported to left.
 func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan bool) {
 	left = make(chan bool, 1)
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,8 +39,8 @@ func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan 
 	return server, left
 }
 
-// A server with an untrusted certificate gets no request. Only on Linux can an environment variable
-// set the trusted certificates.
+// A server with an untrusted certificate does not receive a request. This test needs Linux, where
+// an environment variable can set the trusted certificates.
 func TestUpstreamsUseTLS(t *testing.T) {
 	t.Parallel()
 	rows, lefts := "", map[string]chan bool{}
@@ -48,7 +48,7 @@ func TestUpstreamsUseTLS(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/2.0": true, "HTTP/1.1": false} {
 		upstream, left := secureServer(t, http2)
 		lefts[name] = left
-		// All httptest servers have the same certificate for 127.0.0.1.
+		// All httptest servers use the same certificate, which is valid for 127.0.0.1.
 		certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 		rows += upstreamRow(name, upstream.URL, `, secret: "env:UPSTREAM_KEY"`)
 		if http2 {

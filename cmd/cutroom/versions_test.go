@@ -31,30 +31,30 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keepVersion names the version for which -program makes a fixture. See CONTRIBUTING.md.
+// keepVersion is the version for which to make a fixture with -program. See CONTRIBUTING.md.
 var (
 	keepVersion = flag.String("keep-version", "", "make the fixture of this version")
 	oldProgram  = flag.String("program", "", "path of the program of that version, without it this one's")
 	keepCatalog = flag.String("catalog", "", "path of a catalog that it reads, with small results")
 )
 
-// versionsFolder contains a fixture for each version. NAME.tar.gz is a killed server's data folder,
-// and NAME.json describes its contents.
+// versionsFolder contains a fixture for each version: NAME.tar.gz is the data folder of a killed
+// server, and NAME.json describes its contents.
 var versionsFolder = filepath.Join("testdata", "versions")
 
 type version struct {
-	// Schema is the version of the database. MadeAt is the time at which the fixture was made.
+	// Schema is the database's schema version. MadeAt is when the fixture was made.
 	Schema int       `json:"schema"`
 	MadeAt time.Time `json:"made_at"`
-	// Key is a permanent key of a separate account.
+	// Key is a permanent key of an account of its own.
 	Key string `json:"key"`
-	// Files and Ended hold the SHA-256 of files and results, by id. Open lists open jobs.
+	// Files and Ended contain the SHA-256 of files and results, keyed by id. Open lists open jobs.
 	Files map[string]string `json:"files"`
 	Ended map[string]string `json:"ended"`
 	Open  []string          `json:"open"`
 	// Completions counts completions and opened sessions, but no batch requests.
 	Completions int `json:"completions"`
-	// More describes the data that fixtures have contained since v0.1.0.
+	// More describes data that fixtures contain only since v0.1.0.
 	More *versionMore `json:"more,omitempty"`
 }
 
@@ -67,7 +67,7 @@ type versionMore struct {
 	SessionSeconds int    `json:"session_seconds"`
 	// Notified is a job whose webhook delivery failed and is due to be retried.
 	Notified string `json:"told"`
-	// Announced is an announced upload that has not arrived, with its bytes.
+	// Announced is an announced upload that has not arrived yet. Content is what to upload.
 	Announced string `json:"announced"`
 	Content   string `json:"content"`
 }
@@ -111,7 +111,7 @@ func (v version) used(t *testing.T, server *servertest.Server) (requests, sessio
 	return requests, sessionSeconds
 }
 
-// Usage is counted, and unfinished jobs complete.
+// Usage is still counted, and unfinished jobs complete.
 func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
@@ -127,7 +127,8 @@ func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	}
 }
 
-// fastBatches is a setting without limits on requests per minute, which would take minutes.
+// fastBatches returns a setting that removes the limit on requests per minute, with which batches
+// would take minutes.
 func fastBatches(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "tiers.yaml")
@@ -138,7 +139,7 @@ func fastBatches(t *testing.T) string {
 	return "CUTROOM_TIERS=" + name
 }
 
-// want fails the test unless all data of the fixture exists.
+// want fails the test unless all of the fixture's data exists.
 func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	t.Helper()
 	ctx := steps(t)
@@ -153,7 +154,7 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	for _, f := range listed.Files {
 		digest, known := v.Files[f.ID]
 		if !known && v.More != nil {
-			continue // results of the batch, which may have ended by now
+			continue // a result of the batch, which may have ended by now
 		}
 		if !kept[digest] {
 			t.Errorf("the bytes of the file %s are missing", f.ID)
@@ -183,7 +184,7 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	}
 }
 
-// want fails the test unless the additional data exists and its work continues.
+// want fails the test unless the additional data exists and its processing continues.
 func (m versionMore) want(t *testing.T, data string, server *servertest.Server, v version) {
 	t.Helper()
 	ctx := steps(t)
@@ -216,7 +217,7 @@ func (m versionMore) want(t *testing.T, data string, server *servertest.Server, 
 	m.wantAnnounced(t, data, server, client)
 }
 
-// wantAnnounced fails the test unless the server accepts the bytes of the announced upload.
+// wantAnnounced fails the test unless the server accepts the announced upload.
 func (m versionMore) wantAnnounced(
 	t *testing.T, data string, server *servertest.Server, client *servertest.Client,
 ) {
@@ -224,7 +225,8 @@ func (m versionMore) wantAnnounced(
 	if answer, err := client.Get(bounded(t), "/v1/files/"+m.Announced); err != nil || answer.Status != http.StatusNotFound {
 		t.Errorf("the file exists before its bytes arrive: %d, %v", answer.Status, err)
 	}
-	// The client's URL has expired. The announcement has not, because its times are shifted.
+	// The client's upload URL has expired, so sign another one. The announcement is still valid,
+	// because its times are shifted.
 	secret, err := os.ReadFile(filepath.Join(data, "secret"))
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +256,7 @@ func (v *version) keepMore(t *testing.T, server *servertest.Server, old serverte
 	}
 	conn := openControl(ctx, t, server, "gen-2.5", v.Key)
 	expect(t, ctx, conn, `"session_started"`)
-	time.Sleep(1100 * time.Millisecond) // the usage counts seconds
+	time.Sleep(1100 * time.Millisecond) // usage is counted in whole seconds
 	if err := conn.Close(websocket.StatusNormalClosure, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +336,7 @@ func TestNewerVersionIsRejected(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "version 9999, but this program supports only versions up to") {
 		t.Errorf("the server started on a newer folder: %v", err)
 	}
-	// A backup from a newer version is also rejected.
+	// A backup from a newer version is rejected too.
 	makeNewer(t, kept)
 	for _, args := range [][]string{
 		{"backup", kept + "2", "--data", into}, {"keys", "list", "--data", into}, {"restore", kept, "--data", t.TempDir()},
@@ -432,8 +434,8 @@ func unpacked(t *testing.T, name string) (data string, v version) {
 	return data, v
 }
 
-// shift adds a duration to every time close to near, in a database of any version. Times are
-// integers in milliseconds. The audit log must not change.
+// shift adds a duration to all times near the given one, in a database of any version. Times are
+// integers in milliseconds. The audit log is left out, because it must not change.
 func shift(ctx context.Context, db *sql.DB, near time.Time, by time.Duration) error {
 	columns, err := texts(ctx, db, `select 'update "' || m.name || '" set "' || c.name || '" = "' || c.name || '" + ?1
 		where "' || c.name || '" between ?2 and ?3' from sqlite_schema m, pragma_table_info(m.name) c
@@ -468,7 +470,8 @@ func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
 	return found, rows.Err()
 }
 
-// This makes a version's fixture: it uses and kills a server that runs that version's program.
+// This makes a version's fixture: it starts a server with that version's program, uses it, and
+// kills it.
 func TestKeepVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("-keep-version names no version")

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The clients are LiveKit's own, for Python and for browsers.
+// The clients are LiveKit's own libraries for Python and for browsers.
 func TestLiveVideoWorksWithLiveKitClients(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0")
@@ -28,7 +28,7 @@ func TestLiveVideoWorksWithLiveKitClients(t *testing.T) {
 	t.Run("browser", func(t *testing.T) { testBrowserRoom(t, server) })
 }
 
-// A server without WebRTC reports that it is unavailable.
+// A server without WebRTC reports that live video is unavailable.
 func TestDisabledLiveVideoIsReported(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -101,7 +101,7 @@ func (r *pythonRoom) await(what string, condition func(line map[string]any) bool
 	return nil
 }
 
-// chroma returns the colorfulness of the reported picture, or -1 if the line reports no picture.
+// chroma returns how colorful the reported picture is, or -1 if the line does not report a picture.
 func chroma(line map[string]any) float64 {
 	means, ok := line["means"].([]any)
 	if !ok {
@@ -113,13 +113,13 @@ func chroma(line map[string]any) float64 {
 func isRed(line map[string]any) bool   { return chroma(line) > 40 }
 func isFaded(line map[string]any) bool { return chroma(line) >= 0 && chroma(line) < 8 }
 
-// testPythonRoom has a red camera edited while another client watches.
+// testPythonRoom edits a red camera picture while another client watches.
 func testPythonRoom(t *testing.T, server *servertest.Server) {
 	ctx := steps(t)
 	control := openControl(ctx, t, server, "gen-latest", servertest.Key)
 	expect(t, ctx, control, `"session_started"`)
 	say(ctx, t, control, `{"type":"livekit_join"}`)
-	// The acknowledgement does not wait for media.
+	// The acknowledgment does not wait for media.
 	say(ctx, t, control, `{"type":"set_image","image_data":null,"prompt":null}`)
 	var info struct {
 		URL   string `json:"livekit_url"`
@@ -157,7 +157,7 @@ func testPythonRoom(t *testing.T, server *servertest.Server) {
 	})
 }
 
-// testBrowserRoom has a canvas edited, loses its signalling connection, and watches itself.
+// testBrowserRoom edits a canvas, loses its signaling connection, and watches its own room.
 func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	library, err := os.ReadFile(filepath.Join("..", "..", ".tools", "livevideo", "node_modules", "livekit-client", "dist",
 		"livekit-client.umd.js"))
@@ -234,7 +234,7 @@ func killHelpers(t *testing.T, server int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Find all helpers before killing any, because the server immediately starts a new one.
+	// Find all helpers before killing any, because the server replaces a killed one immediately.
 	var helpers []int
 	for _, task := range tasks {
 		pids, _ := os.ReadFile(task) // the thread may have ended

@@ -12,14 +12,15 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// announcement contains everything that another program needs to use the server that it started. It
+// announcement contains everything that another program needs to use the server it started. It
 // contains the path of the key file instead of the key, because output ends up in logs.
 type announcement struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
 	// KeyFile is "" if the key comes from a setting.
 	KeyFile string `json:"key_file,omitempty"`
-	// MetricsKeyFile holds the key for /metrics; it is "" if the key comes from a setting.
+	// MetricsKeyFile is the path of the file with the key for /metrics, or "" if the key comes from
+	// a setting.
 	MetricsKeyFile string `json:"metrics_key_file,omitempty"`
 	Data           string `json:"data"`
 }
@@ -44,13 +45,13 @@ func (c *devCommand) announce(out *command.Invocation, server *server) error {
 }
 
 type keyWords struct {
-	// place is the key, or where to find it, for the table.
+	// place is the key, or where to find it. It is shown in the table.
 	place string
-	// shell is the text for the key within double quotes in a shell command.
+	// shell stands for the key inside double quotes in a shell command.
 	shell string
 }
 
-// wordsForKey returns the key only for a terminal, because other output ends up in logs.
+// wordsForKey returns the key itself only for a terminal, because other output ends up in logs.
 func (c *devCommand) wordsForKey(key string, isPerson bool) (keyWords, error) {
 	switch {
 	case isPerson:
@@ -106,7 +107,7 @@ Edit a sample clip, check the job's progress, and download the result when the j
 `, server.url(), m.ID, key.shell)
 }
 
-// clipModel returns the model for the welcome's edit of the sample clip: a model that needs only a
+// clipModel returns the model for the sample edit in the welcome message: a model that needs only a
 // video and a prompt, preferably an editing model.
 func clipModel(known *catalog.Catalog) (*catalog.Model, bool) {
 	var found *catalog.Model
@@ -166,7 +167,7 @@ func (c *devCommand) engineWords() string {
 	return "The engine is the server at " + strings.Join(choice.Servers, ",") + "."
 }
 
-// reachable returns the address at which clients on this machine reach a listener.
+// reachable returns the address at which clients on this machine can reach a listener.
 func reachable(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

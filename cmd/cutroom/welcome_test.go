@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ownCatalog starts a catalog without the built-in models.
+// ownCatalog is the start of a catalog without the built-in models.
 const ownCatalog = `
 limits:
   video: {duration: 5m, width: 4096, height: 4096}

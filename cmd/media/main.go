@@ -1,6 +1,6 @@
 // Command media serves the media service in a container, for clients that post bodies larger than
-// API Gateway and Lambda accept. It has every route of the service and uses the records, blobs and
-// queues of the functions. Any number of instances may run.
+// API Gateway and Lambda accept. It has every route of the service and uses the same records, blobs
+// and queues as the functions. Any number of instances may run.
 //
 // Its settings are environment variables. CUTROOM_JOBS_TABLE, CUTROOM_FILES_TABLE,
 // CUTROOM_CREDENTIALS_TABLE, CUTROOM_SESSIONS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
@@ -8,9 +8,10 @@
 // required. CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS, CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD,
 // CUTROOM_UPLOADS, CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS,
 // CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or
-// OTEL_EXPORTER_OTLP_ENDPOINT for traces are optional. With -health it only checks the health of
-// the service at CUTROOM_ADDR and exits with 0 or 1, as the health check for a container that has
-// no other program for it.
+// OTEL_EXPORTER_OTLP_ENDPOINT for traces are optional.
+//
+// With -health it only checks the health of the service at CUTROOM_ADDR and exits with 0 or 1.
+// Containers that have no other program for a health check use this.
 package main
 
 import (
@@ -35,7 +36,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// shutdownTime is how long running requests may take after a stop: enough for a large upload.
+// shutdownTime is how long running requests may take after a stop signal: long enough for a large
+// upload.
 const shutdownTime = 100 * time.Second
 
 const defaultAddress = ":8080"
@@ -57,7 +59,7 @@ func main() {
 	}
 }
 
-// run serves until the context ends, and then lets requests finish.
+// run serves until the context ends, and then lets running requests finish.
 func run(ctx context.Context, logger *slog.Logger) error {
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
@@ -69,7 +71,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer traces.Close()
 	parts := awsapp.New(setting.NewEnvironment(os.Getenv), awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
-	// Workers run elsewhere and continue, as do the calls that wait for them.
+	// Workers run elsewhere and are not stopped, so requests that wait for them continue.
 	parts.Config.Draining = ctx
 	address := cmp.Or(parts.Optional("CUTROOM_ADDR"), defaultAddress)
 	surface, err := newSurface(parts)

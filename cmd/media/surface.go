@@ -19,14 +19,16 @@ import (
 )
 
 const (
-	// verifyTime is the timeout for a verification, short enough that a shutdown waits for it.
+	// verifyTime is the timeout for a verification. It is short enough for a shutdown to wait for
+	// it.
 	verifyTime = shutdownTime - 10*time.Second
-	// readerMemory is the maximum memory for a file's reader, in bytes: half of the task's memory.
+	// readerMemory is the maximum memory of the process that reads a file, in bytes: half of the
+	// task's memory.
 	readerMemory = 1 << 30
 )
 
 // newSurface configures every route of the media service except signed uploads, which go directly
-// to the bucket. Requests that wait for a job continue to wait during a shutdown, because the
+// to the bucket. During a shutdown, requests that wait for a job continue to wait, because the
 // workers run elsewhere.
 func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
@@ -37,7 +39,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
-	// Functions get the entire body; here it arrives as a stream.
+	// Functions receive the entire body; here it arrives as a stream.
 	p.Config.Intake = &file.Intake{
 		Reservations: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")),
 		Most:         p.Number("CUTROOM_UPLOADS", 1, 100_000, file.DefaultUploads), NewID: rand.Text, Now: time.Now,

@@ -79,7 +79,7 @@ func TestInstancesInAWSShareRecords(t *testing.T) {
 	eventually(t, "the image is acknowledged", func() bool {
 		return strings.Contains(second.texts(), `{"type":"set_image_ack","success":true,`)
 	})
-	// A file's bytes may disappear while its record is being read.
+	// A file's bytes may disappear after its record has been read.
 	if err := second.Write(ctx, websocket.MessageText,
 		[]byte(`{"type":"set_image","image_ref":"`+gone.ID+`"}`)); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestInstancesInAWSShareRecords(t *testing.T) {
 	}
 }
 
-// storeImage makes a file for the account, with or without an image's bytes.
+// storeImage creates a file for the account. The file's bytes may be missing.
 func storeImage(t *testing.T, tables map[string]string, bucket string, cloud *awstest.Cloud, key string,
 	bytesToo bool) file.File {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// The sessions of a crashed instance count for up to 45 seconds
+// A crashed instance's sessions count for up to 45 seconds
 // (docs/contract/limits.md#realtime-limits).
 func TestCrashedInstanceFreesItsSessions(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestCrashedInstanceFreesItsSessions(t *testing.T) {
 const partingTime = time.Second
 
 // isNotifiedOfTheEnd checks that the client is notified of its instance's shutdown, unless the
-// machine stalled for that time.
+// machine stalled for longer than that takes.
 func (c *client) isNotifiedOfTheEnd(t *testing.T, stopped time.Time) {
 	t.Helper()
 	err := c.await(await.Context(t))

@@ -1,15 +1,16 @@
 // Command realtime serves realtime sessions (/v1/stream) as a separate program. Instances that
-// share a record store count an account's sessions together.
+// share a record store count an account's sessions across all of them.
 //
-// It keeps records in DynamoDB and reads images from S3, as configured by a deployment. With
-// CUTROOM_DATA it uses the data folder of a server on the same machine instead. CUTROOM_LIVE_ENGINE
-// selects the preview engine or the URLs of engine servers, separated by commas. CUTROOM_RTC_ADDR
-// and related settings add live video over WebRTC (docs/settings.md). CUTROOM_PEER_ADDR is the
-// address for other instances, so that each instance can forward to any room. With
-// CUTROOM_PUBLIC_URL, the URL of the media API, it serves the page /realtime for trying sessions.
+// It keeps records in DynamoDB and reads images from S3, as configured by a deployment. If
+// CUTROOM_DATA is set, it uses the data folder of a server on the same machine instead.
+// CUTROOM_LIVE_ENGINE selects the preview engine or the URLs of engine servers, separated by
+// commas. CUTROOM_RTC_ADDR and related settings add live video over WebRTC (docs/settings.md).
+// CUTROOM_PEER_ADDR is the address for other instances, so that each instance can forward to any
+// room. If CUTROOM_PUBLIC_URL, the URL of the media API, is set, it serves the page /realtime for
+// trying sessions.
 //
-// With -health it only checks the health of the program at CUTROOM_ADDR and exits with 0 or 1, as
-// the health check for a container that has no other program for it.
+// With -health it only checks the health of the program at CUTROOM_ADDR and exits with 0 or 1.
+// Containers that have no other program for a health check use this.
 package main
 
 import (
@@ -89,12 +90,12 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	if err != nil {
 		return err
 	}
-	defer transport.Close() // fails if they are closed already
+	defer transport.Close() // fails if already closed
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("CUTROOM_ADDR: %w", err)
 	}
-	defer listener.Close() // fails if the server has closed it
+	defer listener.Close() // fails if the server has already closed it
 	peer, err := peerAddress(env.Optional("CUTROOM_PEER_ADDR"), listener)
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	return serve(ctx, surface, server, writer, budgets)
 }
 
-// handler serves sessions, the page for trying sessions unless page is nil, and /healthz, which
+// handler serves sessions, the page for trying sessions (unless page is nil), and /healthz, which
 // fails while no session can be opened.
 func handler(server *realtime.Server, sessions *session.Instance, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
@@ -145,7 +146,7 @@ func handler(server *realtime.Server, sessions *session.Instance, page http.Hand
 }
 
 // serve serves until the context ends and then stops in order: it accepts no new sessions, closes
-// the open ones with a message, and writes their usage.
+// the open sessions with a message, and records their usage.
 func serve(ctx context.Context, surface httpserver.Surface, server *realtime.Server, writer *usage.Writer,
 	budgets *budget.Manager) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

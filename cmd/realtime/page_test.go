@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The page calls the media API elsewhere.
+// The page calls the media API at another address.
 func TestPageIsServedWithSessions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// peerAddress returns the address for other instances from CUTROOM_PEER_ADDR, which consists of an
-// IP address and a port. The default IP is the machine's own; the default port is the listener's.
-// If the setting is empty, it returns "".
+// peerAddress returns the address for other instances, from CUTROOM_PEER_ADDR, an IP address and a
+// port. The default IP is the machine's own, and the default port is the listener's. If the setting
+// is empty, it returns "".
 func peerAddress(setting string, listener net.Listener) (string, error) {
 	if setting == "" {
 		return "", nil
@@ -47,7 +47,7 @@ func readPeer(setting string, listener net.Listener) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ip, uint16(port)), nil
 }
 
-// ownAddress returns the machine's first IPv4 address that others can reach.
+// ownAddress returns the machine's first IPv4 address that other machines can reach.
 func ownAddress() (netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -38,9 +38,10 @@ var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The tests mostly wait for leases to expire, so more tests than processors can run at once.
+	// The tests mostly wait for leases to expire, so it makes sense to run more of them than there
+	// are processors.
 	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err) // package testing has the flag
+		panic(err) // package testing defines this flag
 	}
 	os.Exit(programtest.Main(m, "cutroom/cmd/realtime", &program))
 }
@@ -50,14 +51,14 @@ const (
 	account = "studio"
 )
 
-// fleet is a store whose sessions several instances serve.
+// fleet is a session store that several instances share.
 type fleet struct {
 	t        *testing.T
 	settings []string
 	sessions session.Store
 }
 
-// newFleet makes a data folder with an account that may open limit sessions.
+// newFleet makes a data folder that contains an account with the given session limit.
 func newFleet(t *testing.T, limit int) *fleet {
 	t.Helper()
 	data := t.TempDir()
@@ -74,7 +75,7 @@ func newFleet(t *testing.T, limit int) *fleet {
 	return &fleet{t, []string{"CUTROOM_DATA=" + data, tiersOf(t, limit)}, db.Sessions(clock)}
 }
 
-// tiersOf returns the setting that allows an account to open limit sessions.
+// tiersOf returns the setting that sets an account's session limit.
 func tiersOf(t *testing.T, limit int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiers.yaml")
@@ -117,7 +118,7 @@ type instance struct {
 	ended   chan error
 }
 
-// start starts an instance that ends with the test, and waits until it serves.
+// start starts an instance until the test ends, and waits until it serves requests.
 func (f *fleet) start() *instance {
 	f.t.Helper()
 	cmd := exec.Command(program)
@@ -139,7 +140,7 @@ func (f *fleet) start() *instance {
 			i.address = line.Address
 		}
 	}
-	// The errors are logged if the test fails.
+	// trouble collects errors, which are logged if the test fails.
 	var trouble strings.Builder
 	go func() {
 		for lines.Scan() {
@@ -171,7 +172,7 @@ func (f *fleet) start() *instance {
 	return i
 }
 
-// failsToStart starts an instance, which must fail, and returns its output.
+// failsToStart starts an instance, checks that it fails, and returns its output.
 func (f *fleet) failsToStart(more ...string) string {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), await.Max)
@@ -195,15 +196,16 @@ func (i *instance) signal(t *testing.T, signal os.Signal) {
 	}
 }
 
-// hasStopped reports whether all threads of the program have stopped after a SIGSTOP, which reaches
-// them one by one. If the system does not report their state, they get a second.
+// hasStopped reports whether all of the program's threads have stopped after a SIGSTOP, which
+// reaches them one by one. If the system does not report their state, it waits for a second
+// instead.
 func (i *instance) hasStopped() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", i.cmd.Process.Pid))
 	if len(threads) == 0 {
 		time.Sleep(time.Second)
 	}
 	for _, thread := range threads {
-		// The state follows the name, which is in parentheses.
+		// The state follows the name in parentheses.
 		state, err := os.ReadFile(thread)
 		if err == nil && !bytes.Contains(state, []byte(") T ")) {
 			return false
@@ -217,12 +219,12 @@ func (i *instance) kill() {
 	<-i.ended
 }
 
-// client is a session that reads constantly, and so responds to pings.
+// client is a session that reads continuously, and thus answers pings.
 type client struct {
 	*websocket.Conn
-	// frames gets an element for each received frame.
+	// frames receives an element for each frame.
 	frames chan struct{}
-	// gone is closed when the connection has ended; err has the reason.
+	// gone is closed when the connection has ended. err is the reason.
 	gone chan struct{}
 	err  error
 
@@ -260,11 +262,11 @@ func newClient(conn *websocket.Conn) *client {
 
 var errFull = errors.New("Concurrent session limit reached.")
 
-// errNotNow reports that the records stalled longer than an instance waits for them.
+// errNotNow means that the store stalled for longer than an instance waits.
 var errNotNow = errors.New("No session can be opened now. Try again.")
 
-// connect opens a session on the instance, and retries when the response asks for it. It returns
-// errFull at the session limit.
+// connect opens a session on the instance. It retries if the response asks it to. If the session
+// limit is reached, it returns errFull.
 func connect(ctx context.Context, i *instance) (*client, error) {
 	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()
@@ -275,11 +277,11 @@ func connect(ctx context.Context, i *instance) (*client, error) {
 	return c, err
 }
 
-// headerTime is how long an instance waits for a request's header. An instance that stalled for
-// this time closes the connection without a response.
+// headerTime is how long an instance waits for a request's header. An instance that stalls for this
+// long closes the connection without responding.
 const headerTime = 10 * time.Second
 
-// dial opens a connection, and retries if the instance or its records stalled.
+// dial opens a connection. It retries if the instance or its store stalled.
 func dial(ctx context.Context, i *instance, query string) (*websocket.Conn, error) {
 	for {
 		begun := time.Now()
@@ -346,7 +348,7 @@ func (c *client) leave() { _ = c.Close(websocket.StatusNormalClosure, "") }
 var picture = sync.OnceValue(func() []byte {
 	var out bytes.Buffer
 	if err := jpeg.Encode(&out, image.NewGray(image.Rect(0, 0, 64, 32)), nil); err != nil {
-		panic(err) // the buffer takes everything
+		panic(err) // writing to a buffer cannot fail
 	}
 	return out.Bytes()
 })
@@ -374,7 +376,7 @@ func (c *client) edit(t *testing.T) {
 	}
 }
 
-// eventually waits until the condition holds; what describes it.
+// eventually waits until the condition is true. The string what describes it.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	await.Until(t, what, condition)

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// waiting is a client in the queue, which reads until its session begins.
+// waiting is a client in the queue. It reads until its session starts.
 type waiting struct {
 	*websocket.Conn
 	placed chan struct{}
@@ -26,7 +26,7 @@ type waiting struct {
 	err          error
 }
 
-// wait connects to an instance and waits until the client has a place in the queue.
+// wait connects to an instance and waits until the client is in the queue.
 func (f *fleet) wait(i *instance) *waiting {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), await.Max)
@@ -62,7 +62,7 @@ func (w *waiting) read() {
 			return
 		}
 		var message struct{ Type string }
-		switch _ = json.Unmarshal(content, &message); message.Type { // empty for other messages
+		switch _ = json.Unmarshal(content, &message); message.Type { // Type is empty for other messages
 		case "queue_position":
 			placed()
 		case "session_started":
@@ -71,7 +71,7 @@ func (w *waiting) read() {
 	}
 }
 
-// watch returns a function that returns the longest stall of an instance or the test.
+// watch returns a function that returns the longest stall of any instance or the test.
 func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) {
 	var mu sync.Mutex
 	var most time.Duration
@@ -94,7 +94,7 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 	}
 	return func() time.Duration {
 		for n := range instances {
-			note(n) // it may stall
+			note(n) // it may still be stalling
 		}
 		return most
 	}
@@ -104,7 +104,8 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 // served in order of arrival.
 func TestQueueSurvivesKilledInstance(t *testing.T) {
 	t.Parallel()
-	// When the stall starts, the instance's tickets may have been due for renewal.
+	// A shorter stall cannot cost an instance its tickets, even if they were due for renewal when
+	// it started.
 	const loses = session.TicketLife - 2*session.RenewTicketsEvery
 	for {
 		wrong, still := serveQueue(t)
@@ -135,7 +136,7 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 	longest := watch(t, instances[0], instances[2])
 
 	var mu sync.Mutex
-	left := map[int]bool{} // live clients that have not been served
+	left := map[int]bool{} // clients of the other instances that have not been served yet
 	var served []string
 	var all sync.WaitGroup
 	for n, w := range queue {
@@ -164,8 +165,8 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 			}
 			delete(left, n)
 			served = append(served, fmt.Sprint(n))
-			// Before a served client, there are fewer served clients than slots. Some of them may not know
-			// yet that they have a slot.
+			// Fewer earlier clients than slots may still be in left: those that have a slot but do
+			// not know it yet.
 			if before >= limit {
 				wrong = append(wrong, fmt.Sprintf("%d before %d others", n, before))
 			}

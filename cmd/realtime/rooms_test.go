@@ -66,7 +66,7 @@ func (p *python) awaitReport(t *testing.T, what string) {
 	t.Fatalf("the client ended without reporting %q", what)
 }
 
-// at returns the URL of a room at another instance.
+// at returns a room's URL at this instance.
 func (i *instance) at(t *testing.T, address string) string {
 	t.Helper()
 	read, err := url.Parse(address)
@@ -100,7 +100,7 @@ func (i *instance) join(t *testing.T) (info roomInfo) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newClient(control) // reads from now on
+	newClient(control) // it reads from now on
 	t.Cleanup(func() { control.CloseNow() })
 	return info
 }
@@ -125,8 +125,8 @@ func ask(t *testing.T, method, address string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// A load balancer may send a room's connections to any instance. Each instance forwards them to the
-// room's instance while that instance exists.
+// A load balancer may send a room's connections to any instance, which forwards them to the room's
+// own instance as long as that exists.
 func TestEveryInstanceForwardsToARoom(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -136,7 +136,7 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 
 	client := enter(t, second.at(t, info.URL), info.Token)
 	client.awaitReport(t, "published")
-	client.awaitReport(t, "means") // its own camera comes back
+	client.awaitReport(t, "means") // it receives its own camera's video
 	status, body := ask(t, http.MethodPost, "http://"+third.address+"/watch-stream/"+info.Room)
 	var watching roomInfo
 	if err := json.Unmarshal([]byte(body), &watching); err != nil || status != http.StatusOK {
@@ -148,7 +148,7 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 	viewer := enter(t, watching.URL, watching.Token, "watch")
 	viewer.awaitReport(t, "means")
 
-	// Unauthorized requests get the owner's error, and unknown paths are not found.
+	// Unauthorized requests get the error of the room's instance, and unknown paths are not found.
 	if status, body := ask(t, http.MethodGet, second.at(t, info.URL)+"/rtc/v1/validate?access_token=x"); status != 401 ||
 		body != "The token is not valid." {
 		t.Errorf("a wrong token got %d %s", status, body)
@@ -159,26 +159,26 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 		}
 	}
 
-	// An instance that stops closes the connections that it forwards, and the room continues.
+	// An instance that stops closes the connections that it forwards, but the room continues.
 	third.signal(t, os.Interrupt)
 	await.Receive(t, "third.ended", third.ended)
 	client.awaitReport(t, "means")
 	owner.kill()
-	// Check immediately, because the lease may have expired when the client gives up.
+	// Check this immediately, because the lease may have expired by the time the client gives up.
 	if status, body := ask(t, http.MethodGet,
 		second.at(t, info.URL)+"/rtc/v1/validate?access_token="+info.Token); status != http.StatusServiceUnavailable ||
 		!strings.Contains(body, "The room is currently unreachable. Try again.") {
 		t.Errorf("the room of a stopped instance got %d %s", status, body)
 	}
 	client.awaitReport(t, "left")
-	// Until the lease expires, another instance might still have the room.
+	// Until the lease expires, the room might still exist at another instance.
 	eventually(t, "the room is gone", func() bool {
 		status, _ := ask(t, http.MethodPost, "http://"+second.address+"/watch-stream/"+info.Room)
 		return status == http.StatusNotFound
 	})
 }
 
-// An instance forwards a request only once, and only to a valid address.
+// A request is forwarded only once, and only to a valid address.
 func TestInvalidInstanceRecordsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

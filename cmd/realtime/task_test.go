@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// publicAddress is the task's address; taskHardware is the hardware address of its interface.
+	// publicAddress is the task's address. taskHardware is the MAC address of its interface.
 	publicAddress, taskHardware = "203.0.113.7", "0a:de:f6:10:51:e5"
 	relayURL                    = "turns:turn.example.com:443?transport=tcp"
 )
 
 // inTask returns the environment of a Fargate task. Its credentials come from the agent, which
-// knows only its private address. EC2 is simulated, because the local AWS has no public addresses;
-// calls to it are guarded too.
+// knows only the task's private address. EC2 is simulated, because the local AWS has no public
+// addresses. Calls to it are checked against the role's permissions too.
 func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /credentials", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{ // fails if the client has gone
+		_ = json.NewEncoder(w).Encode(map[string]any{ // fails if the client has disconnected
 			"AccessKeyId": role, "SecretAccessKey": "test", "Token": "token",
 			"Expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 		})
@@ -56,8 +56,8 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 	}
 }
 
-// joinsRoom checks that the session gets the task's public address and the relay, even through
-// another task behind the load balancer.
+// joinsRoom checks that the session receives the task's public address and the relay, even if the
+// load balancer sends it to another task.
 func (c *client) joinsRoom(t *testing.T, by *instance) {
 	t.Helper()
 	ctx := await.TestContext(t)
@@ -109,7 +109,6 @@ func (c *client) joinsRoom(t *testing.T, by *instance) {
 	}
 }
 
-// The error names the reason.
 func TestTaskWithoutAddressDoesNotStart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

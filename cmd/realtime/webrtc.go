@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// openWebRTC opens the transport at CUTROOM_RTC_ADDR, or returns nil if it is not set.
+// openWebRTC opens the transport at CUTROOM_RTC_ADDR. It returns nil if the variable is not set.
 func openWebRTC(
 	ctx context.Context, env *setting.Environment, tools *ffmpeg.Tools, origins httpserver.Origins, logger *slog.Logger,
 ) (*webrtc.Transport, error) {

@@ -21,10 +21,10 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// engineServer handles a run as the run's prompt requests.
+// engineServer is an engine server that does with a run what the run's prompt says.
 type engineServer struct {
 	t *testing.T
-	// begun receives the prompt of every run. A cancelled run closes the second channel.
+	// begun receives every run's prompt. left is closed when a run is cancelled.
 	begun chan string
 	left  chan struct{}
 
@@ -44,7 +44,7 @@ func newEngineServer(t *testing.T) (*engineServer, string) {
 
 func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 	say := func(line string) {
-		_, _ = io.WriteString(w, line+"\n") // fails when the client has gone
+		_, _ = io.WriteString(w, line+"\n") // fails if the client has disconnected
 		_ = http.NewResponseController(w).Flush()
 	}
 	var asked engineserver.Request
@@ -86,7 +86,8 @@ func health(t *testing.T, address string) error {
 	return check.Run()
 }
 
-// After any engine server fault, its jobs have the right state, and the worker takes the next job.
+// After any fault of the engine server, its jobs are in the right state, and the worker takes the
+// next job.
 func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,7 +155,7 @@ func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 	}
 }
 
-// The smoke test asks an engine server whether it accepts runs, and takes no job.
+// The smoke test asks the engine server whether it accepts runs, but takes no job.
 func TestSmokeStartsNoRunOnEngineServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,7 +184,7 @@ func TestSmokeStartsNoRunOnEngineServer(t *testing.T) {
 	}
 }
 
-// agent is the part of the ECS agent that protects tasks.
+// agent simulates the ECS agent's endpoint for task protection.
 type agent struct {
 	mu        sync.Mutex
 	protected []bool
@@ -207,9 +208,9 @@ func (a *agent) isProtected() bool {
 	return len(a.protected) > 0 && a.protected[len(a.protected)-1]
 }
 
-// A reclaimed spot instance or a deployment sends SIGTERM. The worker closes the engine's
-// connection and immediately hands back the running job and the prefetched job. Neither loses an
-// attempt.
+// A worker receives SIGTERM when its spot instance is reclaimed or a deployment replaces it. It
+// closes the connection to the engine and immediately hands back the running job and the prefetched
+// one. Neither loses an attempt.
 func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -249,7 +250,7 @@ func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 			t.Errorf("%s is %s after %d runs: %+v", id, j.Status, j.Runs, j.Failure)
 		}
 	}
-	// Both workers have signed with the same identity, and published only its certificates.
+	// Both workers have signed with the same identity, and only its certificates were published.
 	signers, err := w.signers.Certificates(t.Context())
 	if err != nil || len(signers) != 1 || !strings.Contains(signers[0], "BEGIN CERTIFICATE") ||
 		strings.Contains(signers[0], "KEY") {

@@ -15,26 +15,27 @@ import (
 
 const (
 	defaultAddress   = ":8080"
-	shutdownTime     = 5 * time.Second // for running requests
+	shutdownTime     = 5 * time.Second // how long running requests may take
 	engineCheckEvery = 15 * time.Second
-	// engineGone is the time for which an engine may reject runs before the worker is unhealthy. A
-	// crashed engine needs less time to restart and load its weights. Meanwhile the worker leaves jobs
-	// to other workers.
+	// engineGone is how long an engine may reject runs before the worker is unhealthy. A crashed
+	// engine needs less time to restart and load its weights. Meanwhile the worker leaves jobs to
+	// other workers.
 	engineGone = 5 * time.Minute
 )
 
 // health serves /healthz for the container's health check, and /metrics.
 //
-// The worker is unhealthy if its engine has rejected runs for engineGone, or if a job has not ended
-// in time. The worker does not stop itself: the ECS service restarts the container.
+// The worker is unhealthy if its engine has rejected runs for engineGone, or if a job has overrun
+// its time. The worker does not stop itself: ECS replaces the task.
 type health struct {
 	server *httpserver.Server
 	served chan error
 	logger *slog.Logger
-	// engine returns an error while the engine accepts no runs. It is nil if the engine always does.
+	// engine returns an error while the engine accepts no runs. It is nil if the engine always
+	// accepts runs.
 	engine func(context.Context) error
 	stuck  atomic.Pointer[func() bool]
-	// seen is the last time at which the engine accepted runs, in Unix nanoseconds.
+	// seen is when the engine last accepted runs, in Unix nanoseconds.
 	seen atomic.Int64
 }
 
@@ -69,10 +70,10 @@ func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 		status, text = http.StatusServiceUnavailable, `{"status":"no engine"}`
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // fails if the client has gone
+	_, _ = w.Write([]byte(text)) // fails if the client is gone
 }
 
-// watch checks the engine until the context ends, and makes /healthz call stuck.
+// watch checks the engine until the context ends. It also makes /healthz call stuck.
 func (h *health) watch(ctx context.Context, stuck func() bool) {
 	h.stuck.Store(&stuck)
 	ticker := time.NewTicker(engineCheckEvery)

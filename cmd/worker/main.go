@@ -5,16 +5,16 @@
 // Its settings are environment variables. CUTROOM_JOBS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
 // CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_ENGINE names the engine:
 // preview, the default; the URLs of engine servers that share the disk; or openai:URL or
-// comfyui:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is the number of concurrent jobs in a lane
-// (by default half of the processors, or one for each engine server), CUTROOM_SCRATCH the folder
-// for temporary files (by default below the system's), CUTROOM_ADDR the address of /healthz and
-// /metrics (:8080), and CUTROOM_METRICS_KEY the key that reads /metrics; without it the metrics are
+// comfyui:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is the number of concurrent jobs per lane
+// (by default half the number of CPUs, or one per engine server), CUTROOM_SCRATCH the folder for
+// temporary files (by default inside the system's), CUTROOM_ADDR the address of /healthz and
+// /metrics (:8080), and CUTROOM_METRICS_KEY the key for reading /metrics; without it, metrics are
 // not served. CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are the same as for the
-// one-machine server. With an engine server, in a task of an ECS service (which sets
-// ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
+// one-machine server. If the worker uses an engine server and runs in a task of an ECS service
+// (which sets ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
 //
-// With -health it only checks the health of the worker at CUTROOM_ADDR and exits with 0 or 1, as
-// the health check for a container that has no other program for it. With -smoke, it takes no job:
+// With -health it only checks the health of the worker at CUTROOM_ADDR and exits with 0 or 1.
+// Containers that have no other program for a health check use this. With -smoke, it takes no job:
 // it checks that it could work, and exits with 0 or 1.
 package main
 
@@ -52,7 +52,7 @@ func main() {
 		return
 	}
 	err := run(ctx, logger)
-	if err != nil && ctx.Err() == nil { // otherwise the stop signal came during the start
+	if err != nil && ctx.Err() == nil { // otherwise a stop signal interrupted the start
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

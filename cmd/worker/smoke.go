@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// smokeTime is how long a check that may succeed later is repeated. It takes seconds until every
-	// service knows a new deployment's role, and minutes until an engine server has started.
+	// smokeTime is how long to repeat a check that may still succeed. It takes seconds until every
+	// AWS service knows a new deployment's role, and minutes until an engine server has started.
 	smokeTime  = 3 * time.Minute
 	smokeEvery = 2 * time.Second
 )
@@ -42,8 +42,8 @@ type smokeCheck struct {
 }
 
 // smoke checks, without taking a job, that a worker with these settings could work: that its engine
-// edits, that its scratch folder is writable, and that its role has access to the queues, the
-// records and the blobs.
+// edits, that its scratch folder is writable, and that its role can access the queues, the records
+// and the blobs.
 func smoke(ctx context.Context, logger *slog.Logger) error {
 	s, err := readSettings(setting.NewEnvironment(os.Getenv))
 	if err != nil {
@@ -101,7 +101,7 @@ func (c smokeCheck) hold(ctx context.Context) error {
 }
 
 // mayHoldLater reports whether a failed check may succeed later. An engine failure is final, and so
-// is an AWS error other than a missing permission.
+// is any AWS error except a missing permission.
 func mayHoldLater(err error) bool {
 	var failure smithy.APIError
 	if errors.As(err, &failure) {
@@ -112,7 +112,7 @@ func mayHoldLater(err error) bool {
 }
 
 // smokeEngine makes a short video if the engine is built in. It only asks an engine server whether
-// the server accepts runs, because a run would load models.
+// it accepts runs, because a run would load models.
 func smokeEngine(ctx context.Context, s settings, edits editing, folder string) error {
 	if !engineconfig.Parse(s.engine).BuiltIn() {
 		if look := engine.HealthOf(edits.engine); look != nil {

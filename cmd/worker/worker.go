@@ -39,13 +39,13 @@ import (
 )
 
 const (
-	// lease is the time for which a dead worker keeps a job (see ARCHITECTURE.md#the-life-of-a-job).
+	// lease is how long a dead worker keeps a job (see ARCHITECTURE.md#the-life-of-a-job).
 	lease         = 45 * time.Second
-	progressEvery = 5 * time.Second  // each record is a paid write
+	progressEvery = 5 * time.Second  // each report is a paid write
 	previewEvery  = 10 * time.Second // each preview is a paid write
-	// checkEvery is the interval between checks whether a running job was cancelled. Recording progress
-	// also checks, so a separate check costs a write only if an engine reports no progress: $0.0075 for
-	// 1,000 minutes.
+	// checkEvery is the interval at which the worker checks whether a running job was cancelled.
+	// Recording progress also checks, so a separate check costs a write only if an engine reports
+	// no progress: $0.0075 for 1,000 minutes.
 	checkEvery = 5 * time.Second
 	guardEvery = 50 * time.Second // renews the task's protection
 	busyEvery  = time.Minute      // logs the fraction of busy slots
@@ -216,7 +216,7 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 	return nil
 }
 
-// beat records regularly that the lanes have a worker, until the context ends.
+// beat records regularly, until the context ends, that the lanes have a worker.
 func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, logger *slog.Logger) {
 	ticker := time.NewTicker(dynamo.BeatEvery)
 	defer ticker.Stop()
@@ -234,7 +234,8 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard returns a guard that protects a busy worker's task from scale-in, or nil outside ECS.
+// newGuard returns a guard that protects a busy worker's task from scale-in. Outside ECS, it
+// returns nil.
 func newGuard(agentURI string) (worker.Guard, error) {
 	if agentURI == "" {
 		return nil, nil
@@ -250,13 +251,13 @@ func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(
 		env.Optional("CUTROOM_ENHANCE_URL"), env.Optional("CUTROOM_ENHANCE_MODEL"), env.Optional("CUTROOM_ENHANCE_KEY"))
 	if enhancer == nil {
-		return nil, err // not a typed nil
+		return nil, err // avoids a typed nil
 	}
 	return enhancer, err
 }
 
-// newSigner returns the signer for results, or nil. The service's own identity is in Secrets
-// Manager, and all workers share it.
+// newSigner returns the signer for results, or nil if results are not signed. All workers share the
+// service's own identity, which is in Secrets Manager.
 func newSigner(
 	ctx context.Context, s settings, edits editing, scratch string, clients aws.Config, logger *slog.Logger,
 ) (worker.Signer, error) {
@@ -291,7 +292,8 @@ func version() string {
 	return ""
 }
 
-// newScratch makes the worker's own folder. Its path is absolute: ffmpeg runs in folders below it.
+// newScratch makes a folder for this worker. Its path is absolute, because ffmpeg runs in
+// subfolders.
 func newScratch(parent string) (string, error) {
 	if parent == "" {
 		parent = os.TempDir()

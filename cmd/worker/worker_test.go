@@ -108,7 +108,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = p.Process.Kill() // usually fails, because it has ended
+		_ = p.Process.Kill() // usually fails, because the worker has ended
 		_ = p.Wait()
 		if t.Failed() {
 			t.Logf("the worker's output:\n%s", p.log.String())
@@ -131,7 +131,7 @@ func (p *process) address(t *testing.T) string {
 	}, func(address string) bool { return address != "" })
 }
 
-// The worker prints one line.
+// The worker prints a single line.
 func TestInvalidSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_USAGE_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a",

@@ -1,5 +1,5 @@
-// Function arrived completes files whose bytes have arrived through a signed URL. The bucket starts
-// it for the uploaded objects.
+// Function arrived completes files whose bytes have arrived through a signed URL. The bucket's
+// upload notifications invoke it.
 package main
 
 import (
@@ -39,7 +39,7 @@ func arrived(p *eventapp.Parts) func(context.Context, events.S3Event) (any, erro
 			}
 			failures = append(failures, err)
 		}
-		// After an error Lambda sends the event again.
+		// After an error, Lambda sends the event again.
 		return nil, errors.Join(failures...)
 	}
 }

@@ -1,5 +1,5 @@
 // Function batches serves files and batches at the inference address: /v1/files and /v1/batches.
-// The function steps processes the batches.
+// The steps function processes the batches.
 package main
 
 import (
@@ -47,7 +47,8 @@ func batches() (http.Handler, lambdahttp.Mode, error) {
 	return handler, mode, err
 }
 
-// wake starts the function that processes batches. If that fails, its schedule starts it.
+// wake starts the function that processes batches. If that fails, the function starts on its
+// schedule.
 func wake(steps *lambdainvoke.Function, logger *slog.Logger) func(context.Context, batch.Batch) {
 	return func(ctx context.Context, b batch.Batch) {
 		if err := steps.Start(ctx); err != nil {

@@ -1,7 +1,7 @@
 // Function credentials verifies the Content Credentials of results and of stored files: GET
-// /v1/jobs/{id}/credentials and /v1/uploads/{file_id}/credentials. It is separate from the function
-// content, which may read a secret and starts faster. It loads a library that reads untrusted
-// files, in a process with as much of a sandbox as Lambda allows.
+// /v1/jobs/{id}/credentials and /v1/uploads/{file_id}/credentials. It is separate from the content
+// function, which may read a secret and starts faster. It loads a library that reads untrusted
+// files, in a process sandboxed as much as Lambda allows.
 package main
 
 import (
@@ -16,11 +16,12 @@ import (
 )
 
 const (
-	// maxFile is half of the function's disk, in bytes. Fetching and reading such a file takes seconds.
+	// maxFile is half the size of the function's disk, in bytes. Fetching and reading such a file
+	// takes seconds.
 	maxFile = 256 << 20
-	// requestTime is less than API Gateway's timeout of 29 s.
+	// requestTime is below API Gateway's timeout of 29 s.
 	requestTime = 24 * time.Second
-	// fileTime is the timeout for a small file: a file that needs more is hostile.
+	// fileTime is the timeout for a small file. A file that takes longer is hostile.
 	fileTime = 10 * time.Second
 	// readerMemory leaves half of the function's memory to this program.
 	readerMemory = 1 << 30

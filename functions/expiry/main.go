@@ -1,6 +1,6 @@
-// Function expiry removes the bytes and the thumbnails of files without a record: expired, deleted,
-// or announced and never sent. The files table's stream starts it. No job needs the bytes, because
-// an accepted job has its own copies.
+// Function expiry deletes the bytes and thumbnails of files that have lost their record: expired
+// files, deleted files, and announced files that never arrived. The files table's stream invokes
+// it. No job needs the bytes, because an accepted job has its own copies.
 package main
 
 import (
@@ -31,7 +31,7 @@ func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (even
 			}
 			if err != nil {
 				p.Logger.ErrorContext(ctx, "cannot remove the bytes of a file", "file", f.ID, "error", err)
-				// The stream continues from this record; earlier records are done.
+				// The stream retries from this record. Earlier records are done.
 				answer.BatchItemFailures = []events.DynamoDBBatchItemFailure{{ItemIdentifier: record.Change.SequenceNumber}}
 				return answer, nil
 			}

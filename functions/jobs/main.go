@@ -1,6 +1,6 @@
-// Function jobs accepts, shows, cancels, deletes, lists and shares jobs: POST, GET and
-// DELETE /v1/jobs/{id}, GET /v1/jobs, and POST /v1/jobs/{id}/shares. It also serves the webhooks of accounts: GET
-// /v1/jobs/{id}/deliveries and /v1/webhooks/secret.
+// Function jobs accepts, shows, cancels, deletes, lists and shares jobs: POST, GET and DELETE
+// /v1/jobs/{id}, GET /v1/jobs, and POST /v1/jobs/{id}/shares. It also serves accounts' webhook
+// routes: GET /v1/jobs/{id}/deliveries and /v1/webhooks/secret.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Function quota reports an account's realtime sessions: GET /v1/realtime/quota.
+// Function quota reports how many realtime sessions an account is using: GET /v1/realtime/quota.
 package main
 
 import (

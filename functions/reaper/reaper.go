@@ -22,14 +22,14 @@ type reaper struct {
 	logger *slog.Logger
 }
 
-// handle handles one event. The response lists the failed messages, which SQS keeps.
+// handle handles one event. The response lists the failed messages, which stay in SQS.
 func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventResponse, err error) {
 	if len(e.Records) == 0 {
 		return answer, r.stopped(ctx, e.Detail)
 	}
 	for _, record := range e.Records {
 		if err := r.givenUp(ctx, record.Body); err != nil {
-			// The message stays in the queue for a person.
+			// The message stays in the queue so that a person can look into it.
 			r.logger.ErrorContext(ctx, "cannot end an abandoned job", "message", record.MessageId, "error", err)
 			answer.BatchItemFailures = append(answer.BatchItemFailures,
 				events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})

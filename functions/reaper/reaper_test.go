@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Events that AWS does not send are rejected with an error, or their messages are returned as failed.
+// Events that AWS would never send cause an error, or their messages are returned as failed.
 func TestBrokenEventsFail(t *testing.T) {
 	invoke := lambda.NewHandler((&reaper{logger: slog.New(slog.DiscardHandler)}).handle).Invoke
 	for _, event := range []string{

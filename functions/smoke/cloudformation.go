@@ -38,7 +38,7 @@ type properties struct {
 	SecurityGroups []string
 	// PublicAddress is "true" or "false", because CloudFormation sends only strings.
 	PublicAddress string
-	// LogGroup is the container's log group, to find the reason for a failure.
+	// LogGroup is the container's log group, in which to find the reason for a failure.
 	LogGroup string
 }
 
@@ -59,8 +59,9 @@ const (
 	// longestAnswer is the maximum size of a response to CloudFormation, in bytes of JSON (AWS
 	// CloudFormation User Guide, "Custom resource response objects").
 	longestAnswer = 4096
-	// answerTries is the maximum number of attempts to send a response; the pause between attempts
-	// doubles. Without a response CloudFormation waits for the resource's entire timeout.
+	// answerTries is the maximum number of attempts to send a response. The pause between attempts
+	// doubles each time. Without a response, CloudFormation waits for the resource's entire
+	// timeout.
 	answerTries, answerPause = 5, time.Second
 )
 
@@ -115,7 +116,7 @@ func (a answer) send(ctx context.Context, client *http.Client, url string) error
 	}
 }
 
-// put uploads a body to a signed URL. The signature includes no content type.
+// put uploads a body to a signed URL, whose signature covers no content type.
 func put(ctx context.Context, client *http.Client, url string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, bytes.NewReader(body))
 	if err != nil {

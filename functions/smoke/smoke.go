@@ -15,9 +15,9 @@ import (
 
 const (
 	// startTime is the timeout for all attempts to start the task. A new role is unknown for some
-	// seconds, and workers that are about to end may use up an account's quota of tasks.
+	// seconds, and workers that are about to stop may use up an account's task quota.
 	startTime = 2 * time.Minute
-	// tryTime is the timeout for the entire attempt; the function may run for 15 minutes.
+	// tryTime is the timeout for the entire test. The function may run for 15 minutes.
 	tryTime = 13 * time.Minute
 	// stopTime is the timeout for stopping a task that takes too long.
 	stopTime = 15 * time.Second
@@ -40,7 +40,7 @@ type smoke struct {
 }
 
 // handle serves a request and sends the result to CloudFormation. If it cannot send the result, it
-// fails, and Lambda repeats the request. The request's token prevents a second task.
+// returns an error, and Lambda repeats the request. The request's token prevents a second task.
 func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	failure := s.serve(ctx, e)
 	if failure != nil {
@@ -49,7 +49,8 @@ func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	return nil, answerTo(e, failure).send(ctx, s.client, e.ResponseURL)
 }
 
-// serve tests the task in a request. A rollback must always succeed.
+// serve tests a request's task. It skips the test during a rollback, because a rollback must always
+// succeed.
 func (s *smoke) serve(ctx context.Context, e event) error {
 	switch e.RequestType {
 	case "Create":
@@ -70,7 +71,7 @@ func (s *smoke) serve(ctx context.Context, e event) error {
 	return s.try(ctx, e)
 }
 
-// try runs a task until it ends. If the first task cannot be started, it runs another.
+// try runs a task until it ends. If the first task does not start, it runs another.
 func (s *smoke) try(ctx context.Context, e event) error {
 	p := e.ResourceProperties
 	task := ecs.Task{
@@ -101,7 +102,7 @@ func (s *smoke) try(ctx context.Context, e event) error {
 	}
 }
 
-// start starts a task, after several attempts if necessary.
+// start starts a task, trying again until startTime is over.
 func (s *smoke) start(ctx context.Context, task ecs.Task, token string) (arn string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -144,7 +145,7 @@ func (s *smoke) pause(ctx context.Context) error {
 	}
 }
 
-// idOf returns the id from the ARN of a task, which names its log.
+// idOf returns a task's id from its ARN. Its log stream's name contains the id.
 func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
 func withoutURL(err error) error {

@@ -17,9 +17,9 @@ import (
 const taskARN = "arn:aws:ecs:eu-central-1:123456789012:task/cutroom-dev/1a2b3c"
 
 type fakeTasks struct {
-	// failures is the number of failing starts before one succeeds.
+	// failures is how many starts fail before one succeeds.
 	failures int
-	// states lists the states of the tasks in order. Each task is polled once before it has ended.
+	// states lists the tasks' final states in order. Each task is polled once before it ends.
 	states []ecs.TaskState
 
 	tokens  []string
@@ -56,8 +56,8 @@ func ended(code int, reason string) ecs.TaskState {
 	return ecs.TaskState{Stopped: true, ExitCode: aws.Int(code), Reason: reason}
 }
 
-// A start that AWS rejects is repeated, because AWS needs time to learn about a new role. A task
-// that does not end is stopped, and starts that keep failing are abandoned.
+// A start that AWS rejects is retried, because a new role takes time to become known. A task that
+// does not end is stopped. If starts keep failing, the function gives up.
 func TestEndlessTasksAreStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		tasks  fakeTasks
@@ -85,7 +85,7 @@ func TestEndlessTasksAreStopped(t *testing.T) {
 	}
 }
 
-// CloudFormation accepts responses of 4096 bytes.
+// CloudFormation accepts responses of at most 4096 bytes.
 func TestLongReasonIsTruncated(t *testing.T) {
 	body, err := answerTo(event{}, errors.New(strings.Repeat("\x01<é", 5000))).encode()
 	if err != nil || len(body) > 4096 {

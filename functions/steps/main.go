@@ -1,7 +1,7 @@
 // Function steps processes batches: each run makes requests of one batch for some minutes, and
-// starts other runs while batches wait. The function batches starts it for new and cancelled
-// batches. A schedule starts it for all others: batches that wait for a time, and batches whose run
-// died. It ignores its event.
+// starts other runs while batches are waiting. The batches function starts it for new and cancelled
+// batches. A schedule starts it for all others: batches that wait until a given time, and batches
+// whose run died. It ignores its event.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 // mostAtOnce is the maximum number of concurrent batches. It limits the load on the model servers,
-// because each process counts their slots separately.
+// because each process counts the slots in use separately.
 const mostAtOnce = 5
 
 func main() { lambdaevent.Main(steps) }

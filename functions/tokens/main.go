@@ -1,5 +1,5 @@
-// Function tokens issues client tokens at POST /v1/client/tokens, and manages the permanent keys of
-// accounts and their budgets: /v1/keys and below, /v1/budgets, and /v1/audit.
+// Function tokens issues client tokens at POST /v1/client/tokens, and manages accounts' permanent
+// keys and their budgets: /v1/keys and below, /v1/budgets, and /v1/audit.
 package main
 
 import (

@@ -49,12 +49,12 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 		if record.Stream != nil {
 			if err := h.happened(ctx, record.Stream); err != nil {
 				h.logger.ErrorContext(ctx, "cannot queue a webhook", "error", err)
-				// The stream continues from this record; earlier records are done.
+				// The stream retries from this record. Earlier records are done.
 				return answer{[]failure{{record.Stream.SequenceNumber}}}, nil
 			}
 			continue
 		}
-		// Deliver concurrently, because each receiver may take up to its time limit.
+		// Deliver concurrently, because each receiver may take as long as its time limit.
 		sending.Go(func() {
 			received, _ := strconv.Atoi(record.Attributes["ApproximateReceiveCount"])
 			if err := h.deliver(ctx, record.Body, received > 1); err != nil {
@@ -69,7 +69,7 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	return failed, nil
 }
 
-// happened queues the first delivery: the stream must not wait for slow receivers.
+// happened queues the first delivery, so that the stream does not wait for slow receivers.
 func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRecord) error {
 	for _, read := range []func(map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool){
 		dynamo.EndedWithWebhook, dynamo.NewWarning,
@@ -84,8 +84,8 @@ func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRec
 // clockSkew is the maximum difference between the clocks of two functions.
 const clockSkew = time.Minute
 
-// deliver attempts a delivery and queues the next. If a message is received again, an earlier call
-// may have made its attempt and died.
+// deliver attempts a delivery and queues the next one. again means that SQS delivered the message
+// before: an earlier call may have made the attempt and then died.
 func (h *handler) deliver(ctx context.Context, body string, again bool) error {
 	attempt, err := sqsqueue.ReadScheduledAttempt(body)
 	if err != nil {
@@ -93,7 +93,7 @@ func (h *handler) deliver(ctx context.Context, body string, again bool) error {
 	}
 	now := h.now()
 	if latest := now.Add(webhook.LongestWait + clockSkew); attempt.At.After(latest) {
-		// An attempt in the future would start this function repeatedly until it is due.
+		// A time too far in the future would make this function run again and again until then.
 		attempt.At = latest
 	}
 	if attempt.At.After(now) {

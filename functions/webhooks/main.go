@@ -1,6 +1,6 @@
-// Function webhooks sends the webhooks for ended jobs and budget warnings. The jobs table's stream
-// starts it for ended jobs, the usage table's stream starts it for warnings, and a queue starts it
-// for each later attempt when that is due.
+// Function webhooks sends webhooks for ended jobs and budget warnings. The jobs table's stream
+// invokes it for ended jobs, the usage table's stream for warnings, and a queue for each later
+// attempt when that is due.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() { eventapp.Main(webhooks) }
 func webhooks(p *eventapp.Parts) func(context.Context, event) (answer, error) {
 	records, table := dynamo.NewClient(p.AWS), p.Required("CUTROOM_JOBS_TABLE")
 	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
-	known := p.Catalog() // may be nil until the settings are checked
+	known := p.Catalog() // may be nil until the settings have been checked
 	h := &handler{
 		queue: sqsqueue.NewScheduledAttempts(p.AWS, p.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: p.Logger,
 		deliverer: &webhook.Deliverer{

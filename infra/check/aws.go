@@ -157,14 +157,13 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 		}
 	}
 	for _, name := range alarmNames {
-		if states[name] == "" && len(states) > 0 { // none with -c watch=off
+		if states[name] == "" && len(states) > 0 { // there are none with -c watch=off
 			faults = append(faults, fmt.Errorf("the alarm %s is missing", name))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// alarmNames lists the alarms that do not depend on options (docs/runbook.md).
 var alarmNames = []string{
 	"media-errors", "inference-errors", "failed-executions", "dead-letters", "video-queue-age", "image-queue-age",
 	"internal-errors", "webhook-dead-letters", "function-throttles",
@@ -188,7 +187,8 @@ func (c *awsCloud) accept(ctx context.Context, j domain.Job) error {
 }
 
 func (c *awsCloud) lose(ctx context.Context, id string) (bool, error) {
-	// Messages of other jobs are handed back. lose waits 20 s for its own message.
+	// lose hands back the messages of up to this many other jobs. It waits 20 s for its own
+	// message.
 	const others, patience, lease = 5, 20 * time.Second, 45 * time.Second
 	queue := sqsqueue.New(sqsqueue.Config{
 		AWS: c.settings, URLs: c.lanes, Jobs: c.records, Tasks: stepfn.NewTasks(c.settings), PollTime: time.Second,

@@ -21,17 +21,17 @@ import (
 
 // stubAccount responds as documented for SQS, DynamoDB and CloudWatch.
 type stubAccount struct {
-	// messages holds the attributes of queues, and alarms the states of alarms.
+	// messages maps queues to their attributes, alarms maps alarms to their states.
 	messages map[string]map[string]string
 	alarms   map[string]string
-	// endless is a table without a TTL.
+	// endless is the name of a table without a TTL.
 	endless string
 }
 
 func (a stubAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var call struct{ QueueName, QueueUrl, TableName string }
-	_ = json.Unmarshal(body, &call) // CloudWatch sends CBOR
+	_ = json.Unmarshal(body, &call) // fails for CloudWatch, which sends CBOR
 	var answer any
 	switch target := r.Header.Get("X-Amz-Target"); {
 	case path.Base(r.URL.Path) == "DescribeAlarms":
@@ -57,10 +57,11 @@ func (a stubAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = map[string]any{"TimeToLiveDescription": set}
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	_ = json.NewEncoder(w).Encode(answer) // fails if the client has gone
+	_ = json.NewEncoder(w).Encode(answer) // fails if the client has disconnected
 }
 
-// All faults of queues, tables and alarms are reported. A message counts in every state.
+// All faults of queues, tables and alarms are reported. Visible, delayed and in-flight messages all
+// count.
 func TestStateFaultsAreReported(t *testing.T) {
 	quiet := func() map[string]string {
 		alarms := map[string]string{"table-throttles": "OK"}
@@ -100,7 +101,7 @@ func TestStateFaultsAreReported(t *testing.T) {
 	}
 }
 
-// The lost worker's job waits behind another job.
+// The lost worker's job is second in the queue.
 func TestLostWorkerFreesItsJob(t *testing.T) {
 	local := awstest.Start(t)
 	table, queue := local.MakeTable(t, "jobs"), local.MakeQueue(t, 10)

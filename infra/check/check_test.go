@@ -32,16 +32,15 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// stubCloud is the cloud of a sound deployment unless its fields say otherwise.
+// stubCloud simulates a healthy deployment unless its fields say otherwise.
 type stubCloud struct {
-	// looks counts the reads of the workers.
 	looks     int
 	fleet     func(look int) (wanted, running int)
 	state     error
 	forgotten []string
 	// busy means that a worker receives the job before it can be lost.
 	busy bool
-	// overdue is a job that ends with the code at timedOut after its creation.
+	// overdue is a job that fails with code once timedOut has passed since its creation.
 	overdue  atomic.Pointer[job.Job]
 	timedOut time.Duration
 	code     job.Code
@@ -101,7 +100,7 @@ func start(t *testing.T) deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A check only tests how jobs end, not their pictures.
+	// The check only looks at how jobs end, so small pictures are enough.
 	small := filepath.Join(t.TempDir(), "catalog.yaml")
 	source, err := os.ReadFile(filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml"))
 	if err == nil {
@@ -132,7 +131,7 @@ func start(t *testing.T) deployment {
 // breakage breaks a request. It reports whether it has sent the response.
 type breakage func(w http.ResponseWriter, r *http.Request) bool
 
-// front serves a service as API Gateway would, with a breakage.
+// front serves a service as API Gateway would, and applies a breakage.
 func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks breakage,
 	rewrite func(*http.Response) error) string {
 	t.Helper()
@@ -142,8 +141,8 @@ func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks 
 	}
 	proxy := httputil.NewSingleHostReverseProxy(parsed)
 	proxy.FlushInterval = -1
-	// Each request has another client address: the server delays an address that fails to
-	// authenticate, but functions do not.
+	// Each request gets another client address, because the server delays addresses that fail to
+	// authenticate. Functions do not.
 	var calls atomic.Uint32
 	proxy.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network,
 		address string) (net.Conn, error) {
@@ -170,7 +169,7 @@ func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks 
 			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
-			// Otherwise a response that begins before the end of the request body would break the
+			// Otherwise a response that starts before the request body is complete would break the
 			// connection to the server.
 			if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 				t.Error(err)
@@ -235,7 +234,7 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 		}
 		f.lines[name] += line
 	}
-	// A run leaves nothing behind.
+	// A run leaves no keys behind.
 	for _, account := range []string{v.own.name, v.other.name} {
 		keys, err := d.keys.ListKeys(t.Context(), account)
 		if err != nil || len(keys) == 0 {
@@ -319,7 +318,7 @@ func replacing(path, old, other string) func(*http.Response) error {
 	}
 }
 
-// last makes the jobs of the second account appear to end in another century.
+// last makes the second account's jobs appear to end in another century.
 func last() func(*http.Response) error {
 	var first atomic.Pointer[string]
 	change := replacing(oneJob, `"completed_at": ?"20`, `"completed_at":"21`)
@@ -355,7 +354,7 @@ func twoJobs(second string) breakage {
 
 const oneJob = `^/v1/jobs/job_[^/]+$`
 
-// testBroken breaks one part of a deployment; its check must fail and name a runbook section.
+// testBroken breaks one part of a deployment. The check must then fail and name a runbook section.
 func testBroken(t *testing.T, d deployment) {
 	for _, c := range []struct {
 		name, check, says string
@@ -413,7 +412,7 @@ func testBroken(t *testing.T, d deployment) {
 	}
 }
 
-// Every runbook section that a failed check names exists.
+// Every runbook section that a failed check refers to exists.
 func TestRunbookHasEveryCheckSection(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbook.md"))
 	if err != nil {

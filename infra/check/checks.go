@@ -15,9 +15,9 @@ type check struct {
 	name  string
 	limit time.Duration
 	// runbook is a section of docs/runbook.md. log is the log group to read if the check fails,
-	// with STAGE for the stage; it may be empty.
+	// with STAGE in place of the stage. It may be empty.
 	runbook, log string
-	// needs is why a local AWS cannot run the check, or empty if it can.
+	// needs says why a local AWS cannot run the check. It is empty if it can.
 	needs string
 	run   func(context.Context, *visit) (detail string, err error)
 }
@@ -49,15 +49,15 @@ func checks() []check {
 
 const held, failed, skipped = "held", "failed", "skipped"
 
-// skip is the error of a check that cannot run although nothing is wrong.
+// skip is the error of a check that could not run although nothing is wrong.
 type skip string
 
 func (s skip) Error() string { return string(s) }
 
 func skipf(format string, values ...any) error { return skip(fmt.Sprintf(format, values...)) }
 
-// checkAll prints a line for each check. Afterwards, even after an interrupt, it cancels its jobs and
-// deletes its keys. Its files expire.
+// checkAll runs the checks and prints a line for each. Afterwards, even if interrupted, it cancels
+// its jobs and deletes its keys. Its files expire.
 func (v *visit) checkAll(ctx context.Context) error {
 	err := v.arrive(ctx)
 	for _, c := range checks() {

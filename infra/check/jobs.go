@@ -60,8 +60,8 @@ func describe(job client.Job) string {
 	return text
 }
 
-// checkJob follows the first job from its acceptance to its end. If no worker runs, the service
-// must start one for it, and must reject an image edit until then.
+// checkJob follows the first job from acceptance to its end. If no worker is running, the service
+// must start one for the job, and must reject image edits until then.
 func checkJob(ctx context.Context, v *visit) (string, error) {
 	if !v.local {
 		_, running, err := v.cloud.workers(ctx)
@@ -108,8 +108,9 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 	return detail, nil
 }
 
-// whileCold checks that an image edit is rejected while no worker runs, and then loses a worker.
-// Both are possible only now: a running worker would receive the job immediately.
+// whileCold checks that an image edit is rejected while no worker is running. Then it takes a job
+// as a worker would and abandons it. Both work only before the first worker starts: a running
+// worker would take the job immediately.
 func (v *visit) whileCold(ctx context.Context) error {
 	got, err := v.editImage(ctx)
 	if err != nil {
@@ -184,12 +185,13 @@ func checkImage(ctx context.Context, v *visit) (string, error) {
 	}
 }
 
-// overdueTime is the time until the deadline of checkTimeout's job. Its execution times out 15 s
-// earlier (stepfn.Machine). No worker makes a video in the remaining second.
+// overdueTime is the time until checkTimeout's job reaches its deadline. The job's execution times
+// out 15 s earlier (stepfn.Machine), and no worker can make a video in the one second before that.
 const overdueTime = 16 * time.Second
 
-// checkTimeout submits a job that cannot be completed in time. Its execution must record that
-// before the deadline, because after the deadline any reader of the job would.
+// checkTimeout submits a job that cannot be completed in time. Its execution must record the
+// failure before the deadline. After the deadline, anyone who reads the job records it, so the
+// check would prove nothing.
 func checkTimeout(ctx context.Context, v *visit) (string, error) {
 	sizes := v.video.Sizes
 	largest := slices.MaxFunc(slices.Collect(maps.Keys(sizes)),
@@ -221,7 +223,8 @@ func checkTimeout(ctx context.Context, v *visit) (string, error) {
 	return fmt.Sprintf("its execution timed out after %s", round(ended.CompletedAt.Sub(j.CreatedAt))), nil
 }
 
-// checkFairness lets one account fill the queue. A later job of another account must not end last.
+// checkFairness lets one account fill the queue. Another account's job, submitted later, must not
+// be the last to end.
 func checkFairness(ctx context.Context, v *visit) (string, error) {
 	const crowd = 20
 	var ids []string

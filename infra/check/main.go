@@ -45,7 +45,7 @@ type options struct {
 	receiver, media, inference string
 	uploadSize                 int64
 	streamTime                 time.Duration
-	only                       []string // empty means all
+	only                       []string // if empty, all checks
 	context                    map[string]string
 }
 
@@ -78,7 +78,7 @@ func parse(arguments []string) (options, error) {
 // contextFlag matches a context value in arguments separated by NUL bytes.
 var contextFlag = regexp.MustCompile(`(?:^|\x00)(?:-c|--context)(?:=|\x00|)([^=\x00]+)=([^\x00]*)`)
 
-// contextOf returns the context in CDK's arguments. The last value of a name wins.
+// contextOf returns the context in CDK's arguments. If a name is repeated, its last value wins.
 func contextOf(arguments []string) map[string]string {
 	found := map[string]string{}
 	for _, pair := range contextFlag.FindAllStringSubmatch(strings.Join(arguments, "\x00"), -1) {

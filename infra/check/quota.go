@@ -15,27 +15,29 @@ import (
 )
 
 type quota struct {
-	// service, code and title are the names in Service Quotas. The codes come from a public list of
-	// 2024 (PyPI, reapit-cdk-service-quotas 0.1.2) and not from AWS, so the titles are compared.
+	// service, code and title identify the quota in Service Quotas. The codes come from a public
+	// list of 2024 (PyPI, reapit-cdk-service-quotas 0.1.2) and not from AWS, so the titles are
+	// compared too.
 	service, code, title string
 	least                int
 	why                  string
 	// fatal means that a deployment hangs if the quota is 0.
 	fatal bool
-	// state is "ok", "warn" or "fail" if a deployment would hang. mend explains how to raise it.
+	// state is "ok", "warn", or, if a deployment would hang, "fail". mend says how to raise the
+	// quota.
 	state, detail, mend string
 }
 
 const (
-	// These vCPUs and defaults are the same as in infra.
+	// These vCPUs and defaults match those in infra.
 	workerCPUs, serviceCPUs     = 2, 1
 	defaultWorkers, defaultGPUs = 4, 2
 	defaultInstance             = "g6e.2xlarge"
 	leastConcurrency            = 1000 // Lambda's usual default; new accounts have 10
-	ratePerSecond               = 1000 // of both APIs together
+	ratePerSecond               = 1000 // for both APIs together
 )
 
-// quotas returns the quotas that a deployment needs with the CDK context.
+// quotas returns the quotas that a deployment with this CDK context needs.
 func quotas(options map[string]string) []quota {
 	number := func(name string, other int) int {
 		if value, err := strconv.Atoi(options[name]); err == nil {
@@ -108,7 +110,8 @@ func cpusOf(instance string) int {
 	return times * xlarge
 }
 
-// readQuotas compares quotas with a deployment's requirements. An unreadable one is a warning.
+// readQuotas compares quotas with a deployment's requirements. A quota that cannot be read is a
+// warning.
 func readQuotas(ctx context.Context, settings aws.Config, options map[string]string) []quota {
 	client := servicequotas.NewFromConfig(settings)
 	found := []quota{concurrency(ctx, settings)}
@@ -131,7 +134,7 @@ func readQuotas(ctx context.Context, settings aws.Config, options map[string]str
 
 var errNoValue = errors.New("AWS returned no value")
 
-// readQuota returns a quota of the account, or AWS's default if the account never raised it.
+// readQuota returns one of the account's quotas, or AWS's default if the quota was never raised.
 func readQuota(ctx context.Context, client *servicequotas.Client, q quota) (*types.ServiceQuota, error) {
 	got, err := client.GetServiceQuota(ctx,
 		&servicequotas.GetServiceQuotaInput{ServiceCode: aws.String(q.service), QuotaCode: aws.String(q.code)})
@@ -149,7 +152,8 @@ func readQuota(ctx context.Context, client *servicequotas.Client, q quota) (*typ
 	return byDefault.Quota, nil
 }
 
-// concurrency asks Lambda itself: new accounts have less than the default in Service Quotas.
+// concurrency asks Lambda directly, because new accounts have less than the default in Service
+// Quotas.
 func concurrency(ctx context.Context, settings aws.Config) quota {
 	q := quota{service: "lambda", code: "L-B99A9384", title: "Concurrent executions", least: leastConcurrency,
 		why: "an open stream, a waiting image edit and a completion take one each"}

@@ -14,10 +14,10 @@ import (
 
 // quotaService simulates Service Quotas and Lambda as AWS documents them.
 type quotaService struct {
-	// applied and byDefault hold the quotas of the account and AWS's defaults, by code.
+	// applied maps quota codes to the account's quotas, byDefault to AWS's defaults.
 	concurrency        int
 	applied, byDefault map[string]float64
-	// titles has the title of each code; fixed has the codes that Service Quotas cannot raise.
+	// titles maps quota codes to titles. fixed lists the codes that Service Quotas cannot raise.
 	titles map[string]string
 	fixed  map[string]bool
 	denied bool
@@ -74,7 +74,7 @@ func TestLowQuotasAreReported(t *testing.T) {
 		name    string
 		account quotaService
 		options map[string]string
-		// want holds the states by the beginning of the title.
+		// want maps title prefixes to expected states.
 		want map[string]string
 		says string
 	}{

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/client/access"
 )
 
-// wrongKey has the form of a key but is invalid.
+// wrongKey has the format of a key but is invalid.
 const wrongKey = "ck_0000000000000000000000000000000000000000"
 
 func checkRoutes(ctx context.Context, v *visit) (string, error) {
@@ -38,7 +38,7 @@ func checkRoutes(ctx context.Context, v *visit) (string, error) {
 	done := 0
 	for gateway, calls := range map[bool][]access.Call{false: access.Media(fixtures), true: access.Gateway(text)} {
 		for _, call := range calls {
-			// The order is the one of the table of calls.
+			// The order matches the columns of the table of calls.
 			for _, c := range []struct {
 				name, secret string
 				want         int
@@ -63,12 +63,12 @@ func checkRoutes(ctx context.Context, v *visit) (string, error) {
 			}
 		}
 	}
-	// The other checks need the workers.
+	// Free the workers for the other checks.
 	wrong = append(wrong, cancelJobs(ctx, v.own), cancelJobs(ctx, v.other))
 	return fmt.Sprintf("%d calls", done), errors.Join(wrong...)
 }
 
-// routeComplaint describes the fault of a route's response, or returns "".
+// routeComplaint describes the problem with a route's response, or returns "".
 func routeComplaint(got answer, gateway bool, want int) string {
 	switch redirected := got.status == http.StatusTemporaryRedirect && want == http.StatusOK; {
 	case got.status != want && !redirected: // content may be redirected to the bucket
@@ -79,7 +79,7 @@ func routeComplaint(got answer, gateway bool, want int) string {
 	return errorShape(got, gateway)
 }
 
-// errorShape describes the fault of an error body (docs/contract/errors.md), or returns "".
+// errorShape describes the problem with an error body (docs/contract/errors.md), or returns "".
 func errorShape(got answer, gateway bool) string {
 	var body struct {
 		Detail json.RawMessage
@@ -95,7 +95,7 @@ func errorShape(got answer, gateway bool) string {
 	return ""
 }
 
-// fixtures creates the jobs, files and the key that the table of calls names.
+// fixtures creates the jobs, the files and the key that the table of calls refers to.
 func (v *visit) fixtures(ctx context.Context) (f access.Fixtures, err error) {
 	f.Video, f.Image = v.video.ID, v.image.ID
 	if f.Cancelled, err = v.cancelled(ctx); err != nil {
@@ -128,7 +128,7 @@ func source(text string) client.Source {
 	}}
 }
 
-// cancelled submits a job and cancels it. It retries if a worker completes the job first.
+// cancelled submits a job and cancels it. If a worker completes the job first, it tries again.
 func (v *visit) cancelled(ctx context.Context) (id string, err error) {
 	const tries = 10
 	for range tries {
@@ -143,7 +143,7 @@ func (v *visit) cancelled(ctx context.Context) (id string, err error) {
 }
 
 // checkAnswers checks API Gateway's own responses: the shape of errors, a request id, and that
-// pages of other origins may read them. AWS does not document which of its errors some calls get,
+// pages of other origins may read them. AWS does not document which error some of these calls get,
 // so a 403 is accepted in place of a 404.
 func checkAnswers(ctx context.Context, v *visit) (string, error) {
 	type fields = map[string]string

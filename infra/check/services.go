@@ -108,8 +108,8 @@ func (v *visit) metered(ctx context.Context, tokens int) error {
 	})
 }
 
-// checkWebhook sends a webhook to the receiver. Without a receiver it uses a missing route and
-// expects a second attempt.
+// checkWebhook has a webhook sent to the receiver. Without a receiver, it uses a route that does
+// not exist and expects a second attempt.
 func checkWebhook(ctx context.Context, v *visit) (string, error) {
 	receiver, want, status := v.receiver, 1, http.StatusOK
 	if receiver == "" {
@@ -128,7 +128,7 @@ func checkWebhook(ctx context.Context, v *visit) (string, error) {
 		responses, wrong := 0, false
 		text = receiver + " returned"
 		for _, d := range made {
-			if d.Status != nil { // otherwise it was too slow and is retried
+			if d.Status != nil { // nil: the receiver was too slow, and the delivery is retried
 				responses++
 				wrong = wrong || *d.Status < status || *d.Status >= status+100
 				text += fmt.Sprintf(" %d", *d.Status)
@@ -162,7 +162,7 @@ func checkRealtime(ctx context.Context, v *visit) (string, error) {
 			return "", fmt.Errorf("wait for a session to start: %w", err)
 		}
 		var got struct{ Type, Error string }
-		switch _ = json.Unmarshal(text, &got); got.Type { // "" for a frame
+		switch _ = json.Unmarshal(text, &got); got.Type { // a frame has no type
 		case "error":
 			return "", errors.New("the session sent an error: " + got.Error)
 		case "session_started":
@@ -172,7 +172,7 @@ func checkRealtime(ctx context.Context, v *visit) (string, error) {
 	}
 }
 
-// checkState checks the dead-letter queues, that the tables delete old items, and the alarms.
+// checkState checks the dead-letter queues, the tables' TTL settings, and the alarms.
 func checkState(ctx context.Context, v *visit) (string, error) {
 	err := v.cloud.deadLetters(ctx)
 	if v.local {

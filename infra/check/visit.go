@@ -24,14 +24,14 @@ import (
 // cloud gives access to the parts of a deployment that clients cannot see.
 type cloud interface {
 	workers(ctx context.Context) (wanted, running int, err error)
-	// deadLetters and tablesAndAlarms return an error if something is wrong with them.
+	// deadLetters and tablesAndAlarms return an error if they find a problem.
 	deadLetters(ctx context.Context) error
 	tablesAndAlarms(ctx context.Context) error
 	forget(ctx context.Context, key credential.Key) error
-	// accept accepts a job as the service does, with the deadline of j.
+	// accept accepts a job as the service does, but with j's deadline.
 	accept(ctx context.Context, j domain.Job) error
-	// lose receives a job and starts a run, like a worker that then dies. It returns false if
-	// another worker received the job first.
+	// lose receives a job and starts a run, like a worker that then dies. It returns false if a
+	// real worker received the job first.
 	lose(ctx context.Context, id string) (bool, error)
 }
 
@@ -40,11 +40,12 @@ type visit struct {
 	deploy
 	cloud cloud
 	keys  credential.Store
-	// video needs only a prompt, image edits images, and live has sessions, or is nil.
+	// video needs only a prompt, image edits images, and live has realtime sessions. live may be
+	// nil.
 	video, image, live *catalog.Model
 	out                io.Writer
-	// poll is the pause between two reads. wakeTime is the maximum time from a job's submission to
-	// the request for a worker.
+	// poll is the pause between two reads. wakeTime is the maximum time between a job's submission
+	// and the request for a worker.
 	poll, wakeTime time.Duration
 	own, other     account
 	// made lists the ids of keys that the checks created.
@@ -52,7 +53,8 @@ type visit struct {
 	count map[string]int
 	// cold is the number of workers before the first job, or -1 if unknown.
 	cold int
-	// done is a completed job. lost is a job whose first worker was lost. Both may be empty.
+	// done is the id of a completed job. lost is the id of the job whose first worker was lost.
+	// Both may be empty.
 	done, lost string
 }
 
@@ -99,8 +101,8 @@ func (v *visit) makeKey(ctx context.Context, account string, admin bool) (string
 	return secret, nil
 }
 
-// leave cancels the jobs of the checks and deletes their keys. The list of keys includes keys that
-// calls created, but it may lag by a second and lack the last keys of makeKey.
+// leave cancels the checks' jobs and deletes their keys. The key list also has keys that calls
+// created. It may lag by a second and miss the last keys of makeKey, so those are recorded in made.
 func (v *visit) leave(ctx context.Context) error {
 	listed, left := v.keys.ListKeys(ctx, v.own.name)
 	for _, key := range listed {
@@ -133,14 +135,15 @@ func cancelJobs(ctx context.Context, a account) (left error) {
 		if err == nil && !job.Ended() {
 			_, err = a.CancelJob(ctx, job.ID)
 		}
-		if err != nil && !client.IsStatus(err, http.StatusConflict) { // a 409 if it has just ended
+		if err != nil && !client.IsStatus(err, http.StatusConflict) { // 409 if it has just ended
 			left = errors.Join(left, fmt.Errorf("cancel its jobs: %w", err))
 		}
 	}
 	return left
 }
 
-// until calls look until it returns "" or an error. At the end, pending becomes the error.
+// until calls look repeatedly until it returns "" or an error. If ctx ends first, until returns the
+// last pending as an error.
 func (v *visit) until(ctx context.Context, look func() (pending string, err error)) error {
 	for {
 		pending, err := look()
@@ -166,7 +169,7 @@ const userAgent = "cutroom-check"
 
 type request struct {
 	method, path string
-	// gateway calls the inference gateway instead of the media service.
+	// gateway selects the inference gateway instead of the media service.
 	gateway bool
 	key     string
 	body    []byte

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// testCheck runs the check of a deployment as far as the local AWS supports it, and then again with
-// a worker that cannot edit.
+// testCheck runs the deployment check as far as the local AWS supports it, and then again with a
+// worker that cannot edit.
 func testCheck(t *testing.T, d *deployed) {
 	program := filepath.Join(t.TempDir(), "check")
 	d.run(t, nil, "go", "build", "-o", program, "./infra/check")
@@ -35,7 +35,8 @@ func testCheck(t *testing.T, d *deployed) {
 	}
 }
 
-// check runs the check, which must succeed or fail as given, and returns the states of its checks.
+// check runs the check, which must succeed or fail as requested, and returns the state of each
+// check.
 func (d *deployed) check(t *testing.T, program string, succeeds bool, flags ...string) map[string]string {
 	t.Helper()
 	command := exec.CommandContext(await.TestContext(t), program, append(flags, "-local", "-upload-size=6000000", "-stream=0",

@@ -24,15 +24,15 @@ import (
 type deployed struct {
 	cloud *awstest.Cloud
 	root  string
-	// functions is the folder with the built functions, and worker is the path of the built worker.
+	// functions is the folder of built functions, worker the path of the built worker.
 	functions, worker string
 	program           servertest.Program
-	// outputs and template belong to the stack.
+	// outputs and template are those of the deployed stack.
 	outputs  map[string]string
 	template string
 	// front is the URL of a program that serves the APIs instead of the local AWS, or "".
 	front string
-	// calls is the proxy for the functions' and workers' AWS calls, or nil.
+	// calls proxies the functions' and workers' AWS calls. It is nil if they are not proxied.
 	calls *awstest.Proxy
 }
 
@@ -61,7 +61,7 @@ func deploy(t *testing.T) *deployed {
 		t.Fatal(err)
 	}
 	d := &deployed{root: root}
-	// The program is found if another test has built it.
+	// If another test has built the program, it is reused.
 	folder := t.TempDir()
 	d.build(t, filepath.Join(programtest.Folder(folder), "deploy"))
 	if d.program, err = servertest.Build(t.Context(), folder); err != nil {
@@ -72,7 +72,7 @@ func deploy(t *testing.T) *deployed {
 	return d
 }
 
-// build builds the functions and the worker of the version at root into a folder.
+// build builds the functions and the worker into a folder, from the checkout at root.
 func (d *deployed) build(t *testing.T, folder string) {
 	t.Helper()
 	d.functions, d.worker = filepath.Join(folder, "functions"), filepath.Join(folder, "worker")
@@ -83,7 +83,7 @@ func (d *deployed) build(t *testing.T, folder string) {
 
 func (d *deployed) startCloud(t *testing.T) {
 	t.Helper()
-	// The local AWS reads the functions' AWS endpoint at its start.
+	// The local AWS reads the functions' AWS endpoint when it starts.
 	d.calls = awstest.NewProxy(t, "", 1, awstest.Faults{})
 	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local", "AWS_ENDPOINT_URL="+d.calls.URL)
 	d.calls.To(d.cloud.URL)
@@ -96,8 +96,9 @@ func (d *deployed) startCloud(t *testing.T) {
 	}
 }
 
-// launched returns a folder of functions that start the built ones in place, because packing them
-// would take CDK three times as long as all its other work. One is deployed unchanged.
+// launched returns a folder of launchers that run the built functions in place: packing the
+// functions would take CDK three times as long as everything else it does. One function is deployed
+// as built.
 func launched(t *testing.T, built string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -133,7 +134,7 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 		"-c", "stage=" + stage, "-c", "arch=" + architecture(), "-c", "functions=" + d.functions,
 		// The local AWS buffers responses, runs no containers, and allows one metric per alarm.
 		"-c", "streaming=off", "-c", "worker=none", "-c", "watch=off",
-		// The tests run their own webhook receivers.
+		// The tests run webhook receivers on this machine.
 		"-c", "webhookAllow=127.0.0.1",
 	}
 	for _, value := range context {
@@ -173,7 +174,7 @@ func (d *deployed) environment() []string {
 		}
 	}
 	environment = append(environment, d.cloud.Environment()...)
-	// The templates that CDK would validate here are checked by the tests of infra.
+	// Tests in package infra check the templates that CDK would validate here.
 	return append(environment, "AWS_ENDPOINT_URL_S3="+d.cloud.URL, "CDK_DISABLE_CLI_TELEMETRY=1", "CDK_VALIDATION=false")
 }
 
@@ -189,7 +190,7 @@ func bounded(t *testing.T) context.Context {
 	return await.Context(t)
 }
 
-// url returns an API's URL in the local AWS. The host names in its outputs do not resolve.
+// url returns an API's URL in the local AWS. The host names in the stack's outputs do not resolve.
 func (d *deployed) url(t *testing.T, output string) string {
 	t.Helper()
 	if d.front != "" {
@@ -213,7 +214,7 @@ func (d *deployed) key(t *testing.T, account string, flags ...string) string {
 	return strings.TrimSpace(ended.Stdout)
 }
 
-// client returns a client of the deployed media service with a new key of an account.
+// client returns a client of the deployed media service with a new key for the account.
 func (d *deployed) client(t *testing.T, account string) *servertest.Client {
 	t.Helper()
 	return &servertest.Client{URL: d.url(t, "MediaUrl"), Key: d.key(t, account)}
@@ -274,7 +275,7 @@ func testKeys(t *testing.T, d *deployed) {
 		key.ID); err != nil || revoked.ExitCode != 0 {
 		t.Fatalf("revoke: %v %s", err, revoked.Stderr)
 	}
-	// A warm function sees the revocation within credential.CacheAge.
+	// A warm function sees a revocation within credential.CacheAge.
 	until(t, "the revoked key is rejected", func(ctx context.Context) (bool, error) {
 		answer, err := client.Get(ctx, "/v1/files")
 		return answer.Status == http.StatusUnauthorized, err

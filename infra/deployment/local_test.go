@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestLocal uses the deployment on this machine like a user: `make local-aws`, with its APIs served
-// by functions in Docker (`make sam-api`).
+// TestLocal uses the deployment on this machine like a user: it runs `make local-aws` and serves
+// the APIs from functions in Docker (`make sam-api`).
 func TestLocal(t *testing.T) {
 	local := awstest.StartLocal(t, "api")
 	t.Run("Job", func(t *testing.T) { testLocalJob(t, &servertest.Client{URL: local.Media, Key: local.Key}) })
@@ -45,7 +45,7 @@ func testLocalJob(t *testing.T, client *servertest.Client) {
 	}
 }
 
-// testLocalAgain checks that a second start keeps all data and builds and deploys nothing.
+// testLocalAgain checks that a second start keeps all data, and that nothing is built or deployed.
 func testLocalAgain(t *testing.T, local *awstest.Local) {
 	said, key := local.Said, local.Key
 	if err := local.Start(t.Context()); err != nil {
@@ -59,8 +59,8 @@ func testLocalAgain(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testLocalChanged checks that changes are deployed, that changed models also reach the worker, and
-// that the data in the local AWS stays.
+// testLocalChanged checks that changes are deployed, that changed models reach the worker too, and
+// that the data in the local AWS is kept.
 func testLocalChanged(t *testing.T, local *awstest.Local) {
 	context := "CONTEXT=-c origins=https://app.example.com -c " + strings.Join(ownFiles, " -c ")
 	if _, err := local.Make(t.Context(), "local-aws", context); err != nil {
@@ -82,7 +82,7 @@ func testTakenPort(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testSAMWithoutLocalAWS checks that SAM's targets explain how to start a local AWS.
+// testSAMWithoutLocalAWS checks that the SAM targets explain how to start a local AWS.
 func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 	for _, c := range []struct {
 		variables []string
@@ -121,7 +121,7 @@ func deployedOf(t *testing.T, local *awstest.Local) *deployed {
 	}
 }
 
-// truncated returns a clip with its entire header and no frames.
+// truncated returns a clip with a complete header but no frames.
 func truncated(t *testing.T) []byte {
 	t.Helper()
 	header, _, found := bytes.Cut(short(t), []byte("mdat"))

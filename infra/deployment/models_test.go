@@ -9,16 +9,17 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// ownFiles is the context for the deployer's own catalog, with a built-in model, and tiers.
+// ownFiles is the CDK context for the deployer's own tiers and catalog, which includes a built-in
+// model.
 var ownFiles = []string{"catalog=infra/deployment/testdata/catalog.yaml", "tiers=infra/deployment/testdata/tiers.yaml"}
 
-// ownCatalog returns the catalog setting of a worker of such a deployment.
+// ownCatalog returns the worker's catalog setting in a deployment with ownFiles.
 func (d *deployed) ownCatalog() string {
 	return "CUTROOM_CATALOG=" + filepath.Join(d.root, "infra", "deployment", "testdata", "catalog.yaml")
 }
 
-// testOwnFiles checks that both services have exactly the models of a deployer's catalog, and the
-// limits of a deployer's tier. The deployment has ownFiles, and a worker runs.
+// testOwnFiles checks that both services have exactly the models of the deployer's catalog and
+// apply the limits of the deployer's tier. The deployment must have ownFiles and a running worker.
 func testOwnFiles(t *testing.T, d *deployed) {
 	client := &servertest.Client{URL: d.url(t, "MediaUrl"), Key: d.key(t, "own-files", "--tier", "trial",
 		"--tiers", filepath.Join(d.root, "infra", "deployment", "testdata", "tiers.yaml"))}

@@ -10,11 +10,11 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// workerRole is the role of the worker's tasks. The local AWS runs no containers, so the deployment
-// of these tests has no workers.
+// workerRole is the role of the worker's tasks. The local AWS runs no containers, so the deployed
+// stack has no worker tasks.
 const workerRole = "WorkerTaskRole"
 
-// guard checks the programs' calls against the policies of the deployed template.
+// guard checks the programs' AWS calls against the deployed template's policies.
 func (d *deployed) guard(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(d.template)
@@ -36,7 +36,7 @@ func (d *deployed) guard(t *testing.T) {
 	d.calls.Guard(t, awstest.Guard{
 		Account: account, Names: map[string]string{
 			"state machine of a token": "cutroom-" + stage + "-jobs",
-			// The local AWS adds no suffix to the names of secrets.
+			// The local AWS adds no suffix to secret names.
 			"cutroom-" + stage + "-secret": "cutroom-" + stage + "-secret-AbCdEf",
 		},
 		Role: func(accessKey string) string {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// from is a checkout of the version that TestUpdate updates: see CONTRIBUTING.md.
+// from is a checkout of the version that TestUpdate updates from: see CONTRIBUTING.md.
 var from = flag.String("from", "", "a checkout of the version that is updated")
 
 // TestUpdate updates a deployment of an earlier version to this one while its clients submit jobs
@@ -67,7 +67,7 @@ func TestUpdate(t *testing.T) {
 			job, err := client.Submit(bounded(t), "gen-2.5",
 				servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
 			if err != nil {
-				t.Logf("rejected during the update: %v", err) // it is not accepted, and the client knows
+				t.Logf("rejected during the update: %v", err) // rejected, as the client was told
 				continue
 			}
 			accepted <- job.ID
@@ -75,7 +75,7 @@ func TestUpdate(t *testing.T) {
 	})
 	after.cloud, after.calls, d = before.cloud, before.calls, &after
 	d.redeploy(t)
-	// Two versions of workers take jobs concurrently; then the old one is stopped.
+	// Workers of both versions run concurrently until the old one is stopped.
 	d.startWorker(t)
 	sideBySide := submit(t, client, clip)
 	oldWorker.stop(t)

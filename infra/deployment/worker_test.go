@@ -22,8 +22,8 @@ type workerProcess struct {
 	gone    chan struct{}
 }
 
-// startWorker starts a worker like its container, with the names of the deployment's resources. It
-// is stopped when the test ends.
+// startWorker starts a worker as its container would, with the names of the deployment's resources.
+// It is stopped when the test ends.
 func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess {
 	t.Helper()
 	w := &workerProcess{command: exec.Command(d.worker), log: &programtest.Output{}, gone: make(chan struct{})}
@@ -43,7 +43,7 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 		t.Fatal(err)
 	}
 	go func() {
-		_ = w.command.Wait() // how it ended is in ProcessState
+		_ = w.command.Wait() // ProcessState has the exit status
 		close(w.gone)
 	}()
 	t.Cleanup(func() {
@@ -65,7 +65,7 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 
 func (w *workerProcess) stop(t *testing.T) {
 	t.Helper()
-	_ = w.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
+	_ = w.command.Process.Signal(syscall.SIGTERM) // fails if it has already ended
 	select {
 	case <-w.gone:
 	case <-time.After(await.Max):
@@ -74,13 +74,13 @@ func (w *workerProcess) stop(t *testing.T) {
 	}
 }
 
-// kill ends the worker as if its machine were lost.
+// kill stops the worker as if its machine had been lost.
 func (w *workerProcess) kill() {
-	_ = w.command.Process.Kill() // fails when it has ended
+	_ = w.command.Process.Kill() // fails if it has already ended
 	<-w.gone
 }
 
-// brokenEngine returns a PATH setting whose ffmpeg works, but finds every disk full.
+// brokenEngine returns a PATH setting with an ffmpeg that starts but always finds the disk full.
 func brokenEngine(t *testing.T) string {
 	t.Helper()
 	real, err := exec.LookPath("ffmpeg")

@@ -68,7 +68,7 @@ func TestBucketsAreEmptied(t *testing.T) {
 		}
 		return n
 	}
-	// This exceeds a page of a listing, and the maximum of one deletion.
+	// More objects than a listing page or a deletion request can hold.
 	make(name("test", ""), 1005)
 	make(name("test", s3blob.ConsoleBucket), 2)
 	make(name("other", ""), 3)

@@ -1,6 +1,6 @@
-// Command empty deletes everything in the buckets of a stage, so that its stack can be deleted:
-// CloudFormation deletes only empty buckets. `make destroy` runs it with the context of the
-// deployment as its arguments.
+// Command empty deletes everything in a stage's buckets, so that its stack can be deleted:
+// CloudFormation deletes only empty buckets. `make destroy` runs it with the deployment's context
+// as its arguments.
 package main
 
 import (
@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// run asks for a confirmation and empties the buckets of the stage in the arguments. confirmed is
-// the stage if it has been confirmed already.
+// run asks for confirmation and empties the buckets of the stage named in arguments. confirmed is
+// the stage if it has already been confirmed.
 func run(ctx context.Context, arguments []string, confirmed string, answers io.Reader, out io.Writer) error {
 	stage := stageOf(arguments)
 	if stage == "prod" {
@@ -87,8 +87,8 @@ func stageOf(arguments []string) string {
 	return stage
 }
 
-// empty deletes the objects and the unfinished uploads of a bucket, and returns the number of
-// objects. A missing bucket counts as empty.
+// empty deletes a bucket's objects and unfinished uploads, and returns the number of objects. A
+// missing bucket counts as empty.
 func empty(ctx context.Context, client *s3.Client, bucket string) (int, error) {
 	deleted := 0
 	objects := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: &bucket})

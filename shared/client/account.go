@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Quota counts the realtime sessions that the account may have open, has open, and may still open.
+// Quota states how many realtime sessions the account may have, has open, and may still open.
 type Quota struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`
@@ -22,7 +22,7 @@ func (c *Client) Quota(ctx context.Context) (Quota, error) {
 	return quota, err
 }
 
-// docs/contract/auth.md#client-tokens
+// See docs/contract/auth.md#client-tokens.
 type TokenRequest struct {
 	// ExpiresIn is the token's lifetime in seconds. 0 means the service's default.
 	ExpiresIn int `json:"expiresIn,omitempty"`
@@ -70,15 +70,16 @@ type Usage struct {
 	JobsCompleted  int64   `json:"jobs_completed,omitempty"`
 	Cost           float64 `json:"cost,omitempty"`
 	Currency       string  `json:"currency,omitempty"`
-	// BatchRequests and BatchCost are the amounts of Requests and Cost that belong to batches.
+	// BatchRequests and BatchCost are the amounts of Requests and Cost that are due to batches.
 	BatchRequests int64   `json:"batch_requests,omitempty"`
 	BatchCost     float64 `json:"batch_cost,omitempty"`
 }
 
 type UsageQuery struct {
-	// From and To are days in the form 2006-01-02, both inclusive. "" means the service's default.
+	// From and To are inclusive days in the format 2006-01-02. "" means the service's default.
 	From, To string
-	// GroupBy lists the fields of a row: day, model, key or account. The default is day and model.
+	// GroupBy lists the fields to group by: day, model, key or account. The default is day and
+	// model.
 	GroupBy []string
 }
 
@@ -102,7 +103,7 @@ func (c *Client) Usage(ctx context.Context, q UsageQuery) ([]Usage, error) {
 	return page.Data, err
 }
 
-// UsageTable returns the usage as CSV (RFC 4180). The first row contains the column names.
+// UsageTable returns the usage as CSV (RFC 4180). The first row holds the column names.
 func (c *Client) UsageTable(ctx context.Context, q UsageQuery) (string, error) {
 	table, err := c.fetch(ctx, c.inference(http.MethodGet, q.path("csv"), nil))
 	return string(table), err

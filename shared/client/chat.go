@@ -13,11 +13,11 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// docs/contract/gateway.md
+// See docs/contract/gateway.md.
 type Chat struct {
 	Model    string    `json:"model"`
 	Messages []Message `json:"messages"`
-	// MaxTokens limits the reply unless it is 0. A nil Temperature means the model's default.
+	// MaxTokens limits the reply; 0 means no limit. A nil Temperature means the model's default.
 	MaxTokens   int      `json:"max_tokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 }
@@ -46,7 +46,8 @@ type streamedChat struct {
 	} `json:"stream_options"`
 }
 
-// Stream calls said with each piece of the reply, and returns the used tokens, or zero if unknown.
+// Stream calls said with each piece of the reply, and returns the token counts, or zeros if
+// unknown.
 func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) error) (ChatUsage, error) {
 	wanted := streamedChat{Chat: chat, Stream: true}
 	wanted.Options.IncludeUsage = true
@@ -102,7 +103,7 @@ func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) e
 	return usage, connectionError(ctx, request.url, io.ErrUnexpectedEOF)
 }
 
-// brokenOff returns the error of a stream that failed after it started.
+// brokenOff returns the error for a stream that failed after it started.
 func brokenOff(response *http.Response, message, kind string, code *string) error {
 	refusal := &Error{Status: http.StatusBadGateway, Message: message, Type: kind,
 		RequestID: response.Header.Get("x-request-id")}

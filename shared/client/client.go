@@ -1,8 +1,8 @@
-// Package client calls the media service and the inference gateway over HTTP, for the command
-// line and other Go programs.
+// Package client calls the media service and the inference gateway over HTTP, for the command line
+// and other Go programs.
 //
-// Uploads and downloads are streamed and never held in memory. A call is retried if the service
-// asks for it or the connection breaks, but only if the call changes nothing or has an
+// Uploads and downloads are streamed, so files are never held in memory. A call is retried if the
+// service asks for it or the connection breaks, provided that the call changes nothing or has an
 // idempotency key.
 package client
 
@@ -22,15 +22,16 @@ import (
 )
 
 const (
-	// silence is how long a connection may be idle. Streams have keep-alives more often.
+	// silence is how long a connection may be idle. Streams send keep-alives more often than that.
 	silence = 2 * time.Minute
-	// longSilence replaces silence for a completion that is not streamed.
+	// longSilence replaces silence for completions that are not streamed.
 	longSilence = 15 * time.Minute
-	// maxAnswer limits a response in memory, in bytes. A page of 1,000 jobs is far smaller.
+	// maxAnswer limits a response that is read into memory, in bytes. A page of 1,000 jobs is far
+	// smaller.
 	maxAnswer = 32 << 20
 	// maxValues limits the values in a response, which take many times their length.
 	maxValues = 1 << 20
-	// A larger body is sent only once the service accepts it (Expect: 100-continue).
+	// A larger body is sent only after the service accepts the request (Expect: 100-continue).
 	expectAbove = 1 << 20
 )
 
@@ -44,14 +45,14 @@ type Config struct {
 	NewID     func() string
 	// Backoff is the pause before the first retry. It doubles with each retry.
 	Backoff time.Duration
-	// Repeating is called before the pause before each retry. It may be nil.
+	// Repeating is called before each retry's delay. It may be nil.
 	Repeating func(err error, pause time.Duration)
 }
 
 // Client calls both services. It is safe for concurrent use.
 //
-// Errors of all methods: [*Error] if the service rejects the call; [*ConnectionError] if it
-// cannot be reached or the connection breaks; the context's error.
+// All methods return [*Error] if the service rejects the call, [*ConnectionError] if the service
+// cannot be reached or the connection breaks, or the context's error.
 type Client struct {
 	config   Config
 	http     *http.Client
@@ -83,7 +84,8 @@ func New(c Config) (*Client, error) {
 
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// keepKey removes the key from a redirect to another host. net/http removes only headers it knows.
+// keepKey removes the key when a request is redirected to another host. net/http removes only
+// headers that it knows.
 func keepKey(request *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("more than 5 redirects")
@@ -95,10 +97,10 @@ func keepKey(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// docs/contract/auth.md#keys
+// See docs/contract/auth.md#keys.
 const keyHeader = "x-api-key"
 
-// With this header, the service recognises a retry of a call that creates something.
+// This header lets the service recognize a retry of a call that creates something.
 const idempotencyHeader = "Idempotency-Key"
 
 type call struct {
@@ -106,9 +108,9 @@ type call struct {
 	header      http.Header
 	// body may be nil. It is opened once per attempt.
 	body *body
-	// repeatable means that the call may reach the service twice without harm.
+	// repeatable means that it is harmless if the service receives the call twice.
 	repeatable bool
-	// silence replaces the default of the same name unless it is 0.
+	// silence overrides the constant of the same name unless it is 0.
 	silence time.Duration
 }
 
@@ -121,7 +123,7 @@ func (c *Client) media(method, path string, b *body) call {
 	return request
 }
 
-// creating adds an idempotency key, so that the call may be retried.
+// creating adds an idempotency key to a call, so that the call may be retried.
 func (c *Client) creating(request call) call {
 	request.header.Set(idempotencyHeader, c.config.NewID())
 	request.repeatable = true
@@ -141,11 +143,11 @@ type body struct {
 	contentType string
 	size        int64
 	open        func() (io.ReadCloser, error)
-	// sent is called as bytes are sent. It may be nil.
+	// sent is called as bytes are sent, and may be nil.
 	sent Progress
 }
 
-// Progress is called with the number of bytes transferred so far. total is -1 if unknown.
+// Progress is called with the number of bytes transferred so far. total is -1 if it is unknown.
 type Progress func(done, total int64)
 
 func jsonBody(value any) (*body, error) {

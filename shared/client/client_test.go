@@ -130,7 +130,7 @@ func text(t *testing.T, name, content string) client.Source {
 	return source
 }
 
-// The contract has two error formats. A proxy sends error pages.
+// The contract has two error formats, and proxies send HTML pages.
 func TestErrorResponsesAreParsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -287,7 +287,7 @@ func TestFormHasFieldsBeforeFiles(t *testing.T) {
 	}
 }
 
-// The key is not sent to the storage. The job gets the files' references.
+// The key is not sent to the storage. The job refers to the stored files.
 func TestLargeInputsAreStoredFirst(t *testing.T) {
 	var c *client.Client
 	var s *service

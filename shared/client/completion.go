@@ -5,11 +5,11 @@ import (
 	"net/http"
 )
 
-// docs/contract/gateway.md
+// See docs/contract/gateway.md.
 type Completion struct {
 	Model  string `json:"model"`
 	Prompt string `json:"prompt"`
-	// MaxTokens limits the text unless it is 0. A nil Temperature means the model's default.
+	// MaxTokens limits the text; 0 means no limit. A nil Temperature means the model's default.
 	MaxTokens   int      `json:"max_tokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 }

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// breaks limits consecutive connection failures of a download without progress.
+// breaks is the maximum number of consecutive connection failures without progress in a download.
 const breaks = 4
 
-// Download writes a job's result to a path. A later call resumes an incomplete download, which is
-// kept in the same folder under the name of [Partial]. Errors include disk errors.
+// Download writes a job's result to a file. An incomplete download stays at the path that [Partial]
+// returns, and a later call resumes it. Errors include disk errors.
 func (c *Client) Download(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, resultPath(id), Partial(path, id), path, progress)
 }
@@ -38,7 +38,7 @@ func (c *Client) download(ctx context.Context, resource, partial, path string, p
 	if err := c.copyContent(ctx, resource, file, offset, progress); err != nil {
 		var refusal *Error
 		if info, statErr := file.Stat(); statErr == nil && (info.Size() == 0 || errors.As(err, &refusal)) {
-			_ = os.Remove(partial) // it cannot be resumed
+			_ = os.Remove(partial) // the file cannot be resumed
 		}
 		return err
 	}
@@ -52,10 +52,10 @@ func resultPath(id string) string { return jobPath(id) + "/content" }
 func bytesPath(id string) string  { return "/v1/uploads/" + url.PathEscape(id) }
 
 // Partial returns the path of an incomplete download. It escapes the server's id, so that the id
-// cannot refer to another folder.
+// cannot lead to another folder.
 func Partial(path, id string) string { return path + "." + url.PathEscape(id) + ".part" }
 
-// CopyContent writes a job's result to a writer. It resumes if the connection breaks.
+// CopyContent writes a job's result to a writer. If the connection breaks, it resumes the download.
 func (c *Client) CopyContent(ctx context.Context, id string, to io.Writer, progress Progress) error {
 	return c.copyContent(ctx, resultPath(id), to, 0, progress)
 }
@@ -102,7 +102,7 @@ func (d *download) rest(ctx context.Context) error {
 	if d.offset > 0 {
 		request.header.Set("Range", fmt.Sprintf("bytes=%d-", d.offset))
 	}
-	// A compressed body could not be resumed.
+	// A compressed body could not be resumed after a broken connection.
 	request.header.Set("Accept-Encoding", "identity")
 	response, err := d.client.send(ctx, request)
 	var refusal *Error
@@ -131,7 +131,7 @@ func (d *download) rest(ctx context.Context) error {
 	return d.copy(ctx, request.url, response.Body, total)
 }
 
-// Only connection errors become a *ConnectionError.
+// copy wraps only connection errors in a *ConnectionError.
 func (d *download) copy(ctx context.Context, address string, body io.Reader, total int64) error {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -153,7 +153,8 @@ func (d *download) copy(ctx context.Context, address string, body io.Reader, tot
 	}
 }
 
-// complete checks that everything has been downloaded if the service has no bytes after the offset.
+// complete checks that the download is complete. It is called when the service has no bytes after
+// the offset.
 func (d *download) complete(ctx context.Context) error {
 	request := d.client.media(http.MethodHead, d.path, nil)
 	response, err := d.client.send(ctx, request)

@@ -87,7 +87,7 @@ func TestIncompleteDownloadsAreNextToResults(t *testing.T) {
 	}
 }
 
-// A broken download is kept and can be resumed.
+// An interrupted download is kept and can be resumed.
 func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	c, _ := serve(t, cut, hangUp)
 	path := filepath.Join(t.TempDir(), "out.mp4")
@@ -114,7 +114,7 @@ func TestKeyStaysWithTheService(t *testing.T) {
 	elsewhere := httptest.NewServer(store)
 	defer elsewhere.Close()
 	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		// Another name of the same machine counts as another host.
+		// A different name for the same machine is treated as a different host.
 		http.Redirect(w, r, strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)+"/signed", http.StatusFound)
 	})
 	var got bytes.Buffer
@@ -144,7 +144,7 @@ func events(text string) http.HandlerFunc {
 	}
 }
 
-// Events are followed across a broken connection. A service without events is polled.
+// If the event stream breaks, AwaitJob reconnects. If the service has no events, it polls.
 func TestAwaitJobFollowsOrPolls(t *testing.T) {
 	done := `{"job_id":"job_1","status":"completed","progress":1}`
 	for name, c := range map[string]struct {

@@ -15,8 +15,8 @@ import (
 
 type Error struct {
 	Status int
-	// Code is the gateway's error code, such as "model_not_found". Type is its error type. Both
-	// are "" for the media service.
+	// Code is the gateway's error code, such as "model_not_found". Type is its error type. Both are
+	// "" if the error comes from the media service.
 	Code, Type string
 	Message    string
 	Fields     []FieldError
@@ -25,14 +25,14 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
-// docs/contract/errors.md#validation-errors
+// See docs/contract/errors.md#validation-errors.
 type FieldError struct {
 	Loc  []string `json:"loc"`
 	Msg  string   `json:"msg"`
 	Type string   `json:"type"`
 }
 
-// Error returns the message of the service, or the status without one.
+// Error returns the service's message. Without a message it returns the status.
 func (e *Error) Error() string {
 	if len(e.Fields) > 0 {
 		said := make([]string, len(e.Fields))
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 }
 
 func (f FieldError) String() string {
-	// The prefix is pydantic's and means nothing to users.
+	// The prefix comes from pydantic and means nothing to users.
 	message := strings.TrimPrefix(f.Msg, "Value error, ")
 	if len(f.Loc) < 2 {
 		return message
@@ -61,8 +61,8 @@ func IsStatus(err error, status int) bool {
 	return errors.As(err, &refusal) && refusal.Status == status
 }
 
-// refusalOf parses {"detail": …} of the media service, or {"error": {…}} of the gateway. From any
-// other body, such as a proxy's, only the status is used.
+// refusalOf parses {"detail": …} from the media service or {"error": {…}} from the gateway. For any
+// other body, such as a proxy's, it uses only the status.
 func refusalOf(response *http.Response) *Error {
 	const most = 64 << 10
 	refusal := &Error{
@@ -70,8 +70,8 @@ func refusalOf(response *http.Response) *Error {
 		RetryAfter: retryAfter(response.Header.Get("Retry-After")),
 	}
 	if response.StatusCode < http.StatusBadRequest {
-		// The body of a protocol switch is a connection, which a context does not close. The
-		// bodies of other responses below 400 do not explain the error.
+		// Do not read these bodies: they do not explain the error, and after a protocol switch the
+		// body is a connection that the context does not close.
 		return refusal
 	}
 	content, err := io.ReadAll(io.LimitReader(response.Body, most))
@@ -99,7 +99,7 @@ func refusalOf(response *http.Response) *Error {
 	return refusal
 }
 
-// retryAfter parses seconds. It returns 0 for other formats.
+// retryAfter parses a number of seconds. It returns 0 for other formats.
 func retryAfter(value string) time.Duration {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds < 0 {
@@ -108,7 +108,8 @@ func retryAfter(value string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ConnectionError means that the service was not reached, or the connection broke too early.
+// ConnectionError means that the service could not be reached, or that the connection broke before
+// the call was complete.
 type ConnectionError struct {
 	URL string
 	Err error
@@ -116,7 +117,7 @@ type ConnectionError struct {
 
 func (e *ConnectionError) Error() string {
 	cause := e.Err
-	// Omit the complete URL of the call, which net/http adds.
+	// Omit the full URL of the call, which net/http adds.
 	var call *url.Error
 	if errors.As(cause, &call) {
 		cause = call.Err
@@ -126,7 +127,7 @@ func (e *ConnectionError) Error() string {
 
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// sourceError is an error of reading the request's content, not of the connection.
+// sourceError is an error in reading the request's content, as opposed to a connection error.
 type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }

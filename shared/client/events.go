@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// maxEvent limits an event of a stream, and each of its lines, in bytes.
+// maxEvent limits each event of a stream, and each line of an event, in bytes.
 const maxEvent = 1 << 20
 
 type event struct{ name, data string }
 
-// It stops after an error.
+// The sequence ends after an error.
 func readEvents(stream io.Reader) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		lines := bufio.NewScanner(stream)
@@ -52,15 +52,17 @@ func readEvents(stream io.Reader) iter.Seq2[event, error] {
 }
 
 const (
-	// followings limits consecutive failures of a stream without an event. Then the job is polled.
+	// followings is the number of consecutive times that the event stream may fail without an event
+	// before AwaitJob polls the job instead.
 	followings                = 3
 	reconnect                 = time.Second
 	shortestPoll, longestPoll = 500 * time.Millisecond, 3 * time.Second
-	// outage is how long the service may be unreachable while a job is awaited.
+	// outage is how long AwaitJob tolerates an unreachable service.
 	outage = time.Minute
 )
 
-// AwaitJob follows a job until it has ended, or polls it. It calls seen with each change.
+// AwaitJob waits until a job has ended. It reads the job's event stream, or polls if that fails. It
+// calls seen with each change.
 func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	for left := followings; left > 0; left-- {
 		received := false
@@ -75,7 +77,8 @@ func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, 
 		case ctx.Err() != nil:
 			return job, context.Cause(ctx)
 		case err != nil && !errors.As(err, &broken):
-			// The service has no events, or the job does not exist. Polling shows which.
+			// Either the service has no event streams, or the job does not exist. Polling shows
+			// which.
 			return c.poll(ctx, id, seen)
 		case received:
 			left = followings + 1

@@ -141,7 +141,7 @@ func ExampleClient_Stream() {
 	// 8 tokens, <nil>
 }
 
-// A server creates a client token for a browser, which must not have the key.
+// A server creates a client token for a browser, which must not see the key.
 func ExampleClient_CreateToken() {
 	c, closeAll := newExampleClient()
 	defer closeAll()

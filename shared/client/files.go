@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// docs/contract/media.md#file-reference
+// See docs/contract/media.md#file-reference.
 type StoredFile struct {
 	ID        string     `json:"id"`
 	Filename  string     `json:"filename"`
@@ -35,8 +35,8 @@ func parseFile(raw json.RawMessage) (StoredFile, error) {
 	return file, err
 }
 
-// PutFile stores a file for ttl: seconds, "persistent", or "" for the default. It uploads a large
-// file to a signed URL, and calls sent, which may be nil, as the upload proceeds.
+// PutFile stores a file. ttl is a number of seconds, "persistent", or "" for the default. It
+// uploads large files to a signed URL. sent reports the progress and may be nil.
 func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	var parts []part
 	if ttl != "" {
@@ -64,7 +64,7 @@ func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, se
 	}
 	kind, _, err := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(source.Name)))
 	if err != nil {
-		kind = "application/octet-stream" // the service detects it from the bytes
+		kind = "application/octet-stream" // the service detects the type from the bytes
 	}
 	announced := map[string]any{"filename": source.Name, "mime_type": kind, "size_bytes": source.Size, "md5": digest}
 	if ttl != "" {
@@ -88,7 +88,7 @@ func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, se
 	if err := c.checkUpload(promised.Upload.Method, promised.Upload.URL); err != nil {
 		return StoredFile{}, err
 	}
-	// The URL is signed, so the key is not sent.
+	// The URL is already signed, so the key must not be sent.
 	upload := call{
 		method: http.MethodPut, url: promised.Upload.URL, header: http.Header{}, repeatable: true,
 		body: &body{size: source.Size, open: source.Open, sent: sent},
@@ -121,7 +121,8 @@ func (c *Client) checkUpload(method, to string) error {
 	return nil
 }
 
-// digestOf returns the MD5 in hex. It stops with the context: a large file takes minutes to read.
+// digestOf returns the MD5 in hex. It stops when the context ends, because a large file takes
+// minutes to read.
 func digestOf(ctx context.Context, source Source) (string, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -162,7 +163,7 @@ func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	return err
 }
 
-// Files iterates over the files, newest first, up to limit, and stops after an error.
+// Files iterates over at most limit files, newest first. It stops after an error.
 func (c *Client) Files(ctx context.Context, limit int) iter.Seq2[StoredFile, error] {
 	return func(yield func(StoredFile, error) bool) {
 		for raw, err := range c.list(ctx, "/v1/files", "files", url.Values{}, limit) {

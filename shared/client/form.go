@@ -17,7 +17,7 @@ type Source struct {
 	Name string
 	Size int64
 	Open func() (io.ReadCloser, error)
-	// Reference is the id of a stored file. Then the other fields are empty.
+	// Reference is the id of a stored file. If it is set, the other fields are empty.
 	Reference string
 }
 
@@ -35,8 +35,8 @@ func File(path string) (Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The announced length is fixed. A file that grows during the upload is truncated, and a
-		// file that shrinks makes the request fail.
+		// The announced length cannot change. If the file grows during the upload, the rest is not
+		// sent. If it shrinks, the request fails.
 		return struct {
 			io.Reader
 			io.Closer
@@ -49,9 +49,9 @@ type part struct {
 	source     *Source
 }
 
-// Every read of formBody yields the same bytes, so that the service recognises a retry.
+// formBody yields the same bytes on every read, so that the service recognizes a retry.
 func formBody(parts []part, sent Progress) (*body, error) {
-	// The writer produces the text between the files. The files are separate pieces.
+	// The writer produces the text between the files. The files themselves are separate pieces.
 	var between bytes.Buffer
 	writer := multipart.NewWriter(&between)
 	var pieces []func() (io.ReadCloser, error)
@@ -90,7 +90,7 @@ func formBody(parts []part, sent Progress) (*body, error) {
 	return &body{contentType: writer.FormDataContentType(), size: size, open: open, sent: sent}, nil
 }
 
-// The id replaces the bytes (docs/contract/media.md#forms).
+// The id is sent in place of the bytes (docs/contract/media.md#forms).
 func writeReference(writer *multipart.Writer, part part) error {
 	header := textproto.MIMEHeader{}
 	header.Set("Content-Disposition", multipart.FileContentDisposition(part.name, "reference"))
@@ -102,7 +102,7 @@ func writeReference(writer *multipart.Writer, part part) error {
 	return err
 }
 
-// chain opens each piece when it is reached.
+// chain opens each piece only when it is reached.
 type chain struct {
 	pieces  []func() (io.ReadCloser, error)
 	current io.ReadCloser

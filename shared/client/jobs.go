@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// docs/contract/jobs.md#states
+// See docs/contract/jobs.md#states.
 const (
 	Pending    = "pending"
 	Processing = "processing"
@@ -24,7 +24,8 @@ type Span struct {
 	Latest   time.Time `json:"latest"`
 }
 
-// Job is a job record (docs/contract/media.md#job-record). A time is nil until the job reaches it.
+// Job is a job record (docs/contract/media.md#job-record). The time of a state that the job has not
+// reached is nil.
 type Job struct {
 	ID          string     `json:"job_id"`
 	Status      string     `json:"status"`
@@ -33,8 +34,8 @@ type Job struct {
 	StartedAt   *time.Time `json:"started_at"`
 	CompletedAt *time.Time `json:"completed_at"`
 	Progress    float64    `json:"progress"`
-	// QueuePosition is the position of a pending job in the queue, counted from 1, or 0 if
-	// unknown. EstimatedStart and EstimatedCompletion are nil if unknown.
+	// QueuePosition is a pending job's position in the queue, counted from 1, or 0 if unknown.
+	// EstimatedStart and EstimatedCompletion are nil if unknown.
 	QueuePosition       int   `json:"queue_position"`
 	EstimatedStart      *Span `json:"estimated_start_at"`
 	EstimatedCompletion *Span `json:"estimated_completion_at"`
@@ -42,22 +43,23 @@ type Job struct {
 	EstimatedSeconds *int64 `json:"estimated_seconds"`
 	SecondsLeft      *int64 `json:"seconds_left"`
 	Seed             uint32 `json:"seed"`
-	// Prompt, Options and Inputs are copied from the request. Lists truncate a long prompt.
+	// Prompt, Options and Inputs are copied from the request. In lists, long prompts are truncated.
 	Prompt  string              `json:"prompt"`
 	Options map[string]any      `json:"options"`
 	Inputs  map[string]JobInput `json:"inputs"`
-	// Planned describes the result before it is made, or is nil if unknown.
+	// Planned describes the result before it exists. It is nil if unknown.
 	Planned *Planned `json:"planned"`
-	// Changed is false if the result equals the input except for size and rate, or nil if unknown.
+	// Changed is false if the edit changed nothing but the size and frame rate. It is nil if
+	// unknown.
 	Changed *bool `json:"changed"`
-	// Engine is the engine that made the result. Understood lists the parts of the prompt that it
-	// followed, or nil if unknown. Notice contains its remarks on the result.
+	// Engine is the engine that made the result. Understood lists the parts of the prompt that the
+	// engine followed, or is nil if unknown. Notice is the engine's remarks on the result.
 	Engine     string     `json:"engine"`
 	Understood []string   `json:"understood"`
 	Notice     string     `json:"notice"`
 	Result     *JobResult `json:"result"`
-	// Cost is an estimate, or nil if unknown. Bill is a completed job's cost, or nil without a
-	// price.
+	// Cost is an estimate, or nil if unknown. Bill is a completed job's actual cost, or nil if the
+	// model has no price.
 	Cost  *Cost    `json:"estimated_cost"`
 	Bill  *Cost    `json:"cost"`
 	Error *Failure `json:"error"`
@@ -65,7 +67,7 @@ type Job struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// Planned is a size in pixels and frames per second, 0 for an image.
+// Planned is a size in pixels and a number of frames per second, which is 0 for an image.
 type Planned struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
@@ -85,7 +87,7 @@ type JobInput struct {
 	Size int64  `json:"size_bytes"`
 }
 
-// docs/contract/jobs.md#prices
+// See docs/contract/jobs.md#prices.
 type Cost struct {
 	Amount float64 `json:"amount"`
 	// Currency is an ISO 4217 code.
@@ -104,7 +106,7 @@ type JobResult struct {
 	Credentials *ContentCredentials `json:"content_credentials"`
 }
 
-// ContentCredentials describes how a result was made, in IPTC's terms, the signer and the time.
+// ContentCredentials states how a result was made (in IPTC's terms), who signed it, and when.
 type ContentCredentials struct {
 	SourceType string     `json:"source_type"`
 	SignedBy   string     `json:"signed_by"`
@@ -131,13 +133,13 @@ func parseJob(raw json.RawMessage) (Job, error) {
 type Edit struct {
 	// Model is an id or an alias.
 	Model string
-	// Data is the video or image to edit. It and the reference image may be nil.
+	// Data is the video or image to edit. Both Data and Reference, a reference image, may be nil.
 	Data, Reference *Source
 	// Fields contains the other fields of the model's form, such as "prompt".
 	Fields map[string]string
 }
 
-// These fields precede the files, so that the service can reject an invalid request early.
+// These fields are sent before the files, so that the service can reject an invalid request early.
 var fieldOrder = []string{"prompt", "seed", "resolution", "orientation", "enhance_prompt", "self_anchor", "webhook_url"}
 
 func (e Edit) parts() []part {
@@ -156,7 +158,8 @@ func (e Edit) parts() []part {
 	return parts
 }
 
-// CreateJob submits an edit. It stores large inputs as files first, and calls sent, if any.
+// CreateJob submits an edit. If the request is too large, it first stores the inputs as files. sent
+// reports the progress and may be nil.
 func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
 	job, err := c.createJob(ctx, edit, sent)
 	if !IsStatus(err, http.StatusRequestEntityTooLarge) {
@@ -175,7 +178,8 @@ func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 	return c.createJob(ctx, edit, nil)
 }
 
-// A file for one job is kept for an hour. An accepted job has its own copy of the bytes.
+// A file that is stored for a job is kept for an hour. Once accepted, the job has its own copy of
+// the bytes.
 const inputAge = "3600"
 
 func (c *Client) createJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
@@ -201,7 +205,6 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 
 func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 
-// CancelJob cancels a job that has not ended and returns it.
 func (c *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	answer, err := c.fetch(ctx, c.media(http.MethodDelete, jobPath(id), nil))
 	if err != nil {
@@ -222,7 +225,8 @@ type Share struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// A lifetime of 0 means the result's lifetime.
+// ShareJob creates a public link to a job's result. A lifetime of 0 means that the link lasts as
+// long as the result.
 func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration) (Share, error) {
 	wanted := map[string]int64{}
 	if lifetime > 0 {
@@ -243,7 +247,8 @@ func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration
 type Delivery struct {
 	Attempt int        `json:"attempt"`
 	At      *time.Time `json:"at"`
-	// Status is the status of the receiver's response. It is nil without one; then Error says why.
+	// Status is the status of the receiver's response, or nil if there was no response. In that
+	// case Error says why.
 	Status        *int       `json:"status"`
 	Error         *string    `json:"error"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
@@ -276,10 +281,10 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 	return answer.Secret, err
 }
 
-// JobFilter selects jobs by status, model and search words. "" selects all.
+// JobFilter selects jobs by status, model and search words. An empty field selects all jobs.
 type JobFilter struct{ Status, Model, Search string }
 
-// Jobs iterates over the jobs, newest first, up to limit, and stops after an error.
+// Jobs iterates over at most limit jobs, newest first. It stops after an error.
 func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq2[Job, error] {
 	query := url.Values{}
 	if filter.Status != "" {
@@ -304,7 +309,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 	}
 }
 
-// docs/contract/limits.md#lists
+// See docs/contract/limits.md#lists.
 const maxPage = 1000
 
 // maxEmpty limits the empty pages between two others.
@@ -335,7 +340,7 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 					return
 				}
 			}
-			// A page may be empty although others follow, because a search has a time limit.
+			// A page may be empty even if more pages follow, because searches have a time limit.
 			if left -= len(found); next == nil {
 				return
 			}

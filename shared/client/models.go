@@ -12,14 +12,15 @@ type MediaModel struct {
 	ID          string   `json:"id"`
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
-	// Kind is for example "text-to-video"; Examples contains prompts to try. All may be empty.
+	// Kind is, for example, "text-to-video". Examples holds prompts to try. All of these fields may
+	// be empty.
 	Kind     string   `json:"kind,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
 	Price    *Price   `json:"price,omitempty"`
 }
 
-// Price is per "second" of the result or per "edit" (docs/contract/jobs.md#prices).
+// Price is per "second" of the result, or per "edit" (docs/contract/jobs.md#prices).
 type Price struct {
 	Amount   float64            `json:"amount"`
 	Per      string             `json:"per"`
@@ -27,7 +28,7 @@ type Price struct {
 	Sizes    map[string]float64 `json:"sizes,omitempty"`
 }
 
-// MediaModels reads the models that edit media from the service's OpenAPI document.
+// MediaModels reads the media models from the service's OpenAPI document.
 func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 	var document struct {
 		Paths map[string]struct {
@@ -92,7 +93,7 @@ func (c *Client) ResolveModel(ctx context.Context, name string) (string, error) 
 	return resolved.ID, err
 }
 
-// InferenceModel is a model of the gateway. Its lengths count tokens.
+// InferenceModel is a model of the gateway. Its lengths are in tokens.
 type InferenceModel struct {
 	ID              string   `json:"id"`
 	MaxOutputLength int      `json:"max_output_length"`
@@ -102,7 +103,7 @@ type InferenceModel struct {
 
 func (m InferenceModel) Chats() bool { return slices.Contains(m.Capabilities, "chat") }
 
-// InferenceModels returns the models of the gateway in catalog order.
+// InferenceModels returns the gateway's models in catalog order.
 func (c *Client) InferenceModels(ctx context.Context) ([]InferenceModel, error) {
 	var page struct {
 		Data []InferenceModel `json:"data"`

@@ -13,7 +13,7 @@ import (
 
 const (
 	tries = 4
-	// If the service asks for a longer pause, its error is returned instead.
+	// If the service asks for a longer delay, the client returns the error instead of retrying.
 	longestPause = 30 * time.Second
 )
 
@@ -45,7 +45,7 @@ func (c *Client) repeat(ctx context.Context, request call, once func() error) er
 	}
 }
 
-// pause returns the wait before a retry of a failed call, and whether a retry is worthwhile.
+// pause returns the delay before a failed call is retried, and whether to retry at all.
 func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	pause := min(c.config.Backoff<<(try-1), longestPause)
 	var refusal *Error
@@ -71,7 +71,8 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	if !errors.As(err, &broken) {
 		return 0, false
 	}
-	// Nothing was sent. If no earlier call succeeded, there is probably no service at this address.
+	// Nothing was sent. Retry only if an earlier call succeeded. Otherwise there is probably no
+	// service at this address.
 	var dialing *net.OpError
 	if errors.As(err, &dialing) && dialing.Op == "dial" {
 		return pause, c.answered.Load()

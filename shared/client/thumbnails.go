@@ -9,15 +9,17 @@ import (
 	"net/url"
 )
 
-// maxThumbnail limits the bytes of a thumbnail. Real ones are far smaller.
+// maxThumbnail limits a thumbnail's size in bytes. Real thumbnails are far smaller.
 const maxThumbnail = 1 << 20
 
-// JobThumbnail returns a JPEG of a job's "result" or "input" (docs/contract/jobs.md#thumbnails).
+// JobThumbnail returns a JPEG thumbnail of a job. of is "result" or "input"
+// (docs/contract/jobs.md#thumbnails).
 func (c *Client) JobThumbnail(ctx context.Context, id, of string) ([]byte, error) {
 	return c.picture(ctx, jobPath(id)+"/thumbnail?of="+url.QueryEscape(of))
 }
 
-// FileThumbnail returns a JPEG of a stored file (docs/contract/media.md#thumbnails-of-files).
+// FileThumbnail returns a JPEG thumbnail of a stored file
+// (docs/contract/media.md#thumbnails-of-files).
 func (c *Client) FileThumbnail(ctx context.Context, id string) ([]byte, error) {
 	return c.picture(ctx, bytesPath(id)+"/thumbnail")
 }

@@ -2,14 +2,15 @@ package engine
 
 import "context"
 
-// Capabilities are an engine's declarations for the programs that run it. The zero value declares
-// nothing. An engine that edits live pictures implements [LiveEngine].
+// Capabilities tell the programs that run an engine what it can do. The zero value declares
+// nothing. An engine that edits live video implements [LiveEngine].
 type Capabilities struct {
-	// Prefetch is true for an engine on other hardware, such as a GPU server: while it works, this
-	// machine receives the next job and fetches its inputs, and the engine must not wait for that.
+	// Prefetch is true for an engine on other hardware, such as a GPU server. While the engine
+	// works, this machine receives the next job and fetches its inputs, so that the engine does not
+	// have to wait for them.
 	Prefetch bool
-	// Decodes is true for an engine that fails on an input that FFmpeg cannot decode. A video with
-	// a complete header is then probed only after a failed run, to find the reason.
+	// Decodes is true for an engine that fails on inputs that FFmpeg cannot decode. In that case a
+	// video with a complete header is probed only after a failed run, to find the reason.
 	Decodes bool
 }
 
@@ -17,7 +18,7 @@ type Capable interface {
 	Capabilities() Capabilities
 }
 
-// CapabilitiesOf returns an engine's declarations, or the zero value.
+// CapabilitiesOf returns what an engine declares, or the zero value.
 func CapabilitiesOf(e Engine) Capabilities {
 	if capable, ok := e.(Capable); ok {
 		return capable.Capabilities()
@@ -25,7 +26,8 @@ func CapabilitiesOf(e Engine) Capabilities {
 	return Capabilities{}
 }
 
-// Monitored is an [Engine] that may be unable to accept runs, such as an engine on a server.
+// Monitored is an [Engine] that may be temporarily unable to accept runs, such as an engine on a
+// server.
 type Monitored interface {
 	Health(ctx context.Context) error
 }
@@ -37,7 +39,7 @@ func HealthOf(e Engine) func(context.Context) error {
 	return nil
 }
 
-// Inspected is an [Engine] on servers that may lack requirements of models, such as weights.
+// Inspected is an [Engine] whose servers may lack something that models need, such as weights.
 type Inspected interface {
 	Inspect(ctx context.Context) []Inspection
 }
@@ -46,7 +48,8 @@ type Inspection struct {
 	Server string
 	// Err is why the server could not be queried, or nil.
 	Err error
-	// Lacks holds the missing requirements by model, in words such as `the node class "VAEDecode"`.
+	// Lacks maps models to what the server lacks for them, in words such as `the node class
+	// "VAEDecode"`.
 	Lacks map[string][]string
 }
 

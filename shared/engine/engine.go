@@ -1,5 +1,6 @@
-// Package engine defines an engine that edits media: a spec in, progress while it works, one file
-// out. The preview engine and the engine servers on GPUs implement [Engine].
+// Package engine defines an engine that edits media. An engine takes a spec, reports progress while
+// it works, and writes one file. The preview engine and the engine servers on GPUs implement
+// [Engine].
 package engine
 
 import (
@@ -24,33 +25,35 @@ type Input struct {
 
 type Spec struct {
 	Job string
-	// Model is the canonical id.
+	// Model is the canonical model id.
 	Model  string
 	Kind   catalog.Kind
 	Prompt string
-	// Seed makes the result repeatable: on one machine, equal specs produce the same bytes.
+	// Seed makes the result repeatable: on the same machine, equal specs produce identical bytes.
 	Seed uint32
 	// Options holds the other fields of the form (see job.Request).
 	Options map[string]any
 	// Data is the input to edit, or nil for text-to-video. Reference may be nil.
 	Data, Reference *Input
-	// Size is the exact size of the result, in square pixels, with the aspect ratio of Data, so
-	// that scaling is enough. FPS and Duration are the result's frame rate and length, 0 for an
-	// image.
+	// Size is the exact size of the result in square pixels. It has the aspect ratio of Data, so
+	// scaling is enough. FPS and Duration are the frame rate and length of the result, both 0 for
+	// an image.
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
-	// Remaining is 0 if unknown. An engine that needs longer must return an error immediately.
+	// Remaining is the time left, or 0 if unknown. An engine that needs longer must return an error
+	// immediately.
 	Remaining time.Duration
-	// PreviewEvery is the shortest time between two previews, which are optional; 0 means none.
+	// PreviewEvery is the minimum time between two previews. 0 means no previews. Previews are
+	// optional.
 	PreviewEvery time.Duration
-	// Thumbnails asks for thumbnails, and a video's poster, if the engine can make them.
+	// Thumbnails requests thumbnails, and a poster for a video, if the engine can make them.
 	Thumbnails bool
-	// Free returns how many more bytes a server's result may put on the disk; nil means no limit.
+	// Free returns how many more bytes a server's result may use on the disk. nil means no limit.
 	Free func() (int64, error)
-	// Folder is an empty folder for scratch files of this run. The caller removes it.
+	// Folder is an empty folder for this run's temporary files. The caller removes it.
 	Folder string
-	// Output is the path of the result in Folder: an MP4, or a PNG for an image.
+	// Output is where to write the result in Folder: an MP4, or a PNG for an image.
 	Output string
 }
 
@@ -58,47 +61,51 @@ type Progress struct {
 	Fraction float64
 	// Stage names the engine's current stage, such as "denoise".
 	Stage string
-	// Took is set only in the final reports of engines that measure their stages.
+	// Took is how long a stage took. It is set only in the final reports of engines that measure
+	// this.
 	Took time.Duration
-	// Preview is a new small picture of the result so far, as a JPEG that [CheckPreview] accepts,
-	// or nil. The engine must not change it afterwards.
+	// Preview is a new, small picture of the result so far, or nil. It is a JPEG that
+	// [CheckPreview] accepts. The engine must not modify it afterwards.
 	Preview []byte
 }
 
-// Outcome is an engine's report about a finished edit (docs/contract/jobs.md#engine-report).
+// Outcome is what an engine reports about a finished edit (docs/contract/jobs.md#engine-report).
 type Outcome struct {
 	// Engine names the engine, such as "preview".
 	Engine string
 	// Understood lists the parts of the prompt that the engine followed, such as "watercolor". It
 	// is nil if unknown, and empty if it followed nothing.
 	Understood []string
-	// Notice is a message for the user in sentences, such as about ignored words, or empty.
+	// Notice is a message for the user in complete sentences, for example about words that were
+	// ignored. It may be empty.
 	Notice string
-	// Thumbnails makes small pictures, if requested, from the run's folder, which must exist. It
-	// may be nil, and may be called once, even while the next run is running.
+	// Thumbnails makes small pictures, if they were requested, from the run's folder, which must
+	// still exist. It may be called only once, even while the next run is in progress. It may be
+	// nil.
 	Thumbnails func() Thumbnails
 }
 
 // Thumbnails holds JPEGs of a result and its input (docs/contract/jobs.md#thumbnails), and the
-// poster of a video. Missing ones are nil.
+// poster of a video. Missing pictures are nil.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
 type Depicted struct {
 	Input
-	// Poster requests a poster. It shows the same moment as the thumbnails that are made with it.
+	// Poster requests a poster, which shows the same moment as the thumbnails.
 	Poster bool
 }
 
-// Engine edits media. Run returns once Output is written completely, or with an error. When the
-// context ends, it stops all work, leaves no process behind and returns the context's error. The
-// callback is called from one goroutine at a time and must not block.
+// Engine edits media. Run returns after Output has been written completely, or with an error. When
+// the context ends, Run stops all work, leaves no process behind and returns the context's error.
+// progress is called from one goroutine at a time and must not block.
 //
-// Errors: [*Error]; any other counts as a retryable engine_error.
+// Errors: [*Error]. Any other error is treated as a retryable engine_error.
 type Engine interface {
 	Run(ctx context.Context, spec Spec, progress func(Progress)) (Outcome, error)
 }
 
-// OpenRegular opens a file that an engine's server could replace. It follows no link.
+// OpenRegular opens a regular file that an engine's server may have replaced. It does not follow
+// symbolic links.
 func OpenRegular(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -115,9 +122,9 @@ type Error struct {
 	// Code is job.InvalidInput if the input is at fault, otherwise job.EngineError.
 	Code    job.Code
 	Message string
-	// Retryable is true if another run of the same spec may succeed.
+	// Retryable is true if running the same spec again may succeed.
 	Retryable bool
-	// Err is the cause, for the log only.
+	// Err is the cause, which is only logged.
 	Err error
 }
 
@@ -134,7 +141,8 @@ func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// AsError returns the engine error in err's chain, or a retryable engine_error for any other error.
+// AsError returns the engine error in err's chain. If there is none, it returns a retryable
+// engine_error.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

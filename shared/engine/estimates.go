@@ -8,7 +8,7 @@ import (
 )
 
 type Estimator interface {
-	// Estimates returns run times in the order of the questions, and nil for unknown ones.
+	// Estimates returns one run time per question, in the same order, with nil for unknown ones.
 	Estimates(ctx context.Context, asked []Question) ([]*job.Estimate, error)
 }
 
@@ -17,7 +17,7 @@ type Question struct {
 	Kind catalog.Kind
 	Size catalog.Size
 	FPS  int
-	// Lengths are in seconds, ascending; a single 0 for an image.
+	// Lengths are in seconds, ascending; an image has a single 0.
 	Lengths []float64
 }
 

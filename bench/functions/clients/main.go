@@ -1,5 +1,5 @@
-// Function clients responds to API Gateway and has three AWS clients, assembled as in their
-// documentation. The starts of the service's functions are compared with its start.
+// Function clients responds to API Gateway and creates three AWS clients, assembled as AWS's
+// documentation shows. The start benchmark compares the service's functions with it.
 package main
 
 import (

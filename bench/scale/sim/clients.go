@@ -13,11 +13,11 @@ type client struct {
 	*World
 	account *account
 	lane    job.Lane
-	// work is the time that a worker will spend on the job.
+	// work is the time that a worker will need for the job.
 	work      time.Duration
 	impatient bool
 	tries     int
-	// counts are the counts that were current when the job was first submitted.
+	// counts are the Counts in effect when the job was first submitted.
 	counts            *Counts
 	id                string
 	accepted, started time.Time
@@ -25,19 +25,19 @@ type client struct {
 }
 
 const (
-	// impatientClients is the fraction of clients that repeat a rejected request within a second.
+	// impatientClients is the fraction of clients that retry a rejected request within a second.
 	impatientClients = 0.3
-	// mostTries is the maximum number of attempts to submit a job.
+	// mostTries is the maximum number of times a client submits a job.
 	mostTries = 20
-	// imageWait is the maximum time that a request waits for an image. A request that fails its job
-	// then takes up to cancelWait.
+	// imageWait is the maximum time that a request waits for an image. After that, the request
+	// takes up to cancelWait to fail its job.
 	imageWait, cancelWait = 60 * time.Second, 10 * time.Second
 )
 
-// video is a client that submits a video, polls its status and fetches the result.
+// video simulates a client that submits a video, polls its status and fetches the result.
 func (w *World) video() { w.newClient(w.choose(), job.VideoLane, videoWork(w.random)).submit() }
 
-// images simulates clients of one account that send images within five seconds.
+// images simulates clients of one account that each send an image within five seconds.
 func (w *World) images() {
 	account := w.choose()
 	for range 1 + int(w.random.ExpFloat64()*(imageBurst-0.5)) {
@@ -87,7 +87,7 @@ func (c *client) submit() {
 	c.clock.After(wait, c.submit)
 }
 
-// accept makes the calls that the API makes for a submission, in order.
+// accept makes the same calls as the API does for a submission, in the same order.
 func (c *client) accept(i *instance) (job.Job, error) {
 	ctx := context.Background()
 	who, err := i.authenticate(ctx, c.account)
@@ -162,7 +162,7 @@ func (c *client) poll() {
 	}
 	j, err := i.jobs.Get(ctx, c.account.name, c.id)
 	if err == nil && j.Status == job.Pending {
-		_, _ = i.jobs.Outlook(ctx, j) // the response does not need it
+		_, _ = i.jobs.Outlook(ctx, j) // the response does not depend on it
 	}
 	if err != nil || !j.Status.Terminal() {
 		c.pollLater()
@@ -195,7 +195,7 @@ func (c *client) await(i *instance, done func()) {
 			c.clock.After(5*time.Second, c.poll)
 			return
 		case waited >= imageWait && !cancelled:
-			// According to the contract, the job fails with its request.
+			// According to the contract, the job fails together with its request.
 			reason := job.Failure{Code: job.TimedOut, Message: "The image was not edited within 60 seconds."}
 			cancelled = i.jobs.Cancel(ctx, c.id, reason) == nil
 		}
@@ -207,7 +207,7 @@ func (c *client) await(i *instance, done func()) {
 	c.clock.After(pace.Next(last, begun), look)
 }
 
-// ended counts the end of the job, and removes it after a while.
+// ended counts an ended job, and forgets it after a while.
 func (c *client) ended(j job.Job) {
 	c.counts.Ended++
 	if j.Status == job.Completed {

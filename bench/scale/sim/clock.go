@@ -17,10 +17,10 @@ var begin = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 
 func (c *clock) Now() time.Time { return c.now }
 
-// Turn returns the number of the current event. Its calls come from one client.
+// Turn returns the number of the current event. All calls during one event come from one client.
 func (c *clock) Turn() int64 { return c.turn }
 
-// nextCaller marks the following calls of this event as made by another client.
+// nextCaller marks this event's following calls as made by another client.
 func (c *clock) nextCaller() {
 	c.last++
 	c.turn = c.last
@@ -28,7 +28,7 @@ func (c *clock) nextCaller() {
 
 func (c *clock) sinceMidnight() time.Duration { return c.now.Sub(begin) }
 
-// After calls the function after the wait. Calls at the same time keep their order.
+// After calls a function after a wait. Calls scheduled for the same time keep their order.
 func (c *clock) After(wait time.Duration, call func()) {
 	c.last++
 	heap.Push(&c.events, event{c.now.Add(max(wait, 0)), c.last, call})

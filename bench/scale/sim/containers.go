@@ -10,13 +10,13 @@ import (
 type containers struct {
 	*World
 	desired int
-	// starting is the number of tasks that have no container yet.
+	// starting is the number of tasks whose container does not run yet.
 	starting int
 	// most is the maximum number of running tasks while hardware is scarce; it is 0 at other times.
 	most int
 }
 
-// A container takes between shortestStart and longestStart to start. ECS notices lost tasks after
+// A container takes between shortestStart and longestStart to start. ECS notices a lost task after
 // noticeTime.
 const (
 	shortestStart, longestStart = time.Minute, 10 * time.Minute

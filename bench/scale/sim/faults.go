@@ -10,7 +10,7 @@ const zones = 3
 const lateness = 2 * time.Minute
 
 // plan schedules the failures for the day, or for a window of this length that begins now. In a
-// window they happen in the middle.
+// window, they occur in the middle.
 func (w *World) plan(length time.Duration) {
 	if !w.Failures {
 		return
@@ -27,7 +27,7 @@ func (w *World) plan(length time.Duration) {
 	w.clock.After(deployAt-now, func() { w.deploy(deployFor) })
 }
 
-// makeScarce kills a quarter of the workers. For this length, no others can start.
+// makeScarce kills a quarter of the workers. No new worker can start until length has passed.
 func (w *World) makeScarce(length time.Duration) {
 	w.forgetDead()
 	for i, one := range w.workers {
@@ -60,7 +60,8 @@ func (w *World) loseZone() {
 	w.clock.After(noticeTime, w.containers.reach)
 }
 
-// deploy replaces the workers in turn. ECS starts a new worker before it stops the old one.
+// deploy replaces the workers one after another. ECS starts a new worker before it stops the old
+// one.
 func (w *World) deploy(length time.Duration) {
 	all := append([]*worker(nil), w.workers...)
 	for i, one := range all {

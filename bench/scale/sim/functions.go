@@ -28,8 +28,8 @@ type instance struct {
 // functionIdle is the lifetime of an idle instance, as observed. AWS does not document it.
 const functionIdle = 10 * time.Minute
 
-// Times that requests occupy their functions, without waits for other requests. They were measured
-// under the Lambda Runtime API.
+// These are the times that requests occupy their functions, without waiting for other requests.
+// They were measured under the Lambda Runtime API.
 const (
 	submitTime     = 25 * time.Millisecond
 	statusTime     = 3 * time.Millisecond
@@ -41,8 +41,9 @@ const (
 	completionTime = 10 * time.Millisecond
 )
 
-// begin lets an instance of a function serve a request until done is called: the instance that
-// became idle last, or a new one. Only the requests of "arrived" do not come through the API.
+// begin lets an instance of a function serve a request until done is called. It uses the instance
+// that became idle last, or a new one. All requests count as API requests, except those of
+// "arrived".
 func (w *World) begin(function string) (i *instance, done func()) {
 	if function != "arrived" {
 		w.peaks.Requests.add(w.clock.Now())
@@ -65,7 +66,7 @@ func (w *World) begin(function string) (i *instance, done func()) {
 	}
 }
 
-// serve is begin for a request of known duration.
+// serve is like begin, for a request of known duration.
 func (w *World) serve(function string, length time.Duration) *instance {
 	i, done := w.begin(function)
 	w.clock.After(length, done)

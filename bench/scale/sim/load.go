@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// Assumed load, which docs/scale.md describes.
+// The assumed load; docs/scale.md describes it.
 const (
 	// videos is the fraction of jobs that are videos. The others are images, which arrive in bursts.
 	videos = 0.6
-	// imageBurst is the mean number of images of a burst.
+	// imageBurst is the mean number of images in a burst.
 	imageBurst = 8
-	// mostOfOne is the maximum number of one account's jobs per day, and MostOpen of its open jobs.
+	// mostOfOne is the maximum number of jobs per day from one account. MostOpen is its maximum
+	// number of open jobs.
 	mostOfOne, MostOpen = 1_000_000, 5000
-	// Numbers of other requests per job.
+	// The numbers of other requests per job.
 	completionsEach, sessionsEach, uploadsEach, listsEach = 2.0, 0.02, 0.2, 0.15
 	// meanVideoWork and meanImageWork are the mean times that a worker spends on a job.
 	meanVideoWork, meanImageWork = 14 * time.Second, 2 * time.Second
@@ -29,7 +30,7 @@ type account struct {
 }
 
 // newAccounts returns the accounts of a service. One has half of the jobs, and the others have
-// fractions that follow Zipf's law, but none has more than mostOfOne jobs a day. With one set,
+// fractions that follow Zipf's law, but none has more than mostOfOne jobs a day. If one is true,
 // there is only one account.
 func newAccounts(jobs int, one bool) []*account {
 	weights := []float64{1}
@@ -68,8 +69,8 @@ func (w *World) choose() *account {
 
 const day = 24 * time.Hour
 
-// wave returns the load at a time of day, relative to other times. There is one daily wave, and
-// three twenty-minute campaigns.
+// wave returns the relative load at a time of day. There is one daily wave, and three twenty-minute
+// campaigns.
 func wave(at time.Duration) float64 {
 	at %= day
 	s := math.Sin(math.Pi * (at - 4*time.Hour).Hours() / 24)
@@ -95,10 +96,10 @@ func rate(perDay float64, at time.Duration) float64 {
 	return perDay / day.Seconds() * wave(at) / meanWave
 }
 
-// PeakRate converts a number of jobs a day to the rate per second at the busiest time.
+// PeakRate converts a number of jobs per day to jobs per second at the busiest time.
 func PeakRate(jobs int) float64 { return rate(float64(jobs), peakAt) }
 
-// arrivals calls the function at random times until the load ends.
+// arrivals calls arrive at random times until the load ends.
 func (w *World) arrivals(perDay float64, arrive func()) {
 	most := rate(perDay, peakAt)
 	mean := time.Duration(float64(time.Second) / most)
@@ -123,7 +124,7 @@ func between(random *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(random.Int64N(int64(high-low)))
 }
 
-// videoWork draws the time for a video edit: 2 s plus half the clip's length. Lengths are
+// videoWork draws a random time for a video edit: 2 s plus half the clip's length. Lengths are
 // log-normal with a median of 15 s, and at most 5 minutes.
 func videoWork(random *rand.Rand) time.Duration {
 	clip := min(15*math.Exp(random.NormFloat64()), 300)

@@ -9,29 +9,32 @@ import (
 
 type Result struct {
 	Config
-	// Counts covers the window or the day. The numbers of jobs include their ends after it.
+	// Counts covers the window or the day. A job submitted in that time is counted even if it ends
+	// later.
 	Counts
 	// Lost counts jobs that have not ended long after their deadline. Doubled counts jobs that
-	// completed more than once. Unbilled is the number of completed jobs minus the number in the
-	// usage of all accounts. These include the jobs before a window.
+	// completed more than once. Unbilled is the number of completed jobs minus the number of billed
+	// jobs of all accounts. All three include jobs from before the window.
 	Lost, Doubled, Unbilled int
-	// Hottest lists the busiest partitions first. Tables holds the totals of tables and indexes.
+	// Hottest lists partitions, the busiest first. Tables holds the totals for each table and
+	// index.
 	Hottest []fakeaws.Heat
 	Tables  map[string]fakeaws.Total
 	Peaks   Peaks
 }
 
 type Counts struct {
-	// Asked counts the clients' jobs. GaveUp counts the jobs that were rejected too often.
+	// Asked counts the jobs that clients tried to submit. GaveUp counts those whose clients gave up
+	// after too many rejections.
 	Asked, GaveUp int
-	// Ended counts jobs whose clients saw the end, and Completed jobs with a result.
+	// Ended counts jobs that their clients saw end. Completed counts those with a result.
 	Ended, Completed int
 	Runs             int
-	// Done counts successful calls, for example "jobs" and "completions".
+	// Done counts successful calls by kind, for example "jobs" and "completions".
 	Done map[string]int
-	// Rejected counts rejections, such as "jobs: limited". "failed" counts other errors.
+	// Rejected counts rejections by kind, such as "jobs: limited". "failed" counts other errors.
 	Rejected map[string]int
-	// Waits holds the waits of jobs for their first run, by account and in order.
+	// Waits holds how long jobs waited for their first run, by account and in order.
 	Waits map[string][]time.Duration
 
 	doubled int
@@ -58,17 +61,18 @@ func (c *Counts) count(what string, err error) {
 type Peaks struct {
 	// Lambdas is the highest number of functions that ran at once.
 	Lambdas int
-	// Tasks is the highest number of worker containers that ran or started. FewestWorkers is the
-	// lowest number of running workers.
+	// Tasks is the highest number of worker containers that were running or starting. FewestWorkers
+	// is the lowest number of running workers.
 	Tasks, FewestWorkers int
 	// OpenJobs is the highest number of open jobs of one account.
 	OpenJobs int
-	// Requests of the API, Starts of executions and Describes of the ECS service are rates per second.
+	// Requests to the API, Starts of executions and Describes of the ECS service are rates per
+	// second.
 	Requests, Starts, Describes Rate
 }
 
 type Rate struct {
-	// Most is the count of the busiest second.
+	// Most is the count in the busiest second.
 	Most        int
 	second, now int64
 }
@@ -81,7 +85,7 @@ func (r *Rate) add(at time.Time) {
 	r.Most = max(r.Most, int(r.now))
 }
 
-// Quantile returns a quantile of sorted waits, and 0 without any.
+// Quantile returns a quantile of sorted waits, or 0 if there are none.
 func Quantile(waits []time.Duration, q float64) time.Duration {
 	if len(waits) == 0 {
 		return 0

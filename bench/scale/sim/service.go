@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// service holds the parts that function instances share, assembled as in a deployment.
+// service holds the components that function instances share, assembled as in a deployment.
 type service struct {
 	client   *dynamodb.Client
 	keys     *dynamo.Keys
@@ -69,9 +69,8 @@ func (w *World) newService() error {
 	return nil
 }
 
-// makeAccount creates an account's key, and a tier with four times the load of the account's
-// busiest time. Every fourth account has a daily budget for jobs. The second account has no limit
-// on open jobs.
+// makeAccount creates an account's key, and a tier that allows four times the account's peak load.
+// Every fourth account has a daily job budget. The second account has no limit on open jobs.
 func (w *World) makeAccount(i int, a *account) error {
 	ctx, from := context.Background(), audit.Operator(w.clock.Now())
 	tier := w.service.tiers[credential.DefaultTier]
@@ -83,7 +82,7 @@ func (w *World) makeAccount(i int, a *account) error {
 	if i == 1 {
 		tier.PendingJobs = 0
 	}
-	tier.StoredBytes, tier.Uploads = 1e18, 1e9 // counted, but never reached
+	tier.StoredBytes, tier.Uploads = 1e18, 1e9 // counted, but too high to be reached
 	a.tier, a.sessions = tier.Name, max(tier.RealtimeSessions, int(4*peak*sessionsEach*sessionLength.Seconds()))
 	w.service.tiers[tier.Name] = tier
 	key, err := credential.NewKey(a.secret, a.name, a.tier, "", w.clock.Now())
@@ -111,7 +110,7 @@ func (d dispatcher) Dispatch(ctx context.Context, j job.Job, open dynamo.OpenEnt
 	return nil
 }
 
-// randomBytes reads from a source of numbers, so that ids depend only on the seed.
+// randomBytes reads from a seeded random source, so that ids depend only on the seed.
 type randomBytes struct{ random *rand.Rand }
 
 func (r randomBytes) Read(p []byte) (int, error) {

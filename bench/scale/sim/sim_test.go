@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// exact runs a simulation and checks that it lost, repeated and missed no job.
+// exact runs a simulation and checks that it did not lose, repeat or miss any job.
 func exact(t *testing.T, w *World, err error) *Result {
 	t.Helper()
 	if err != nil {
@@ -26,8 +26,8 @@ func ran(r *Result) (jobs int) {
 	return jobs
 }
 
-// The day has scarce workers, a lost zone, a deployment, and late or repeated messages. Every
-// accepted job ends, and none is completed or billed twice.
+// The day has a shortage of workers, a lost zone, a deployment, and late or duplicate messages.
+// Every accepted job ends, and none is completed or billed twice.
 func TestBadDayNeitherLosesNorRepeatsJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 600, Failures: true, Strays: 0.2})
@@ -40,7 +40,7 @@ func TestBadDayNeitherLosesNorRepeatsJobs(t *testing.T) {
 	}
 }
 
-// All failures happen in the middle of the busiest minutes. Every accepted job ends once.
+// All failures happen during the busiest minutes. Every accepted job ends exactly once.
 func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{
@@ -53,9 +53,10 @@ func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
 	}
 }
 
-// For an hour and a half, only one of five needed workers runs. Accepted jobs still end in time:
-// admission does not count workers that do not start, no account has more waiting jobs than its
-// turns with other accounts allow, and no image is accepted whose turn would come too late.
+// For an hour and a half, only one in five of the workers needed is running. Accepted jobs still
+// end in time: admission does not count workers that do not start, no account has more waiting jobs
+// than its turns with the other accounts allow, and no image is accepted if its turn would come too
+// late.
 func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 75 * time.Minute, WarmUp: 15 * time.Minute})
@@ -76,8 +77,8 @@ func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 }
 
 // In the busiest seconds of a day with a million jobs, nothing is rejected or throttled. No
-// partition uses more than a third of its capacity, except the budget's partition if one account
-// has all the jobs.
+// partition uses more than a third of its capacity, except the budget's partition if all jobs
+// belong to one account.
 func TestMillionJobsAvoidHotPartitions(t *testing.T) {
 	t.Parallel()
 	for what, most := range map[string]float64{"many accounts": 1.0 / 3, "one account": 1} {

@@ -14,7 +14,7 @@ import (
 
 const (
 	page = 20
-	// signedUpload is the mean time until the bytes of a signed upload arrive.
+	// signedUpload is the mean time until all bytes of a signed upload have arrived.
 	signedUpload = 3 * time.Second
 	// sessionLength is the mean length of a realtime session; eachInstance is the number of
 	// sessions per instance.
@@ -112,7 +112,7 @@ func (w *World) startRealtime() error {
 		var renew func()
 		renew = func() {
 			if !w.closed {
-				_ = w.service.sessions.Renew(context.Background(), epoch) // the next renewal repeats it
+				_ = w.service.sessions.Renew(context.Background(), epoch) // the next renewal tries again
 				w.clock.After(renewEvery, renew)
 			}
 		}

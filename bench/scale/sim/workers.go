@@ -15,7 +15,7 @@ const (
 	lease         = 45 * time.Second
 	progressEvery = 5 * time.Second
 	beatEvery     = 30 * time.Second
-	// deadlineSlack is the time before its job's deadline at which a run is stopped.
+	// deadlineSlack is how long before a job's deadline its run is stopped.
 	deadlineSlack = 3 * time.Second
 	settleTime    = 10 * time.Second
 	// receiveTime is the time between the arrival of a message and its receipt by a waiting worker.
@@ -57,24 +57,24 @@ func (w *World) startWorker() {
 	}
 }
 
-// beat records that the worker runs. It stops with the load.
+// beat records that the worker is running. It stops when the load ends.
 func (w *worker) beat() {
 	if !w.alive || w.closed {
 		return
 	}
 	for _, lane := range lanes {
-		_ = w.service.workers.Beat(context.Background(), lane) // the next beat repeats it
+		_ = w.service.workers.Beat(context.Background(), lane) // the next beat tries again
 	}
 	w.clock.After(beatEvery, w.beat)
 }
 
-// offer makes the slot of a lane wait for a job.
+// offer marks the lane's slot as waiting for a job.
 func (w *worker) offer(lane job.Lane) {
 	w.idle[lane] = append(w.idle[lane], w)
 	w.match(lane)
 }
 
-// match lets waiting slots receive messages while messages exist.
+// match gives queued messages to waiting slots.
 func (w *World) match(lane job.Lane) {
 	queue := w.cloud.SQS.Queue(queueURLs[lane])
 	if w.matching[lane] || queue.Waiting() == 0 || len(w.idle[lane]) == 0 {
@@ -94,7 +94,7 @@ func (w *World) match(lane job.Lane) {
 	})
 }
 
-// receive takes a message and starts a run of its job.
+// receive takes a message from the queue and starts a run of its job.
 func (w *worker) receive(lane job.Lane) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -117,7 +117,7 @@ func (h *holding) start() {
 	h.job, h.client = j, h.clients[j.ID]
 	switch {
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound), err == nil && h.client == nil:
-		// The job has ended, or its client has dropped it.
+		// The job has ended, or its client has deleted it.
 		h.settle(func() error { return h.delivery.Drop(ctx) })
 		return
 	case err != nil:
@@ -141,7 +141,7 @@ func (h *holding) start() {
 	h.later(h.client.work, h.complete)
 }
 
-// later calls the function after the wait if the worker still works on the job.
+// later calls the function after the wait if the worker is still working on the job.
 func (h *holding) later(wait time.Duration, call func()) {
 	h.clock.After(wait, func() {
 		if h.worker.alive && !h.over {
@@ -153,7 +153,7 @@ func (h *holding) later(wait time.Duration, call func()) {
 // keep extends the lease repeatedly.
 func (h *holding) keep() {
 	if err := h.delivery.Extend(context.Background(), lease); fault.Is(err, fault.Conflict) {
-		h.release() // another run has the job
+		h.release() // another run owns the job
 		return
 	}
 	h.later(lease/3, h.keep)
@@ -163,7 +163,7 @@ func (h *holding) progress() {
 	h.done += progressEvery.Seconds() / h.client.work.Seconds()
 	err := h.service.runs.Progress(context.Background(), h.job.ID, h.nonce, min(h.done, 0.99))
 	if fault.Is(err, fault.Conflict) {
-		h.release() // another run has the job
+		h.release() // another run owns the job
 		return
 	}
 	h.later(progressEvery, h.progress)
@@ -178,14 +178,14 @@ func (h *holding) complete() {
 		err := h.delivery.Complete(context.Background(), h.nonce, result)
 		if err == nil {
 			h.client.completions++
-			// The worker checks whether the job was deleted while it stored thumbnails.
+			// After storing thumbnails, a worker checks whether the job was deleted meanwhile.
 			_, _ = h.service.runs.Get(context.Background(), h.job.ID)
 		}
 		return err
 	})
 }
 
-// settle makes a report, retries while the store fails, and then frees the slot.
+// settle calls report, retries it while the store fails, and then frees the slot.
 func (h *holding) settle(report func() error) {
 	until := h.clock.Now().Add(settleTime)
 	wait := 50 * time.Millisecond
@@ -226,13 +226,14 @@ func (w *worker) kill() {
 	}
 }
 
-// drain hands the worker's jobs back, which does not count as a run, and stops the worker.
+// drain returns the worker's jobs to the queue, which does not count as a run, and stops the
+// worker.
 func (w *worker) drain() {
 	w.draining = true
 	for _, lane := range lanes {
 		if h := w.holds[lane]; h != nil && !h.over {
 			h.over = true
-			_ = w.service.runs.Release(context.Background(), h.job.ID, h.nonce) // so does the lease
+			_ = w.service.runs.Release(context.Background(), h.job.ID, h.nonce) // if this fails, the lease expires
 			_ = h.delivery.Nack(context.Background(), 0)
 		}
 	}

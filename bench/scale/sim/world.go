@@ -21,14 +21,14 @@ import (
 
 type Config struct {
 	Seed uint64
-	// Jobs is the number of jobs a day. OneAccount gives all of them to one account.
+	// Jobs is the number of jobs per day. With OneAccount, one account submits all of them.
 	Jobs       int
 	OneAccount bool
-	// Window is the length of the simulated part of the busiest time, after WarmUp, which is not
-	// counted. 0 simulates an entire day. In both cases simulated time continues without load until
-	// the jobs have ended.
+	// Window is the simulated length of the busiest time. WarmUp comes before it and is not
+	// counted. A Window of 0 simulates an entire day. In both cases, simulated time continues
+	// without load until the jobs have ended.
 	Window, WarmUp time.Duration
-	// Failures removes a quarter of the workers, loses a zone, and simulates a deployment.
+	// Failures kills a quarter of the workers, loses a zone, and simulates a deployment.
 	Failures bool
 	// Strays is the fraction of messages delivered twice, and the fraction delivered late.
 	Strays float64
@@ -48,21 +48,22 @@ type World struct {
 	epochs []string
 	ids    int
 
-	// closed ends the load, and stopped ends all repeated events.
+	// closed ends the load. stopped ends all repeating events.
 	closed, stopped bool
-	// clients holds the clients that still poll their job, by job id. retrying is the number of
-	// clients that will submit again.
+	// clients holds the clients that are still polling their job, by job id. retrying is the number
+	// of clients that will submit again.
 	clients  map[string]*client
 	retrying int
 	open     map[string]int
-	// workers lists all workers that run or ran. alive is the number of running workers, and made
-	// is the number ever started.
+	// workers lists all workers ever started. alive is the number that are running, and made is the
+	// number ever started.
 	workers     []*worker
 	alive, made int
 	// idle holds workers with a free slot, by lane.
 	idle     map[job.Lane][]*worker
 	matching map[job.Lane]bool
-	// free holds the idle function instances. The last one became idle last.
+	// free holds the idle function instances. The last one is the one that became idle most
+	// recently.
 	free    map[string][]*instance
 	lambdas int
 
@@ -107,7 +108,7 @@ func newWorld(c Config) (*World, error) {
 	if err := w.startRealtime(); err != nil {
 		return nil, err
 	}
-	if c.Window > 0 { // at the busiest time the fleet has already grown
+	if c.Window > 0 { // at the busiest time, the fleet has already scaled up
 		w.containers.desired = w.workersFor(1.1)
 		for range w.containers.desired {
 			w.startWorker()
@@ -116,7 +117,7 @@ func newWorld(c Config) (*World, error) {
 	return w, nil
 }
 
-// workersFor returns the number of workers that the busiest time needs, times the factor.
+// workersFor returns the number of workers needed at the busiest time, times factor.
 func (w *World) workersFor(factor float64) int {
 	video := rate(float64(w.Jobs)*videos, peakAt) * meanVideoWork.Seconds()
 	image := rate(float64(w.Jobs)*(1-videos), peakAt) * meanImageWork.Seconds()
@@ -165,16 +166,16 @@ func (w *World) run() *Result {
 	return r
 }
 
-// drainTime is longer than a job may take, including the events after its end.
+// drainTime is longer than any job may take, including the events after its end.
 const drainTime = 15 * time.Minute
 
-// billed returns the number of jobs in the usage of all accounts.
+// billed returns the number of jobs in all accounts' usage.
 func (w *World) billed() (jobs int) {
 	for _, a := range w.accounts {
 		totals, err := w.service.usage.Totals(context.Background(), a.name, usage.DayOf(begin),
 			usage.DayOf(w.clock.Now()), usage.All)
 		if err != nil {
-			panic(err) // the store is in memory and has no other load now
+			panic(err) // the store is in memory, and nothing else is using it now
 		}
 		for _, t := range totals {
 			jobs += int(t.JobsCompleted)
@@ -187,7 +188,7 @@ func (w *World) checkFleet() {
 	if w.stopped {
 		return
 	}
-	change, _ := w.service.fleet.Check(context.Background()) // the next check repeats it
+	change, _ := w.service.fleet.Check(context.Background()) // the next check tries again
 	w.follow(change, fleet.MostRises)
 	w.clock.After(time.Minute, w.checkFleet)
 }
@@ -203,14 +204,14 @@ func (w *World) follow(change fleet.Change, left int) {
 		if w.stopped {
 			return
 		}
-		change, _ := w.service.fleet.Rise(context.Background()) // the next check repeats it
+		change, _ := w.service.fleet.Rise(context.Background()) // the next check tries again
 		w.follow(change, left-1)
 	})
 }
 
-// wake simulates the function that the start of an execution calls.
+// wake simulates the function that runs when an execution starts.
 func (w *World) wake() {
 	w.clock.After(wakeTime, w.occupy())
-	change, _ := w.service.fleet.Wake(context.Background()) // the change repeats it
+	change, _ := w.service.fleet.Wake(context.Background()) // the next check tries again
 	w.follow(change, fleet.MostRises)
 }

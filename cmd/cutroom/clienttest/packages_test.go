@@ -1,5 +1,5 @@
-// Package clienttest builds the client packages for Python and TypeScript as make clients does, and
-// uses them with a server on this machine.
+// Package clienttest builds the Python and TypeScript client packages the way make clients does,
+// and uses them with a server on this machine.
 package clienttest
 
 import (
@@ -50,7 +50,7 @@ func TestClientPackagesWork(t *testing.T) {
 	}
 	t.Cleanup(server.Kill)
 	w := workshop{server, t.TempDir()}
-	// The packages are built from the server's own document, so they match it.
+	// The packages are built from the document that this server serves.
 	w.run(t, root(t, "scripts", "clients.sh"), nil, w.folder, server.URL()+"/openapi.json")
 	for _, kept := range []string{"cutroom-0.1.0-py3-none-any.whl", "cutroom-0.1.0.tgz"} {
 		if _, err := os.Stat(filepath.Join(w.folder, kept)); err != nil {
@@ -161,7 +161,7 @@ func agent(t *testing.T, w workshop) {
 	}
 }
 
-// hasExamples checks that a package's README shows its examples verbatim.
+// hasExamples checks that a package's README contains its examples verbatim.
 func hasExamples(t *testing.T, name string) {
 	t.Helper()
 	readme, err := os.ReadFile(root(t, "clients", name, "README.md"))
@@ -180,8 +180,8 @@ func hasExamples(t *testing.T, name string) {
 	}
 }
 
-// hasOneTypeForEachName checks that no model's from_dict uses one variable both for the model and
-// for one of its typed fields. mypy rejects that (clients/python/generator.yaml).
+// hasOneTypeForEachName checks that no model's from_dict uses the same variable for the model and
+// for one of its typed fields. mypy would reject that (clients/python/generator.yaml).
 func hasOneTypeForEachName(t *testing.T, models string) {
 	t.Helper()
 	made := regexp.MustCompile(`\n {8}(\w+) = cls\(`)
@@ -216,7 +216,6 @@ func (w workshop) clip(t *testing.T) string {
 	return path
 }
 
-// run fails the test if the program fails.
 func (w workshop) run(t *testing.T, name string, environment []string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(bounded(t), name, arguments...)
@@ -231,7 +230,7 @@ func (w workshop) run(t *testing.T, name string, environment []string, arguments
 	return string(out)
 }
 
-// smallCatalog has small results, which take almost no time.
+// smallCatalog makes results so small that they take almost no time.
 func smallCatalog(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(root(t, "shared", "domain", "catalog", "catalog.yaml"))

@@ -16,17 +16,17 @@ import (
 )
 
 // trouble is a faulty connection between a client and the server. It rejects the first upload for a
-// second, loses the response to the first job, rejects the next job as too large, cuts the first
-// stream of events, and serves results from another host, whose first download breaks off.
+// second, loses the response to the first job, rejects the next job as too large, cuts off the
+// first event stream, and serves results from another host, whose first download breaks off.
 type trouble struct {
 	*httptest.Server
 	media   *httputil.ReverseProxy
 	storage *httptest.Server
 
 	mu sync.Mutex
-	// met counts the faults by name.
+	// met counts the faults so far by name.
 	met map[string]int
-	// keys holds the Idempotency-Keys of the attempts for the first job.
+	// keys contains the Idempotency-Key of each attempt to submit the first job.
 	keys []string
 	// leaked reports whether the other host received a key.
 	leaked bool
@@ -94,8 +94,8 @@ func (tr *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// job handles submissions. It loses the response to the first submission, passes the second attempt
-// on, and rejects the next one as too large.
+// job handles submissions. It loses the response to the first one, forwards its retry, and rejects
+// the next one as too large.
 func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
 	lost := tr.first("lost response")
 	tr.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Through a pipe, the log is complete.
+// The log is complete if it is written to a pipe.
 func TestTerminalLogIsBrief(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)
@@ -46,7 +46,7 @@ func TestTerminalLogIsBrief(t *testing.T) {
 	}
 }
 
-// A server can start there repeatedly, and every command finds the folder.
+// A server can be started in the same folder repeatedly, and every command finds it there.
 func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
@@ -54,7 +54,7 @@ func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// In a container, the data folder may be the only writable folder, and be empty.
+	// In a container, the data folder may be the only writable folder, and it may be empty.
 	signs := func() {
 		t.Helper()
 		printed := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")
@@ -87,7 +87,8 @@ func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// A program that starts a server reads its URL and the path of its key, and never sees the key itself.
+// A program that starts a server reads its URL and the path of its key, but never sees the key
+// itself.
 func TestProgramsReadOneLineFromDev(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")

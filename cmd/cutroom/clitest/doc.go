@@ -1,3 +1,3 @@
-// Package clitest runs the command line as people and scripts do, through pipes and through a
-// terminal, against a server on this machine.
+// Package clitest runs the command line as people and scripts do, from a terminal and through
+// pipes, against a server on this machine.
 package clitest

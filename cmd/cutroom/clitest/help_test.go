@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden help texts")
 
-// Other tests cover the settings of the server's commands.
+// Other tests cover the settings of the server commands.
 func TestHelpMatchesGoldenTexts(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
@@ -62,11 +62,11 @@ func TestNoArgumentsListCommands(t *testing.T) {
 	}
 }
 
-// The completion also knows the models.
+// Shells also complete model names.
 func TestShellsCompleteCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	program, err := filepath.EvalSymlinks(program) // the path that the program itself sees
+	program, err := filepath.EvalSymlinks(program) // the path as the program itself sees it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func videos(t *testing.T, s shell) {
 	s.works("jobs", "cancel", strings.TrimSpace(made.stdout))
 }
 
-// batch edits a folder with a file that is not a video.
+// batch edits a folder that also contains a file that is not a video.
 func batch(t *testing.T, s shell) {
 	s.save("in/a.png", picture(t))
 	s.save("in/a.jpg", picture(t))
@@ -139,7 +139,7 @@ func batch(t *testing.T, s shell) {
 func jobs(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	s.save("long.mp4", clip(t, "60"))
-	// Cancel the long job while it runs or waits.
+	// Cancel the long job while it is waiting or running.
 	long := s.works("edit", "long.mp4", "-m", "gen-vton-3.5", "--detach")
 	if cancelled := s.documents("jobs", "cancel", long)[0]; cancelled["status"] != "failed" ||
 		cancelled["error"].(map[string]any)["code"] != "cancelled" {
@@ -251,12 +251,12 @@ func files(t *testing.T, s shell) {
 		file["size_bytes"] != float64(len(picture(t))) {
 		t.Errorf("the reference is %v", file)
 	}
-	// An input may be a stored file. The result is named after it.
+	// An input may be a stored file. The result is then named after it.
 	if path := s.works("edit", ids[0], "-m", "gen-image-2", "-p", "winter", "--resolution", "480p", "-o",
 		"stored.png"); path != "stored.png" {
 		t.Errorf("the reported path is %q", path)
 	}
-	// Both ls and list work for every kind.
+	// ls and list are synonyms for all resources.
 	if listed := s.works("files", "list"); !strings.Contains(listed, ids[0]) {
 		t.Errorf("files list printed\n%s", listed)
 	}
@@ -264,7 +264,7 @@ func files(t *testing.T, s shell) {
 	if table := s.works("files"); !strings.Contains(table, ids[0]) || !strings.Contains(table, "image/png") {
 		t.Errorf("the files are\n%s", table)
 	}
-	// The newest file is first. Other files may exist.
+	// The newest file comes first. There may be other files.
 	at := map[any]int{}
 	for i, file := range s.documents("files", "ls") {
 		at[file["id"]] = i + 1
@@ -293,7 +293,7 @@ func account(t *testing.T, s shell) {
 	if made.code != 0 || !strings.HasPrefix(made.stdout, "ek_") || strings.Count(made.stdout, "\n") != 1 {
 		t.Fatalf("%+v", made)
 	}
-	// A client token has fewer permissions.
+	// A client token has fewer permissions than a key.
 	if got := s.with("CUTROOM_API_KEY=" + strings.TrimSpace(made.stdout)).run("token"); got.code != 3 {
 		t.Errorf("a token from a token: %+v", got)
 	}
@@ -385,7 +385,7 @@ func login(t *testing.T, s shell) {
 	if got := user.works("profiles"); !strings.Contains(got, target) || strings.Contains(got, servertest.Key) {
 		t.Errorf("the profiles are %s", got)
 	}
-	// The key is sent only to the profile's server.
+	// The key is only ever sent to the profile's server.
 	if got := user.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 ||
 		!strings.Contains(got.stderr, "no key is known") {
 		t.Errorf("another server: %+v", got)

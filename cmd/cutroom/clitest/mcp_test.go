@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// agent is a session of the official client with a server that the client started.
+// agent is a session between the official client and a server that the client started.
 type agent struct {
 	t       *testing.T
 	session *mcp.ClientSession
@@ -66,7 +66,6 @@ func (a *agent) call(tool string, arguments map[string]any) *mcp.CallToolResult 
 	return result
 }
 
-// works fails the test if the call fails.
 func (a *agent) works(tool string, arguments map[string]any) map[string]any {
 	a.t.Helper()
 	result := a.call(tool, arguments)
@@ -163,7 +162,7 @@ func agentOnJobs(t *testing.T, a *agent, done string) {
 	if state["job"].(map[string]any)["job_id"] != id {
 		t.Errorf("the job is %v", state)
 	}
-	a.call("cancel_job", map[string]any{"job_id": id}) // it may have ended
+	a.call("cancel_job", map[string]any{"job_id": id}) // the job may have ended
 	listed, _ := json.Marshal(a.works("list_jobs", map[string]any{"limit": 100}))
 	for _, id := range []any{id, done} {
 		if !strings.Contains(string(listed), fmt.Sprint(id)) {
@@ -330,7 +329,7 @@ func TestMCPServerEndsWithItsClient(t *testing.T) {
 		"its client hangs up": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
 		"it is stopped":       func(process *exec.Cmd, _ io.Closer) error { return process.Process.Signal(os.Interrupt) },
 	} {
-		// The official client waits for its calls before it disconnects, but other clients do not.
+		// The official client waits for its calls before it disconnects, but other clients may not.
 		process := s.command([]string{"mcp"})
 		stdin, err := process.StdinPipe()
 		if err == nil {

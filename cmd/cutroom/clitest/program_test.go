@@ -49,7 +49,8 @@ func at(t *testing.T, url, inferenceURL string) shell {
 	return newShell(t, "CUTROOM_URL="+url, "CUTROOM_INFERENCE_URL="+inferenceURL, "CUTROOM_API_KEY="+servertest.Key)
 }
 
-// with returns the shell with more settings. A variable's last value wins.
+// with returns the shell with additional settings. If a variable is set twice, the last value is
+// used.
 func (s shell) with(settings ...string) shell {
 	s.settings = slices.Concat(s.settings, settings)
 	return s
@@ -87,7 +88,7 @@ func (s shell) feed(stdin string, args ...string) ended {
 		s.t.Fatalf("cutroom %s: %v", strings.Join(args, " "), err)
 	}
 	written := stderr.String()
-	if !slices.Contains(args, "-") { // unless stdout is a picture
+	if !slices.Contains(args, "-") { // unless stdout contains an image
 		written += stdout.String()
 	}
 	if strings.Contains(written, "\x1b") {
@@ -106,7 +107,7 @@ func (s shell) works(args ...string) string {
 	return strings.TrimSuffix(got.stdout, "\n")
 }
 
-// documents is like works, with --json. It returns the JSON documents from stdout.
+// documents is like works, but adds --json. It returns the JSON documents in stdout.
 func (s shell) documents(args ...string) []map[string]any {
 	s.t.Helper()
 	var documents []map[string]any
@@ -145,7 +146,7 @@ type terminal struct {
 	command *exec.Cmd
 	keys    *os.File
 	screen  *programtest.Output
-	// read is closed when the entire output has been read.
+	// read is closed when all output has been read.
 	read chan struct{}
 }
 
@@ -159,7 +160,7 @@ func (s shell) open(args ...string) *terminal {
 	opened := &terminal{s.t, command, keys, &programtest.Output{}, make(chan struct{})}
 	go func() {
 		defer close(opened.read)
-		_, _ = io.Copy(opened.screen, keys) // ends with the program, on Linux with an error
+		_, _ = io.Copy(opened.screen, keys) // ends when the program does, on Linux with an error
 	}()
 	s.t.Cleanup(func() {
 		_ = command.Process.Kill() // it may have ended
@@ -198,7 +199,7 @@ func (o *terminal) press(keys string) {
 
 func (o *terminal) wait() int {
 	o.t.Helper()
-	_ = o.command.Wait() // ProcessState has the outcome
+	_ = o.command.Wait() // ProcessState contains the exit status
 	select {
 	case <-o.read:
 	case <-bounded(o.t).Done():

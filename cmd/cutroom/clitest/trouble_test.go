@@ -36,7 +36,7 @@ func answer(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// Each kind of error (docs/cli.md, "Exit codes") prints one line, as text and as JSON.
+// Each type of error (docs/cli.md, "Exit codes") prints one line, both as text and as JSON.
 func TestErrorsHaveExitCodesAndAdvice(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{
@@ -160,13 +160,13 @@ func TestInterruptKeepsTheJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, out) // until the program ends
-	_ = piped.Wait()                // ProcessState has the outcome
+	_ = piped.Wait()                // ProcessState contains the exit status
 	if code := piped.ProcessState.ExitCode(); code != 130 {
 		t.Errorf("through pipes: exit code %d", code)
 	}
 }
 
-// Ctrl-C stops the reply but not the chat.
+// Ctrl-C stops the reply but does not end the chat.
 func TestChatSendsEarlierTurns(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
@@ -189,7 +189,7 @@ func TestChatSendsEarlierTurns(t *testing.T) {
 		},
 	})
 	opened := s.open("chat", "--system", "Be brief.")
-	// The terminal turns on bracketed paste when it reads keys one by one.
+	// The terminal turns on bracketed paste whenever it is ready for input.
 	turns := 0
 	say := func(keys string) {
 		turns++

@@ -20,7 +20,7 @@ const skipped = "skipped"
 // batch edits several inputs concurrently and prints the outcome of each. It continues after a
 // failure unless all other inputs would also fail.
 //
-// Errors: [*BatchError]; the error that ended it early.
+// Errors: [*BatchError]; the error that stopped the batch early.
 func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, atOnce int) error {
 	if err := os.MkdirAll(e.order.Output, 0o777); err != nil {
 		return err
@@ -72,7 +72,8 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 	return failures(results)
 }
 
-// failures returns a [*BatchError] if a result is a failure, and ErrUnchanged if one is unchanged.
+// failures returns a [*BatchError] if any result failed, and ErrUnchanged if any result is
+// unchanged.
 func failures(results []result) (err error) {
 	count := 0
 	for _, done := range results {
@@ -89,7 +90,8 @@ func failures(results []result) (err error) {
 
 type target struct{ model, path string }
 
-// outputs returns the models and result paths. Results of inputs with equal base names differ.
+// outputs returns the model and the result path of each input. Inputs with the same base name get
+// different paths.
 func (e *editor) outputs(ctx context.Context, edit client.Edit, inputs []string) ([]target, error) {
 	models := map[bool]string{}
 	outputs := make([]target, len(inputs))
@@ -135,10 +137,11 @@ func (e *editor) item(ctx context.Context, edit client.Edit, input string, to ta
 	return e.edit(ctx, edit, input, to.path, tracker)
 }
 
-// summary prints the table of a batch. A notice that all results share is printed only once.
+// summary prints the table of a batch. If all results have the same notice, it prints the notice
+// only once.
 func (e *editor) summary(results []result) error {
 	if e.invocation.JSON {
-		return nil // each was printed as it ended
+		return nil // each result was printed as it ended
 	}
 	list := e.invocation.newList("INPUT", "STATUS", "JOB", "RESULT")
 	for _, done := range results {

@@ -60,7 +60,7 @@ type talk struct {
 	interrupts <-chan os.Signal
 }
 
-// turn carries out a line. It returns an error only if every later turn would also fail.
+// turn handles a line of input. It returns an error only if every later turn would also fail.
 func (t *talk) turn(ctx context.Context, line string) error {
 	command, argument, _ := strings.Cut(line, " ")
 	switch {
@@ -99,7 +99,7 @@ func (t *talk) say(ctx context.Context, line string) error {
 	close(ended)
 	stopped := answering.Err() != nil && ctx.Err() == nil
 	if answer == "" || err != nil && !stopped {
-		t.chat.Messages = t.chat.Messages[:before] // the line can be sent again
+		t.chat.Messages = t.chat.Messages[:before] // the user can send the line again
 	} else {
 		t.chat.Messages = append(t.chat.Messages, client.Message{Role: "assistant", Content: answer})
 	}
@@ -150,9 +150,9 @@ type lineReader struct {
 	terminal *term.Terminal
 }
 
-// read returns the next line. Several lines that are pasted together count as one. The terminal is
-// in raw mode until read returns. If the context ends first, the last read from the terminal stays
-// blocked until the program ends.
+// read returns the next line. Several lines pasted together are read as one. The terminal is in raw
+// mode until read returns. If the context ends first, the pending read from the terminal stays
+// blocked until the program exits.
 //
 // Errors: io.EOF for Ctrl-C and Ctrl-D; the context's error.
 func (l *lineReader) read(ctx context.Context) (string, error) {
@@ -161,9 +161,9 @@ func (l *lineReader) read(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = term.Restore(descriptor, state) }() // restores the original state
+	defer func() { _ = term.Restore(descriptor, state) }()
 	if width, height, err := term.GetSize(descriptor); err == nil && width > 0 {
-		_ = l.terminal.SetSize(width, height) // an odd size is shown oddly, no more
+		_ = l.terminal.SetSize(width, height) // a wrong size only affects the display
 	}
 	l.terminal.SetBracketedPasteMode(true)
 	defer l.terminal.SetBracketedPasteMode(false)

@@ -25,7 +25,7 @@ func (c *Completion) Run(ctx *kong.Context) error {
 }
 
 // Complete responds to a shell's completion request, and reports whether there was one. Model names
-// come from the local catalog, because a request to a server for each completion would be slow.
+// come from the local catalog, because asking a server for each completion would be slow.
 func (s *Invocation) Complete(parser *kong.Kong) bool {
 	if s.Getenv("COMP_LINE") == "" {
 		return false

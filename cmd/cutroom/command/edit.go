@@ -63,7 +63,8 @@ func (c *Edit) Run(ctx context.Context, s *Invocation) error {
 	return c.run(ctx, s, "")
 }
 
-// run edits with the named model, or the latest of the kind. Without a kind, the input decides.
+// run edits with the named model, or with the latest model of the kind. If kind is empty, the type
+// of the input decides.
 func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error {
 	fields, err := c.fields(c.Prompt)
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error 
 
 // videoKinds and imageKinds list the file extensions that count as media in an input folder.
 var (
-	// .ts is missing, because in a folder it is more often source code than a video.
+	// .ts is missing, because in a folder it is more often TypeScript than video.
 	videoKinds = []string{".mp4", ".m4v", ".mov", ".3gp", ".mts", ".m2ts", ".webm", ".mkv", ".avi", ".ogv", ".flv",
 		".gif"}
 	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp", ".avif", ".bmp", ".tif", ".tiff", ".heic", ".heif"}
@@ -122,7 +123,8 @@ func isVideo(name string) bool {
 	return slices.Contains(videoKinds, strings.ToLower(filepath.Ext(name)))
 }
 
-// inputs returns the inputs and whether they are a batch. Media files replace their folders.
+// inputs returns the inputs and reports whether they form a batch. A folder is replaced by its
+// media files.
 func (c *Edit) inputs() (inputs []string, batch bool, err error) {
 	batch = len(c.Inputs) > 1
 	for _, input := range c.Inputs {

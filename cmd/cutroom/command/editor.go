@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// editor runs edits, from the upload to the result on disk.
 type editor struct {
 	invocation *Invocation
 	client     *client.Client
@@ -97,7 +96,7 @@ func checkChanged(changed *bool) error {
 	return nil
 }
 
-// resolve sets the canonical id of the model, and chooses a model if none is named.
+// resolve sets the model to its canonical id. If no model is named, it chooses one.
 func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
 	if edit.Model == "" {
 		kind := catalog.Edit
@@ -121,11 +120,11 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 }
 
 // modelForm matches canonical ids (docs/contract/media.md#models). They become part of file names,
-// so an id from a server must not point to another folder.
+// so an id from a server must not be able to point to another folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
-// beside returns the default path of a result. It is in the input's folder and has the name that
-// the service would use. With an empty prompt, that name would equal the input's.
+// beside returns the default path of a result: in the input's folder, with the name that the
+// service would use. With an empty prompt, that name would be the same as the input's.
 func beside(input string, edit client.Edit) string {
 	folder, prompt := "", edit.Fields["prompt"]
 	if input != "" && !isFileID(input) {
@@ -152,7 +151,7 @@ func resultName(input, model string) string {
 	kind := kindOf(input)
 	stem := strings.TrimSuffix(input, filepath.Ext(input))
 	if input == model || isFileID(input) {
-		stem = input // not a file name, so a dot does not start an extension
+		stem = input // not a file name, so the part after a dot is not an extension
 	}
 	if stem == model {
 		return stem + kind
@@ -210,7 +209,8 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	return done, nil
 }
 
-// report prints the result's size, the followed parts of the prompt and the engine's notice.
+// report prints the result's size, the parts of the prompt that the engine followed, and its
+// notice.
 func (e *editor) report(done result) {
 	if done.Planned != nil {
 		e.invocation.note("the result is %s", done.Planned)
@@ -223,7 +223,7 @@ func (e *editor) report(done result) {
 	}
 }
 
-// reportCost prints the total cost of edits to stderr, if known.
+// reportCost prints the total cost of edits to stderr if it is known.
 func (e *editor) reportCost(results []result) {
 	sum, currency := 0.0, ""
 	for _, done := range results {
@@ -236,7 +236,7 @@ func (e *editor) reportCost(results []result) {
 	}
 }
 
-// fetch writes a job's result to a path, in the format of its extension, or to stdout.
+// fetch writes a job's result to a path, in the format given by its extension, or to stdout.
 func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker) error {
 	if output == "-" {
 		return e.client.CopyContent(ctx, id, e.invocation.Out, tracker.downloading)
@@ -248,7 +248,8 @@ func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker)
 	return downloadError(id, output, fetch(output))
 }
 
-// download downloads to the path of -o and prints that path; with --json it prints document.
+// download downloads to the path of -o and prints that path. With --json, it prints document
+// instead.
 func (e *editor) download(document any, fetch func(*tracker) error) error {
 	output := e.order.Output
 	if err := e.free(output); err != nil {

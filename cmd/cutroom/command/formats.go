@@ -23,13 +23,13 @@ var converted = map[string][]string{
 
 const palette = "split[a][b];[a]palettegen[p];[b][p]paletteuse"
 
-// smallClip reduces the GIF of a clip, because a GIF of a 720p clip has 10 MB per second.
+// smallClip reduces a clip for a GIF, because a GIF of a 720p clip takes 10 MB per second.
 const smallClip = "fps=12,scale='min(480,iw)':-1:flags=lanczos,"
 
 const pngHead = "\x89PNG\r\n\x1a\n"
 
 // checkFormat returns an error if the result cannot be written with the path's extension. own is
-// the extension of the service's result, or "" if it is unknown.
+// the extension of the service's result, or "" if unknown.
 func checkFormat(output, own string) error {
 	extension := strings.ToLower(filepath.Ext(output))
 	_, known := converted[extension]
@@ -60,7 +60,7 @@ func convert(ctx context.Context, id, output string, arguments []string, fetch f
 	defer os.Remove(original)
 	made := client.Partial(output, id) + strings.ToLower(filepath.Ext(output))
 	defer os.Remove(made)
-	// Only the service's formats are allowed, because a playlist could name local files.
+	// Only the service's own formats are allowed, because a playlist could name local files.
 	first, err := head(original)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (Inspect) Help() string {
 		"and 1 if it has no Content Credentials, was changed, or the credentials cannot be trusted."
 }
 
-// errInvalid reports invalid Content Credentials, which have been printed already.
+// errInvalid reports invalid Content Credentials. They have already been printed.
 var errInvalid = errors.New("the Content Credentials are not valid")
 
 func (c *Inspect) Run(ctx context.Context, s *Invocation) error {

@@ -57,15 +57,15 @@ type Server struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
 	Key          string `json:"-"`
-	// KeyFrom names the key's source. It may be "".
+	// KeyFrom names the key's source. It may be empty.
 	KeyFrom string `json:"key_from"`
 }
 
-// Server returns the services to use. It looks at the environment, the profile and this machine, in
+// Server returns the services to use. It checks the environment, the profile and this machine, in
 // this order.
 //
-// A key is sent only to its own servers: a profile's key to the profile's servers, and the key of
-// `cutroom dev` to this machine.
+// A key is sent only to the servers it is for: a profile's key to the profile's servers, and the
+// key of `cutroom dev` to this machine.
 func (s *Invocation) Server() (Server, error) {
 	kept, err := s.profile()
 	if err != nil {
@@ -114,13 +114,14 @@ func IsLocal(address string) bool {
 	return parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// UsesThisMachine reports whether no setting or profile names another server.
+// UsesThisMachine reports whether the commands use the server on this machine, which they do if no
+// setting or profile names another.
 func (s *Invocation) UsesThisMachine() bool {
 	kept, err := s.profile()
 	return err == nil && s.Getenv("CUTROOM_URL") == "" && kept.URL == ""
 }
 
-// Client returns a client for the services. The caller closes it.
+// Client returns a client for the services. The caller must close it.
 //
 // Errors: as Server; [*UsageError] for an invalid URL; [*KeyError].
 func (s *Invocation) Client() (*client.Client, error) {

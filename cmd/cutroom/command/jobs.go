@@ -185,7 +185,7 @@ func (s *Invocation) showJob(job client.Job) error {
 	return list.end()
 }
 
-// outlookOf returns a pending job's place in the queue and its expected start, or "" if unknown.
+// outlookOf returns a pending job's position in the queue and its expected start, or "" if unknown.
 func outlookOf(job client.Job, now time.Time) string {
 	if job.QueuePosition < 1 {
 		return ""
@@ -257,7 +257,7 @@ type JobsWatch struct {
 
 func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		// Report a missing job before anything is shown.
+		// Report a missing job before printing anything.
 		if _, err := service.Job(ctx, c.ID); err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 		}
 		switch {
 		case c.Output == "-": // the result went to stdout
-		case s.JSON: // each change was printed
+		case s.JSON: // each change was printed as it happened as it happened
 		case c.Output != "":
 			err = s.printPath(c.Output)
 		default:
@@ -356,7 +356,7 @@ func (c *JobsDownload) Run(ctx context.Context, s *Invocation) error {
 	})
 }
 
-// downloadName returns the same name for a job's result as the service
+// downloadName returns the name that the service gives to a job's result
 // (docs/contract/jobs.md#results).
 func downloadName(shown client.Job) string {
 	extension := ".mp4"

@@ -34,7 +34,7 @@ func (c *Login) Run(ctx context.Context, s *Invocation) error {
 	}
 	wanted := kept.Profiles[s.profileName()]
 	if c.URL != "" && c.URL != wanted.URL {
-		wanted.InferenceURL = "" // it belonged to the other server
+		wanted.InferenceURL = "" // the URL belonged to the other server
 	}
 	wanted.URL, wanted.InferenceURL = first(c.URL, wanted.URL), first(c.InferenceURL, wanted.InferenceURL)
 	if wanted.Key, err = s.readKey(); err != nil {
@@ -99,7 +99,7 @@ func (s *Invocation) readHidden(input *os.File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = term.Restore(int(input.Fd()), state) }() // restores the original state
+	defer func() { _ = term.Restore(int(input.Fd()), state) }()
 	typed, err := term.NewTerminal(readWriter{input, s.Err}, "").ReadPassword("Key: ")
 	if errors.Is(err, io.EOF) {
 		return "", context.Canceled

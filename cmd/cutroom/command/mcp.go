@@ -19,7 +19,7 @@ func (MCP) Help() string {
 		"the same server and key as the other commands."
 }
 
-// Run serves until stdin or the context ends.
+// Run serves until stdin closes or the context ends.
 func (c *MCP) Run(ctx context.Context, s *Invocation) error {
 	folder, err := mcpserver.OpenFolder(c.Folder)
 	if err != nil {

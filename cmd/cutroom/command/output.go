@@ -26,8 +26,8 @@ func printJSON(out io.Writer, value any) error {
 	return err
 }
 
-// escaped escapes terminal control characters in JSON. encoding/json escapes only the control
-// characters below the space.
+// escaped escapes terminal control characters in JSON. encoding/json escapes only those below
+// U+0020.
 func escaped(text string) string {
 	if strings.IndexFunc(text, acts) < 0 {
 		return text
@@ -43,8 +43,8 @@ func escaped(text string) string {
 	return safe.String()
 }
 
-// acts reports whether a character acts on a terminal: control characters, line and paragraph
-// separators, and characters that change the text direction and so could disguise a text.
+// acts reports whether a character affects a terminal: control characters, line and paragraph
+// separators, and characters that change the text direction and so could disguise text.
 func acts(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
@@ -55,16 +55,16 @@ type list struct {
 	table      *tabwriter.Writer
 }
 
-// newList returns a list. Its table has a header even without rows.
+// newList returns a list. Its table has a header even if it has no rows.
 func (s *Invocation) newList(columns ...string) *list {
 	l := &list{invocation: s, table: tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)}
 	if !s.JSON {
-		_ = l.row(columns) // flush returns the error
+		_ = l.row(columns) // flush reports errors
 	}
 	return l
 }
 
-// add prints an item: its value as JSON, or its cells in the table.
+// add prints an item, as its JSON value or as cells of the table.
 func (l *list) add(value any, cells ...string) error {
 	if l.invocation.JSON {
 		return l.invocation.Print(value)
@@ -82,8 +82,8 @@ func (l *list) row(cells []string) error {
 
 func (l *list) end() error { return l.table.Flush() }
 
-// printable removes characters that act on a terminal or break a table, because file names and
-// messages come from outside.
+// printable removes characters that affect a terminal or break a table, because file names and
+// messages come from untrusted sources.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if acts(r) {

@@ -22,8 +22,8 @@ type profile struct {
 const localURL = "http://127.0.0.1:8080"
 
 // server returns the URLs of a profile's services, without the key. A single URL is used for both
-// services, as they may be behind a reverse proxy. The default URL of `cutroom dev` stands for its
-// two ports.
+// services, as they may be behind a reverse proxy. Only the default URL of `cutroom dev` expands to
+// its two ports.
 func (p profile) server() Server {
 	url := strings.TrimRight(first(p.URL, localURL), "/")
 	gateway := url
@@ -42,7 +42,7 @@ func (s *Invocation) profileName() string { return first(s.Profile, defaultProfi
 // ProfilesFile returns the path of the profiles file (XDG Base Directory Specification).
 func (s *Invocation) ProfilesFile() (string, error) {
 	folder := s.Getenv("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(folder) { // the specification says to ignore others
+	if !filepath.IsAbs(folder) { // the specification says to ignore relative paths
 		home := s.Getenv("HOME")
 		if home == "" {
 			return "", &UsageError{"cannot find the folder for profiles: set HOME or XDG_CONFIG_HOME"}
@@ -52,12 +52,13 @@ func (s *Invocation) ProfilesFile() (string, error) {
 	return filepath.Join(folder, "cutroom", "config.yaml"), nil
 }
 
-// profile returns the selected profile. It is empty if none is named and the file does not exist.
+// profile returns the selected profile. It is empty if no profile is selected and the file does not
+// exist.
 func (s *Invocation) profile() (profile, error) {
 	path, err := s.ProfilesFile()
 	if err != nil {
 		if s.Profile == "" {
-			return profile{}, nil // no folder for profiles
+			return profile{}, nil // there is no folder for profiles
 		}
 		return profile{}, err
 	}
@@ -91,7 +92,7 @@ func readProfiles(path string) (profiles, error) {
 		err = yaml.UnmarshalWithOptions(source, &kept, yaml.Strict())
 	}
 	if err != nil {
-		// The parser's error could show a key.
+		// The parser's full error could contain a key, so keep only its message.
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
 			err = errors.New(syntax.GetMessage())

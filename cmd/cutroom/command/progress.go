@@ -23,12 +23,12 @@ func (s *Invocation) ShowsOut() bool { return s.isTerminal(s.Out) && !s.JSON }
 
 func (s *Invocation) ShowsErr() bool { return s.isTerminal(s.Err) && !s.JSON }
 
-// display shows the progress of edits as bars on a terminal, and nothing elsewhere.
+// display shows the progress of edits as bars on a terminal, and nothing otherwise.
 type display struct {
 	bars *mpb.Progress
-	// keep leaves the bars of completed phases on the screen.
+	// keep keeps the bars of completed phases on the screen.
 	keep bool
-	// before restores the original Err at the end.
+	// before is the original Err, which is restored at the end.
 	invocation *Invocation
 	before     io.Writer
 }
@@ -38,7 +38,7 @@ func (s *Invocation) newDisplay(keep bool) *display {
 	d := &display{keep: keep, invocation: s, before: s.Err}
 	if s.ShowsErr() {
 		d.bars = mpb.New(mpb.WithOutput(s.Err), mpb.WithWidth(64))
-		s.Err = d.bars // it writes above the bars
+		s.Err = d.bars // messages appear above the bars
 	}
 	return d
 }
@@ -56,7 +56,7 @@ type tracker struct {
 	name    string
 	phase   string
 	bar     *mpb.Bar
-	// place describes the job's place in the queue.
+	// place describes the job's position in the queue.
 	place atomic.Pointer[string]
 }
 
@@ -74,7 +74,7 @@ func (t *tracker) editing(job client.Job) {
 
 func (t *tracker) downloading(done, total int64) { t.show("download", done, total) }
 
-// show moves the bar of a phase, and completes the bar of the previous phase.
+// show updates the bar of a phase, and completes the previous phase's bar.
 func (t *tracker) show(phase string, done, total int64) {
 	if t.display.bars == nil {
 		return

@@ -35,7 +35,7 @@ type UsageError struct{ Message string }
 
 func (e *UsageError) Error() string { return e.Message }
 
-// KeyError is the error for a server without a known key.
+// KeyError is the error for a server for which no key is known.
 type KeyError struct{ URL string }
 
 func (e *KeyError) Error() string {
@@ -60,8 +60,8 @@ func (e *JobError) Error() string {
 
 var ErrUnchanged = errors.New("the result is unchanged, because the engine followed nothing in the prompt")
 
-// InterruptedError is the error for a command that was interrupted while it waited for a job or
-// downloaded its result to Output.
+// InterruptedError is the error for a command that was interrupted while waiting for a job or
+// downloading its result to Output.
 type InterruptedError struct{ JobID, Output string }
 
 func (e *InterruptedError) Error() string {
@@ -158,11 +158,11 @@ func advice(err error) string {
 
 var aliases = regexp.MustCompile(` \([^)]*\)`)
 
-// commandOf returns the command that the parser recognised before it failed.
+// commandOf returns the command that the parser recognized before it failed.
 func commandOf(err *kong.ParseError) string {
 	for _, step := range slices.Backward(err.Context.Path) {
 		if step.Command != nil {
-			// The path has a command's aliases in parentheses.
+			// In the path, a command's aliases are in parentheses.
 			return aliases.ReplaceAllString(step.Command.FullPath(), "")
 		}
 	}
@@ -206,11 +206,11 @@ func (s *Invocation) Report(err error) int {
 	case errors.As(err, &interrupt):
 		view.JobID = interrupt.JobID
 	}
-	_ = printJSON(s.Err, map[string]errorView{"error": view}) // stderr was the last place to report it
+	_ = printJSON(s.Err, map[string]errorView{"error": view}) // if stderr fails, there is nowhere left to report it
 	return code
 }
 
-// explain phrases an error for users of this program.
+// explain words an error for users of this program.
 func explain(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -224,7 +224,7 @@ func explain(err error) string {
 	}
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {
-		// The surrounding text names the setting or option that contains the file's name.
+		// The surrounding text names the setting or option from which the file name comes.
 		return strings.Replace(err.Error(), trouble.Error(), explainPath(trouble), 1)
 	}
 	return err.Error()

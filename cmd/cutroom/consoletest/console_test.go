@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 
 type outcome struct{ Flow, Failure string }
 
-// No page calls another service, breaks its policy, or has a serious fault for users of a keyboard or
-// screen reader.
+// No page calls another service, violates its content security policy, or has a serious
+// accessibility problem for keyboard or screen reader users.
 func TestConsoleFlowsWork(t *testing.T) {
 	ctx := await.TestContext(t)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2",
@@ -68,8 +68,8 @@ func TestConsoleFlowsWork(t *testing.T) {
 	}
 }
 
-// pictures returns a folder with two pictures: signed.png, which another service signed, and
-// changed.png, a copy with one changed byte.
+// pictures returns a folder with two pictures: signed.png, signed by another service, and
+// changed.png, a copy with one byte changed.
 func pictures(t *testing.T) string {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -110,14 +110,14 @@ func play(ctx context.Context, t *testing.T, variables map[string]string) []outc
 	}
 	node := absolute(t, "../../../.tools/node/node_modules/.bin/node")
 	if _, err := os.Stat(node); err != nil {
-		node = "node" // no Node package exists for this system
+		node = "node" // there is no Node package for this system
 	}
 	command := exec.CommandContext(ctx, node, filepath.Join("testdata", "console.mjs"))
 	command.Env = os.Environ()
 	for name, value := range variables {
 		command.Env = append(command.Env, name+"="+value)
 	}
-	// The browser is in the same process group as the command and ends with that group.
+	// The browser is in the command's process group and is killed with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 5 * time.Second
@@ -150,8 +150,8 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// catalog writes the built-in catalog with small results, prices for two models, and a chat model
-// that never ends. Edits with gen-2.1 take long enough to be cancelled.
+// catalog writes a copy of the built-in catalog with small results, prices for two models, and a
+// chat model that never ends. Edits with gen-2.1 take long enough to be cancelled.
 func catalog(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(absolute(t, "../../../shared/domain/catalog/catalog.yaml"))
@@ -204,7 +204,7 @@ func talk(w http.ResponseWriter, r *http.Request) {
 	for _, word := range []string{"It", " never", " ends"} {
 		fmt.Fprint(w, chunk(word))
 	}
-	_ = http.NewResponseController(w).Flush() // fails if the client has gone
+	_ = http.NewResponseController(w).Flush() // fails if the client has disconnected
 	<-r.Context().Done()
 }
 
@@ -214,7 +214,7 @@ func chunk(text string) string {
 		`"delta":{"content":` + string(encoded) + `},"finish_reason":null}]}` + "\n\n"
 }
 
-// write is a model server whose reply is formatted and would attack the page.
+// write is a model server whose formatted reply tries to attack the page.
 func write(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, part := range []string{

@@ -1,2 +1,3 @@
-// Package consoletest tests the console in a browser, against a server started as users start it.
+// Package consoletest tests the console in a browser, against a server started the way users start
+// it.
 package consoletest

@@ -34,7 +34,7 @@ type generateInput struct {
 	Orientation string `json:"orientation,omitempty" jsonschema:"Which side is the longer one."`
 }
 
-// jobOutput is a job and the agent's next step.
+// jobOutput is a job and what the agent should do next.
 type jobOutput struct {
 	Job  map[string]any `json:"job" jsonschema:"The job's record."`
 	Next string         `json:"next" jsonschema:"What to do with it."`
@@ -142,7 +142,7 @@ func fields(texts map[string]string, seed *int64) map[string]string {
 
 var fileID = regexp.MustCompile(`^file_[0-9A-Za-z]{1,64}$`)
 
-// source returns a file from the folder or a stored file, and its type.
+// source returns a file from the folder, or a stored file, with its type.
 func (t tools) source(ctx context.Context, c *call, input string) (client.Source, media.Type, error) {
 	if !fileID.MatchString(input) {
 		return t.Folder.source(input)

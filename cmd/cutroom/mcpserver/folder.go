@@ -16,16 +16,17 @@ import (
 
 // Folder is the only folder whose files the tools read and write.
 //
-// It rejects paths that lead out of the folder and paths through a symbolic link, which may have
-// been made for another purpose. A change between the check and the use cannot lead out of the
-// folder, because the operating system resolves paths inside it.
+// It rejects paths that lead out of the folder. It also rejects paths through a symbolic link,
+// because the link may have been made for another purpose. Even if the folder changes between the
+// check and the use, a path cannot lead out of it, because the operating system resolves paths
+// inside it.
 type Folder struct {
 	root *os.Root
 	// paths holds the absolute paths of the folder: as given, and with symbolic links resolved.
 	paths []string
 }
 
-// OpenFolder opens a folder, which the caller closes.
+// OpenFolder opens a folder, which the caller must close.
 func OpenFolder(path string) (*Folder, error) {
 	named, err := filepath.Abs(path)
 	if err != nil {
@@ -96,7 +97,8 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 		if err != nil {
 			return nil, plain(path, err)
 		}
-		// The announced length is fixed, so a file that grows during the upload is cut off.
+		// The announced length is fixed, so if a file grows during the upload, the rest is left
+		// out.
 		return struct {
 			io.Reader
 			io.Closer
@@ -109,8 +111,8 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 	return source, kind, nil
 }
 
-// typeOf detects a source's type from its content. Only media is sent, because a text that an agent
-// read must not make it upload a file with secrets.
+// typeOf detects a source's type from its content. Only media is sent, because text that an agent
+// has read must not make it upload a file with secrets.
 func typeOf(source client.Source) (media.Type, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -142,7 +144,7 @@ type draft struct {
 	name   string
 }
 
-// draft creates a file with a temporary name in a folder below; id makes its name unique.
+// draft creates a file with a temporary name. below is its folder, and id makes the name unique.
 func (f *Folder) draft(below, id string) (*draft, error) {
 	own := filepath.Join(below, ".cutroom-"+id+".part")
 	file, err := f.root.OpenFile(own, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)
@@ -158,8 +160,8 @@ func (d *draft) discard() {
 	_ = d.folder.root.Remove(d.name)
 }
 
-// keep renames the draft to its final name atomically. It replaces an existing file only if
-// overwrite is set, even if that file appeared a moment ago.
+// keep atomically renames the draft to its final name. It replaces an existing file only if
+// overwrite is set, even if that file was created just now.
 func (d *draft) keep(name string, overwrite bool) error {
 	if err := d.Close(); err != nil {
 		return err
@@ -170,7 +172,7 @@ func (d *draft) keep(name string, overwrite bool) error {
 	}
 	err := root.Link(d.name, name)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		// Some file systems have no links. On those, an empty file reserves the name.
+		// Some file systems have no hard links. On those, an empty file reserves the name.
 		var held *os.File
 		if held, err = root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
 			if err = held.Close(); err == nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A file may appear between the check and the end of a download.
+// A file may be created between the check and the end of a download.
 func TestDraftReplacesOnlyOnRequest(t *testing.T) {
 	folder, err := OpenFolder(t.TempDir())
 	if err != nil {

@@ -51,11 +51,11 @@ type fetchOutput struct {
 }
 
 const (
-	// usualWait and longestWait are the default and the maximum wait for a job, in seconds. Many
-	// agents abandon a call after a minute. A job ends within ten minutes.
+	// usualWait and longestWait are the default and maximum wait for a job, in seconds. Many agents
+	// abandon a call after a minute. Every job ends within ten minutes.
 	usualWait, longestWait = 45, 600
 	usualJobs, mostJobs    = 20, 100
-	// largestShown is the maximum size in bytes of an image that is returned in the result.
+	// largestShown is the maximum size, in bytes, of an image that is included in a tool's result.
 	largestShown = 3 << 20
 )
 
@@ -140,7 +140,7 @@ func (t tools) cancelJob(ctx context.Context, c *call, in cancelJobInput) (jobOu
 var jobID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,128}$`)
 
 // fetch writes a result into the folder. It checks that the result is media and that the name
-// matches its type, so a server cannot make it write other files.
+// matches its type, so that a server cannot make it write other kinds of files.
 func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, error) {
 	name := "."
 	if in.Path != "" {

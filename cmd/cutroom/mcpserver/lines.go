@@ -17,12 +17,13 @@ import (
 const (
 	// maxLine is the maximum length of a message, in bytes.
 	maxLine = 16 << 20
-	// maxValues limits values and names in a message: the SDK uses up to 1 KB for each.
+	// maxValues limits the number of values and names in a message, because the SDK uses up to 1 KB
+	// for each.
 	maxValues = 10_000
 )
 
-// lines reads an agent's messages, one per line, and passes on the valid ones. It drops any other
-// line and responds with an error. On such a line, version 1.8.0 of the SDK would end the session.
+// lines reads an agent's messages, one per line, and passes on the valid ones. For any other line,
+// it sends an error response. Version 1.8.0 of the SDK would end the session on such a line.
 type lines struct {
 	in    *bufio.Reader
 	out   io.Writer
@@ -58,7 +59,8 @@ func (*lines) Close() error { return nil }
 
 var errLongLine = errors.New("the message is too long")
 
-// line returns the next line without surrounding white space. The last line may lack a line end.
+// line returns the next line without surrounding white space. The last line need not end with a
+// line break.
 //
 // Errors: errLongLine, after which the next line can be read; io.EOF; errors from the reader.
 func (l *lines) line() ([]byte, error) {
@@ -82,7 +84,7 @@ func (l *lines) line() ([]byte, error) {
 }
 
 // rejection returns the error response to an invalid message, or nil if the line is valid or empty.
-// The response has no id, as JSON-RPC requires if the id is unknown (section 5).
+// The response has a null id, as JSON-RPC requires if the id is unknown (section 5).
 func rejection(line []byte, err error) []byte {
 	if err != errLongLine && (err != nil || len(line) == 0) {
 		return nil
@@ -111,7 +113,7 @@ func rejection(line []byte, err error) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 }
 
-// shared is a writer for concurrent use. Each Write must contain entire messages.
+// shared is a writer that is safe for concurrent use. Each Write must contain entire messages.
 type shared struct {
 	mu sync.Mutex
 	to io.Writer

@@ -13,12 +13,12 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// The following messages are still read.
+// Later messages are still read.
 func TestInvalidMessagesGetErrors(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
 	for name, c := range map[string]struct {
 		sent string
-		// passed holds the lines passed on; code is the error's code, or 0.
+		// passed contains the lines that are passed on. code is the code of the error, or 0.
 		passed string
 		code   int
 	}{
@@ -69,7 +69,7 @@ func TestInvalidMessagesGetErrors(t *testing.T) {
 	}
 }
 
-// A message of the smallest elements takes at most 20 bytes of memory per byte.
+// Even a message of the smallest elements takes at most 20 bytes of memory per byte.
 func TestMessagesNeedLimitedMemory(t *testing.T) {
 	const most = 1 << 20
 	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"a"`
@@ -101,7 +101,7 @@ func TestMessagesNeedLimitedMemory(t *testing.T) {
 	}
 }
 
-// untilAnswered is an agent that disconnects after the response to the last message.
+// untilAnswered is an agent that disconnects once the last message has been answered.
 type untilAnswered struct{ end io.Closer }
 
 func (u untilAnswered) Write(p []byte) (int, error) {

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// shortestKey is the minimum length of masked text, in bytes, because shorter text may be part of a
-// word. The service's keys are longer.
+// shortestKey is the minimum length of text to mask, in bytes, because shorter text could be part
+// of a word. The service's keys are longer.
 const shortestKey = 8
 
-// Mask removes keys from text for agents and logs. A server's message may repeat a key.
+// Mask removes keys from text for agents and logs, because a server's message may repeat a key.
 type Mask struct {
 	mu   sync.Mutex
 	keys [][]byte
@@ -22,7 +22,7 @@ func (m *Mask) Hide(key string) {
 	if len(key) < shortestKey {
 		return
 	}
-	escaped, _ := json.Marshal(key) // a string always encodes
+	escaped, _ := json.Marshal(key) // marshaling a string cannot fail
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, form := range [][]byte{[]byte(key), bytes.Trim(escaped, `"`)} {

@@ -121,7 +121,7 @@ func (t tools) chat(ctx context.Context, c *call, in chatInput) (textOutput, err
 	for _, message := range in.Messages {
 		chat.Messages = append(chat.Messages, client.Message(message))
 	}
-	// The reply is streamed to report progress to the agent.
+	// Stream the reply so that progress can be reported to the agent.
 	var said strings.Builder
 	usage, err := c.Stream(ctx, chat, func(text string) error {
 		said.WriteString(text)

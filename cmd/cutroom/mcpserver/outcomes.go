@@ -43,7 +43,7 @@ type deleteJobOutput struct {
 
 const ofResult, ofInput = "result", "input"
 
-// longestShare is the maximum lifetime of a link, in seconds. Results are kept for a day.
+// longestShare is the maximum lifetime of a share link, in seconds. Results are kept for a day.
 const longestShare = 86400
 
 func (t tools) addOutcomes(server *mcp.Server) {
@@ -57,7 +57,7 @@ func (t tools) addOutcomes(server *mcp.Server) {
 		Annotations: reads("Look at a result"),
 	}, t.look)
 	sharing := makes("Share a result", false)
-	sharing.OpenWorldHint = nil // other people can follow the link
+	sharing.OpenWorldHint = nil // anyone who has the link can open it
 	add(t, server, &mcp.Tool{
 		Name: "share",
 		Description: "Make a public link to the result of a completed job. Call it only when the user asks for a link; it " +

@@ -1,8 +1,8 @@
-// Package mcpserver serves agents with the Model Context Protocol: its tools edit media, follow
-// jobs, fetch results and ask language models with the user's key.
+// Package mcpserver serves agents over the Model Context Protocol: its tools edit media, follow
+// jobs, fetch results and query language models with the user's key.
 //
-// It distrusts an agent's requests, because a page or image that the agent read may have caused
-// them. Tools read and write only media files in one folder, and their results contain no key.
+// It distrusts an agent's requests, because a page or image that the agent has read may have caused
+// them. Tools read and write only media files in one folder, and their results never contain a key.
 package mcpserver
 
 import (
@@ -18,12 +18,12 @@ import (
 )
 
 type Config struct {
-	// Connect returns a client for the services. The tool closes the client. Connect is called for
-	// every tool call, so a changed key takes effect.
+	// Connect returns a client for the services, which the tool closes. It is called for every tool
+	// call, so that a changed key takes effect.
 	Connect func() (*client.Client, error)
 	Latest  func(catalog.Kind) (string, error)
 	Folder  *Folder
-	// NewID returns unique names for files that are being written.
+	// NewID returns unique names for files while they are being written.
 	NewID   func() string
 	Version string
 }
@@ -36,8 +36,8 @@ const instructions = "Cutroom edits videos and pictures, makes videos from text,
 	"user asks for them. Report an edit as done only after get_job shows that the job is completed, and " +
 	"pass on the record's notes about how the engine understood the prompt."
 
-// Serve serves an agent through in and out until in or the context ends. Then it cancels the calls
-// in flight. It responds to an invalid line with an error, and the session continues.
+// Serve serves an agent through in and out until in ends or ctx is done. Then it cancels the calls
+// in flight. It responds to an invalid line with an error and continues the session.
 func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	calls, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -69,7 +69,7 @@ func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 
 type tools struct {
 	Config
-	// calls ends with the session.
+	// calls is canceled when the session ends.
 	calls context.Context
 }
 
@@ -79,7 +79,7 @@ type call struct {
 	shown    []mcp.Content
 }
 
-// add adds a tool to a server. The agent receives handle's errors with advice.
+// add adds a tool to a server. If handle fails, the agent gets its error with advice.
 func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 	handle func(context.Context, *call, In) (Out, error)) {
 	mcp.AddTool(server, tool, func(ctx context.Context, request *mcp.CallToolRequest,
@@ -114,7 +114,7 @@ func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonschema.Schema {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
-		panic(err) // a type of this package has no schema
+		panic(err) // one of this package's types has no schema
 	}
 	edit(schema.Properties)
 	return schema
@@ -126,15 +126,16 @@ func oneOf[T any](property *jsonschema.Schema, values ...T) {
 	}
 }
 
-// within limits a property to a range and documents its default; fallback may be nil.
+// within limits a property to a range and documents its default. fallback may be nil.
 func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	property.Minimum, property.Maximum = &least, &most
 	if fallback != nil {
-		property.Default, _ = json.Marshal(fallback) // a number always encodes
+		property.Default, _ = json.Marshal(fallback) // marshaling a number cannot fail
 	}
 }
 
-// reads and makes describe a tool's side effects to the agent's program, which may ask the user.
+// reads and makes describe a tool's side effects to the agent's program, which may ask the user for
+// approval.
 func reads(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
 }

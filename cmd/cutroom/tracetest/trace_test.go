@@ -23,7 +23,7 @@ import (
 const (
 	traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
 	caller  = "00f067aa0ba902b7"
-	// secretPrompt may appear only at the model.
+	// secretPrompt must not appear anywhere except at the model.
 	secretPrompt = "an-unmistakable-prompt"
 )
 
@@ -78,8 +78,8 @@ func picture(t *testing.T) []byte {
 	return picture
 }
 
-// engineServer returns the URL of an engine server that writes a picture and reports the
-// traceparent of its requests.
+// engineServer returns the URL of an engine server that writes a picture. asked receives the
+// traceparent of each run.
 func engineServer(t *testing.T) (url string, asked <-chan string) {
 	t.Helper()
 	picture := picture(t)
@@ -87,7 +87,7 @@ func engineServer(t *testing.T) (url string, asked <-chan string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var run engineserver.Request
 		if r.URL.Path != "/v1/runs" || json.NewDecoder(r.Body).Decode(&run) != nil {
-			return // health checks and estimates
+			return // a health check or a request for estimates
 		}
 		parents <- r.Header.Get("Traceparent")
 		if err := os.WriteFile(run.Output, picture, 0o600); err != nil {
@@ -149,7 +149,7 @@ func TestTraceLeadsFromRequestToEngine(t *testing.T) {
 	}
 }
 
-// The call continues the trace.
+// The call continues the caller's trace.
 func TestStreamIsOneSpan(t *testing.T) {
 	t.Parallel()
 	collector := tracetest.Start(t)
@@ -190,7 +190,7 @@ func TestStreamIsOneSpan(t *testing.T) {
 	}
 }
 
-// The server also stops without a delay.
+// The server also stops without delay.
 func TestHangingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections but does not respond
@@ -209,7 +209,7 @@ func TestHangingCollectorDelaysNothing(t *testing.T) {
 	}
 }
 
-// The server prints one line.
+// The server prints a single line.
 func TestInvalidEndpointStopsTheStart(t *testing.T) {
 	t.Parallel()
 	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(),

@@ -16,16 +16,16 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// compose is a project of Docker Compose that ends with its test.
+// compose is a Docker Compose project that is removed when its test ends.
 type compose struct {
 	t       *testing.T
 	command []string
 	env     []string
-	// key belongs to an account of the server.
+	// key is an API key of an account on the server.
 	key string
 }
 
-// newCompose prepares a project of compose.yaml, on free ports.
+// newCompose prepares a project from compose.yaml, on free ports.
 func newCompose(t *testing.T) *compose {
 	t.Helper()
 	// Compose is a Docker plugin or, in older versions, a separate program.
@@ -89,7 +89,7 @@ func (c *compose) container(service string) string {
 	return strings.TrimSpace(c.run("ps", "--all", "--quiet", service))
 }
 
-// The server is stopped and started, and then killed during a job, which continues.
+// The server is stopped and restarted, then killed during a job, which continues.
 func TestComposeSurvivesKill(t *testing.T) {
 	t.Parallel()
 	c := newCompose(t)
@@ -111,8 +111,8 @@ func TestComposeSurvivesKill(t *testing.T) {
 
 	interrupted := submit(t, client, "a watercolor painting")
 	processing(t, client, interrupted)
-	// This simulates a kill for lack of memory: the container is restarted, which docker kill would
-	// prevent.
+	// This simulates an out-of-memory kill, after which the container is restarted. docker kill
+	// would prevent the restart.
 	process := docker(t, "inspect", "--format", "{{.State.Pid}}", c.container("cutroom"))
 	if out, err := exec.Command("kill", "-9", process).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -122,7 +122,7 @@ func TestComposeSurvivesKill(t *testing.T) {
 	})
 	client = c.ready()
 	completed(t, client, interrupted)
-	// After it is recreated from another version of the image, it has the same data.
+	// A container that is recreated from another version of the image has the same data.
 	c.run("up", "--detach", "--force-recreate")
 	completed(t, c.ready(), id)
 }

@@ -95,13 +95,13 @@ func (c *container) address(port int) string {
 	return first
 }
 
-// state returns a field of a container with Docker's template, such as ".State.Health.Status".
+// state returns a field of a container, given as a Docker template such as ".State.Health.Status".
 func (c *container) state(field string) string {
 	c.t.Helper()
 	return docker(c.t, "inspect", "--format", "{{"+field+"}}", c.id)
 }
 
-// ready waits until a container's service is healthy at its published port.
+// ready waits until a container's service is healthy and returns the URL of its published port.
 func (c *container) ready(port int) (url string) {
 	c.t.Helper()
 	eventually(c.t, "the container is ready", func() bool {
@@ -144,13 +144,13 @@ func (c *container) stop(grace time.Duration) int {
 
 func (c *container) kill() { docker(c.t, "kill", c.id) }
 
-// eventually waits until the condition holds; what describes it.
+// eventually waits until condition returns true. what describes the condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	await.Until(t, what, condition)
 }
 
-// gateway returns the address of this machine in the containers' network.
+// gateway returns this machine's address in the containers' network.
 func gateway(t *testing.T) string {
 	t.Helper()
 	subnet := docker(t, "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Subnet}}")
@@ -172,7 +172,7 @@ func gateway(t *testing.T) string {
 }
 
 // reachable forwards connections from containers to a server that listens only on this machine's
-// loopback, and returns the forwarded address, with the same port.
+// loopback address, and returns the address that the containers must use. The port is the same.
 func reachable(t *testing.T, address string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)

@@ -21,15 +21,15 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// beyondGateway is larger than API Gateway's limit of 10 MB.
+// beyondGateway exceeds API Gateway's limit of 10 MB.
 const beyondGateway = 12 << 20
 
-// The file is too large for API Gateway, and is uploaded to the container of the media service.
+// The file is too large for API Gateway, so it is uploaded to the media service's container.
 func TestMediaAcceptsLargeUpload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	client := w.media(t)
-	// A clip's type is detected from its beginning, so bytes after its last box do not matter.
+	// A clip's type is detected from its first bytes, so bytes after its last box do not matter.
 	file := append(clip(t), bytes.Repeat([]byte{0, 0, 0, 8, 'f', 'r', 'e', 'e'}, beyondGateway/8)...)
 	sum := md5.Sum(file)
 	body, length, contentType := servertest.Form{servertest.File("file", "large.mp4", file)}.Encode()
@@ -95,8 +95,8 @@ func runsOf(t *testing.T, runs *dynamo.Runs, id string) int {
 	return got.Runs
 }
 
-// A session's frames are edited in the container, which also has the libraries of live video. On a
-// stop signal it notifies its clients and exits cleanly.
+// The container edits a session's frames, and also has the libraries for live video. On a stop
+// signal it notifies its clients and exits cleanly.
 func TestRealtimeContainerEdits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

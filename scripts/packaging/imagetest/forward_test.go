@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// forward copies bytes between a connection and a server until both have ended or the context ends.
+// forward copies bytes between a connection and a server until both directions have ended or the
+// context ends.
 func forward(ctx context.Context, from net.Conn, address string) {
 	defer from.Close()
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -25,10 +26,10 @@ func forward(ctx context.Context, from net.Conn, address string) {
 	both.Wait()
 }
 
-// carry copies until the end and closes the other side.
+// carry copies from one connection to the other until the end, then closes the write side.
 func carry(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // a broken connection ends both
+	_, _ = io.Copy(to, from) // a broken connection ends both directions directions
 	if tcp, ok := to.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite() // fails if it has ended already
+		_ = tcp.CloseWrite() // fails if the connection is closed
 	}
 }

@@ -31,8 +31,8 @@ func volume(t *testing.T) string {
 	return name
 }
 
-// startServer starts the one-machine server on a volume. It returns a client with the key or, if
-// the key is "", with a new key from the command line.
+// startServer starts the one-machine server on a volume. It returns a client with the given key or,
+// if the key is "", with a new key made on the command line.
 func startServer(t *testing.T, data, key string) (*container, *servertest.Client) {
 	t.Helper()
 	c := start(t, imageOf("cutroom"),
@@ -45,7 +45,7 @@ func startServer(t *testing.T, data, key string) (*container, *servertest.Client
 	return c, client
 }
 
-// The image has only its own user, no shell, only /data as a writable folder, and the common
+// The image runs as its own user, has no shell, can write only to /data, and carries the common
 // labels.
 func TestServerImageIsHardened(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestServerImageIsHardened(t *testing.T) {
 	if printed := docker(t, "exec", c.id, "cutroom", "--version"); version == "" || printed != "cutroom "+version {
 		t.Errorf("the image has version %q, but the program prints %q", version, printed)
 	}
-	// A decoder of an untrusted file can only reach that file: see docs/sandbox.md.
+	// A process that decodes an untrusted file can reach only that file: see docs/sandbox.md.
 	found := docker(t, "exec", c.id, "cutroom", "doctor")
 	for _, layer := range []string{"seccomp", "Landlock"} {
 		if !strings.Contains(found, layer) {
@@ -91,8 +91,8 @@ func saysWhatItIs(t *testing.T, name string) {
 	}
 }
 
-// The image's FFmpeg reads every type of file that the service accepts, with the codecs of cameras and
-// the web.
+// The image's FFmpeg reads every type of file that the service accepts, with the codecs that
+// cameras and the web use.
 func TestServerEditsEveryType(t *testing.T) {
 	t.Parallel()
 	_, client := startServer(t, volume(t), "")
@@ -140,8 +140,8 @@ func TestServerHasEveryFilter(t *testing.T) {
 	for _, prompt := range look.Names() {
 		generate(t, client, picture, prompt)
 	}
-	// A try-on with a garment uses filters that no other edit uses, and a generated video uses
-	// filters that no file needs.
+	// Virtual try-on with a garment uses filters that no other edit uses, and a generated video
+	// uses filters that no file needs.
 	worn, err := client.Submit(t.Context(), "gen-vton-latest", servertest.Form{
 		servertest.File("data", "person.mp4", read(t, "../../../testdata/person.mp4")),
 		servertest.File("reference_image", "a.png", read(t, "../../../testdata/garment.png")),
@@ -159,8 +159,8 @@ func TestServerHasEveryFilter(t *testing.T) {
 	completed(t, client, made.ID)
 }
 
-// Every look of a video is correct with the image's FFmpeg: the preview engine's tests that measure
-// the looks run in the image.
+// Every look renders correctly with the image's FFmpeg: the preview engine's tests that measure
+// looks run in the image.
 func TestServerDrawsEveryLook(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))

@@ -22,7 +22,7 @@ const (
 	account = "studio"
 )
 
-// world is a local AWS with the resources of the container programs.
+// world is a local AWS with the resources that the container programs need.
 type world struct {
 	cloud  *awstest.Cloud
 	tables map[string]string
@@ -31,7 +31,7 @@ type world struct {
 	settings []string
 }
 
-// newWorld starts a local AWS with settings of MiniStack, and creates a key of an account.
+// newWorld starts a local AWS, with settings for MiniStack, and creates a key for an account.
 func newWorld(t *testing.T, settings ...string) *world {
 	t.Helper()
 	cloud := awstest.Start(t, settings...)
@@ -69,7 +69,8 @@ func environment(settings []string) []string {
 	return options
 }
 
-// start starts a container program with the world's settings, its port published on this machine.
+// start starts a container program with the world's settings and publishes its port on this
+// machine.
 func (w *world) start(t *testing.T, program string, settings ...string) *container {
 	t.Helper()
 	options := append(environment(w.settings), environment(settings)...)

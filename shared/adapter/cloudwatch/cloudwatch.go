@@ -1,4 +1,4 @@
-// Package cloudwatch writes metrics of the inference gateway and the worker in the embedded metric
+// Package cloudwatch writes the inference gateway's and the worker's metrics in the embedded metric
 // format: lines of JSON in the log, which CloudWatch converts to metrics. It is for functions and
 // tasks that cannot be scraped.
 package cloudwatch
@@ -15,8 +15,9 @@ import (
 
 const namespace = "Cutroom"
 
-// Metrics is a gateway.Observer. The dimensions are only route, model and upstream, because every
-// combination is billed as a separate metric. Status and code are in the line, for log queries.
+// Metrics is a gateway.Observer. Its only dimensions are route, model and upstream, because
+// CloudWatch bills every combination as a separate metric. Status and code are in the line, for log
+// queries.
 type Metrics struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -39,7 +40,7 @@ type metric struct {
 func (m *Metrics) Completed(c gateway.Completion) {
 	failed := 0.0
 	if c.Status >= 500 || c.Code != "" && c.Status < 400 {
-		failed = 1 // a failure of the service, even after the header of a stream
+		failed = 1 // the service failed, possibly after a stream's header
 	}
 	metrics := []metric{
 		{"Requests", "Count", 1}, {"Failures", "Count", failed}, {"Duration", "Milliseconds", milliseconds(c.Duration)},
@@ -63,7 +64,7 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	}
 	model := c.Model
 	if model == "" {
-		model = "none" // CloudWatch accepts no empty dimension
+		model = "none" // CloudWatch rejects empty dimensions
 	}
 	m.write([]string{"Route", "Model"}, metrics, map[string]any{
 		"Route": c.Route, "Model": model, "Status": c.Status, "Code": c.Code, "Stream": c.Stream,

@@ -41,10 +41,10 @@ func (w *Worker) Ran(r worker.Run) {
 	})
 }
 
-// stageMetrics is short, because each metric costs money.
+// stageMetrics has few stages, because each metric costs money.
 var stageMetrics = []struct{ stage, name string }{{"fetch", "Fetch"}, {"engine", "Engine"}, {"store", "Store"}}
 
-// Watch writes the fraction of time that the slots were busy until the context ends.
+// Watch periodically writes the fraction of time that the slots were busy, until the context ends.
 func (w *Worker) Watch(ctx context.Context, every time.Duration, loads func() []worker.Load) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -64,7 +64,7 @@ func (e *ended) Write(p []byte) (int, error) {
 	return e.Buffer.Write(p)
 }
 
-// The busy fraction covers the time since the previous line.
+// The busy fraction covers the time since the previous log line.
 func TestBusyFractionCoversInterval(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	out := &ended{left: 2, end: end}
@@ -73,7 +73,7 @@ func TestBusyFractionCoversInterval(t *testing.T) {
 	w := cloudwatch.New(out, func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
-		now = now.Add(time.Second) // per call: the second line takes two calls
+		now = now.Add(time.Second) // on each call; the second line makes two calls
 		return now
 	}, slog.New(slog.DiscardHandler)).Worker()
 	w.Watch(ctx, time.Millisecond, func() []worker.Load {
@@ -90,7 +90,7 @@ func TestBusyFractionCoversInterval(t *testing.T) {
 		}
 		shares = append(shares, read.BusyShare)
 	}
-	// One of two slots was busy, first for one second and then for two.
+	// One of two slots was busy for one second, over intervals of one and two seconds.
 	if len(shares) < 2 || shares[0] != 50 || shares[1] != 25 {
 		t.Errorf("the busy fractions are %v, want 50 and 25", shares)
 	}

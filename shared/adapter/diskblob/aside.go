@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// aside is the folder for blobs without a record. It contains a folder for each day.
+// aside is the folder for blobs without a record. It contains one folder per day.
 const aside = ".unknown"
 
 const dayForm = "2006-01-02"
@@ -25,8 +25,8 @@ type Aside struct {
 	path string
 }
 
-// SetAside moves a blob, or everything below a prefix, out of the store. It removes prefixes
-// without blobs. It does not move blobs stored after RememberNewcomers.
+// SetAside moves a blob, or everything below a prefix, out of the store. It deletes prefixes that
+// contain no blobs. It leaves blobs in place that were stored after RememberNewcomers.
 func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
 	path, err := s.path(name)
 	if err != nil || s.newcomers.have(path) {
@@ -40,20 +40,20 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// A blob with this name was already set aside on this day.
+		// A blob with this name has already been set aside today.
 		target = filepath.Join(s.root, aside, now.UTC().Format(dayForm)+"."+strconv.Itoa(n), filepath.FromSlash(name))
 	}
 	s.folders.Lock()
 	defer s.folders.Unlock()
 	if s.newcomers.have(path) {
-		return 0, nil // a newcomer arrived during the count
+		return 0, nil // a newcomer was stored during the count
 	}
 	if _, err := makeFolders(filepath.Dir(target)); err != nil {
 		return 0, fileError("set aside", err)
 	}
 	if err := os.Rename(path, target); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return 0, nil // another process has moved it
+			return 0, nil // another process moved it
 		}
 		return 0, fileError("set aside", err)
 	}
@@ -95,7 +95,7 @@ func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
 	return all, nil
 }
 
-// asideDays lists the days' folders, oldest first.
+// asideDays lists the folders of aside, oldest day first.
 func (s *Store) asideDays() ([]Aside, error) {
 	entries, err := os.ReadDir(filepath.Join(s.root, aside))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func (s *Store) asideDays() ([]Aside, error) {
 	return days, fileError("list the blobs set aside", err)
 }
 
-// PutBack moves a blob back to its name, unless that name is in use.
+// PutBack moves a blob back to its name, unless the name is in use.
 func (s *Store) PutBack(ctx context.Context, set Aside) error {
 	return s.PutBackAs(ctx, set, set.Name)
 }
@@ -134,7 +134,7 @@ func (s *Store) DropAside(ctx context.Context, set Aside) error {
 	return nil
 }
 
-// DropAsideBefore deletes the blobs that were set aside before the given time's day.
+// DropAsideBefore deletes the blobs that were set aside before the day of the given time.
 func (s *Store) DropAsideBefore(ctx context.Context, before time.Time) (blobs int, err error) {
 	days, err := s.asideDays()
 	if err != nil {

@@ -31,7 +31,7 @@ func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
 	if _, err := store.Head(ctx, "files/a"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a blob that was set aside: %v", err)
 	}
-	// The same name again, on the same day.
+	// The same name is set aside again on the same day.
 	put(t, store, "files/a", "five")
 	if n, err := store.SetAside(ctx, "files/a", day); n != 1 || err != nil {
 		t.Errorf("the same name again: %d, %v", n, err)
@@ -75,7 +75,7 @@ func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
 	}
 }
 
-// Prefixes with a newcomer are not set aside either.
+// Prefixes that contain a newcomer are not set aside either.
 func TestSetAsideLeavesNewcomers(t *testing.T) {
 	ctx := t.Context()
 	store := openAt(t, t.TempDir())
@@ -124,14 +124,14 @@ func TestMarkFollowsDatabase(t *testing.T) {
 	}
 	want("one", 4)
 	marker.Advance(123456789)
-	marker.Advance(5) // a late report
+	marker.Advance(5) // a delayed report is ignored
 	want("one", 123456789)
 	if err := marker.Close(); err != nil {
 		t.Fatal(err)
 	}
 	marker.Advance(200000000)
 	want("one", 123456789)
-	// The root is used with another database, and with an earlier copy of the same one.
+	// The root is used with another database, then with an earlier copy of the same one.
 	for _, mark := range []integrity.Mark{{Database: "two", Writes: 9}, {Database: "two", Writes: 3}} {
 		marker, err := openAt(t, root).Marker(mark)
 		if err != nil {
@@ -144,7 +144,7 @@ func TestMarkFollowsDatabase(t *testing.T) {
 	}
 }
 
-// A folder may contain foreign files, such as copies made by a person.
+// A folder may contain foreign files, such as copies that a person made.
 func TestSetAsideKeepsForeignFiles(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()

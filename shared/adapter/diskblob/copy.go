@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Copy makes a hard link if the file system supports it, which takes no space.
+// Copy makes a hard link, which takes no space, if the file system supports it.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 		return s.copyBytes(ctx, from, to)
 	}
 	err = s.rename(link, target)
-	// Renaming to another link of the same file succeeds and leaves both.
+	// Renaming a link to another link of the same file succeeds but does nothing.
 	if removeErr := os.Remove(link); !errors.Is(removeErr, fs.ErrNotExist) {
 		err = errors.Join(err, removeErr)
 	}

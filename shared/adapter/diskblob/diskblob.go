@@ -1,9 +1,10 @@
 // Package diskblob stores blobs as files in a folder. Calls sync the bytes, the name, and the
 // folders in its path before they return.
 //
-// The blob "jobs/a/data" is the file at that path below the root. Bytes arrive in the folder
-// ".tmp", which cannot be a blob's name. A rename then gives them their name, so a blob is complete
-// or absent. Replacing a blob creates a new file, so a hard link is a copy.
+// The blob "jobs/a/data" is the file at that path below the root. Bytes are first written to the
+// folder ".tmp", which cannot be a blob's name. A rename then gives the file its name, so a blob is
+// either complete or absent. Replacing a blob creates a new file, so a hard link can serve as a
+// copy.
 //
 // Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root
 // open.
@@ -31,10 +32,11 @@ const arrivals = ".tmp"
 
 type Store struct {
 	root    string
-	buffers sync.Pool // of *[bufferSize]byte
-	// arrived counts the files in arrivals, which are named by number.
+	buffers sync.Pool // holds *[bufferSize]byte
+	// arrived counts the files created in arrivals. The number is the file's name.
 	arrived atomic.Uint64
-	// folders is write-locked while folders are removed, or created but not yet synced.
+	// folders is write-locked while folders are being removed, or have been created but not yet
+	// synced.
 	folders   sync.RWMutex
 	newcomers newcomers
 	reads     reads
@@ -66,8 +68,8 @@ func Open(root string) (*Store, error) {
 	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
 }
 
-// checkRoot fails if an entry of the root leads to another place, because blobs are renamed between
-// folders.
+// checkRoot returns an error if an entry of the root is a link to another place, because blobs are
+// renamed between folders.
 func checkRoot(root string) error {
 	children, err := os.ReadDir(root)
 	if err != nil {
@@ -94,13 +96,15 @@ func notMade(path string) error {
 	return fmt.Errorf("%s is neither a file nor a folder of the server: move it away", path)
 }
 
-// sameDisk fails if a folder of the root is a mount, because files cannot be renamed into it.
+// sameDisk returns an error if a folder in the root is a mount point, because files cannot be
+// renamed into it.
 func sameDisk(root, path string) error {
 	var of, below syscall.Stat_t
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
 		return err
 	}
-	// This never renames anything, because the target is a dot. Linux checks for another mount first.
+	// This never renames anything, because a target of "." is invalid. Linux checks first whether
+	// it is on another mount.
 	mounted := syscall.Rename(path+"/.", root+"/.")
 	if of.Dev != below.Dev || errors.Is(mounted, syscall.EXDEV) {
 		return fmt.Errorf("%s is a mount point: mount the entire folder %s instead", path, root)
@@ -129,7 +133,7 @@ func (s *Store) arrival() string {
 	return filepath.Join(s.root, arrivals, strconv.FormatUint(s.arrived.Add(1), 10))
 }
 
-// Open returns a reader that lets the system copy the bytes from the file to a connection.
+// Open returns a reader from which the system can copy bytes directly to a connection.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("folder: open at the negative offset %d", offset)
@@ -146,7 +150,7 @@ func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io
 		length = max(0, size-offset)
 	}
 	opened := s.reads.begin(name, file, length)
-	if _, err := s.Head(ctx, name); err != nil { // deleted before it was registered
+	if _, err := s.Head(ctx, name); err != nil { // deleted before the reader was registered
 		opened.Close()
 		return nil, err
 	}
@@ -161,7 +165,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	if err != nil {
 		return nil, 0, err
 	}
-	// Without O_NONBLOCK, opening a pipe would wait for a writer.
+	// Without O_NONBLOCK, opening a named pipe would wait for a writer.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, readError("open", err)
@@ -177,7 +181,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	return file, info.Size(), nil
 }
 
-// For a blob that Copy linked, Head returns the original's time, because both are the same file.
+// For a blob created by Copy, Head returns the original's time, because both are the same file.
 func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return blob.Info{}, err
@@ -205,7 +209,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if _, err := s.Head(ctx, name); fault.Is(err, fault.NotFound) {
-		return nil // even if the name is a folder, which is not a blob
+		return nil // also if the name is a folder, which is not a blob
 	}
 	err = os.Remove(path)
 	s.reads.end(name)
@@ -218,7 +222,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return fileError("delete", syncFolder(filepath.Dir(path)))
 }
 
-// Link fails if the file system cannot link.
+// Link returns an error if the file system does not support hard links.
 func (s *Store) Link(ctx context.Context, name, path string) error {
 	if _, err := s.Head(ctx, name); err != nil {
 		return err

@@ -100,7 +100,7 @@ func TestPipeIsRejectedAsMark(t *testing.T) {
 	}
 }
 
-// Open removes only the arrivals left by a crash.
+// Open removes only temporary files that a crash left behind.
 func TestRootMustNotContainLinks(t *testing.T) {
 	for _, name := range []string{"jobs", ".tmp", ".unknown", ".mark"} {
 		root, outside := t.TempDir(), t.TempDir()

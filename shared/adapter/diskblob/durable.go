@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// rename durably gives a file its name and replaces an existing file. If it fails, it removes the
-// folders that it created.
+// rename durably gives a file its name, replacing any existing file. If it fails, it removes the
+// folders it created.
 func (s *Store) rename(from, path string) error {
 	folder := filepath.Dir(path)
 	s.newcomers.add(s.root, path)
@@ -40,7 +40,7 @@ func (s *Store) renameInto(folder, from, path string) error {
 }
 
 // makeFolders durably creates a folder and its missing parents. It returns the created folders,
-// innermost first, even with an error.
+// innermost first, even if there is an error.
 func makeFolders(path string) (made []string, err error) {
 	err = os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +62,7 @@ func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the folder was removed with its names
+			return nil // the folder was removed, and so were its entries
 		}
 		return err
 	}

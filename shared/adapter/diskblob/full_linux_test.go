@@ -57,7 +57,7 @@ func TestFullDiskStopsUploadEarly(t *testing.T) {
 // The inodes run out before the bytes.
 func TestDiskWithoutInodesIsFull(t *testing.T) {
 	root := disktest.Small(t, "size=2m,nr_inodes=6")
-	store := openAt(t, root) // the root, its .tmp
+	store := openAt(t, root) // uses two inodes: the root and its .tmp
 	put(t, store, "a", "bytes")
 	if err := store.Copy(t.Context(), "a", "x/y/z/copy"); !fault.Is(err, fault.StorageFull) {
 		t.Errorf("copy: error %v, want StorageFull", err)

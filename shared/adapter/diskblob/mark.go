@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// No blob can have the name of markFile.
+// markFile cannot be the name of a blob.
 const markFile = ".mark"
 
 // All marks of a database have the same length, so overwriting needs no space.
 const markForm = "cutroom %s %020d\n"
 
-// ReadMark returns the mark of a root, or zero if it is missing or invalid. It fails if the mark is
-// not a regular file, because reading a pipe would never end.
+// ReadMark returns the mark of a root, or the zero mark if it is missing or invalid. It returns an
+// error if the mark is not a regular file, because reading from a pipe might never end.
 func ReadMark(root string) (integrity.Mark, error) {
 	path := filepath.Join(root, markFile)
 	var content []byte
@@ -36,14 +36,14 @@ func ReadMark(root string) (integrity.Mark, error) {
 	}
 	var mark integrity.Mark
 	if _, err := fmt.Sscanf(string(content), markForm, &mark.Database, &mark.Writes); err != nil {
-		return integrity.Mark{}, nil // for example written while the disk was full
+		return integrity.Mark{}, nil // for example, written on a full disk
 	}
 	return mark, nil
 }
 
 // Marker writes a root's mark. An advance survives a crash of the process immediately, and a crash
-// of the machine after half a minute. Until then the mark may be too low, which detects less, but
-// is never too high.
+// of the machine after half a minute. Until then the mark may be too low, so that less is detected,
+// but it is never too high.
 type Marker struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -51,7 +51,7 @@ type Marker struct {
 	writes   int64
 }
 
-// Marker durably writes a database's mark.
+// Marker durably writes a database's mark and returns a Marker for its later advances.
 func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
 	path := filepath.Join(s.root, markFile)
 	if kept, err := ReadMark(s.root); err != nil || kept.Database != mark.Database {
@@ -85,7 +85,7 @@ func (s *Store) writeMark(path string, mark integrity.Mark) error {
 	return nil
 }
 
-// Advance records the database's number of writes. It ignores failures, which do no harm.
+// Advance records the database's number of writes. It ignores errors, because they do no harm.
 func (m *Marker) Advance(writes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// newcomers lists the blobs stored since RememberNewcomers, with their prefixes.
+// newcomers records the blobs stored since RememberNewcomers, and their prefixes.
 type newcomers struct {
 	mu    sync.Mutex
 	paths map[string]struct{} // nil while newcomers are not remembered
@@ -23,7 +23,7 @@ func (n *newcomers) add(root, path string) {
 	}
 }
 
-// have reports whether a blob was stored at or below a path.
+// have reports whether a newcomer is stored at or below a path.
 func (n *newcomers) have(path string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -31,8 +31,8 @@ func (n *newcomers) have(path string) bool {
 	return is
 }
 
-// RememberNewcomers makes SetAside skip blobs stored between now and ForgetNewcomers, so that a
-// search for blobs without a record can run while requests store blobs.
+// RememberNewcomers makes SetAside skip blobs that are stored until ForgetNewcomers is called. This
+// allows searching for blobs without a record while requests store blobs.
 func (s *Store) RememberNewcomers() {
 	s.newcomers.mu.Lock()
 	defer s.newcomers.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// bufferSize is large enough that the overhead of system calls does not matter.
+	// bufferSize is large enough to make the overhead of system calls negligible.
 	bufferSize = 256 << 10
-	// buffersAhead limits the buffers that wait for the disk while the next one is read. Two more are
-	// in use.
+	// buffersAhead is the maximum number of buffers that wait for the disk while the next one is
+	// being read. Two more are in use.
 	buffersAhead = 4
 )
 
@@ -24,7 +24,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	if err != nil {
 		return 0, err
 	}
-	// Once closed, the file is read-only, because other programs get links to it.
+	// The file is read-only once it is closed, because other programs get links to it.
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {
 		return 0, fileError("put", err)
@@ -90,7 +90,7 @@ func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, er
 	return total, nil
 }
 
-// Probe writes like Put, but stores nothing.
+// Probe writes a file as Put does, and deletes it.
 func (s *Store) Probe(context.Context) error {
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {

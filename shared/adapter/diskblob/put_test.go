@@ -22,7 +22,7 @@ func (zeroReader) Read(p []byte) (int, error) {
 
 func TestPutNeedsConstantMemory(t *testing.T) {
 	store, _ := open(t)
-	// The race detector makes pools drop some of their buffers, so the limit is loose.
+	// The race detector makes pools drop some buffers, so the limit is generous.
 	const size, bound = 64 << 20, 32 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// reads holds the open files by the names of their blobs. The deletion of a blob closes them, so
-// that a slow reader does not keep its bytes on the disk.
+// reads holds the open files by blob name. Deleting a blob closes them, so that a slow reader does
+// not keep its bytes on the disk.
 type reads struct {
 	mu   sync.Mutex
 	open map[string]map[*read]bool
@@ -38,7 +38,7 @@ func (r *reads) begin(name string, file *os.File, length int64) *read {
 	return one
 }
 
-// end closes the files of a blob, or of all blobs in a folder. Their next read fails.
+// end closes the open files of a blob, or of all blobs in a folder. Their next read fails.
 func (r *reads) end(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 )
 
 // Available returns how many bytes may still be stored if reserve bytes must stay free (0 means
-// DefaultReserve). It is negative if less is free, or fewer than a fiftieth of the inodes.
+// DefaultReserve). It is negative if less than that is free, or if fewer than a fiftieth of the
+// inodes are.
 func (s *Store) Available(reserve int64) (int64, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.root, &disk); err != nil {
@@ -24,6 +25,7 @@ func (s *Store) Available(reserve int64) (int64, error) {
 // inodeReserve keeps one in 50 inodes free. Btrfs reports 0 inodes.
 const inodeReserve = 50
 
-// DefaultReserve returns how many bytes uploads must leave free, for records and the results of
-// accepted jobs: a fiftieth of the disk or 1 GiB, whichever is more, but at most a tenth.
+// DefaultReserve returns how many bytes uploads must leave free for records and for the results of
+// accepted jobs: a fiftieth of the disk or 1 GiB, whichever is more, but at most a tenth of the
+// disk.
 func DefaultReserve(size int64) int64 { return min(max(size/50, 1<<30), size/10) }

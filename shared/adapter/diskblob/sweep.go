@@ -14,14 +14,14 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// listed limits the folder entries that one call reads.
+// listed is the maximum number of folder entries that one call reads.
 const listed = 256
 
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) { s.list(ctx, prefix, yield) }
 }
 
-// list reports whether the caller wants more entries.
+// list returns false once yield has returned false.
 func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, error) bool) bool {
 	for entry, err := range s.Children(ctx, prefix) {
 		if err == nil && entry.Prefix {
@@ -35,8 +35,8 @@ func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, 
 	return true
 }
 
-// Children returns the blobs and prefixes directly below a prefix, in no order. The empty prefix
-// means the entire store. Concurrent changes may be missing.
+// Children returns the blobs and prefixes directly below a prefix, in no particular order. The
+// empty prefix stands for the entire store. Concurrent changes may be missed.
 func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		prefix := strings.TrimSuffix(prefix, "/")
@@ -95,7 +95,7 @@ func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	return entry, true
 }
 
-// DeleteAll first removes all blobs below a prefix from the store, durably and atomically, and then
+// DeleteAll first removes all blobs below a prefix from the store, durably and atomically. Then it
 // deletes their bytes.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
@@ -105,13 +105,13 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if err != nil {
 		return err
 	}
-	// Hide the folder first. After a crash, Open removes the rest.
+	// Hide the folder before deleting it. After a crash, Open deletes the rest.
 	doomed := s.arrival()
 	s.folders.Lock()
 	err = os.Rename(path, doomed)
 	s.folders.Unlock()
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		doomed, err = path, nil // without space for the new name, delete in place
+		doomed, err = path, nil // no space for the new name, so delete in place
 	}
 	s.reads.end(prefix)
 	if err != nil {

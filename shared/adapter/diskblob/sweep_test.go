@@ -24,7 +24,7 @@ func put(t *testing.T, store *diskblob.Store, name, text string) {
 	}
 }
 
-// names returns the names in order, prefixes with a slash.
+// names returns the names in the listing's order, prefixes with a slash.
 func names(t *testing.T, listing iter.Seq2[blob.Entry, error]) []string {
 	t.Helper()
 	names := []string{}
@@ -141,7 +141,7 @@ func TestDeleteAllDeletesPrefix(t *testing.T) {
 	}
 }
 
-// Every Put succeeds, and its blob exists completely or was deleted.
+// Every Put succeeds, and its blob is either complete or deleted.
 func TestDeleteAllIsSafeDuringPut(t *testing.T) {
 	store, root := open(t)
 	const rounds = 100

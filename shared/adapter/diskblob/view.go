@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// View reads the blobs of a root that another process may have open.
+// View reads the blobs in a root that another process may have open.
 type View struct{ store *Store }
 
-// The root of a view does not have to exist yet.
+// NewView also accepts a root that does not exist yet.
 func NewView(root string) (*View, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {

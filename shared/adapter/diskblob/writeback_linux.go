@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeback is the number of bytes after which the disk should start writing.
+// writeback is the number of bytes after which writing to disk should start.
 const writeback = 8 << 20
 
 // startWriteback asks the system to start writing a range to disk. It ignores failures, because the

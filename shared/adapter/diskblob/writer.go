@@ -7,7 +7,7 @@ type writer struct {
 	store  *Store
 	file   *os.File
 	queue  chan chunk
-	failed chan struct{} // closed at the first error, after err is set
+	failed chan struct{} // closed at the first error, once err is set
 	done   chan struct{}
 	err    error
 }
@@ -38,7 +38,7 @@ func (w *writer) write(buffer *[bufferSize]byte, n int) bool {
 	}
 }
 
-// finish waits until everything is written or writing has failed.
+// finish waits until everything has been written or writing has failed.
 func (w *writer) finish() error {
 	close(w.queue)
 	<-w.done
@@ -58,7 +58,7 @@ func (w *writer) run() {
 			written += int64(n)
 		}
 		w.store.buffers.Put(c.buffer)
-		// Start writing early, so that the final sync has little to do.
+		// Start writing early, so that little is left for the final sync.
 		if written-sent >= writeback {
 			startWriteback(w.file, sent, written-sent)
 			sent = written

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// item is an item's attributes, its key, or the values of an expression.
+// item holds an item's attributes, its key, or the values of an expression.
 type item = map[string]types.AttributeValue
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
@@ -22,7 +22,7 @@ func moment(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
 
 func seconds(t time.Time) types.AttributeValue { return number(wholeSeconds(t)) }
 
-// wholeSeconds rounds up, so that nothing is deleted before its time.
+// wholeSeconds rounds up, so that TTL never deletes an item early.
 func wholeSeconds(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
 // optionalSeconds returns 0 for the zero time.
@@ -49,7 +49,7 @@ func optionalTime(millis int64) time.Time {
 	return time.UnixMilli(millis).UTC()
 }
 
-// reader reads an item's attributes. err reports the first attribute with an unexpected type.
+// reader reads an item's attributes. err reports the first attribute that has an unexpected type.
 type reader struct {
 	item item
 	err  error

@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// auditPrefix and an account form the partition of the account's entries. An entry's id is its sort
+// auditPrefix plus an account is the partition of the account's entries. An entry's id is its sort
 // key.
 const auditPrefix = "audit/"
 
-// Audit is an audit.Log in the usage table, whose TTL deletes entries.
+// Audit is an audit.Log in the usage table, whose TTL deletes old entries.
 type Audit struct {
 	client *dynamodb.Client
 	table  string
@@ -47,7 +47,7 @@ func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) 
 			return nil, err
 		}
 		if e.ID == high {
-			continue // the query includes both limits
+			continue // BETWEEN includes both limits
 		}
 		if entries = append(entries, e); len(entries) == query.Limit {
 			break
@@ -73,7 +73,7 @@ func readAuditEntry(account string, i item) (audit.Entry, error) {
 	return e, r.err
 }
 
-// note returns the write that adds an entry, for the transaction of its change.
+// note returns the write that adds an entry, for the transaction that makes the change.
 func note(table string, e audit.Entry) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &table,

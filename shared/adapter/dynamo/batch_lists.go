@@ -28,8 +28,8 @@ func (s *Batches) List(ctx context.Context, account, after string, limit int) ([
 	return readBatches(items)
 }
 
-// listed returns the ids of an account's batches, newest first, after the given id. A limit of 0
-// returns all.
+// listed returns the ids of an account's batches, newest first, that come after the given id. A
+// limit of 0 means no limit.
 func (s *Batches) listed(ctx context.Context, account, after string, limit int) (ids []string, err error) {
 	page := 0
 	if limit > 0 {
@@ -40,7 +40,7 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 			return nil, err
 		}
 		r := reader{item: i}
-		// The query includes both limits.
+		// BETWEEN includes both limits, so skip the given id.
 		if id := r.text("part"); id != after {
 			ids = append(ids, id)
 		}
@@ -51,8 +51,8 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 	return ids, nil
 }
 
-// parts returns a partition's items between two parts, inclusive, in either order. A page size of 0
-// means a megabyte.
+// parts returns a partition's items from one part to another, inclusive, in ascending or descending
+// order. A page size of 0 means up to a megabyte.
 func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
 	ascending := from <= to
 	input := &dynamodb.QueryInput{
@@ -66,7 +66,7 @@ func (s *Batches) parts(ctx context.Context, partition, from, to string, page in
 	return queried(ctx, s.client, input)
 }
 
-// records returns the items of the batches, in the same order, except missing ones.
+// records returns the items of the given batches in the same order. It skips missing batches.
 func (s *Batches) records(ctx context.Context, ids []string) ([]item, error) {
 	known := make(map[string]item, len(ids))
 	for left := ids; len(left) > 0; left = left[min(itemsAtOnce, len(left)):] {
@@ -119,7 +119,7 @@ func (s *Batches) standing(ctx context.Context, list string, limit int) ([]batch
 	return readBatches(items)
 }
 
-// A limit of 0 returns all.
+// A limit of 0 means no limit.
 func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item, error) {
 	var ids []string
 	for i, err := range s.parts(ctx, batchIndex, list, list+afterBatchIDs, limit) {
@@ -162,7 +162,7 @@ func (s *Batches) Cleared(ctx context.Context, id string) error {
 		{Put: &types.Put{TableName: &s.table, Item: listed}},
 	})
 	if refused(err) != nil {
-		return nil // another process has deleted it
+		return nil // another process deleted it
 	}
 	return storeError("clear a batch", err)
 }

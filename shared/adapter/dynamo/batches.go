@@ -17,12 +17,13 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Batches is in the usage table, because one transaction stores results and counts their usage.
+// Batches is a batch.Store in the usage table, because one transaction stores results and counts
+// their usage.
 //
 // Each batch has its own partition with its record and an item for each chunk. An account's
-// partition lists its batches and the set of its open batches. Another partition lists the batches
-// of all accounts by state: open, ended, or cleared. The transaction that changes a record updates
-// these lists.
+// partition lists its batches and has the set of its open batches. Another partition lists the
+// batches of all accounts by state: open, ended, or cleared. The transaction that changes a record
+// also updates these lists.
 type Batches struct {
 	client *dynamodb.Client
 	table  string
@@ -44,14 +45,15 @@ const (
 	recordPart  = "record"
 	chunkPrefix = "chunk/"
 	chunkDigits = 9
-	// An account's partition contains its list, and the part openBatchPart with the set of open
+	// An account's partition contains its list and, in the part openBatchPart, the set of its open
 	// batches.
 	batchListPrefix = "batches/"
 	openBatchPart   = "open"
 	// batchIDs and afterBatchIDs sort before and after the ids of all batches.
 	batchIDs, afterBatchIDs = "batch_", "batch`"
 
-	// batchIndex is the partition of all accounts' lists. The following are prefixes of its parts.
+	// batchIndex is the partition that lists the batches of all accounts. The following are the
+	// prefixes of its parts.
 	batchIndex                                = "batches"
 	openBatches, endedBatches, clearedBatches = "open/", "ended/", "cleared/"
 )
@@ -129,7 +131,7 @@ func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, err
 	return b, nil
 }
 
-// get returns a batch of any account, and whether its blobs were deleted.
+// get returns a batch of any account. cleared reports whether its blobs have been deleted.
 func (s *Batches) get(ctx context.Context, id string) (b batch.Batch, cleared bool, err error) {
 	got, err := readItem(ctx, s.client, s.table, batchKey(id))
 	if err != nil {
@@ -218,7 +220,8 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 	return nil
 }
 
-// saves returns the writes for the chunks, then for the counts, then for the usage.
+// saves returns the writes for the chunks, followed by those for the counts and those for the
+// usage.
 func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []types.TransactWriteItem {
 	var (
 		writes           []types.TransactWriteItem
@@ -253,7 +256,7 @@ func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []
 	return writes
 }
 
-// sums adds up records that share an item, with the id of the first record.
+// sums adds up records that are stored in the same item. A sum has the id of its first record.
 func sums(records []usage.Record) []usage.Record {
 	type counted struct {
 		account, key, model string
@@ -296,14 +299,15 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 	return chunks, nil
 }
 
-// encodeLines encodes ascending line numbers as JSON. Each is the difference to the previous one.
+// encodeLines encodes ascending line numbers as JSON. Each is stored as the difference from the
+// previous one.
 func encodeLines(lines []int) string {
 	steps, last := slices.Clone(lines), 0
 	slices.Sort(steps)
 	for i, line := range steps {
 		steps[i], last = line-last, line
 	}
-	encoded, _ := json.Marshal(steps) // numbers cannot fail
+	encoded, _ := json.Marshal(steps) // marshaling numbers cannot fail
 	return string(encoded)
 }
 

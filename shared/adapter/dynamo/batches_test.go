@@ -42,12 +42,12 @@ func TestBatchClaimsExpire(t *testing.T) {
 	conformance.OK(t, batches.Create(ctx, b, 0, 0))
 	stands(0, false, true, 0)
 	claim("first", 0, true)
-	claim("first", 0, true) // the response was lost
+	claim("first", 0, true) // a retry after a lost response
 	claim("second", time.Second, false)
 	stands(time.Second, true, false, 0)
 	stands(time.Minute, false, true, 0)
 	claim("second", time.Minute, true) // the first process has died
-	release("first", 0, 7)             // or has not noticed
+	release("first", 0, 7)             // or is still running, unaware
 	stands(time.Minute, true, false, 0)
 	release("second", 3*time.Minute, 2)
 	release("second", 3*time.Minute, 2)

@@ -12,7 +12,8 @@ import (
 	"cutroom/shared/domain/budget"
 )
 
-// allocationTries limits attempts to write an allocation while others change it or its counter.
+// allocationTries is the maximum number of attempts to write an allocation while others change it
+// or its counter.
 const allocationTries = 20
 
 type storedAllocation struct {
@@ -29,7 +30,7 @@ func readAllocation(i item) (storedAllocation, error) {
 	return l, r.err
 }
 
-// Take's query also returns DynamoDB's time.
+// Take's query also learns DynamoDB's time.
 func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, most int64) (budget.Taken, error) {
 	for range allocationTries {
 		before, err := b.endDead(ctx, l.Counter)
@@ -38,7 +39,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, m
 		}
 		rest := max(limit-before.used, 0)
 		if before.ended && rest < max(least, most) {
-			continue // the number lacks the amounts that the ended allocations returned
+			continue // before.used still includes what the ended allocations returned
 		}
 		more := min(rest, max(least, most))
 		if more < least {
@@ -58,7 +59,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, m
 			if over || err != nil {
 				return budget.Taken{}, err
 			}
-			// An earlier write took as much, but its response was lost.
+			// An earlier write took enough, but its response was lost.
 			if was.amount >= l.Amount+least {
 				return budget.Taken{Amount: was.amount, Remaining: rest}, nil
 			}
@@ -68,7 +69,8 @@ func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, m
 	return budget.Taken{}, busy(errors.New("the counter keeps changing"))
 }
 
-// foundAllocation returns the allocation that a rejected write found, or reports that it has ended.
+// foundAllocation returns the allocation that a failed condition returned, or reports that it has
+// ended.
 func foundAllocation(found item, l budget.Allocation) (was storedAllocation, over bool, err error) {
 	if len(found) == 0 {
 		return was, true, budget.ErrAllocationEnded
@@ -106,7 +108,7 @@ func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
 	result, err := b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &b.table, Key: allocationKey(l),
 		UpdateExpression: aws.String("SET spent = :spent, flight = :flight, renewed_at = :now"),
-		// A write that arrives late, after the next one, changes nothing.
+		// A write that arrives after a later one must change nothing.
 		ConditionExpression: aws.String("spent <= :spent"),
 		ExpressionAttributeValues: item{
 			":spent": number(l.Spent), ":flight": number(l.Flight), ":now": number(now),
@@ -168,7 +170,7 @@ func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	return busy(errors.New("the allocation keeps changing"))
 }
 
-// endAllocation reports whether an unchanged allocation was ended.
+// endAllocation ends an allocation unless it has changed, and reports whether it did.
 func (b *Budgets) endAllocation(ctx context.Context, c budget.Counter, l storedAllocation, condition string) (bool, error) {
 	values := item{":amount": number(l.amount)}
 	if condition == isSeen {
@@ -191,15 +193,15 @@ func (b *Budgets) endAllocation(ctx context.Context, c budget.Counter, l storedA
 // isSeen is true if an allocation has not changed since it was read.
 const isSeen = "taken = :amount AND spent = :spent AND flight = :flight AND renewed_at = :renewed"
 
-// counted is a counter's content. ended means that allocations were ended, so the number has
-// changed.
+// counted is the state of a counter. ended means that allocations were ended, so used is out of
+// date.
 type counted struct {
 	used  int64
 	ended bool
 }
 
 // endDead reads a counter and ends expired allocations. Amounts that their owners reported as spent
-// and in flight stay used.
+// or in flight stay used.
 func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, err error) {
 	items, err := b.query(ctx, counterID(c), "")
 	if err != nil {
@@ -221,12 +223,12 @@ func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, 
 		if _, err := b.endAllocation(ctx, c, l, isSeen); err != nil {
 			return read, err
 		}
-		read.ended = true // by this process or by another
+		read.ended = true // by this process or by another one one
 	}
 	return read, nil
 }
 
-// usedOf returns the counter's Used after ending all expired allocations.
+// usedOf ends all expired allocations and returns the counter's used amount.
 func (b *Budgets) usedOf(ctx context.Context, c budget.Counter) (int64, error) {
 	for {
 		read, err := b.endDead(ctx, c)

@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// WarningPart is the part of the item for a warning with a receiver. The item is written once, so
-// it appears once in the table's stream.
+// WarningPart is the sort key of the item for a warning that has a receiver. The item is written
+// once, so it appears once in the table's stream.
 const WarningPart = "warning"
 
 func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
@@ -45,7 +45,7 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	return budget.Noted{}, busy(errors.New("the counter keeps changing"))
 }
 
-// findWarning returns the due warning and the highest recorded percentage.
+// findWarning returns the warning that is due, if any, and the highest recorded percentage.
 func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int64, at time.Time) (n budget.Noted, err error) {
 	counters, err := b.query(ctx, counterID(c), usedPart)
 	if err != nil || len(counters) == 0 {
@@ -68,8 +68,8 @@ func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int6
 	return n, r.err
 }
 
-// keepWarning returns an update, because some roles that take from budgets may not put items into
-// the table.
+// keepWarning uses an update, because some roles that take from budgets may not put items into the
+// table.
 func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 	attributes := item{
 		"warning": text(w.EventID()), "account": text(w.Account), "budget_key": text(w.Key), "period": text(string(w.Period)),
@@ -83,7 +83,7 @@ func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 		names["#"+name], values[":"+name] = name, value
 		set = append(set, "#"+name+" = :"+name)
 	}
-	slices.Sort(set) // a retry must have the same bytes
+	slices.Sort(set) // a retry must send the same bytes
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: warningKey(w.EventID()), UpdateExpression: aws.String("SET " + strings.Join(set, ", ")),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,

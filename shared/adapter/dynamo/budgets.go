@@ -22,10 +22,10 @@ import (
 // Budgets is a budget.Store in the usage table.
 //
 // An account's budgets are the items of one partition. Each counter has its own partition, with an
-// item for the used number and an item per allocation, so that one query reads all. One transaction
-// changes the number and an allocation. The condition on the number enforces the limit. The
-// condition on the allocation distinguishes a retry from another write. The table's stream delivers
-// warnings to the function that sends them.
+// item for the used amount and an item per allocation, so that one query reads everything. One
+// transaction changes the used amount and an allocation. The condition on the used amount enforces
+// the limit. The condition on the allocation distinguishes a retry from another write. The table's
+// stream delivers warnings to the function that sends them.
 type Budgets struct {
 	client  *dynamodb.Client
 	table   string
@@ -33,20 +33,20 @@ type Budgets struct {
 	newID   func() string
 
 	mu sync.Mutex
-	// storeTime is the time in DynamoDB's last response, in seconds since 1970, or 0. timeRead is the
-	// machine's time of that response.
+	// storeTime is the time in DynamoDB's last response, in seconds since 1970, or 0 if there was
+	// none. timeRead is the machine's time when that response arrived.
 	storeTime int64
 	timeRead  time.Duration
 }
 
-// Machine is a clock that cannot be set and that also runs while the process is stopped.
+// Machine is a clock that cannot be set and that keeps running while the process is suspended.
 type Machine interface {
 	Now() time.Duration
 }
 
 var _ budget.Store = (*Budgets)(nil)
 
-// newID returns a unique text, which identifies a write that is retried after a lost response.
+// newID returns a unique string that identifies a write when it is retried after a lost response.
 func NewBudgets(client *dynamodb.Client, table string, machine Machine, newID func() string) *Budgets {
 	return &Budgets{client: client, table: table, machine: machine, newID: newID}
 }
@@ -55,7 +55,7 @@ const (
 	budgetPrefix, counterPrefix = "budget/", "budget-used/"
 	warningsPrefix              = "budget-warning/"
 	usedPart, allocationPrefix  = "used", "lease/"
-	// keptCounters is the time for which counters are kept after their window.
+	// keptCounters is how long counters are kept after the end of their window.
 	keptCounters = 400 * 24 * time.Hour
 )
 
@@ -119,8 +119,8 @@ type condition struct {
 	values     item
 }
 
-// change writes a budget, or deletes it if after is nil, with its audit entry. It starts over if
-// another call has changed the budget.
+// change writes a budget, or deletes it if after is nil, together with its audit entry. If another
+// call has changed the budget, it starts over.
 //
 // Errors: fault.NotFound if the budget to delete does not exist.
 func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, after *budget.Budget,
@@ -168,8 +168,8 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	return used, nil
 }
 
-// claimWrites returns the writes that reserve a job's holds, in the order of claims. If the
-// condition of a write is false (refusal.failed), retake decides.
+// claimWrites returns the writes that reserve a job's holds, in the order of claims. If a write's
+// condition fails (refusal.failed), retake decides.
 func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	var writes []types.TransactWriteItem
 	for _, c := range claims {
@@ -178,7 +178,8 @@ func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	return writes
 }
 
-// retake returns nil if expired allocations have returned enough for a rejected claim.
+// retake decides about a claim that did not fit. It returns nil if expired allocations have since
+// returned enough.
 //
 // Errors: fault.Exhausted if too little remains.
 func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) error {
@@ -203,7 +204,7 @@ func (b *Budgets) settleWrites(settled []budget.Settlement) []types.TransactWrit
 func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.TransactWriteItem {
 	condition := "attribute_not_exists(used) OR used <= :rest"
 	if amount > limit {
-		condition = "used <= :rest" // a negative number
+		condition = "used <= :rest" // :rest is negative
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: usedKey(c), UpdateExpression: aws.String("SET #ttl = :ttl ADD used :amount"),
@@ -255,8 +256,8 @@ func (b *Budgets) noteTime(metadata smithy.Metadata) {
 	b.storeTime, b.timeRead = now, b.machine.Now()
 }
 
-// storeNow returns DynamoDB's time in seconds since 1970, derived from its last response. It is
-// never ahead, because DynamoDB rounds seconds down.
+// storeNow returns DynamoDB's time in seconds since 1970, extrapolated from its last response. It
+// is never ahead, because DynamoDB rounds seconds down.
 func (b *Budgets) storeNow() (now int64, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// Holds are independent of processes' allocations. Each is settled in its original window.
+// Holds do not depend on the processes' allocations. Each is settled in its original window.
 func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	budgets := dynamo.NewBudgets(client(cloud), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
@@ -80,7 +80,7 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 
 // forgetful is a connection that loses the responses of some writes.
 type forgetful struct {
-	// Responses of operation are lost while left is above 0.
+	// Responses to operation are lost while left is above 0.
 	operation string
 	left      atomic.Int64
 }
@@ -130,7 +130,7 @@ func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 	}
 	lose(1, take)
 	used(10)
-	lose(1000, take) // it succeeded, but its caller does not know
+	lose(1000, take) // it succeeded, unknown to the caller
 	used(20)
 	lose(0, take)
 	if used(20); allocation.Amount != 20 {
@@ -149,8 +149,8 @@ func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 	used(3)
 }
 
-// The store throttles servers and functions and loses responses. In the end the usage equals the
-// spending.
+// The store throttles servers and functions and loses responses. In the end, the recorded usage
+// equals what was spent.
 func TestManyProcessesNeverExceedBudget(t *testing.T) {
 	t.Parallel()
 	cloud, ctx := local.Cloud(t), t.Context()
@@ -175,7 +175,7 @@ func TestManyProcessesNeverExceedBudget(t *testing.T) {
 		running.Go(func() { k.Run(ending) })
 		callers := 6
 		if i%2 == 1 {
-			callers = 1 // as a function has
+			callers = 1 // like a function
 		}
 		for range callers {
 			all.Go(func() {

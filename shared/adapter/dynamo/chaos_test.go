@@ -28,7 +28,7 @@ type courier struct {
 	mu     sync.Mutex
 	paused []*pausedCall
 	quiet  bool
-	// again counts requests that have arrived once and will arrive again.
+	// again counts delivered requests that will be delivered again.
 	again   int
 	history []string
 }
@@ -61,7 +61,7 @@ func (c *courier) open(cloud *fakeaws.Cloud) *dynamodb.Client {
 	return dynamo.NewClient(config)
 }
 
-// courier is a middleware.
+// ID makes courier a middleware.
 func (*courier) ID() string { return "Pausing" }
 
 func (c *courier) HandleInitialize(ctx context.Context, in middleware.InitializeInput,

@@ -13,7 +13,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// callTime limits a call with its retries. Every write in this package may be retried.
+// callTime is the timeout for a call, including its retries. Every write in this package may be
+// retried.
 const callTime = awsclient.CallTime
 
 func NewClient(config aws.Config) *dynamodb.Client {
@@ -59,8 +60,8 @@ func queried(ctx context.Context, client *dynamodb.Client, query *dynamodb.Query
 	}
 }
 
-// tryUpdate returns the attributes that the input asks for. If the condition fails, refused is true
-// and found is the current item, or nil.
+// tryUpdate returns the attributes that the input asks for. If the condition fails, refused is
+// true, and found is the current item or nil.
 func tryUpdate(
 	ctx context.Context, client *dynamodb.Client, input *dynamodb.UpdateItemInput,
 ) (found item, refused bool, err error) {

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimatesAge is the time for which estimates are kept after the last worker published them. There
-// may be days without a worker.
+// estimatesAge is how long estimates are kept after the last worker published them. There may be no
+// worker for days.
 const estimatesAge = 14 * 24 * time.Hour
 
 type Estimates struct {
@@ -27,7 +27,7 @@ func NewEstimates(client *dynamodb.Client, table string) *Estimates { return &Es
 
 func estimatesKey() item { return jobKey("engine", "estimates") }
 
-// The read of Estimates is not consistent.
+// Estimates does not use a consistent read.
 func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	found, err := e.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &e.table, Key: estimatesKey()})
 	if err != nil {

@@ -22,7 +22,7 @@ func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) erro
 	return transact(ctx, b.client, b.settleWrites(settled))
 }
 
-// WriteFailure acts like a process that dies after it wrote a job's end.
+// WriteFailure writes a job's failure and then does nothing more, like a process that dies.
 func (r *Runs) WriteFailure(ctx context.Context, id string, failure job.Failure, now time.Time) error {
 	return r.writeFailure(ctx, id, "", failure, now)
 }

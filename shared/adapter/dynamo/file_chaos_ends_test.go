@@ -51,7 +51,7 @@ func (c *storageChaos) counted(names map[string]bool) (bytes, promises int64) {
 	return bytes, promises
 }
 
-// expire removes a file's item like DynamoDB's TTL. The stream reports that, perhaps twice.
+// expire removes a file's item like DynamoDB's TTL. The stream reports the removal once or twice.
 func (c *storageChaos) expire() {
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
 		end := num(i, "expires_at")
@@ -86,7 +86,7 @@ func (c *storageChaos) free(f file.File) {
 	}, func(error) {})
 }
 
-// result records a file whose id was chosen before, as other processes may do at the same time.
+// result records a file with a predetermined id, which other processes may record at the same time.
 func (c *storageChaos) result() {
 	n := c.number / 10
 	f := file.File{ID: fmt.Sprintf("file_result_%d", n), Account: "acme", MD5: fmt.Sprintf("%032x", 100+n),

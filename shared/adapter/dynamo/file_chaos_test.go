@@ -22,7 +22,7 @@ import (
 )
 
 // storageChaos runs concurrent uploads and deletes in one account. Each request waits until it is
-// selected. Then it arrives, is lost, loses its response, arrives twice, or meets a conflict.
+// selected. Then it arrives, gets lost, loses its response, arrives twice, or runs into a conflict.
 type storageChaos struct {
 	*testing.T
 	courier
@@ -46,9 +46,10 @@ type storageCall struct {
 	bytes, limit int64
 	// ended lists entries that had ended when the call started. They cannot block it.
 	ended map[string]bool
-	// promise means that the call adds a pending file.
+	// promise reports whether the call adds a pending file.
 	promise bool
-	// may means that too little storage remained at some time during the call.
+	// may reports whether the call may fail, because too little storage was left at some time while
+	// it ran.
 	may bool
 }
 
@@ -62,7 +63,7 @@ func (c *storageChaos) Now() time.Time            { return chaosBegins.Add(time.
 func (*storageChaos) Turn() int64                 { return 0 }
 func (*storageChaos) After(time.Duration, func()) {}
 
-// arrive checks that the request's call was within its limits.
+// arrive performs the request and checks that it did not exceed the limits of its call.
 func (c *storageChaos) arrive(ctx context.Context, request func()) {
 	call, _ := ctx.Value(callKey{}).(*storageCall)
 	c.mu.Lock()
@@ -76,7 +77,7 @@ func (c *storageChaos) arrive(ctx context.Context, request func()) {
 	c.allow(bytes, promises)
 }
 
-// state also checks the sums.
+// state returns the stored bytes and the pending files. It also checks the recorded sums.
 func (c *storageChaos) state() (bytes, promises int64) {
 	var sums map[string]types.AttributeValue
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
@@ -110,7 +111,7 @@ func (c *storageChaos) fail(format string, args ...any) {
 	c.failed = true
 }
 
-// do makes a call while other calls run.
+// do runs a call concurrently with other calls.
 func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +159,7 @@ func (c *storageChaos) choose() {
 		c.result()
 	case draw < 2:
 		if c.random.IntN(20) == 0 {
-			f.Size, call.bytes = 0, 0 // counts nothing, and ends like others
+			f.Size, call.bytes = 0, 0 // uses no storage, but otherwise ends like the others
 		}
 		c.do(call, create, func(err error) {
 			if !isLimited(err) {
@@ -177,7 +178,7 @@ func (c *storageChaos) choose() {
 		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Reserved, call.what), size // others may have ended it
 		c.do(call, create, func(err error) {
 			if !isLimited(err) {
-				c.stored, f.Reserved.Bytes = append(c.stored, f), 0 // it may be replaced
+				c.stored, f.Reserved.Bytes = append(c.stored, f), 0 // the reservation may be replaced
 			}
 			if err != nil {
 				c.held = append(c.held, f.Reserved)
@@ -208,7 +209,7 @@ func (c *storageChaos) choose() {
 		least := max(1, r.Bytes+c.random.Int64N(20)-5)
 		most := least + c.random.Int64N(5)
 		call.what = fmt.Sprintf("renew %v with %d to %d under %d", r, least, most, limit)
-		call.bytes = least // others may have ended it
+		call.bytes = least // another call may have ended it
 		c.do(call, func(ctx context.Context, s *dynamo.Files) (err error) {
 			r, err = s.Reserve(ctx, r, least, most, limit, now)
 			return err
@@ -254,7 +255,7 @@ func (c *storageChaos) step() {
 	c.mu.Unlock()
 	switch draw := c.random.IntN(100); {
 	case n == 0 && active > 0:
-		time.Sleep(time.Millisecond) // they wait for another attempt
+		time.Sleep(time.Millisecond) // the calls are waiting to retry
 	case n == 0 || draw < 20 && active < 8:
 		c.choose()
 	case draw < 23 && c.again == 0:
@@ -292,7 +293,7 @@ func (c *storageChaos) end() {
 	}
 }
 
-// Everything that fits is accepted.
+// Everything that fits into the limit is accepted.
 func TestStorageLimitsHoldInChaos(t *testing.T) {
 	const seeds, steps = 30, 1200
 	counts := map[string]int{}

@@ -11,16 +11,16 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// An account's name contains no slash, so the names of partitions do not collide.
+// Account names contain no slash, so partition names do not collide.
 const (
-	// filePrefix begins the id of a file's own item. These items are the account's list of files.
+	// filePrefix starts the id of a file's own item. These items are the account's list of files.
 	filePrefix = "file_"
-	// md5Prefix, an MD5, a slash and a file's id form the id of a stored file's entry. While the entry
-	// exists, the file counts towards its account's storage. It has no TTL, because the transaction
-	// that removes it also subtracts the file's bytes from the count.
+	// The id of a stored file's entry consists of md5Prefix, an MD5, a slash and the file's id.
+	// While the entry exists, the file counts toward its account's storage. The entry has no TTL,
+	// because the transaction that removes it also subtracts the file's bytes from the total.
 	md5Prefix = "md5/"
-	// promisePrefix and a file's id form the id of a pending file's entry, and also the pending file's
-	// partition, so that it can be read without its account.
+	// The id of a pending file's entry consists of promisePrefix and the file's id. It is also the
+	// pending file's partition, so that the file can be read without its account.
 	promisePrefix     = "promise/"
 	promiseItem       = "promise"
 	reservationPrefix = "room/"
@@ -30,14 +30,14 @@ const (
 	filesByEnd = "files-by-end"
 )
 
-// fileItem is a stored or pending file, or an entry. All have the same attributes, so one read
+// fileItem is a stored file, a pending file, or an entry. All have the same attributes, so one read
 // finds a file by its MD5. Times are in milliseconds.
 type fileItem struct {
 	Partition string `dynamodbav:"account"`
 	ID        string `dynamodbav:"id"`
-	// EndsAt sorts as text. Only entries have it.
+	// EndsAt is a string that sorts by time. Only entries have it.
 	EndsAt string `dynamodbav:"ends_at,omitempty"`
-	TTL    int64  `dynamodbav:"ttl,omitempty"` // in seconds; entries have none
+	TTL    int64  `dynamodbav:"ttl,omitempty"` // in seconds; entries do not have it
 
 	File        string `dynamodbav:"file_id"`
 	Account     string `dynamodbav:"file_account"`
@@ -74,8 +74,8 @@ func ownItem(f file.File) fileItem {
 	return i
 }
 
-// promiseGrace is the time for which a pending file is kept after UploadUntil. A request that
-// started in time may still send the bytes.
+// promiseGrace is how long a pending file is kept after UploadUntil, because a request that started
+// in time may still be sending the bytes.
 const promiseGrace = time.Hour
 
 func promiseOf(f file.File) fileItem {
@@ -126,9 +126,9 @@ func readFile(i item) (file.File, error) {
 	return read.file(), nil
 }
 
-// RemovedFile returns the file that ended, from a removed item's old image in the table's stream.
-// The caller deletes its bytes and then calls Free. Both may be repeated. RemovedFile returns false
-// if the removal of the item does not end a file.
+// RemovedFile returns the file that ended when an item was removed, from the item's old image in
+// the table's stream. The caller deletes the file's bytes and then calls Free. Both may be
+// repeated. RemovedFile returns false if the removal does not end a file.
 func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
 	text := textOf(image)
 	boolean := func(name string) bool {

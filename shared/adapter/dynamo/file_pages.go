@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// walk limits the files that one List reads, in case DynamoDB has not yet deleted many expired
-	// files.
+	// walk limits the number of files that one List reads, in case there are many expired files
+	// that DynamoDB has not deleted yet.
 	walk = 2000
-	// longestPage limits the files of one call. They fit into the megabyte that a call returns.
+	// longestPage is the maximum number of files that one call reads. They fit into the megabyte
+	// that a call returns.
 	longestPage = 1000
-	// firstMatches limits the first call for an MD5.
+	// firstMatches is the maximum number of files that the first call for an MD5 reads.
 	firstMatches = 5
 )
 
@@ -61,18 +62,18 @@ func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time)
 	return file.File{}, file.ErrNotFound
 }
 
-// pages reads an account's items whose ids have a prefix, from the last to the first.
+// pages reads an account's items whose ids start with a prefix, from last to first.
 type pages struct {
 	files           *Files
 	account, prefix string
 	// size doubles with each call, so that a long run of expired items takes few calls.
 	size int
-	// start is the item before the next page. ended means that no page follows.
+	// start is the key of the item before the next page. ended means that there are no more pages.
 	start item
 	ended bool
 }
 
-// pagesOf returns the pages after the item with the id. size limits the first page.
+// pagesOf returns the pages that follow the item with the given id. size limits the first page.
 func (s *Files) pagesOf(account, prefix, after string, size int) *pages {
 	p := &pages{files: s, account: account, prefix: prefix, size: size}
 	if after != "" {
@@ -81,7 +82,7 @@ func (s *Files) pagesOf(account, prefix, after string, size int) *pages {
 	return p
 }
 
-// Only the last page can be empty.
+// next returns the next page. Only the last page can be empty.
 func (p *pages) next(ctx context.Context) (page []file.File, err error) {
 	for len(page) == 0 && !p.ended {
 		got, err := p.files.client.Query(ctx, &dynamodb.QueryInput{

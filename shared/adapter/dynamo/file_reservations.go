@@ -11,12 +11,12 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reserveTries limits attempts while the size is unexpected, or while others compete for the
-// remaining storage.
+// reserveTries is the maximum number of attempts while the size is not as expected, or while others
+// compete for the remaining storage.
 const reserveTries = 20
 
-// A reservation is an entry (see file_item.go). It is removed when its upload has ended, or when it
-// has expired and another upload needs the storage.
+// A reservation is an entry (see file_item.go). It is removed once its upload has ended. If it has
+// expired, it is removed when another upload needs the storage.
 
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
@@ -33,13 +33,13 @@ func (s *Files) reserve(
 ) (file.Reservation, error) {
 	held, last := r.Bytes, false
 	for range reserveTries {
-		// Reserve more than the least only if the account has ample storage.
+		// Reserve more than the minimum only if the account has plenty of storage left.
 		want, spare := max(most, held), int64(0)
 		if limit > 0 {
 			spare = file.Ample * (most - least)
 		}
 		if least <= held {
-			want = held // a renewal never fails for lack of storage
+			want = held // a renewal that needs no more storage never fails
 		} else if limit > 0 && limit-spare < want {
 			want, spare = least, 0
 		}
@@ -53,7 +53,8 @@ func (s *Files) reserve(
 			r.Bytes = want
 			return r, nil
 		case refused(err) != nil:
-			// The reservation has ended and others got its storage, or an earlier attempt succeeded.
+			// Either the reservation has ended and others got its storage, or an earlier attempt
+			// succeeded.
 			if held, err = s.held(ctx, r); err != nil {
 				return r, err
 			}
@@ -72,10 +73,10 @@ func (s *Files) reserve(
 	return r, busy(nil)
 }
 
-// hold changes a reservation's size, unless the account has too little storage under the limits in
-// c.
+// hold changes a reservation's size from before to after. full reports whether the account has too
+// little storage under c's limits.
 //
-// Errors: refusal if the reservation does not have the size before.
+// Errors: refusal if the reservation's size is not before.
 func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int64, c countChange) (full, error) {
 	if c.bytes = after - before; c.limit > 0 && c.bytes > max(c.limit-c.spare, 0) {
 		return full{bytes: true}, nil
@@ -125,7 +126,7 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	return fmt.Errorf("dynamo: release storage: the reservation %s keeps changing", r.ID)
 }
 
-// held returns the size of a reservation, or 0 if it does not exist.
+// held returns a reservation's size, or 0 if it does not exist.
 func (s *Files) held(ctx context.Context, r file.Reservation) (int64, error) {
 	got, err := readItem(ctx, s.client, s.table, fileKey(r.Account, reservationPrefix+r.ID))
 	if err != nil {

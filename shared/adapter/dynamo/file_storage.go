@@ -12,15 +12,15 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// freeBatch limits the entries that one transaction removes: it can have two writes per pending
-// file, and one for the count.
+// freeBatch is the maximum number of entries that one transaction removes. The transaction may need
+// two writes per pending file, and one for the count.
 const freeBatch = 49
 
-// countChange is a change to an account's stored bytes and pending files.
 type countChange struct {
 	bytes    int64
 	promises int
-	// limit and most limit bytes and pending files. 0 means no limit. spare bytes must remain free.
+	// limit is the maximum number of bytes, and most is the maximum number of pending files. 0
+	// means no limit. spare bytes must remain free.
 	limit, spare int64
 	most         int
 }
@@ -29,7 +29,8 @@ type full struct{ bytes, promises bool }
 
 func (f full) any() bool { return f.bytes || f.promises }
 
-// count changes an account's count within its limits. A rejected write returns the current count.
+// count returns the write that changes an account's count within its limits. If its condition
+// fails, the error contains the current count.
 func (s *Files) count(account string, c countChange) types.TransactWriteItem {
 	update := &types.Update{
 		TableName: &s.table, Key: fileKey(account, storageItem),
@@ -52,9 +53,9 @@ func (s *Files) count(account string, c countChange) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: update}
 }
 
-// commit performs and counts writes, unless the account is full.
+// commit makes and counts writes, unless the account is full.
 func (s *Files) commit(ctx context.Context, account string, writes []types.TransactWriteItem, c countChange) (full, error) {
-	// The count must be last (see isFull).
+	// The write of the count must be last (see isFull).
 	err := transact(ctx, s.client, append(writes[:len(writes):len(writes)], s.count(account, c)))
 	if !isFull(err) {
 		return full{}, err
@@ -69,8 +70,9 @@ type change struct {
 	count  countChange
 }
 
-// within performs a change. If storage is short, it frees expired entries. The change may replace a
-// reservation: changeOf gets its size, or 0 if another caller has ended it.
+// within makes a change. If there is too little storage, it frees expired entries and tries again.
+// The change may replace a reservation: changeOf receives its size, or 0 if another caller has
+// ended it.
 //
 // Errors: fault.Limited; refusal if another condition failed.
 func (s *Files) within(
@@ -107,12 +109,14 @@ func (s *Files) within(
 		if err != nil {
 			return err
 		}
-		// If nothing was left to free, others may have freed it since the rejection.
+		// If there was nothing left to free, another caller may have freed it since the rejection,
+		// so try once more.
 		last = freed == 0
 	}
 }
 
-// isFull reports whether only a change's last write, the account's count, was rejected.
+// isFull reports whether a change failed only because its last write, the account's count, was
+// rejected.
 func isFull(err error) bool {
 	r := refused(err)
 	if r == nil {
@@ -132,10 +136,11 @@ func (r *refusal) last() item { return r.items[len(r.items)-1] }
 type entry struct {
 	id     string
 	counts int64
-	// promise is the id of the entry's pending file. promises counts pending files.
+	// promise is the id of the entry's pending file, if any. promises is the number of pending
+	// files.
 	promise  string
 	promises int
-	// A reservation may have been renewed since it was read.
+	// reservation marks a reservation. It may have been renewed since it was read.
 	reservation bool
 	bytes, end  types.AttributeValue
 }
@@ -181,9 +186,9 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 	return storeError("abandon a pending file", err)
 }
 
-// freeEnded frees a batch of an account's ended entries and returns their number. The index may
-// still have entries that were just removed, so it reads until it has freed an entry or the index
-// ends.
+// freeEnded frees a batch of an account's ended entries and returns how many. The index may still
+// contain entries that were just removed, so it reads on until it has freed an entry or reached the
+// end of the index.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (int, error) {
 	for start := item(nil); ; {
 		entries, next, err := s.ended(ctx, account, now, start)
@@ -218,9 +223,9 @@ func (s *Files) ended(ctx context.Context, account string, now time.Time, start 
 	return entries, got.LastEvaluatedKey, nil
 }
 
-// free removes entries and subtracts their bytes from the count, unless they are missing. It
-// removes a pending file with its entry, because nothing would count its bytes afterwards. It
-// returns how many entries existed.
+// free removes those entries that still exist, subtracts their bytes from the count, and returns
+// how many it removed. It removes a pending file along with its entry, because nothing would count
+// its bytes afterwards.
 func (s *Files) free(ctx context.Context, account string, entries []entry) (int, error) {
 	for len(entries) > 0 {
 		var writes []types.TransactWriteItem

@@ -16,9 +16,9 @@ import (
 
 // Files is a file.Store.
 //
-// A file has its own item and an entry (see file_item.go), both in the partition of its account.
-// One transaction writes them together with the account's count of stored bytes. The transaction
-// that removes an entry subtracts its bytes, so that the count is always the sum of the entries.
+// A file has its own item and an entry (see file_item.go), both in its account's partition. One
+// transaction writes them together with the account's count of stored bytes. The transaction that
+// removes an entry subtracts its bytes, so that the count always equals the sum of the entries.
 type Files struct {
 	client *dynamodb.Client
 	table  string
@@ -93,7 +93,7 @@ func (s *Files) get(ctx context.Context, partition, id string) (file.File, error
 	return readFile(got)
 }
 
-// Only one of several callers of Delete succeeds.
+// If several callers delete a file at the same time, Delete succeeds for only one of them.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	f, err := s.Get(ctx, account, id, now)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error)
 	return f, storeError("get a pending file", err)
 }
 
-// All concurrent callers of Finalize succeed.
+// If several callers finalize a file at the same time, Finalize succeeds for all of them.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	promise, err := s.get(ctx, promisePrefix+f.ID, promiseItem)
 	if err != nil || !promise.Pending {
@@ -140,14 +140,14 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 	if refused(err) == nil {
 		return storeError("finalize a file", err)
 	}
-	// Another caller has just finalized or abandoned it.
+	// Another caller has finalized or abandoned it in the meantime.
 	if promise, err := s.PendingUpload(ctx, f.ID); err != nil || !promise.Pending {
 		return err
 	}
 	return fmt.Errorf("dynamo: finalize a file: the items of the pending file %s are inconsistent", f.ID)
 }
 
-// publication omits the write of the count.
+// publication returns the writes that publish a pending file, except the write of the count.
 func (s *Files) publication(promise, f file.File) ([]types.TransactWriteItem, error) {
 	published := promise
 	published.Pending, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt

@@ -33,7 +33,7 @@ func newFileTable(t *testing.T, cloud *awstest.Cloud) *fileTable {
 	return s
 }
 
-// A new file expires in an hour.
+// new returns a file that expires in an hour.
 func (s *fileTable) new(number int, size int64) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
@@ -56,7 +56,7 @@ func (s *fileTable) items() []map[string]types.AttributeValue {
 	return got.Items
 }
 
-// remove acts like the TTL. It returns the stream's record.
+// remove removes an item like the TTL, and returns its image as in the stream's record.
 func (s *fileTable) remove(f file.File, id string) map[string]events.DynamoDBAttributeValue {
 	s.t.Helper()
 	for _, i := range s.items() {
@@ -81,7 +81,7 @@ func textIn(i map[string]types.AttributeValue, name string) string {
 	return value.Value
 }
 
-// image has the form of the stream's events.
+// image converts an item to the type used in stream events.
 func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
 	t.Helper()
 	record := map[string]events.DynamoDBAttributeValue{}
@@ -102,7 +102,7 @@ func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.Dy
 
 func (s *fileTable) wantStorageLeft(left, limit int64) {
 	s.t.Helper()
-	const probe = 1 << 20 // sorts after the files of the tests
+	const probe = 1 << 20 // sorts after the tests' files
 	conformance.Fails(s.t, s.Create(s.t.Context(), s.new(probe, left+1), limit), fault.Limited)
 	if left == 0 {
 		return
@@ -112,7 +112,7 @@ func (s *fileTable) wantStorageLeft(left, limit int64) {
 	conformance.OK(s.t, err)
 }
 
-// The stream may send its record repeatedly.
+// The stream may deliver a record repeatedly.
 func TestFileRemovedByTTLIsFreedOnce(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	const limit = 100
@@ -149,7 +149,7 @@ func TestPendingFileRemovedByTTLIsFreedOnce(t *testing.T) {
 	}
 }
 
-// Only the removal of a file's own item, or of a pending file that never arrived, ends a file.
+// A file ends only when its own item is removed, or a pending file that never arrived.
 func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	s.create(s.new(1, 1), 0)
@@ -176,7 +176,7 @@ func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 
 func TestUploadFreesEnoughExpiredFiles(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
-	const files = 120 // more than two transactions can free
+	const files = 120 // more than two transactions can delete
 	for i := range files {
 		s.create(s.new(i, 1), 0)
 	}
@@ -192,7 +192,7 @@ func TestListSkipsExpiredFilesInSteps(t *testing.T) {
 	oldest := s.new(0, 1)
 	oldest.ExpiresAt = time.Time{}
 	s.create(oldest, 0)
-	const expired = 4100 // more than two walks
+	const expired = 4100 // needs more than two passes
 	writes := []types.WriteRequest{}
 	for i := 1; i <= expired; i++ {
 		f := s.new(i, 1)

@@ -24,7 +24,7 @@ func NewFleetStore(client *dynamodb.Client, table string) *FleetStore {
 	return &FleetStore{client, table}
 }
 
-// A wake and a check write different attributes of the item, so neither overwrites the other.
+// Wakes and checks write different attributes of this item, so neither overwrites the other.
 func fleetKey() item { return jobKey("fleet", fleetPart) }
 
 const fleetPart = "stamp"

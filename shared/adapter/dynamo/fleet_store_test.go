@@ -33,7 +33,7 @@ func TestFleetStoreKeepsConcurrentWrites(t *testing.T) {
 		ShortSince: now.Add(-time.Second), StartTime: 90 * time.Second}
 	must(store.Saw(ctx, now.Add(time.Minute), seen))
 	is(fleet.State{WokenAt: now, ExcessSince: now.Add(time.Minute), Fleet: seen})
-	must(store.Wake(ctx, now.Add(-time.Second))) // from a clock that is behind
+	must(store.Wake(ctx, now.Add(-time.Second))) // by a clock that is behind
 	is(fleet.State{WokenAt: now, ExcessSince: now.Add(time.Minute), Fleet: seen})
 	must(store.Wake(ctx, now.Add(time.Second)))
 	must(store.Saw(ctx, time.Time{}, job.Fleet{SeenAt: now.Add(time.Hour)}))

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// IdempotencyKeys is in the usage table, because every function with callers may already write
-// there.
+// IdempotencyKeys uses the usage table, because every function that serves callers may already
+// write to it.
 type IdempotencyKeys struct {
 	client *dynamodb.Client
 	table  string
@@ -37,7 +37,8 @@ type claimItem struct {
 	ClaimedAt   int64  `dynamodbav:"claimed_at"`
 }
 
-// claimKey contains the length of the account, so that it is unique for each account and key.
+// claimKey includes the length of the account's name, so that it is unique for each account and
+// key.
 func claimKey(c idempotency.Claim) item {
 	return item{
 		"id":   text(fmt.Sprintf("idempotency/%d/%s/%s", len(c.Account), c.Account, c.Key)),
@@ -84,15 +85,16 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 		ExpressionAttributeNames: named("resource", "settled", "answer"),
 		ExpressionAttributeValues: item{
 			":resource": text(c.Resource), ":yes": boolean(true), ":no": boolean(false),
-			// A missing response is stored as an empty one, because DynamoDB accepts no null for bytes.
+			// A missing response is stored as an empty one, because DynamoDB does not accept null
+			// for bytes.
 			":answer": &types.AttributeValueMemberB{Value: append([]byte{}, answer...)},
 		},
 	})
 	return storeError("settle an idempotency key", err)
 }
 
-// Withdraw keeps the item until its TTL, without the attributes of a claim, because functions may
-// not delete items of this table.
+// Withdraw removes the attributes of the claim but leaves the item to its TTL, because functions
+// may not delete items of this table.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
 	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("REMOVE #resource"),
@@ -115,7 +117,7 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
 }
 
-// If the condition was false, update returns the current item.
+// If the condition fails, update returns the current item.
 func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item,
 	error) {
 	write.TableName, write.Key = &k.table, claimKey(c)

@@ -36,7 +36,7 @@ func testCallsOfIdempotencyKeys(t *testing.T, cloud *awstest.Cloud) {
 	})
 }
 
-// Exactly one of many requests with the same key is the first, even if calls fail. All others
+// If many requests have the same key, exactly one is the first, even if calls fail. All others
 // receive its response.
 func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 	const keys, requests = 8, 6

@@ -10,16 +10,16 @@ import (
 
 const isOpen = "#status IN (:pending, :processing)"
 
-// isRun requires that the open job's current run has the nonce.
+// isRun requires that the job is open and that its current run has the nonce.
 const isRun = "#nonce = :nonce AND " + isOpen
 
-// JobEnd is a conditional update that ends a job. The state machine of package stepfn contains the
-// updates for failures, so both end jobs on the same conditions.
+// JobEnd is a conditional update that ends a job. Package stepfn puts the updates for failures into
+// its state machine, so both end jobs under the same conditions.
 type JobEnd struct {
 	Update, Condition string
 	Names             map[string]string
 	// Values are the same for every job. The writer adds ":now", the time of the write in
-	// JobTimeLayout, and the values in the comments of completeRun, FailRun and FailJob.
+	// JobTimeLayout, and the values named in the comments of completeRun, FailRun and FailJob.
 	Values map[string]types.AttributeValue
 }
 
@@ -49,8 +49,8 @@ func FailRun() JobEnd {
 	}
 }
 
-// FailJob fails a job during any run. It needs ":failure", a job.Failure in JSON. It removes the
-// nonce, so that the interrupted run does not mistake this end for its own.
+// FailJob fails a job whatever its current run. It needs ":failure", a job.Failure in JSON. It
+// removes the nonce, so that the interrupted run does not mistake this end for its own.
 func FailJob() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now, #nonce = :none",

@@ -12,10 +12,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job's budget holds are in its record, and each is also an allocation next to its counter. The
-// transaction that completes the job ends the allocation. A process that ends the job in another
-// way ends the allocation after writing the record. Otherwise the allocation expires holdSlack
-// after the job's deadline, when the job can no longer complete.
+// A job's budget holds are in its record, and each hold is also an allocation next to its counter.
+// The transaction that completes the job ends the allocations. A process that ends the job in
+// another way ends them after writing the record. Otherwise they expire holdSlack after the job's
+// deadline, when the job can no longer complete.
 const holdSlack = 5 * time.Minute
 
 func holdsOf(claims []budget.Claim) []budget.Hold {
@@ -42,7 +42,7 @@ func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
 	}}
 }
 
-// The first write fails if the hold has already ended.
+// The first write's condition fails if the hold has already ended.
 func (b *Budgets) settleHold(id string, s budget.Settlement) []types.TransactWriteItem {
 	return append([]types.TransactWriteItem{{Delete: &types.Delete{
 		TableName: &b.table, Key: holdKey(s.Hold, id), ConditionExpression: aws.String("attribute_exists(taken)"),
@@ -51,10 +51,10 @@ func (b *Budgets) settleHold(id string, s budget.Settlement) []types.TransactWri
 
 var errNoBudgets = errors.New("job has budget holds, but no budget store is configured")
 
-// settle ends the remaining holds of an ended job with one transaction each.
+// settle ends an ended job's remaining holds, with one transaction for each.
 func (r *Runs) settle(ctx context.Context, ended job.Job) error {
 	if len(ended.Holds) > 0 && r.budgets == nil {
-		return nil // they end after holdSlack
+		return nil // the holds expire after holdSlack
 	}
 	for _, s := range job.Settled(ended) {
 		err := transact(ctx, r.client, r.budgets.settleHold(ended.ID, s))

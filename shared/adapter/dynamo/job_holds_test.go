@@ -13,7 +13,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A job that completes after its holds expired is billed, and settled with the remaining holds.
+// A job that completes after some of its holds expired is billed, and settled with the remaining
+// holds.
 func TestUnsettledHoldsExpire(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	clock, passed := &storeClock{now: time.Now()}, &machine{}
@@ -37,7 +38,7 @@ func TestUnsettledHoldsExpire(t *testing.T) {
 		_, err := jobs.Start(ctx, j.ID, "n1", time.Now())
 		conformance.OK(t, err)
 	}
-	// The state machine writes it like this.
+	// The state machine writes failures like this.
 	conformance.OK(t, runs.WriteFailure(ctx, failed.ID, job.TimeoutFailure(), time.Now()))
 	want(80)
 	clock.pass(job.MaxAge + 4*time.Minute)

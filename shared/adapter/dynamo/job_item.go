@@ -14,23 +14,25 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The record changes while the job runs; the request does not.
+// The record changes while the job runs. The request does not, so it is a separate item.
 const (
 	RecordPart  = "record"
 	requestPart = "request"
 )
 
-// JobTimeLayout is also the state machine's layout, so conditions can compare times as text.
+// JobTimeLayout is also the state machine's layout, so that conditions can compare times as
+// strings.
 const JobTimeLayout = "2006-01-02T15:04:05.000Z"
 
-// recordAge is the time from the job's deadline to its TTL, because its end is not known earlier.
-// With the extra day no record is deleted before the service omits it.
+// recordAge is the time from a job's deadline to its record's TTL. It counts from the deadline
+// because the end is not known in advance. Because of the extra day, no record is deleted while the
+// service still shows it.
 const recordAge = job.DefaultRecordAge + 24*time.Hour
 
 type jobRecord struct {
 	ID   string `dynamodbav:"id"`
 	Part string `dynamodbav:"part"`
-	// Account is the account, or in some records of version 0.1.0 a partition of Owner.
+	// Account is the account or, in some records of version 0.1.0, one of Owner's partitions.
 	Account string     `dynamodbav:"account"`
 	Owner   string     `dynamodbav:"owner,omitempty"`
 	Key     string     `dynamodbav:"key"`
@@ -38,8 +40,8 @@ type jobRecord struct {
 	Lane    job.Lane   `dynamodbav:"lane"`
 	Seed    uint32     `dynamodbav:"seed"`
 	Status  job.Status `dynamodbav:"status"`
-	// OpenStatus is the status of an open job, so that a start does not write the index of the
-	// account's jobs. It is empty in records of version 0.1.0.
+	// OpenStatus is the status of an open job. It is separate, so that starting a job does not
+	// write to the index of the account's jobs. It is empty in records of version 0.1.0.
 	OpenStatus  job.Status `dynamodbav:"open_status,omitempty"`
 	Progress    float64    `dynamodbav:"progress"`
 	Runs        int        `dynamodbav:"runs"`
@@ -115,7 +117,7 @@ func readJob(recordItem, requestItem item) (job.Job, error) {
 	return j, nil
 }
 
-// The job has no request.
+// readRecord returns a job without its request.
 func readRecord(recordItem item) (job.Job, error) {
 	var r jobRecord
 	if err := attributevalue.UnmarshalMap(recordItem, &r); err != nil {
@@ -180,8 +182,8 @@ func encoded(value any) (types.AttributeValue, error) {
 	return text(string(body)), err
 }
 
-// named returns the placeholders of attributes in expressions, such as "#status". DynamoDB reserves
-// many of the names.
+// named returns placeholders for attribute names in expressions, such as "#status". Many of the
+// names are reserved words in DynamoDB.
 func named(attributes ...string) map[string]string {
 	names := map[string]string{}
 	for _, attribute := range attributes {

@@ -14,23 +14,25 @@ import (
 )
 
 const (
-	// pageBatch is the maximum number of jobs in one call. Each job has two items.
+	// pageBatch is the maximum number of jobs that one call reads. Each job has two items.
 	pageBatch = itemsAtOnce / 2
-	// searchWalk limits the jobs that one List reads for a search, because no index helps.
+	// searchWalk is the maximum number of jobs that one List reads for a search, because no index
+	// supports it.
 	searchWalk = 500
 )
 
 // jobsByAccount is the index of an account's jobs by id. It includes status and model for filters;
-// otherwise a list of one status would read every record. A start does not change the attribute
-// status (see jobRecord.OpenStatus), so a job writes the index twice.
+// otherwise a list of the jobs with one status would read every record. Starting a job does not
+// change the attribute status (see jobRecord.OpenStatus), so each job writes to the index only
+// twice.
 const jobsByAccount = "jobs-by-account"
 
-// List reads the index, in which a record appears within about a second, and then the current state
-// of the jobs.
+// List reads the index, in which a record appears within about a second, and then the jobs' current
+// state.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)
-	// spare is the number of extra jobs in a read.
+	// spare is how many extra jobs a read may fetch.
 	spare := 0
 	if filter.Search != "" {
 		size, most, spare = max(limit, pageBatch), max(searchWalk, limit), pageBatch
@@ -67,16 +69,17 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	}
 }
 
-// mayMatch judges by a job's entry in the index, which may lag and does not show starts.
+// mayMatch checks a filter against a job's index entry, which may lag and does not show that a job
+// has started.
 func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""
 	}
-	filter.Search = "" // the index does not have the searched attributes
+	filter.Search = "" // the index lacks the searched attributes
 	return filter.Matches(entry)
 }
 
-// entries reads at most size index entries below the id after, highest id first.
+// entries reads at most size index entries with ids below after, highest id first.
 func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
 	condition, values := "#account = :account", item{":account": text(account)}
 	names := named("account")
@@ -102,8 +105,7 @@ func (s *Jobs) entries(ctx context.Context, account, after string, size int) (en
 	return entries, got.LastEvaluatedKey != nil && len(entries) > 0, nil
 }
 
-// matching returns the jobs with the given ids (at most pageBatch) that match the filter, in the
-// same order.
+// matching returns the jobs among ids (at most pageBatch) that match the filter, in the same order.
 func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, now time.Time) ([]job.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -125,7 +127,7 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	for _, id := range ids {
 		record, request := parts[id+"/"+RecordPart], parts[id+"/"+requestPart]
 		if record == nil || request == nil {
-			continue // deleted a moment ago
+			continue // just deleted
 		}
 		j, err := readJob(record, request)
 		if err != nil {
@@ -138,8 +140,8 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	return jobs, nil
 }
 
-// readItems reads at most itemsAtOnce items, in any order, with the named attributes or all of
-// them. It omits missing items.
+// readItems reads at most itemsAtOnce items, in any order, with the named attributes or, if none
+// are named, all of them. It skips missing items.
 func readItems(
 	ctx context.Context, client *dynamodb.Client, table string, keys []item, attributes ...string,
 ) (items []item, err error) {
@@ -162,7 +164,7 @@ func readAsked(
 			return nil, err
 		}
 		items = append(items, answer.Responses[table]...)
-		// Keys that DynamoDB was too busy to read are requested again.
+		// Request again the keys that DynamoDB was too busy to read.
 		if request = answer.UnprocessedKeys; len(request) > 0 {
 			if !clock.Wait(ctx, conflictWait) {
 				return nil, ctx.Err()

@@ -17,9 +17,10 @@ import (
 )
 
 type Dispatcher interface {
-	// Dispatch queues a job, with its entry in the sets of open jobs, once.
+	// Dispatch queues a job once, together with its entry in the sets of open jobs.
 	//
-	// Errors: a fault if the job was definitely not queued. After any other error it may have been.
+	// Errors: a fault if the job was definitely not queued. After any other error, it may have been
+	// queued.
 	Dispatch(ctx context.Context, j job.Job, open OpenEntry) error
 }
 
@@ -30,9 +31,9 @@ type Lengths interface {
 
 // Jobs is a job.Store and a job.Runs.
 //
-// One transaction records a job, with its usage, its budget holds, and its element in a set of the
-// account's open jobs. Then the job is queued. If a process dies between the two steps, the record
-// remains with an id that no client received, and ends at its deadline.
+// One transaction writes a job's record, its usage, its budget holds, and its element in a set of
+// the account's open jobs. Then the job is queued. If a process dies between these two steps, the
+// record remains under an id that no client received, and the job ends at its deadline.
 type Jobs struct {
 	*Runs
 	dispatcher  Dispatcher
@@ -48,7 +49,7 @@ func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time
 	return &Jobs{Runs: runs, dispatcher: dispatcher, lengths: lengths, now: now}
 }
 
-// count returns the write that adds a job to its account's usage, or subtracts it if times is -1.
+// count returns the writes that add a job to its account's usage, or subtract it if times is -1.
 func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
 	if s.usage == nil {
 		return nil
@@ -74,15 +75,15 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 	}
 	err = s.dispatcher.Dispatch(ctx, j, openEntry(j, set))
 	if definite := new(fault.Error); errors.As(err, &definite) {
-		// If the withdrawal fails too, the record ends at its deadline.
+		// If the withdrawal also fails, the job ends at its deadline.
 		return errors.Join(err, s.withdraw(ctx, j, set))
 	}
 	return err
 }
 
 // acceptAgain queues a recorded job again, because its first acceptance may have been interrupted.
-// It reads the record, so that both starts have the same bytes. After an error it withdraws
-// nothing, because the first start may have succeeded.
+// It reads the record, so that both requests to start the execution have the same bytes. After an
+// error it withdraws nothing, because the first request may have succeeded.
 func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 	j, set, err := s.getOpen(ctx, id)
 	if err != nil || j.Status != job.Pending {
@@ -93,7 +94,7 @@ func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 
 var errRecorded = errors.New("the job is recorded")
 
-// record writes the items of a job, sets its holds, and returns its set of open jobs.
+// record writes a job's items, sets its holds, and returns the set of open jobs that contains it.
 //
 // Errors: errRecorded; fault.Limited if the sets are full of open jobs; fault.Exhausted.
 func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budget.Claim) (set int, err error) {
@@ -130,10 +131,10 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budge
 	}
 }
 
-// claimWrite is the index of the first claim's write in an acceptance.
+// claimWrite is the index of the first claim's write within an acceptance.
 const claimWrite = 3
 
-// Writes with conditions are first.
+// acceptance returns the writes that accept a job. Those with conditions come first.
 func (s *Jobs) acceptance(j job.Job, at spot, claims []budget.Claim) ([]types.TransactWriteItem, error) {
 	record, request, err := jobItems(j)
 	if err != nil {
@@ -192,7 +193,7 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
 		}},
 	}...))
 	if refused(err) != nil {
-		return nil // a worker has started it
+		return nil // a worker has already started it
 	}
 	if err != nil {
 		return fmt.Errorf("withdraw job %s: %w", j.ID, err)
@@ -224,7 +225,7 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, storeError("expire a job", err)
 }
 
-// Complete also updates the lane's run times.
+// Complete also records the run time for the lane.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	if err := s.Runs.Complete(ctx, id, nonce, result, now); err != nil {
 		return err

@@ -150,7 +150,7 @@ func TestWorkersAreWarmAfterBeat(t *testing.T) {
 	warm(job.VideoLane, false)
 	seen := now
 	now = seen.Add(-time.Minute)
-	beat(job.ImageLane) // from a worker whose clock is behind
+	beat(job.ImageLane) // by a worker whose clock is behind
 	now = seen.Add(dynamo.WarmFor - time.Second)
 	warm(job.ImageLane, true)
 	now = seen.Add(dynamo.WarmFor)

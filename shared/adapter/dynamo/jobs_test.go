@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// handedOver is a dispatcher that only records its jobs. It returns err if that is set.
+// handedOver is a dispatcher that only records its jobs. It returns err if err is set.
 type handedOver struct {
 	mu   sync.Mutex
 	jobs []job.Job
@@ -33,7 +33,7 @@ func (h *handedOver) Dispatch(_ context.Context, j job.Job, open dynamo.OpenEntr
 	return h.err
 }
 
-// counted returns the number of open jobs' records as the length of a queue.
+// counted reports the number of open jobs' records as the queue length.
 type counted struct {
 	client *dynamodb.Client
 	table  string
@@ -91,7 +91,7 @@ func TestJobsConform(t *testing.T) {
 	})
 }
 
-// A job from an earlier version is started in that version's way.
+// A job that an earlier version accepted is started the way that version did.
 func TestStartLeavesIndexUnchanged(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	jobs, records := newJobs(t, cloud, &handedOver{})

@@ -23,9 +23,9 @@ import (
 
 // Keys is a credential.Store and a credential.TokenStore.
 //
-// The id of a key is the prefix of its hash and the key of its item, so revoking a key is one
-// write. A token's item is found by the token's hash and names its key, whose item is read at each
-// use of the token. So revoking a key does not update its tokens.
+// A key's id is both a prefix of its hash and the primary key of its item, so revoking a key takes
+// one write. A token's item is found by the token's hash and names the token's key, whose item is
+// read whenever the token is used. So revoking a key does not have to update its tokens.
 type Keys struct {
 	client     *dynamodb.Client
 	table, log string
@@ -66,7 +66,7 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	return storeError("create a key", err)
 }
 
-// The read of FindKey is consistent.
+// FindKey uses a consistent read.
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
 	key, err := k.key(ctx, credential.KeyID(hash))
 	if err == nil && key.Hash != hash {
@@ -86,7 +86,7 @@ func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 	return readKey(found)
 }
 
-// The index that ListKeys reads lags by about a second.
+// ListKeys reads an index that lags by about a second.
 func (k *Keys) ListKeys(ctx context.Context, account string) (keys []credential.Key, err error) {
 	for found, err := range k.listed(ctx, account) {
 		if err != nil {
@@ -128,7 +128,8 @@ func (k *Keys) listed(ctx context.Context, account string) iter.Seq2[item, error
 	}
 }
 
-// If a key acts, RevokeKey also reads that key, and the transaction requires that it works.
+// If the caller acts through a key, RevokeKey also reads that key, and the transaction requires
+// that it is still valid.
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	account := ""
 	if !from.IsOperator() {
@@ -159,7 +160,7 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 		if len(writes) > 2 && r.failed[2] {
 			return credential.Key{}, credential.KeyInvalid(from.By)
 		}
-		return k.key(ctx, id) // another call has revoked it
+		return k.key(ctx, id) // another call revoked it
 	}
 	if err != nil {
 		return credential.Key{}, storeError("revoke a key", err)
@@ -169,7 +170,7 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 }
 
 // revocation returns the writes that revoke a key and add the audit entry, and the condition on the
-// acting key.
+// key that the caller acts through.
 func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.TransactWriteItem, error) {
 	entry, err := credential.RevocationEntry(from, key)
 	if err != nil {
@@ -197,7 +198,7 @@ func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.Transa
 	return writes, nil
 }
 
-// ForgetKey takes the key out of the index.
+// ForgetKey removes the key from the index.
 func (k *Keys) ForgetKey(ctx context.Context, id string) error {
 	_, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &k.table, Key: item{"id": text(id)}, UpdateExpression: aws.String("REMOVE account"),
@@ -216,7 +217,7 @@ type keyItem struct {
 	CreatedAt int64  `dynamodbav:"created_at"`
 	ExpiresAt int64  `dynamodbav:"expires_at,omitempty"`
 	RevokedAt int64  `dynamodbav:"revoked_at,omitempty"`
-	// Models and Routes are missing if the key is not limited.
+	// Models and Routes are missing if the key has no such limit.
 	Models []string                `dynamodbav:"models,omitempty"`
 	Routes []credential.RouteGroup `dynamodbav:"routes,omitempty"`
 }
@@ -249,11 +250,11 @@ func readKey(i item) (credential.Key, error) {
 
 const (
 	tokenPrefix = "token/"
-	// keptExpired is the time for which an expired token is distinguished from an unknown token.
+	// keptExpired is how long an expired token can still be told from an unknown one.
 	keptExpired = time.Hour
 )
 
-// Times are in milliseconds, and TTL is in seconds.
+// Times are in milliseconds, except TTL, which is in seconds.
 type tokenItem struct {
 	ID  string `dynamodbav:"id"`
 	Key string `dynamodbav:"key_id"`
@@ -266,7 +267,7 @@ type tokenItem struct {
 	Verifier  []byte `dynamodbav:"verifier,omitempty"`
 }
 
-// The table's TTL deletes the token.
+// The table's TTL deletes an expired token.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	scope, err := json.Marshal(token.Scope)
 	if err != nil {
@@ -284,9 +285,9 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return storeError("create a token", err)
 }
 
-// FindToken makes two consistent reads, of the token and then of its key. If a revocation marked
-// every token of a key, one read would be enough, but each new token would need three writes in a
-// transaction, at twelve times the price of the read.
+// FindToken makes two consistent reads, first of the token and then of its key. If a revocation
+// marked each of a key's tokens, one read would be enough, but then creating a token would take a
+// transaction of three writes, at twelve times the price of the read.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
 	found, err := readItem(ctx, k.client, k.table, item{"id": text(tokenPrefix + hash.String())})
 	if err != nil {

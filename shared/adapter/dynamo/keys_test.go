@@ -17,7 +17,7 @@ import (
 )
 
 // laggard responds to eventually consistent reads with the item's first state, because DynamoDB
-// guarantees no limit.
+// does not limit how old such a read may be.
 type laggard struct {
 	first map[string]middleware.InitializeOutput
 }
@@ -42,8 +42,8 @@ func (l laggard) HandleInitialize(
 	return out, metadata, err
 }
 
-// A key that is cached for credential.CacheAge was valid when it was read, so it stops working
-// within that time.
+// A key that is cached for credential.CacheAge was valid when it was read, so a revoked key stops
+// working within that time.
 func TestRevokedKeyIsNeverReadFromOldState(t *testing.T) {
 	cloud := local.Cloud(t)
 	config, lags := cloud.Config(), laggard{map[string]middleware.InitializeOutput{}}

@@ -11,10 +11,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// laneStateFor is the time for which a lane's state is cached. Each submission needs it twice.
+// laneStateFor is how long a lane's state is cached. Each submission needs it twice.
 const laneStateFor = 5 * time.Second
 
-// laneState is a lane's last runs and its workers.
 type laneState struct {
 	runs  []job.RunTime
 	fleet job.Fleet
@@ -32,7 +31,7 @@ func (l *laneStates) forget(lane job.Lane) {
 	delete(l.known, lane)
 }
 
-// lane returns a state that is at most laneStateFor old. Its read is not consistent.
+// lane returns a state that is at most laneStateFor old. It does not use a consistent read.
 func (s *Jobs) lane(ctx context.Context, lane job.Lane) (laneState, error) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
@@ -77,14 +76,14 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 			return laneState{}, values.err
 		}
 	}
-	// A worker's own record is newer than the last check of the fleet.
+	// A worker's own record is more recent than the last check of the fleet.
 	if s.now().Sub(alive) < WarmFor && !state.fleet.SeenAt.IsZero() {
 		state.fleet.Running = max(state.fleet.Running, 1)
 	}
 	return state, nil
 }
 
-// runTimes adds the run times that ended within runTimeFor.
+// runTimes adds the run times that ended at most runTimeFor ago.
 func (r *reader) runTimes(state *laneState, now time.Time) {
 	for name := range r.item {
 		place, is := strings.CutPrefix(name, runTimePrefix)
@@ -104,7 +103,7 @@ var (
 	_ job.RunTimes = (*Jobs)(nil)
 )
 
-// Queue does not count by account, because SQS does not.
+// Queue does not report counts by account, because SQS has none.
 func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (queue job.Queue, err error) {
 	if queue.Waiting, queue.Running, err = s.lengths.Depth(ctx, lane); err != nil {
 		return job.Queue{}, err
@@ -114,13 +113,13 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (queue job.Queue, err e
 	return queue, storeError("read the queue of a lane", err)
 }
 
-// RunTimes returns run times that are at most laneStateFor old.
+// RunTimes returns run times read at most laneStateFor ago.
 func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, error) {
 	state, err := s.lane(ctx, lane)
 	return state.runs, storeError("read run times", err)
 }
 
-// The read of Own is not consistent.
+// Own does not use a consistent read.
 func (s *Jobs) Own(ctx context.Context, j job.Job) (own job.Own, err error) {
 	sets, err := s.readOpen(ctx, j.Account, false)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Admission makes no extra call: the record is read with the queue and cached for some seconds.
+// Admission makes no extra call: the fleet's record is read with the queue and cached for a few
+// seconds.
 func TestAdmissionUsesFleetState(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
@@ -67,7 +68,7 @@ func TestAdmissionUsesFleetState(t *testing.T) {
 	now = now.Add(20 * time.Minute)
 	admitted("no check was made for a long time", true)
 
-	// A run that this process has completed is known immediately.
+	// If this process completed a run, it knows that immediately.
 	j := newJob("job_1")
 	if err := jobs.Accept(ctx, j, 0); err != nil {
 		t.Fatal(err)

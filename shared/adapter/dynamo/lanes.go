@@ -16,18 +16,19 @@ func laneKey(lane job.Lane, part string) item { return jobKey("lane#"+string(lan
 
 const (
 	runTimesPart = "run_times"
-	// runTimePrefix begins the recentRuns attributes with run times, in milliseconds. A job's account
-	// and id select the attribute. So one write without a read keeps roughly the latest, at most
-	// runsOfAccount of an account, and a retry changes nothing.
+	// runTimePrefix starts the names of the recentRuns attributes that hold run times, in
+	// milliseconds. A job's account and id select the attribute. So a single write, without a read,
+	// keeps roughly the latest run times, at most runsOfAccount per account, and a retry changes
+	// nothing.
 	runTimePrefix             = "run_"
 	recentRuns, runsOfAccount = 20, 5
-	// runTimeFor limits the age of run times, because accounts that stop sending jobs do not replace
+	// runTimeFor is the maximum age of a run time. Accounts that stop sending jobs never overwrite
 	// theirs.
 	runTimeFor = 24 * time.Hour
-	// Version 0.1.0 wrote neither accounts nor ends.
+	// Version 0.1.0 wrote neither accounts nor end times.
 	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"
-	// runTimeItems is the number of partitions with the run times of a lane. Each takes a thousand
-	// writes per second.
+	// runTimeItems is the number of partitions that hold a lane's run times. Each can take a
+	// thousand writes per second.
 	runTimeItems = 4
 )
 
@@ -54,9 +55,9 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 
 const (
 	workersPart = "workers"
-	// A worker records every BeatEvery that it is running, and counts as running for WarmFor. It does
-	// not replace a time younger than freshFor, because it records the next one before that time is
-	// old.
+	// Every BeatEvery, a worker records that it is running. The lane then has a running worker for
+	// WarmFor. A worker does not replace a time more recent than freshFor, because the next beat
+	// comes before that time is too old.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second
@@ -68,7 +69,7 @@ type Workers struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// seen holds the latest time, by lane, at which workers were seen.
+	// seen maps each lane to the latest time at which a worker was seen.
 	seen map[job.Lane]time.Time
 }
 
@@ -76,7 +77,7 @@ func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Wo
 	return &Workers{client: client, table: table, now: now, seen: map[job.Lane]time.Time{}}
 }
 
-// Workers call Beat every BeatEvery. It writes nothing if another worker has just written.
+// Workers call Beat every BeatEvery. It writes nothing if another worker has written recently.
 func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	seen, err := w.read(ctx, lane)
 	if err != nil {
@@ -86,7 +87,7 @@ func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	if age := now.Sub(seen); age >= 0 && age < freshFor {
 		return nil
 	}
-	// The write fails if another worker has recorded a later time.
+	// If another worker has recorded a later time, the condition fails.
 	_, _, err = tryUpdate(ctx, w.client, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: laneKey(lane, workersPart),
 		UpdateExpression:          aws.String("SET #seen = :now, #ttl = :ttl"),
@@ -97,7 +98,7 @@ func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	return storeError("record a worker", err)
 }
 
-// Warm reports whether a worker of the lane was running within WarmFor.
+// Warm reports whether the lane had a running worker within the last WarmFor.
 func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	w.mu.Lock()
 	known := w.seen[lane]
@@ -115,7 +116,7 @@ func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	return w.now().Sub(seen) < WarmFor, nil
 }
 
-// The read is not consistent.
+// read does not use a consistent read.
 func (w *Workers) read(ctx context.Context, lane job.Lane) (time.Time, error) {
 	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table, Key: laneKey(lane, workersPart)})
 	if err != nil {

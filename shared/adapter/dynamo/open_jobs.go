@@ -15,27 +15,27 @@ import (
 
 // An account's open jobs are stored as eight sets of ids, because the cost of a write grows with
 // the size of the set. The limit is divided among the sets, so it stays exact. The transaction that
-// records a job adds it to a set. The process that completes or cancels the job removes it
-// afterwards, and the state machine removes a job that it fails. After a crash between the two
-// writes, dropEnded removes the job.
+// records a job adds it to a set. The process that completes or cancels the job then removes it
+// from the set. The state machine removes jobs that it fails. If a process crashes between the two
+// writes, dropEnded removes the job later.
 
 const (
 	openSets = 8
 	maxOpen  = 5000
 	OpenPart = "open"
-	// openSetAttribute is missing for set 0.
+	// openSetAttribute is missing if the set is 0.
 	openSetAttribute = "open_set"
-	// openAge is the time from the deadline of an account's last job until its set is deleted.
+	// openAge is how long an account's set is kept after the deadline of its last job.
 	openAge = 24 * time.Hour
-	// itemsAtOnce is DynamoDB's limit for one call.
+	// itemsAtOnce is DynamoDB's limit on the items of one call.
 	itemsAtOnce = 100
 	// compareEvery is the minimum interval at which a process compares sets with records.
 	compareEvery = 10 * time.Second
 )
 
 type OpenEntry struct {
-	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element in the
-	// set.
+	// Set is the id of the set's item; its sort key is OpenPart. Element is the job's element in
+	// the set.
 	Set, Element string
 }
 
@@ -43,8 +43,8 @@ func openEntry(j job.Job, set int) OpenEntry {
 	return OpenEntry{Set: openID(j.Account, set), Element: openJob{j.Lane, j.ID}.String()}
 }
 
-// FreeOpen returns the write that removes a job from its set. The writer adds ":ended", a set with
-// the job's element. It has no condition, because a retry changes nothing.
+// FreeOpen returns the write that removes a job from its set. The writer adds ":ended", a set that
+// contains the job's element. The write needs no condition, because repeating it changes nothing.
 func FreeOpen() JobEnd { return JobEnd{Update: "DELETE #open :ended", Names: named("open")} }
 
 func (r *Runs) FreeOpen(ctx context.Context, e OpenEntry) error {
@@ -72,7 +72,7 @@ func readOpenJob(stored string) openJob {
 	return openJob{job.Lane(lane), id}
 }
 
-// No account has a "#" in its name.
+// Account names do not contain "#".
 func openID(account string, set int) string {
 	if set == 0 {
 		return "account#" + account
@@ -80,7 +80,7 @@ func openID(account string, set int) string {
 	return fmt.Sprintf("account#%s#%d", account, set)
 }
 
-// openLimit converts a tier's limit, which may be 0.
+// openLimit converts a tier's limit, where 0 means no limit.
 func openLimit(limit int) int {
 	if limit <= 0 {
 		return maxOpen
@@ -96,9 +96,9 @@ func portionOf(all, among, index int) int {
 	return portion
 }
 
-// capacities returns the number of jobs that each set may have. If a key with a higher limit has
-// filled a set beyond its portion, the portions of the others shrink. Adding jobs within the
-// capacities does not change them, so concurrent callers together never exceed the limit.
+// capacities returns how many jobs each set may contain. If a key with a higher limit has filled a
+// set beyond its portion, the portions of the other sets shrink. Adding jobs within the capacities
+// does not change them, so concurrent callers together never exceed the limit.
 func capacities(limit int, sets [][]string) []int {
 	capacity, over := make([]int, len(sets)), make([]bool, len(sets))
 	left, among := limit, len(sets)
@@ -123,8 +123,8 @@ func capacities(limit int, sets [][]string) []int {
 
 type spot struct{ set, capacity int }
 
-// findSpot returns a set that is not full: the set of the job's id, or else the set with the
-// largest remaining capacity.
+// findSpot returns a set that is not full: the one selected by the job's id or, if that is full,
+// the one with the most capacity left.
 //
 // Errors: errRecorded; fault.Limited if all sets are full.
 func (s *Jobs) findSpot(ctx context.Context, j job.Job, limit int) (spot, error) {
@@ -155,7 +155,7 @@ func (s *Jobs) findSpot(ctx context.Context, j job.Job, limit int) (spot, error)
 	return spot{}, job.TooManyOpen(openLimit(limit))
 }
 
-// openSets drops jobs that ended long ago.
+// openSets returns the account's sets and removes jobs that ended long ago from them.
 func (s *Jobs) openSets(ctx context.Context, account string, consistent bool) ([][]string, error) {
 	sets, err := s.readOpen(ctx, account, consistent)
 	if err != nil {
@@ -194,8 +194,9 @@ func (c *comparisons) due(now time.Time) bool {
 	return true
 }
 
-// dropEnded removes ended jobs from sets. It checks jobs whose ids are so old that they should have
-// ended. An id is generated when an upload starts, so the record decides.
+// dropEnded removes ended jobs from the sets. It checks jobs whose ids are so old that they should
+// have ended. An id is generated when an upload starts, so only the record shows whether the job
+// has ended.
 func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) error {
 	now := s.now()
 	old := map[string]bool{}
@@ -245,7 +246,8 @@ func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) e
 	return nil
 }
 
-// Backlog may lag by a second; Accept is exact. Run times and workers are at most laneStateFor old.
+// Backlog may lag by a second, but Accept is exact. Run times and workers are at most laneStateFor
+// old.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (
 		backlog job.Backlog

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// processes share records and a clock. Their calls are counted and may fail. Calls by calm are not
-// counted and never fail.
+// processes share records and a clock. Their calls are counted and may fail. Calls through calm are
+// not counted and never fail.
 type processes struct {
 	*testing.T
 	proxy *awstest.Proxy
@@ -65,7 +65,7 @@ func (p *processes) next() *dynamo.Jobs {
 	return p.all[p.last%len(p.all)]
 }
 
-// job returns a job that is accepted now, with an id that was generated some time before.
+// job returns a job that is accepted now, but whose id was generated earlier.
 func (p *processes) job(before time.Duration) job.Job {
 	p.Helper()
 	id, err := job.NewID(p.at().Add(-before), rand.Reader)
@@ -97,8 +97,8 @@ func (p *processes) race(n, limit int) int {
 	}), fault.Limited))
 }
 
-// The capacities add up to the limit minus the jobs beyond the portions. Adding jobs within them
-// does not change them.
+// The capacities add up to the limit minus the jobs that exceed their portions. Adding jobs within
+// the portions does not change the capacities.
 func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 	random := mathrand.New(mathrand.NewPCG(7, 7))
 	for range 2000 {
@@ -122,7 +122,7 @@ func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 	}
 }
 
-// Each limit of an account's keys is exact under concurrency.
+// If an account's keys have different limits, each is exact under concurrency.
 func TestDifferentLimitsShareTheCount(t *testing.T) {
 	for _, c := range []struct{ first, open, limit int }{{300, 60, 80}, {0, 60, 90}, {30, 30, 45}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
@@ -137,7 +137,8 @@ func TestDifferentLimitsShareTheCount(t *testing.T) {
 	}
 }
 
-// If a process dies between writing the end of a job and the next write, the job counts as open.
+// If a process dies after it wrote a job's end and before the next write, the job still counts as
+// open.
 func TestLeakedJobIsDroppedByAge(t *testing.T) {
 	p, ctx := newProcesses(t, 1, awstest.Faults{}), t.Context()
 	const limit = 3
@@ -153,8 +154,8 @@ func TestLeakedJobIsDroppedByAge(t *testing.T) {
 	conformance.Fails(t, p.next().Accept(ctx, p.job(0), limit), fault.Limited)
 }
 
-// An open job whose upload took long has an old id. A process compares it with its record only from
-// time to time.
+// If an open job's upload took long, its id is old. A process compares such a job with its record
+// only occasionally.
 func TestOpenJobWithOldIDCounts(t *testing.T) {
 	p, ctx := newProcesses(t, 1, awstest.Faults{}), t.Context()
 	j := p.job(time.Hour)
@@ -174,7 +175,7 @@ func TestOpenJobWithOldIDCounts(t *testing.T) {
 	conformance.OK(t, p.next().Accept(ctx, p.job(0), 1))
 }
 
-// After all jobs have ended, the capacity equals the limit.
+// After all jobs have ended, the entire limit is available again.
 func TestOpenJobLimitHoldsThroughFailures(t *testing.T) {
 	for _, limit := range []int{7, 40} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {

@@ -16,11 +16,12 @@ import (
 
 // Rates is a ratelimit.Limiter with counts that several processes share.
 //
-// A name is one item with one number: the time at which its burst is completely available again
-// (the generic cell rate algorithm). Each count moves that time forward. The condition of the write
-// rejects a count that would move it beyond the burst. So the rate is exact under concurrency, as
-// far as the callers' clocks agree. A count is one write, or two if this process does not know that
-// the name is in use. One item takes about a thousand writes per second.
+// Each name is one item with one number: the time at which its burst will be completely available
+// again (the generic cell rate algorithm). Each count moves that time forward. The write's
+// condition rejects a count that would move it beyond the burst. So the rate is exact under
+// concurrency, to the extent that the callers' clocks agree. A count takes one write, or two if
+// this process does not know that the name is in use. One item sustains about a thousand writes per
+// second.
 type Rates struct {
 	client *dynamodb.Client
 	table  string
@@ -28,22 +29,22 @@ type Rates struct {
 	newID  func() string
 
 	mu sync.Mutex
-	// seen holds items' times when this process last saw them. Times only increase, so an item rejects
-	// counts until its time has passed.
+	// seen maps items to the last times that this process saw. An item's time only increases, so
+	// until that time has passed, the process knows that the name is in use.
 	seen map[string]int64
 }
 
-// newID returns a unique text that distinguishes a retry from another caller's write.
+// newID returns a unique string that distinguishes a retry from another caller's write.
 func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Rates {
 	return &Rates{client: client, table: table, now: now, newID: newID, seen: map[string]int64{}}
 }
 
 const (
 	ratePart = "rate"
-	// keptRates is the time for which an item is kept after its burst is available again. From then on
-	// the item means the same as no item.
+	// keptRates is how long an item is kept after its burst is available again. From then on, the
+	// item is equivalent to a missing one.
 	keptRates = time.Hour
-	// mostSeen limits the items that a process remembers.
+	// mostSeen is the maximum number of items that a process remembers.
 	mostSeen = 20_000
 )
 
@@ -59,12 +60,12 @@ type count struct {
 	rate      ratelimit.Rate
 	partition string
 	n         int
-	// cost is added to the item's time. If that time is after far, a wrong clock moved it there, and
-	// the item starts over.
+	// cost is what a count adds to the item's time. If an item's time is after far, a wrong clock
+	// put it there, and the item starts over.
 	now, cost, far int64
 }
 
-// Each rate of a name has a separate count.
+// A name's different rates are counted separately.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil
@@ -94,7 +95,7 @@ func (r *Rates) newCount(name string, n int, rate ratelimit.Rate) *count {
 
 func (c *count) key() item { return item{"id": text(c.partition), "part": text(ratePart)} }
 
-// lastSeen returns the time that this process saw last, or 0.
+// lastSeen returns the item's time that this process saw last, or 0.
 func (c *count) lastSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +107,7 @@ func (c *count) lastSeen() int64 {
 
 func (c *count) see(wholeAt int64) {
 	if wholeAt > c.far {
-		return // a later count will start the item again
+		return // the next count starts the item over
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +120,7 @@ func (c *count) see(wholeAt int64) {
 func (c *count) take(ctx context.Context) (ratelimit.State, error) {
 	until := c.now + int64(c.rate.BurstTime()) - c.cost
 	if until < c.now || c.n <= 0 {
-		// More than the burst is never allowed, and a count of 0 writes nothing.
+		// A count beyond the burst is never allowed, and a count of 0 writes nothing.
 		found, err := c.read(ctx)
 		return c.state(until >= c.now && (found <= until || found > c.far), found), err
 	}
@@ -178,15 +179,15 @@ func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error)
 		item{":whole": number(whole), ":now": number(c.now), ":far": number(c.far)})
 }
 
-// moveOn adds the cost to the time of a name that is in use, unless others have moved the time
-// beyond until or the time has passed.
+// moveOn adds the cost to the time of a name that is in use. Its condition fails if others have
+// moved the time beyond until, or if the time has passed.
 func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, wholeAt int64, err error) {
 	return c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost",
 		"whole_at BETWEEN :now AND :until AND last_count <> :count",
 		item{":cost": number(c.cost), ":now": number(c.now), ":until": number(until)})
 }
 
-// write reports whether the condition was true, and the resulting time.
+// write reports whether the condition was true, and returns the resulting time.
 func (c *count) write(ctx context.Context, whole int64, update, condition string, values item) (done bool,
 	wholeAt int64, err error) {
 	values[":count"] = text(c.id)
@@ -206,7 +207,7 @@ func (c *count) write(ctx context.Context, whole int64, update, condition string
 		return false, 0, err
 	}
 	c.see(read.WholeAt)
-	// If the item has this count's id, an earlier write succeeded and its response was lost.
+	// If the item has this count's id, an earlier write succeeded but its response was lost.
 	return !refused || read.Last == c.id, read.WholeAt, nil
 }
 
@@ -220,10 +221,10 @@ func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
 	return read.WholeAt, err
 }
 
-// The burst is available again at wholeAt.
+// state returns the state of a rate whose burst is available again at wholeAt.
 func (c *count) state(allowed bool, wholeAt int64) ratelimit.State {
 	if wholeAt > c.far {
-		wholeAt = c.now // it starts again
+		wholeAt = c.now // the item starts over
 	}
 	return c.rate.State(allowed, time.Duration(wholeAt-c.now))
 }

@@ -27,7 +27,7 @@ type calls []struct {
 	call      func() error
 }
 
-// awstest's calls.tsv must contain exactly these operations of the type.
+// asDocumented checks that awstest's calls.tsv lists exactly these operations for the type.
 func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 	t.Helper()
 	documented := awstest.Documented(t, of)

@@ -66,7 +66,7 @@ func TestSessionsConform(t *testing.T) {
 	})
 }
 
-// Version 0.1.0 also counted slots in other items. They do not reduce the limit.
+// Version 0.1.0 also counted slots in other items. Those slots are ignored.
 func TestSlotsOfOtherItemsAreNotCounted(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	records, table := client(cloud), cloud.MakeTable(t, "sessions")

@@ -15,11 +15,11 @@ import (
 )
 
 // Runs is a job.Runs. Each write is one update of the record, with conditions on its state,
-// deadline and nonce. Complete also writes the usage of the account in the same transaction.
+// deadline and nonce. Complete also writes the account's usage in the same transaction.
 //
-// A worker ends a job that has a result with Complete. The state machine usually writes any other
-// end. Fail is for a worker whose task token is no longer accepted, and for callers that end a job
-// from outside.
+// A worker ends a job that has a result with Complete. All other ends are usually written by the
+// state machine. Fail is for a worker whose task token is no longer accepted, and for callers that
+// end a job from outside.
 type Runs struct {
 	client *dynamodb.Client
 	table  string
@@ -55,7 +55,7 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 	return j, err
 }
 
-// getOpen also returns the number of the job's set of open jobs.
+// getOpen also returns the number of the job's set.
 func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err error) {
 	found, err := r.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("#id = :id"),
@@ -194,7 +194,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	return job.ErrOverdue
 }
 
-// complete writes the end of a job with a result, bills it and settles its holds.
+// complete ends a job that has a result, bills it and settles its holds.
 func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, error) {
 	if r.usage == nil {
 		return nil, errors.New("cannot complete a job: this program has no usage store")
@@ -216,7 +216,7 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	err := transact(ctx, r.client, writes)
 	refusal := refused(err)
 	if refusal != nil && !refusal.failed[0] {
-		// A hold has expired because this process's clock is minutes behind.
+		// A hold has expired, because this process's clock is minutes slow.
 		err = transact(ctx, r.client, writes[:alone])
 		if refusal = refused(err); refusal == nil && err == nil {
 			return nil, r.settle(ctx, j)

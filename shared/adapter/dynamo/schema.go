@@ -1,21 +1,21 @@
-// Package dynamo keeps records in DynamoDB. Every write is one conditional call or one transaction,
-// so retried or late writes do no harm.
+// Package dynamo stores records in DynamoDB. Every write is one conditional call or one
+// transaction, so retried or late writes do no harm.
 //
-// Every method that calls DynamoDB returns fault.Unavailable if the records are busy or throttled.
-// Comments name only other errors.
+// Every method that calls DynamoDB returns fault.Unavailable if DynamoDB throttles or the records
+// are busy. Method comments name only other errors.
 package dynamo
 
 type Table struct {
 	// Name is the table's name within a deployment, such as "jobs".
 	Name string
-	// These attributes have string values. SortKey may be empty.
+	// Both attributes are strings. SortKey may be empty.
 	PartitionKey, SortKey string
 	Indexes               []Index
-	// TTL is the attribute with the Unix time, in seconds, after which DynamoDB deletes an item. It
-	// may be empty.
+	// TTL names the attribute with the Unix time, in seconds, after which DynamoDB deletes an item.
+	// It may be empty.
 	TTL string
-	// A table has at most one stream, of items before each change or removal, or of items after each
-	// change.
+	// A table has at most one stream, which contains items either before each change or removal, or
+	// after each change.
 	StreamsOldImages bool
 	StreamsNewImages bool
 }
@@ -24,19 +24,20 @@ type Table struct {
 type Index struct {
 	Name                  string
 	PartitionKey, SortKey string
-	// Includes lists the attributes of the index in addition to the keys. Empty means all.
+	// Includes lists the index's attributes in addition to the keys. If it is empty, the index has
+	// all attributes.
 	Includes []string
 }
 
-// TableName returns the name of a table in a deployment, so that the command line needs no AWS
-// call.
+// TableName returns the name of a deployment's table. The name can be computed, so the command line
+// needs no AWS call to find it.
 func TableName(stage, name string) string { return "cutroom-" + stage + "-" + name }
 
 const ttlAttribute = "ttl"
 
 func Tables() []Table {
 	return []Table{
-		// The request of a job has its own item, so that progress writes stay small.
+		// A job's request has its own item, so that progress writes stay small.
 		{
 			Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true,
 			Indexes: []Index{
@@ -52,7 +53,7 @@ func Tables() []Table {
 			Indexes: []Index{{Name: keysByAccount, PartitionKey: "account", SortKey: "id"}},
 		},
 		{Name: "sessions", PartitionKey: "id", TTL: ttlAttribute},
-		// Its stream delivers budget warnings to their receivers.
+		// The stream triggers the delivery of budget warnings.
 		{Name: "usage", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true},
 	}
 }

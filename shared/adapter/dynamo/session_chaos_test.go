@@ -19,9 +19,8 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// sessionChaos contains instances whose clients open sessions of one account, wait, leave and
-// close. The network delays requests, loses requests or responses, and delivers requests twice or
-// late.
+// sessionChaos runs instances whose clients open sessions of one account, wait, leave and close.
+// The network delays requests, loses requests or responses, and delivers requests twice or late.
 type sessionChaos struct {
 	*testing.T
 	cloud  *fakeaws.Cloud
@@ -43,7 +42,7 @@ func (*sessionChaos) Now() time.Time              { return time.Now() }
 func (*sessionChaos) Turn() int64                 { return 0 }
 func (*sessionChaos) After(time.Duration, func()) {}
 
-// chaosInstance is an instance and its connection, which can be cut.
+// chaosInstance is an instance with a connection that can be cut.
 type chaosInstance struct {
 	*session.Instance
 	courier courier
@@ -74,7 +73,7 @@ func (c *sessionChaos) delivers(i *chaosInstance, end <-chan struct{}) {
 	}
 }
 
-// around also checks the request's changes.
+// around performs a request and checks what it changed.
 func (c *sessionChaos) around(_ context.Context, request func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +92,7 @@ func (c *sessionChaos) odds(of int) bool { return c.delay(time.Duration(of)) == 
 
 type chaosItem struct {
 	open int64
-	// taken counts the slots whose lease is alive. undead counts those not marked as dead.
+	// taken counts the slots whose lease is alive, undead those not marked as dead.
 	taken, undead int
 	slots         []string
 	queue         []session.Ticket
@@ -145,7 +144,7 @@ func (c *sessionChaos) check(before, after chaosItem) {
 	}
 }
 
-// fail reports the first mistake, with the last requests.
+// fail reports the first mistake and the latest requests.
 func (c *sessionChaos) fail(format string, args ...any) {
 	if c.broken {
 		return
@@ -221,8 +220,8 @@ func (c *sessionChaos) serve(s *session.Session) {
 	s.Close(c.Context())
 }
 
-// run lets clients connect through faults for some minutes. Afterwards no record may remain, and a
-// freed slot must go to the first waiting client within a second.
+// run lets clients connect for a few minutes while requests fail. Afterwards no record may remain,
+// and a freed slot must go to the first waiting client within a second.
 func (c *sessionChaos) run() {
 	ctx, stop := context.WithCancel(c.Context())
 	var running, clients sync.WaitGroup
@@ -295,7 +294,7 @@ func (c *sessionChaos) serveInOrder(ctx context.Context) error {
 	return nil
 }
 
-// Clients are served in order, and every freed slot can be taken again.
+// Clients are served in order, and every freed slot becomes available again.
 func TestSessionLimitsHoldInChaos(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(3) {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// gate delays the first call of an operation, like a network or a stopped process.
+// gate delays the first call of an operation, as a network or a suspended process would.
 type gate struct {
 	next      http.RoundTripper
 	operation string
@@ -26,7 +26,7 @@ type heldCall struct {
 	gate    *gate
 	request *http.Request
 	body    []byte
-	// fate receives false if the caller gets an error.
+	// The caller gets an error if fate receives false.
 	fate chan bool
 }
 
@@ -80,8 +80,8 @@ func newRivals(t *testing.T, cloud *awstest.Cloud) *rivals {
 	return r
 }
 
-// holds delays the call's first request of an operation. It returns that request, and a channel for
-// the call's result.
+// holds delays the first request of an operation that call makes. It returns that request and a
+// channel for call's result.
 func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan error) {
 	r.operation = operation
 	outcome := make(chan error, 1)
@@ -113,7 +113,7 @@ func TestLateSessionCallsChangeNothing(t *testing.T) {
 	t.Run("a renewal arrives after the next", func(t *testing.T) {
 		r := begin(t)
 		late, renewed := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.Renew(t.Context(), mine) })
-		late.fate <- false // the client retries it
+		late.fate <- false // the client retries the call
 		conformance.OK(t, <-renewed)
 		r.clock.pass(session.RenewEvery)
 		conformance.OK(t, r.delayed.Renew(t.Context(), mine))

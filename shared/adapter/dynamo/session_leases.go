@@ -15,13 +15,13 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// An old lease is alive until a process that needs its slots marks it as dead.
+// Even an old lease is alive until a process that needs its slots marks it as dead.
 const isAlive = "attribute_exists(id) AND attribute_not_exists(dead)"
 
 type lease struct {
 	epoch string
-	// renewed and now are the store's times, in seconds since 1970, of the last renewal and of the
-	// read.
+	// renewed is when the lease was last renewed, and now is when it was read. Both are the store's
+	// times, in seconds since 1970.
 	renewed, now int64
 	// dead is also true if the lease no longer exists.
 	dead    bool
@@ -35,7 +35,7 @@ type leaseItem struct {
 	Address string `dynamodbav:"address"`
 }
 
-// alive reports whether the slots of the lease count.
+// alive reports whether the lease's slots still count as taken.
 func (l lease) alive() bool {
 	return !l.dead && time.Duration(l.now-l.renewed)*time.Second < session.TakeAfter
 }
@@ -60,20 +60,20 @@ func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 	return s.renew(ctx, epoch, isAlive, "")
 }
 
-// renew writes the store's time to the lease. DynamoDB has no expression for its time, but every
-// response contains it in whole seconds. The lease gets the time from a request that was sent after
-// the renewal started. Its time never decreases, so a late write changes nothing.
+// renew writes the store's time to the lease. DynamoDB has no expression for its current time, but
+// every response contains it in whole seconds. The time comes from a request that was sent after
+// the renewal started. The lease's time never decreases, so a late write changes nothing.
 //
-// So a lease is never taken too early. Let b be the time at which an instance's last successful
-// renewal starts. The instance stops its sessions at b + FenceAfter by its own clock, and closes
-// its clients' connections some seconds later (realtime.Times, Close). The time that the renewal
-// wrote, or found, is later than b - 1 s, because DynamoDB rounds seconds down. A process that
-// takes the slots has read a time that is not before b + TakeAfter - 1 s. Between the two are nine
-// seconds, less twice the difference between the clocks of DynamoDB.
+// This ensures that a lease is never taken over too early. Let b be the time at which an instance's
+// last successful renewal starts. The instance stops its sessions at b + FenceAfter by its own
+// clock, and closes its clients' connections some seconds later (realtime.Times, Close). The time
+// that the renewal wrote, or found, is later than b - 1 s, because DynamoDB rounds seconds down. A
+// process that takes over the slots has read a time no earlier than b + TakeAfter - 1 s. Between
+// the two lie nine seconds, minus twice the difference between DynamoDB's clocks.
 //
-// The write that marks an epoch as dead requires that the lease was not renewed since it was read.
-// A renewal requires that the epoch is not dead. So one of the two fails, no matter how late either
-// arrives. Two renewals within the same second started less than a second apart, so the same
+// The write that marks an epoch as dead requires that the lease has not been renewed since it was
+// read. A renewal requires that the epoch is not dead. So one of the two fails, no matter how late
+// either arrives. Two renewals within the same second started less than a second apart, so the same
 // argument applies.
 func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) error {
 	read, err := s.leases(ctx, []string{epoch})
@@ -101,12 +101,12 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) 
 	if found.Dead || found.Renewed <= now {
 		return session.ErrLeaseOver
 	}
-	return nil // the clocks of DynamoDB differ: the lease already has a later time
+	return nil // DynamoDB's clocks differ: the lease already has a later time
 }
 
-// After End, the slots of the lease no longer count.
+// After End, the lease's slots no longer count as taken.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
-	// The write fails if the lease never started.
+	// If the lease never started, the condition fails.
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(epoch), UpdateExpression: aws.String("SET dead = :dead"),
 		ConditionExpression:       aws.String("attribute_exists(id)"),
@@ -115,8 +115,8 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 	return storeError("end a lease", err)
 }
 
-// kill marks a lease as dead unless it was renewed. It reports whether the lease is dead, even if
-// another process marked it.
+// kill marks a lease as dead unless it has been renewed. It reports whether the lease is dead, even
+// if another process marked it.
 func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
 	_, refused, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(l.epoch), UpdateExpression: aws.String("SET dead = :dead"),
@@ -167,7 +167,7 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 	return found, nil
 }
 
-// storeTime returns the time in a response of DynamoDB, in seconds since 1970, which is the same
+// storeTime returns the time in a DynamoDB response, in seconds since 1970. It is the same clock
 // for all instances.
 func storeTime(metadata smithy.Metadata) (int64, error) {
 	now, ok := middleware.GetServerTime(metadata)

@@ -10,11 +10,11 @@ import (
 )
 
 // queueAttribute is missing if the queue is empty. A write that changes the queue, or needs it
-// unchanged, requires the text that was read.
+// unchanged, requires that the attribute still has the value that was read.
 const queueAttribute = "queue"
 
-// changeQueue returns the condition that the queue has not changed, and the clauses of an update
-// that write the new queue. It adds their values.
+// changeQueue returns the condition that the queue has not changed, and the update clauses that
+// write the new queue. It adds their values to values.
 func (a accountState) changeQueue(values item) (condition, set, remove string) {
 	condition = "attribute_not_exists(#queue)"
 	if a.queueText != "" {
@@ -30,18 +30,19 @@ func (a accountState) changeQueue(values item) (condition, set, remove string) {
 	return condition, set, remove
 }
 
-// RenewTickets writes the queue every session.RenewTicketsEvery, and if the tickets change.
+// RenewTickets writes the queue every session.RenewTicketsEvery and whenever the tickets change.
 func (s *Sessions) RenewTickets(
 	ctx context.Context, account, holder string, own []session.Ticket,
 ) (tickets []session.Ticket, taken int, err error) {
-	// The role of the instances allows only batch reads of items.
+	// The instances' role allows only batch reads of items.
 	found, err := readItems(ctx, s.client, s.table, []item{accountKey(account)})
 	if err != nil {
 		return nil, 0, storeError("renew tickets", err)
 	}
 	current := append(found, nil)[0]
 	for range takeTries {
-		// No lease has the holder's name. Even without slots, this reads the store's time.
+		// No lease has the holder's name. It is passed so that, even if there are no slots, the
+		// call reads something and learns the store's time.
 		a, err := s.stateOf(ctx, account, holder, current)
 		if err != nil {
 			return nil, 0, storeError("renew tickets", err)
@@ -59,7 +60,8 @@ func (s *Sessions) RenewTickets(
 	return nil, 0, busy(nil)
 }
 
-// If another process has changed the queue, refused is true and current is the account's item.
+// writeQueue writes the queue. If another process has changed it, refused is true and current is
+// the account's item.
 func (s *Sessions) writeQueue(ctx context.Context, a accountState) (current item, refused bool, err error) {
 	values := item{}
 	condition, set, remove := a.changeQueue(values)

@@ -17,12 +17,13 @@ import (
 
 // Sessions is a session.Store.
 //
-// An account is one item with an attribute for each open slot, whose value is the slot's epoch, and
-// their number. The write that takes a slot depends on the number, so two callers cannot take the
-// last slot. A transaction takes a slot only while the slot's epoch is alive.
+// An account is one item. It has an attribute for each open slot, whose value is the slot's epoch,
+// and the number of open slots. The write that takes a slot has a condition on this number, so two
+// callers cannot both take the last slot. The transaction that takes a slot requires that the
+// slot's epoch is alive.
 //
-// A slot whose epoch is dead does not count. It stays in the item until the capacity is needed, so
-// ending a lease is one write.
+// A slot whose epoch is dead does not count. It stays in the item until its capacity is needed, so
+// ending a lease takes only one write.
 type Sessions struct {
 	client *dynamodb.Client
 	table  string
@@ -35,29 +36,30 @@ func NewSessions(client *dynamodb.Client, table string) *Sessions {
 }
 
 const (
-	// accountPrefix and an account form the id of an item, as do leasePrefix and an epoch. slotPrefix
-	// and a session's id form the name of a slot's attribute.
+	// An item's id is accountPrefix plus an account, or leasePrefix plus an epoch. The name of a
+	// slot's attribute is slotPrefix plus a session's id.
 	accountPrefix = "account/"
 	leasePrefix   = "lease/"
 	slotPrefix    = "slot/"
 
-	// mostSlots limits an account's slots. The item is then almost as large as DynamoDB allows.
+	// mostSlots is the maximum number of slots of an account. With that many, the item is almost as
+	// large as DynamoDB allows.
 	mostSlots = 4000
-	// takeTries limits the retries of Take after it has freed slots.
+	// takeTries is the maximum number of times that Take tries again after freeing slots.
 	takeTries = 20
-	// slotBatch limits the slots that one write removes.
+	// slotBatch is the maximum number of slots that one write removes.
 	slotBatch = 50
 )
 
 type accountState struct {
 	account string
 	slots   slots
-	// open counts the slots stored in the item.
+	// open is the item's stored number of open slots.
 	open      int64
 	queueText string
 	queue     session.Queue
 	leases    map[string]lease
-	now       time.Duration // the store's time of the read
+	now       time.Duration // the store's time when it was read
 }
 
 func (a accountState) taken() (count int) {
@@ -74,7 +76,7 @@ func (a accountState) slotEpochs() []string {
 	return slices.Compact(epochs)
 }
 
-// stateOf reads the leases of the epoch and of the slots with one consistent read.
+// stateOf reads the leases of the epoch and of the account's slots with one consistent read.
 func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item) (a accountState, err error) {
 	a = accountState{account: account, slots: readAccount(own), open: numberOf(own["open_slots"])}
 	if queue, ok := own[queueAttribute].(*types.AttributeValueMemberS); ok {
@@ -91,13 +93,13 @@ func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item)
 }
 
 // Take takes a slot with one transaction. If the account is full or its queue has tickets, Take
-// reads the leases of its slots, frees slots of dead leases, and repeats the transaction if it is
-// the slot's turn. A limit of 0 allows mostSlots slots and ignores the queue.
+// reads the leases of the account's slots, frees slots of dead leases, and repeats the transaction
+// if it is this session's turn. A limit of 0 allows mostSlots slots and ignores the queue.
 //
 // Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the slot's
 // epoch is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
-	var a accountState // at first, an account with an empty queue
+	var a accountState // assume an empty queue at first
 	for range takeTries {
 		err := transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(slot.Epoch), s.takeWrite(slot, limit, a)})
 		r := refused(err)
@@ -137,8 +139,8 @@ func (s *Sessions) freeSome(ctx context.Context, a accountState) (bool, error) {
 	return freed || corrected, err
 }
 
-// correct lowers a number of open slots that is too high. Version 0.1.0 also counted slots in other
-// items.
+// correct lowers the stored number of open slots if it is too high. Version 0.1.0 also counted
+// slots that were in other items.
 func (s *Sessions) correct(ctx context.Context, a accountState) (corrected bool, err error) {
 	if a.open <= int64(len(a.slots)) {
 		return false, nil
@@ -157,7 +159,8 @@ func (s *Sessions) aliveCheck(epoch string) types.TransactWriteItem {
 	}}
 }
 
-// takeWrite also removes the ticket from the queue.
+// takeWrite returns the write that takes a slot. It also removes the session's ticket from the
+// queue.
 func (s *Sessions) takeWrite(slot session.Slot, limit int, a accountState) types.TransactWriteItem {
 	names := map[string]string{"#slot": slotPrefix + slot.ID}
 	values := item{":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(slotsWithin(limit))}
@@ -180,7 +183,7 @@ func (s *Sessions) takeWrite(slot session.Slot, limit int, a accountState) types
 	}}
 }
 
-// A limit of 0 means mostSlots.
+// slotsWithin converts a limit, where 0 means mostSlots.
 func slotsWithin(limit int) int64 {
 	if limit <= 0 {
 		return mostSlots
@@ -205,7 +208,7 @@ func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
 	return a.taken(), nil
 }
 
-// slots maps sessions to the epochs of their slots.
+// slots maps session ids to the epochs of their slots.
 type slots map[string]string
 
 func readAccount(i item) slots {
@@ -244,7 +247,7 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 				if err != nil {
 					return false, err
 				}
-				continue // its instance has just renewed it
+				continue // its instance has renewed it meanwhile
 			}
 		}
 		freed = true
@@ -257,7 +260,7 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 	return freed, nil
 }
 
-// If some slots no longer exist, removeEach removes the others one by one.
+// removeEach removes slots one by one, for when some of them no longer exist.
 func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []string) error {
 	removed, err := s.remove(ctx, account, epoch, ids)
 	if err != nil || removed || len(ids) == 1 {
@@ -271,7 +274,7 @@ func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []
 	return nil
 }
 
-// remove removes all of the slots, or none if one is missing.
+// remove removes all of the slots, or none of them if one is missing.
 func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []string) (removed bool, err error) {
 	names, conditions := map[string]string{}, []string{}
 	var removals []string
@@ -292,4 +295,4 @@ func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []stri
 
 func accountKey(account string) item { return item{"id": text(accountPrefix + account)} }
 
-const keptLeases = 24 * time.Hour // after the last renewal
+const keptLeases = 24 * time.Hour // from the last renewal

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Signers keeps the certificates of workers that sign results. A program that verifies results
-// recognizes the service without access to the key.
+// Signers stores the certificates of workers that sign results, so that a program that verifies
+// results recognizes the service without having access to the private key.
 type Signers struct {
 	client *dynamodb.Client
 	table  string
@@ -28,7 +28,7 @@ func (s *Signers) Add(ctx context.Context, certificates string) error {
 	return storeError("store the certificates of a signer", err)
 }
 
-// The read is not consistent.
+// Certificates does not use a consistent read.
 func (s *Signers) Certificates(ctx context.Context) ([]string, error) {
 	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: signersKey()})
 	if err != nil {

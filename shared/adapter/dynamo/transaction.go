@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// ConflictTries limits the attempts at a transaction that conflicts with another. conflictWait is
-	// the longest wait before the second attempt. It doubles up to longestWait. Fifty concurrent
-	// writers of one item all succeed.
+	// ConflictTries is the maximum number of attempts at a transaction that conflicts with another.
+	// conflictWait is the maximum wait before the second attempt; it doubles each time, up to
+	// longestWait. With these values, fifty concurrent writers of one item all succeed.
 	ConflictTries = 40
 	conflictWait  = 10 * time.Millisecond
 	longestWait   = 400 * time.Millisecond
@@ -28,7 +28,8 @@ const (
 	reasonConflict = "TransactionConflict"
 )
 
-// throttled recognizes cancelled transactions. The SDK only recognizes throttled calls.
+// throttled also recognizes transactions cancelled because of throttling. The SDK recognizes only
+// throttled calls.
 func throttled(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	return errors.As(err, &cancelled) && slices.ContainsFunc(cancelled.CancellationReasons,
@@ -37,13 +38,14 @@ func throttled(err error) bool {
 		})
 }
 
-// transact writes all or nothing. It retries conflicts. The SDK adds a token to each call, so a
-// call that it retries after a lost response is written once.
+// transact makes all of the writes or none. It retries after conflicts. The SDK adds a token to
+// each call, so if it retries a call after a lost response, the writes are made only once.
 func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
 	return transactOnce(ctx, client, writes, nil)
 }
 
-// Within ten minutes, DynamoDB performs calls with the same token and the same writes once.
+// If a call is repeated with the same token and writes within ten minutes, DynamoDB performs it
+// only once.
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -59,7 +61,7 @@ func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.T
 	}
 }
 
-// The first attempt is 1.
+// LongestConflictWait returns the maximum wait before an attempt. The first attempt has number 1.
 func LongestConflictWait(try int) time.Duration {
 	return min(conflictWait<<min(max(try-1, 0), 10), longestWait)
 }
@@ -91,10 +93,10 @@ func code(reason types.CancellationReason) string {
 	return *reason.Code
 }
 
-// refusal is a transaction that was cancelled because a condition failed.
+// refusal is the error of a transaction that was cancelled because a condition failed.
 type refusal struct {
-	// failed reports for each write whether its condition was false. items are the previous items of
-	// the writes that asked for them.
+	// failed reports, for each write, whether its condition failed. items are the previous items,
+	// for writes that asked for them.
 	failed []bool
 	items  []item
 	err    error
@@ -104,7 +106,7 @@ func (r *refusal) Error() string { return r.err.Error() }
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal converts an error to a refusal if a condition was false.
+// asRefusal converts an error to a refusal if it means that a condition failed.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {

@@ -21,19 +21,20 @@ import (
 )
 
 const (
-	// usageShards is the number of items with the usage of one model on one day. Each has its own
-	// partition, so that concurrent transactions rarely write the same item.
+	// usageShards is the number of items over which the usage of one model on one day is spread.
+	// Each has its own partition, so that concurrent transactions rarely write the same item.
 	usageShards = 8
-	addsAtOnce  = 8 // concurrent writes of one Add
-	// afterSlash sorts after the slash that ends the day in the part of an item.
+	addsAtOnce  = 8 // the number of concurrent writes of one Add
+	// In an item's sort key, a slash follows the day. afterSlash sorts after it.
 	afterSlash = "0"
 )
 
 // Usage is a usage.Store.
 //
-// An item has an account's usage of one model with one key on one day, in one of usageShards. Items
-// of version 0.1.0 may have no key. A transaction of one write adds a record. DynamoDB performs
-// transactions with the same token, which is derived from the record's id, once within ten minutes.
+// An item is one of the usageShards for an account's usage of one model with one key on one day.
+// Items of version 0.1.0 may have no key. A transaction of one write adds a record. Its token is
+// derived from the record's id, so DynamoDB adds a record only once if it is repeated within ten
+// minutes.
 type Usage struct {
 	client *dynamodb.Client
 	table  string
@@ -92,7 +93,7 @@ func (u *Usage) Reach(ctx context.Context) error {
 	return err
 }
 
-// No account has a "#" in its name.
+// Account names do not contain "#".
 func usagePartition(account string, shard uint32) string {
 	if shard == 0 {
 		return account
@@ -104,13 +105,13 @@ func usagePart(day usage.Day, model, key string, shard uint32) string {
 	return fmt.Sprintf("%s/%s/%s/%d", day, model, url.PathEscape(key), shard)
 }
 
-// Tokens have at most 36 characters, and all tables of an AWS account share them.
+// A token has at most 36 characters. All of an AWS account's tables share one token namespace.
 func (u *Usage) token(record usage.Record) string {
 	hash := sha256.Sum256([]byte(u.table + "\x00" + record.ID))
 	return base64.RawURLEncoding.EncodeToString(hash[:])[:36]
 }
 
-// counts is false if the record is empty.
+// addition returns the write that adds a record. counts is false if the record is empty.
 func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, counts bool) {
 	place := hashOf(record.ID) % usageShards
 	values := item{":day": text(string(record.Day)), ":model": text(record.Model), ":key": text(record.Key)}

@@ -28,7 +28,8 @@ import (
 // keepVersion names a version whose items are stored as a fixture (see CONTRIBUTING.md).
 var keepVersion = flag.String("keep-version", "", "keep the items that this version writes")
 
-// itemsFolder contains the items that each version wrote, by table, as DynamoDB returns them.
+// itemsFolder contains the items that each version wrote, grouped by table, as DynamoDB returns
+// them.
 var itemsFolder = filepath.Join("testdata", "versions")
 
 var (
@@ -43,7 +44,7 @@ type kept struct {
 	files  *dynamo.Files
 	usage  *dynamo.Usage
 	jobs   *dynamo.Jobs
-	// budgets and batches are in fixtures since v0.1.0.
+	// Fixtures contain budgets and batches since v0.1.0.
 	budgets *dynamo.Budgets
 	batches *dynamo.Batches
 }
@@ -114,8 +115,8 @@ var itemsFile = file.File{
 	Lifetime: time.Hour,
 }
 
-// Jobs that were running when their workers and functions were replaced continue, in new and in old
-// processes.
+// Jobs that were running when workers and functions were replaced continue, in old and new
+// processes alike.
 func TestItemsOfEarlierVersionsAreReadable(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(itemsFolder, "*.json"))
 	if err != nil || len(names) == 0 {
@@ -144,7 +145,7 @@ func TestItemsOfEarlierVersionsAreReadable(t *testing.T) {
 	}
 }
 
-// wantItems checks the key, the file and the usage.
+// wantItems checks the stored key, file and usage.
 func (k kept) wantItems(t *testing.T) {
 	t.Helper()
 	want := keyOfItems()
@@ -173,7 +174,7 @@ func (k kept) wantItems(t *testing.T) {
 	}
 }
 
-// wantJobs checks that the open jobs can end.
+// wantJobs checks that open jobs can still end.
 func (k kept) wantJobs(t *testing.T) {
 	t.Helper()
 	result := job.Result{Blob: "jobs/job_begun/result", MIME: "video/mp4", Size: 7, SHA256: "abc"}
@@ -208,7 +209,7 @@ func (k kept) wantOpen(t *testing.T, want int) {
 	}
 }
 
-// itemsUpload is an announced upload.
+// itemsUpload is an upload that was announced but has not arrived.
 var (
 	itemsBudget = budget.Budget{
 		ID: budget.ID{Account: "acme", Period: "month", Unit: budget.Jobs}, Limit: 123456,
@@ -225,7 +226,7 @@ var (
 	}
 )
 
-// wantMore checks the items that v0.1.0 added.
+// wantMore checks the kinds of items that v0.1.0 introduced.
 func (k kept) wantMore(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

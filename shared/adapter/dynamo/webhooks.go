@@ -15,11 +15,11 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// webhookPart is the part of the item with an event's delivery attempts. It exists after the first
-// attempt.
+// webhookPart is the sort key of the item with an event's delivery attempts. The item exists once
+// there has been an attempt.
 const webhookPart = "webhook"
 
-// Each attempt in attemptsAttribute is JSON.
+// attemptsAttribute contains each attempt as JSON.
 const attemptsAttribute = "attempts"
 
 type Webhooks struct {
@@ -110,13 +110,13 @@ func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 		return err
 	}
 	if len(made) >= a.Number && made[a.Number-1].At.UnixMilli() == a.At.UnixMilli() {
-		return nil // recorded by a call whose response was lost
+		return nil // already recorded by a call whose response was lost
 	}
 	return webhook.ErrNotNext
 }
 
-// EndedWithWebhook returns the first attempt for an ended job with a webhook, from a new image in
-// the table's stream.
+// EndedWithWebhook returns the first delivery attempt for an ended job that has a webhook, from a
+// new image in the table's stream.
 func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)
 	if text("part") != RecordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {

@@ -103,7 +103,7 @@ func TestNewWarningCreatesAttempt(t *testing.T) {
 	}
 }
 
-// Version 0.1.0 stored some jobs in another partition of the index.
+// Version 0.1.0 stored some jobs in another index partition.
 func TestAttemptOfJobInOtherPartitionHasItsOwner(t *testing.T) {
 	image := map[string]events.DynamoDBAttributeValue{}
 	for name, value := range map[string]string{

@@ -1,5 +1,5 @@
-// Package ec2 finds the public addresses of a task. Linking the SDK's ECS client, as in package
-// ecs, would add 1 ms to a program's startup.
+// Package ec2 finds a task's public addresses. It does not link the SDK's ECS client, as package
+// ecs does, because that would add 1 ms to a program's startup.
 package ec2
 
 import (
@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// addressTime limits Find. AWS associates a public address at about the time when the containers
-	// start.
+	// addressTime is the timeout of Find. AWS associates a public address at about the time the
+	// containers start.
 	addressTime  = time.Minute
 	addressAgain = 2 * time.Second
 	callTime     = 10 * time.Second
-	// These limit the bytes read from the task's metadata and from EC2's response.
+	// These are the maximum sizes of the task's metadata and of EC2's response, in bytes.
 	longestMetadata   = 64 << 10
 	longestInterfaces = 1 << 20
 )
@@ -39,7 +39,7 @@ var errNoPublic = errors.New("the task's interface has no public IPv4 address: "
 
 // TaskAddress finds the public addresses of the task that runs this program. ECS reports only the
 // private address, so TaskAddress asks EC2. The task's role needs ec2:DescribeNetworkInterfaces,
-// which AWS cannot limit to some interfaces.
+// which AWS cannot restrict to specific interfaces.
 //
 // It builds its only request itself, because the SDK's EC2 client takes longer to compile than the
 // programs that would link it.
@@ -52,7 +52,8 @@ type TaskAddress struct {
 	client   aws.HTTPClient
 }
 
-// NewTaskAddress needs the value of ECS_CONTAINER_METADATA_URI_V4. now is the clock for signatures.
+// NewTaskAddress takes the value of ECS_CONTAINER_METADATA_URI_V4. now is the clock for request
+// signatures.
 func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time) (*TaskAddress, error) {
 	base, err := url.Parse(metadataURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -64,7 +65,8 @@ func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time)
 	}, nil
 }
 
-// Find returns the task's IPv4 address, and its IPv6 addresses if any. It waits up to a minute.
+// Find returns the task's IPv4 address, and its IPv6 addresses if it has any. It waits up to a
+// minute.
 func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, addressTime)
 	defer cancel()
@@ -76,7 +78,7 @@ func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 			return found, err
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // the earlier error is more useful than the timeout
+			last = err // an earlier error is more useful than the timeout
 		}
 		select {
 		case <-ctx.Done():
@@ -135,7 +137,7 @@ func (a *TaskAddress) network(ctx context.Context) (network, error) {
 	return answer.Networks[0], nil
 }
 
-// interfaces is EC2's response ("DescribeNetworkInterfaces" in the API reference of EC2).
+// interfaces is EC2's response to DescribeNetworkInterfaces (Amazon EC2 API reference).
 type interfaces struct {
 	Found []struct {
 		MAC         string `xml:"macAddress"`
@@ -146,8 +148,8 @@ type interfaces struct {
 	} `xml:"networkInterfaceSet>item"`
 }
 
-// public filters by private and hardware address, because each may occur more than once in an
-// account.
+// public returns the public address of a network interface. It filters by both private address and
+// hardware address, because either may occur more than once in an account.
 func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, error) {
 	text, err := a.ask(ctx, url.Values{
 		"Action": {"DescribeNetworkInterfaces"}, "Version": {"2016-11-15"},
@@ -205,7 +207,7 @@ func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, e
 		Code    string `xml:"Errors>Error>Code"`
 		Message string `xml:"Errors>Error>Message"`
 	}
-	_ = xml.Unmarshal(text, &failure) // without XML, the status is enough
+	_ = xml.Unmarshal(text, &failure) // if it is not XML, the status has to do
 	if status == http.StatusForbidden || status == http.StatusUnauthorized {
 		return nil, &refusedError{failure.Code, failure.Message}
 	}

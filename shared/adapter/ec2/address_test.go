@@ -19,12 +19,12 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// metadata is an example from the Developer Guide of ECS.
+// metadata is an example from the ECS Developer Guide.
 const metadata = `{"DockerId": "cd189a933e5849daa93386466019ab50-2495160603", "Name": "realtime", "Networks": [
 	{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.0.61"], %s"AttachmentIndex": 0, "MACAddress": "0a:de:f6:10:51:e5"}]}`
 
-// described returns EC2's response. Each interface is a hardware address, a private address and
-// other fields.
+// described returns EC2's response. Each interface has a hardware address, a private address and
+// extra XML.
 func described(interfaces ...[3]string) string {
 	var items strings.Builder
 	for _, one := range interfaces {
@@ -46,13 +46,13 @@ type answer struct {
 	before func()
 }
 
-// EC2 returns the answers one after another, and repeats the last.
+// EC2 sends the answers in order and repeats the last one.
 func inTask(t *testing.T, metadata string, answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	return inTaskThat(t, metadata, func() {}, answers...)
 }
 
-// inTaskThat calls again when the metadata is requested for the second time.
+// inTaskThat calls again on the second request for the metadata.
 func inTaskThat(t *testing.T, metadata string, again func(), answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	mux, asked := http.NewServeMux(), 0
@@ -60,7 +60,7 @@ func inTaskThat(t *testing.T, metadata string, again func(), answers ...answer) 
 		if asked++; asked == 2 {
 			again()
 		}
-		_, _ = io.WriteString(w, metadata) // fails if the caller has gone
+		_, _ = io.WriteString(w, metadata) // fails if the caller has disconnected
 	})
 	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -81,7 +81,7 @@ func inTaskThat(t *testing.T, metadata string, again func(), answers ...answer) 
 			now.before()
 		}
 		w.WriteHeader(now.status)
-		_, _ = io.WriteString(w, now.text) // fails if the caller has gone
+		_, _ = io.WriteString(w, now.text) // fails if the caller has disconnected
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -154,7 +154,7 @@ func TestInvalidMetadataIsReported(t *testing.T) {
 		t.Error("a program outside ECS found an address")
 	}
 	for _, metadata := range []string{"", "[]", `{"Networks": []}`, strings.Repeat("{", 1<<17)} {
-		// Find retries until the context ends, here after the first response.
+		// Find retries until the context ends, which here happens after the first response.
 		ctx, cancel := context.WithCancel(t.Context())
 		found, err := inTaskThat(t, metadata, cancel).Find(ctx)
 		cancel()

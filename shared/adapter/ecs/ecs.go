@@ -1,5 +1,5 @@
-// Package ecs runs the workers as a container service, and runs single tasks. For the service a
-// role needs ecs:DescribeServices and ecs:UpdateService on it.
+// Package ecs runs the workers as an ECS service, and runs single tasks. For the service, a role
+// needs ecs:DescribeServices and ecs:UpdateService.
 package ecs
 
 import (
@@ -42,7 +42,8 @@ func (s *Service) Tasks(ctx context.Context) (desired, running int, err error) {
 	return int(found.Services[0].DesiredCount), int(found.Services[0].RunningCount), nil
 }
 
-// ECS does not stop a task that protects itself ([TaskProtection]).
+// SetDesired sets the number of tasks. ECS does not stop a task that protects itself
+// ([TaskProtection]).
 func (s *Service) SetDesired(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// protectedTime is in whole minutes: the longest time of a job (docs/contract/jobs.md#deadline)
-	// plus the time to return it. A task that hangs is not protected for longer.
+	// protectedTime is the longest time that a job may take (docs/contract/jobs.md#deadline) plus
+	// the time to hand it back, in whole minutes. After that, a hung task loses its protection.
 	protectedTime = 15 * time.Minute
-	// agentTime limits a call to the agent, which in turn calls ECS.
+	// agentTime is the timeout for a call to the agent, which in turn calls ECS.
 	agentTime     = 10 * time.Second
-	longestAnswer = 64 << 10 // bytes
+	longestAnswer = 64 << 10 // in bytes
 )
 
-// TaskProtection prevents scale-in and deployments from stopping its task while the task is busy.
-// The task's role needs ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A task
-// outside a service cannot be protected, nor a task whose instance stops, for example because of a
+// TaskProtection keeps scale-in and deployments from stopping its task while the task is busy. The
+// task's role needs ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. Protection does
+// not work for a task outside a service, nor if the task's instance stops, for example because of a
 // spot interruption.
 type TaskProtection struct {
 	endpoint string
 	client   *http.Client
 }
 
-// NewTaskProtection needs the value of ECS_AGENT_URI. client may be nil.
+// NewTaskProtection takes the value of ECS_AGENT_URI. client may be nil.
 func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, error) {
 	base, err := url.Parse(agentURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -55,8 +55,7 @@ type protectionRequest struct {
 	ExpiresInMinutes  int `json:",omitempty"`
 }
 
-// protectionAnswer is the new state, the reason why ECS did not change it, or an error from the
-// agent.
+// protectionAnswer is the new state, the reason why ECS did not change it, or the agent's error.
 type protectionAnswer struct {
 	Protection *struct{ ProtectionEnabled bool } `json:"protection"`
 	Failure    *struct{ Reason, Detail string }  `json:"failure"`

@@ -26,7 +26,7 @@ func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]str
 		asked = append(asked, fmt.Sprintf("%s %s %s %s", r.Method, r.URL.Path, r.Header.Get("Content-Type"), body))
 		w.WriteHeader(status)
 		if answer != "" {
-			_, _ = io.WriteString(w, answer) // fails if the caller has gone
+			_, _ = io.WriteString(w, answer) // fails if the caller has disconnected
 			return
 		}
 		var request struct{ ProtectionEnabled bool }
@@ -37,7 +37,7 @@ func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]str
 		if request.ProtectionEnabled {
 			state["ExpirationDate"] = "2026-11-21T12:00:00Z"
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"protection": state}) // fails if the caller has gone
+		_ = json.NewEncoder(w).Encode(map[string]any{"protection": state}) // fails if the caller has disconnected
 	}))
 	t.Cleanup(server.Close)
 	protection, err := ecs.NewTaskProtection(server.URL+"/api/5a1b", server.Client())

@@ -15,24 +15,24 @@ import (
 type Task struct {
 	// Cluster is a name or an ARN. Definition is an ARN.
 	Cluster, Definition string
-	// The task ends with Container, whose command is replaced.
+	// Container is the container with which the task ends. Command replaces its command.
 	Container               string
 	Command                 []string
 	Subnets, SecurityGroups []string
-	// PublicAddress is required in a subnet without a NAT gateway.
+	// PublicAddress assigns a public address, which is required in a subnet without a NAT gateway.
 	PublicAddress bool
 }
 
 type TaskState struct {
 	Stopped bool
-	// ExitCode is nil if the container has not ended or never ran.
+	// ExitCode is nil if the container is still running or never ran.
 	ExitCode *int
-	// Reason is why the task or the container stopped. It may be empty.
+	// Reason says why the task or the container stopped. It may be empty.
 	Reason string
 }
 
-// A role needs ecs:RunTask on the task definition, iam:PassRole on the roles in it, and
-// ecs:DescribeTasks and ecs:StopTask on the cluster's tasks.
+// Tasks runs single tasks. A role needs ecs:RunTask on the task definition, iam:PassRole on the
+// roles in it, and ecs:DescribeTasks and ecs:StopTask on the cluster's tasks.
 type Tasks struct{ client *ecs.Client }
 
 func NewTasks(config aws.Config) *Tasks {
@@ -42,7 +42,7 @@ func NewTasks(config aws.Config) *Tasks {
 	})}
 }
 
-// Run returns a task's ARN. A retry with the same token returns the same task.
+// Run starts a task and returns its ARN. A retry with the same token returns the same task.
 func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -72,8 +72,8 @@ func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, e
 	return *ran.Tasks[0].TaskArn, nil
 }
 
-// State returns an error if ECS does not know the task, which is possible for some seconds after
-// its start and from an hour after its end.
+// State returns an error if ECS does not know the task. This can happen for some seconds after the
+// task starts, and again from an hour after it ends.
 func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -93,7 +93,7 @@ func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, er
 func stateOf(found types.Task, container string) TaskState {
 	state := TaskState{Stopped: aws.ToString(found.LastStatus) == "STOPPED", Reason: aws.ToString(found.StoppedReason)}
 	for _, c := range found.Containers {
-		// If another container could not start, its reason explains the stop.
+		// If another container could not start, its reason explains why the task stopped.
 		if reason := aws.ToString(c.Reason); reason != "" {
 			state.Reason += " " + aws.ToString(c.Name) + ": " + reason
 		}

@@ -25,7 +25,7 @@ func answering(t *testing.T, answers map[string]string) (*ecs.Tasks, *[]string) 
 		}
 		asked = append(asked, operation+" "+string(body))
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		_, _ = io.WriteString(w, answers[operation]) // fails if the caller has gone
+		_, _ = io.WriteString(w, answers[operation]) // fails if the caller has disconnected
 	}))
 	t.Cleanup(server.Close)
 	return ecs.NewTasks(awstest.ConfigFor(server.URL)), &asked

@@ -1,4 +1,4 @@
-// Package lambdainvoke starts functions. A role needs lambda:InvokeFunction on them.
+// Package lambdainvoke starts Lambda functions. A role needs lambda:InvokeFunction on them.
 package lambdainvoke
 
 import (
@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Function builds its only request itself, because the SDK's Lambda client makes the startup of a
-// function ten percent slower.
+// Function builds its only request itself, because the SDK's Lambda client makes a function's
+// startup ten percent slower.
 type Function struct {
 	name    string
 	config  aws.Config
@@ -28,7 +28,7 @@ type Function struct {
 	client  aws.HTTPClient
 }
 
-// name may be an ARN. now is the clock for signatures.
+// NewFunction accepts a name or an ARN. now is the clock for request signatures.
 func NewFunction(config aws.Config, name string, now func() time.Time) *Function {
 	return &Function{
 		name: name, config: config, now: now,
@@ -36,8 +36,8 @@ func NewFunction(config aws.Config, name string, now func() time.Time) *Function
 	}
 }
 
-// Start does not wait for the function. If it fails, Lambda retries it. A repeated Start starts it
-// twice.
+// Start starts the function without waiting for it. If the function fails, Lambda retries it.
+// Calling Start twice starts the function twice.
 func (f *Function) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -62,7 +62,7 @@ func (f *Function) Start(ctx context.Context) error {
 	}
 }
 
-// invocations is the path of the operation Invoke with the version of Lambda's API.
+// invocations is the path of the Invoke operation. It starts with the version of Lambda's API.
 const invocations = "/2015-03-31/functions/%s/invocations"
 
 const sumOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -93,7 +93,7 @@ func (f *Function) invoke(ctx context.Context) error {
 	if answer.StatusCode == http.StatusAccepted {
 		return nil
 	}
-	// An example is ResourceNotFoundException:http://… (API reference of Lambda, "Errors").
+	// For example, ResourceNotFoundException:http://… (Lambda API reference, "Errors").
 	code, _, _ := strings.Cut(answer.Header.Get("X-Amzn-Errortype"), ":")
 	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: answer},
 		Err: &smithy.GenericAPIError{Code: code}}

@@ -20,7 +20,7 @@ import (
 
 // answers is a fake Lambda that sends its responses in order.
 type answers struct {
-	codes []string // an error code, or "" if the function is started
+	codes []string // error codes, or "" to start the function
 	asked []string
 }
 
@@ -47,7 +47,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(statuses[code])
 }
 
-// config configures a client for the server.
+// config returns a client configuration for a server with the handler.
 func config(t *testing.T, handler http.Handler) aws.Config {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)

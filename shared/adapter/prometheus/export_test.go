@@ -8,7 +8,7 @@ import (
 
 var descName = regexp.MustCompile(`fqName: "([^"]+)"`)
 
-// Names includes metrics without an observation, which a scrape omits.
+// Names returns all metric names, including metrics without observations, which a scrape omits.
 func (m *Metrics) Names() []string {
 	described := make(chan *prometheus.Desc)
 	go func() {

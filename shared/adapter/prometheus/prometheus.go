@@ -1,4 +1,4 @@
-// Package prometheus exposes the metrics of the service on one machine (docs/logs.md).
+// Package prometheus exposes the metrics of the one-machine service (docs/logs.md).
 package prometheus
 
 import (
@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// The labels of Metrics come only from the catalog and the routes, so that callers cannot add
+// Metrics takes label values only from the catalog and the routes, so that callers cannot add
 // series.
 type Metrics struct {
 	registry   *prometheus.Registry
@@ -132,8 +132,8 @@ func (m *Metrics) Watch(health func() []upstream.Health, queues func() []upstrea
 	m.registry.MustRegister(&upstreams{health, queues})
 }
 
-// Handler serves GET /metrics to callers that send the key as a Bearer token. An empty key admits
-// no caller. failed is called for every wrong key, and may be nil.
+// Handler serves GET /metrics to callers that send the key as a Bearer token. If the key is empty,
+// it serves no one. failed is called for each wrong key and may be nil.
 func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler {
 	return readable(key, failed, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 }

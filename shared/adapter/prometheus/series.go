@@ -2,10 +2,10 @@ package prometheus
 
 import "sync"
 
-// series caches the series of each set of labels, because a lookup hashes and compares all of them.
-// The number of sets must be small, because none is ever removed.
+// series caches the series for each combination of labels, because Prometheus's lookup hashes and
+// compares all labels. The number of combinations must be small, because none is ever removed.
 type series[Labels comparable, Series any] struct {
-	known sync.Map // of Series, by Labels
+	known sync.Map // maps Labels to Series
 	find  func(Labels) Series
 }
 

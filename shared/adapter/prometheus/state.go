@@ -9,13 +9,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-const stateTime = 5 * time.Second // for reading the records for one scrape
+const stateTime = 5 * time.Second // the timeout for reading the records for a scrape
 
 type State struct {
-	// A lane and status without jobs may be missing.
+	// Jobs may omit a lane and status that has no jobs.
 	Jobs        []OpenJobs
 	StoredBytes int64
-	// Sessions are open realtime sessions. Waiting clients wait for one.
+	// Sessions is the number of open realtime sessions. Waiting is the number of clients waiting
+	// for one.
 	Sessions int
 	Waiting  int
 }
@@ -52,7 +53,7 @@ func (s *state) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect fails the scrape if the records cannot be read, because old numbers would hide the
+// If the records cannot be read, Collect makes the scrape fail, because old numbers would hide the
 // failure.
 func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTime)

@@ -6,11 +6,11 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// These upper limits are in seconds. A fetch takes fractions of a second; an engine may take a
-// job's entire time.
+// Upper limits in seconds. A fetch takes fractions of a second; an engine may take as long as the
+// entire job.
 var stageBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600}
 
-// The labels of Worker are lanes, catalog models and stages. An engine adds only a few stages.
+// Worker's label values are lanes, catalog models and stages. An engine adds only a few stages.
 type Worker struct {
 	registry *prometheus.Registry
 	runs     *prometheus.CounterVec
@@ -20,7 +20,7 @@ type Worker struct {
 
 var _ worker.Observer = (*Worker)(nil)
 
-// Worker must be called once.
+// Worker must be called only once.
 func (m *Metrics) Worker() *Worker {
 	w := &Worker{
 		registry: m.registry,

@@ -10,11 +10,11 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// A download that has started continues after downloadTime.
+// A download that has started may continue after downloadTime.
 const downloadTime = 5 * time.Minute
 
-// SignDownload returns a URL that reads a blob without a key. It does not check that the blob
-// exists. The signing role needs s3:GetObject.
+// SignDownload returns a URL with which a blob can be read without a key. It does not check that
+// the blob exists. The signing role needs s3:GetObject.
 func (g *Signer) SignDownload(ctx context.Context, name, contentType, disposition string) (string, error) {
 	if err := blob.CheckName(name); err != nil {
 		return "", err

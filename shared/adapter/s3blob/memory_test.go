@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// sink discards a multipart upload. At each part it measures the used memory.
+// sink discards a multipart upload. It measures memory usage at each part.
 type sink struct {
 	mu         sync.Mutex
 	size, held int64

@@ -4,8 +4,8 @@ import "strings"
 
 const ConsoleBucket = "console"
 
-// BucketName returns the name of the bucket for blobs, or of another kind. Bucket names are global,
-// so they include the account and the region.
+// BucketName returns the name of the bucket for blobs, or for another kind of content. Bucket names
+// are global, so they include the account and the region.
 func BucketName(stage, kind, account, region string) string {
 	parts := []string{"cutroom", stage}
 	if kind != "" {

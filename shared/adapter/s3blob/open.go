@@ -13,13 +13,13 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// The bytes arrive while they are read. The context also limits reading.
+// Open streams the bytes as they are read. The context also limits the reading.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("s3: open at the negative offset %d", offset)
 	}
 	if length == 0 {
-		// HTTP does not support empty ranges.
+		// HTTP has no empty ranges.
 		_, err := s.head(ctx, name)
 		return nothing(), err
 	}

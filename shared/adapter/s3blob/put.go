@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// One request stores a blob of up to partSize bytes. S3 allows 10,000 parts.
+	// A blob of up to partSize bytes takes one request. For larger ones, S3 allows 10,000 parts.
 	partSize = 8 << 20
-	// partsAtOnce is the number of parts that are sent while the next one is read.
+	// partsAtOnce is the number of parts being sent while the next one is read.
 	partsAtOnce = 2
 )
 
-// Put makes the complete blob visible with the last request. It waits for that request even if the
-// context ends, because its effect would otherwise be unknown.
+// Put's last request makes the complete blob visible. Put waits for that request even if the
+// context ends, because otherwise its effect would be unknown.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, err
@@ -47,7 +47,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	return int64(n), nil
 }
 
-// The first part is full.
+// putParts uploads a blob in parts. first is the first part, which is full.
 func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[partSize]byte) (int64, error) {
 	u, err := s.begin(ctx, name)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[
 type upload struct {
 	*Store
 	name, id string
-	// The goroutine that sends a part fills in its element of sent.
+	// The goroutine that sends a part sets the part's element of sent.
 	sent []*types.CompletedPart
 }
 
@@ -151,7 +151,7 @@ func (u *upload) complete(ctx context.Context) error {
 	return callError("put", err)
 }
 
-// abort ignores failures, because the bucket's lifecycle rules remove leftover parts.
+// abort ignores errors, because the bucket's lifecycle rules delete leftover parts.
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 	defer cancel()

@@ -45,20 +45,21 @@ import (
 )
 
 const (
-	// S3 may have to copy gigabytes, or assemble them from parts, before it starts its response.
+	// Before S3 responds, it may have to copy gigabytes or assemble them from parts.
 	longestWait = 40 * time.Second
-	// callTime limits a request with its retries. A part takes 35 s at 2 Mbit/s.
+	// callTime is the timeout for a request with its retries. Sending a part takes 35 s at 2
+	// Mbit/s.
 	callTime = 2 * time.Minute
-	// A copy of 5 GB takes about a minute.
+	// Copying 5 GB takes about a minute.
 	copyTime = 5 * time.Minute
-	// abortTime limits the removal of a failed upload's parts.
+	// abortTime is the timeout for deleting a failed upload's parts.
 	abortTime = 10 * time.Second
 )
 
 type Store struct {
 	client *s3.Client
 	bucket string
-	parts  sync.Pool // of *[partSize]byte
+	parts  sync.Pool // holds *[partSize]byte
 }
 
 var _ blob.Store = (*Store)(nil)
@@ -67,9 +68,9 @@ func New(config aws.Config, bucket string) *Store {
 	config.HTTPClient = awsclient.HTTPClient(config, longestWait)
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
-			// Every retry stores the same bytes under the same name, or changes nothing.
+			// A retry stores the same bytes under the same name or changes nothing.
 			o.Retryer = awsclient.Retryer()
-			// A custom endpoint has no host name for each bucket.
+			// A custom endpoint does not have a host name per bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil
 		}),
 		bucket: bucket,

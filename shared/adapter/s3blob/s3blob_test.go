@@ -68,7 +68,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(request)
 }
 
-// calls returns the operations in the docs' notation, and resets the counts.
+// calls returns the operations in the notation of the docs and resets the counts.
 func (r *requests) calls() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,7 +257,7 @@ func TestSignedURLsUseConfiguredAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The signature covers the host in the URL.
+	// The signature covers the URL's host.
 	if !strings.HasPrefix(signed.URL, cloud.URL+"/"+bucket+"/") || !strings.Contains(signed.URL, "%3Bhost%3B") {
 		t.Errorf("the URL is %s", signed.URL)
 	}
@@ -334,7 +334,7 @@ func TestListReturnsAllPages(t *testing.T) {
 	want := map[string]int64{}
 	var puts errgroup.Group
 	puts.SetLimit(16)
-	for i := range 1010 { // a page has 1,000
+	for i := range 1010 { // a page holds 1,000
 		name := fmt.Sprintf("kept/deep/%04d", i)
 		want[name] = int64(i % 7)
 		puts.Go(func() error {

@@ -18,17 +18,17 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Signer signs uploads straight to the bucket (docs/contract/media.md#large-uploads).
+// Signer signs uploads that go straight to the bucket (docs/contract/media.md#large-uploads).
 type Signer struct {
 	store *Store
 	now   func() time.Time
 }
 
-// now is the clock of the files' times.
+// NewSigner takes the clock on which the files' times are based.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// At returns a signer whose URLs use another S3 address, because the signature covers the host. An
-// empty url returns g.
+// At returns a signer whose URLs use another S3 address. The signature covers the host, so it
+// cannot be replaced later. If url is empty, At returns g.
 func (g *Signer) At(url string) *Signer {
 	if url == "" {
 		return g
@@ -39,16 +39,17 @@ func (g *Signer) At(url string) *Signer {
 	return &Signer{&Store{client: client, bucket: g.store.bucket}, g.now}
 }
 
-// Sign returns the request that uploads f's bytes. It must start before f.SignedUntil, or earlier
-// if the signing credentials expire earlier. S3 checks the announced size and MD5, and accepts the
-// bytes only once: a second upload gets 412.
+// Sign returns the request that uploads f's bytes. The upload must start before f.SignedUntil, or
+// earlier if the signing credentials expire earlier. S3 checks the announced size and MD5, and
+// accepts the bytes only once: a second upload gets 412.
 func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, error) {
 	sum, err := hex.DecodeString(f.MD5)
 	if err != nil || len(sum) != md5.Size {
 		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %q is not an MD5", f.ID, f.MD5)
 	}
 	presigner := s3.NewPresignClient(g.store.client, s3.WithPresignClientFromClientOptions(func(o *s3.Options) {
-		// The bytes are not here, so no checksum can be computed. Content-MD5 covers them.
+		// The SDK does not have the bytes, so it cannot compute a checksum. Content-MD5 covers
+		// them.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}), s3.WithPresignExpires(f.SignedUntil().Sub(g.now())))
 	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
@@ -69,7 +70,8 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.SignedUntil()}, nil
 }
 
-// Arrival also reads the bytes if the entity tag is not their MD5.
+// Arrival returns the size and MD5 of an uploaded blob. It reads the bytes only if the entity tag
+// is not their MD5.
 //
 // Errors: fault.NotFound if nothing has arrived.
 func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) {

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// A blob that Put acknowledged exists completely, and a blob that it rejected does not exist
+// A blob that Put acknowledged is complete, and a blob that Put rejected does not exist, not even
 // partially.
 func TestBlobsAreCompleteThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)

@@ -14,10 +14,10 @@ import (
 
 const Unset = "unset"
 
-// Only one text of a secret can have the version firstVersion.
+// Secrets Manager accepts only one value for the version firstVersion.
 const firstVersion = "cutroom-the-first-one-that-fills-it-wins"
 
-// Generated is filled by the first program that needs it. A role needs
+// Generated is a secret that is filled by the first program that needs it. A role needs
 // secretsmanager:GetSecretValue and secretsmanager:PutSecretValue on it.
 type Generated struct {
 	client *secretsmanager.Client
@@ -28,8 +28,8 @@ func NewGenerated(config aws.Config, id string) *Generated {
 	return &Generated{client: newClient(config), id: id}
 }
 
-// LoadOrMake returns the secret's text. If the text is Unset, it stores the result of make. If
-// several programs do so concurrently, all return the text of the first one.
+// LoadOrMake returns the secret's value. If the value is Unset, it stores the result of make. If
+// several programs do so concurrently, all of them return the value of the first.
 func (k *Generated) LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, err := read(ctx, k.client, k.id)
 	if err != nil || text != Unset {
@@ -48,7 +48,7 @@ func (k *Generated) LoadOrMake(ctx context.Context, make func() ([]byte, error))
 	if err != nil && !errors.As(err, &taken) {
 		return nil, fmt.Errorf("secretsmanager: fill a secret: %w", err)
 	}
-	// Another program may have written it, so read the current text.
+	// Another program may have stored a value, so read the current one.
 	if text, err = read(ctx, k.client, k.id); err == nil && text == Unset {
 		err = errors.New("secretsmanager: a filled secret is unset again")
 	}

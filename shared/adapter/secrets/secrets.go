@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Secret is read on first use and cached for the lifetime of the process. Only new processes see a
-// replaced secret.
+// Secret is read on first use and cached for the lifetime of the process. If the secret is
+// replaced, only new processes see the new one.
 type Secret struct {
 	client *secretsmanager.Client
 	id     string

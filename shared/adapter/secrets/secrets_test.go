@@ -54,7 +54,7 @@ func TestUpstreamKeysAreResolved(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", reference, key, err, want)
 		}
 	}
-	// A replaced key is read again.
+	// After a key is replaced, the new one is read.
 	_, err := secretsmanager.NewFromConfig(cloud.Config()).PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
 		SecretId: &plain, SecretString: aws.String("key five"),
 	})
@@ -66,8 +66,8 @@ func TestUpstreamKeysAreResolved(t *testing.T) {
 	}
 }
 
-// If several programs fill a secret concurrently, AWS decides which one wins, by their common
-// version. The local AWS does not support that.
+// If several programs fill a secret concurrently, they all use the same version id, so AWS lets
+// only one of them win. The local AWS does not support that.
 func TestSecretIsFilledOnce(t *testing.T) {
 	cloud := awstest.Start(t)
 	arn := cloud.MakeSecret(t, "identity", secrets.Unset)
@@ -85,7 +85,7 @@ func TestSecondProgramGetsFirstText(t *testing.T) {
 	manager := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetSecretValue") {
-			_ = json.NewEncoder(w).Encode(map[string]string{"SecretString": text}) // fails if the client has gone
+			_ = json.NewEncoder(w).Encode(map[string]string{"SecretString": text}) // fails after a disconnect
 			return
 		}
 		var put struct{ ClientRequestToken string }

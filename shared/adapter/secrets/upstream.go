@@ -18,7 +18,7 @@ type Others interface {
 }
 
 // Upstreams resolves references (see catalog.Upstream): "secretsmanager:ARN#FIELD" is a field of
-// the JSON object in a secret, and "secretsmanager:ARN" is its complete text.
+// the JSON object in a secret, and "secretsmanager:ARN" is the secret's entire value.
 type Upstreams struct {
 	client *secretsmanager.Client
 	others Others
@@ -28,7 +28,7 @@ func NewUpstreams(config aws.Config, others Others) *Upstreams {
 	return &Upstreams{newClient(config), others}
 }
 
-// Secret reads the secret at each call, because a key may be replaced.
+// Secret reads the secret on every call, because a key may be replaced.
 func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error) {
 	name, here := strings.CutPrefix(reference, kind)
 	if !here {

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// block is the disk space that the smallest file takes.
+	// block is the disk space that even the smallest file takes.
 	block = 4 << 10
-	// perRecord is the number of bytes that count in addition to a record's text.
+	// perRecord is the number of bytes counted for a record in addition to its text.
 	perRecord = 512
-	// recordsPerDay limits the bytes of records that an account's calls may create per day.
-	// recordsAtOnce is the additional burst.
+	// recordsPerDay is the maximum number of bytes of records that an account's calls may create
+	// per day. recordsAtOnce is the additional burst.
 	recordsPerDay = 1 << 30
 	recordsAtOnce = 64 << 20
 )
@@ -37,7 +37,7 @@ func (db *DB) checkFree() error {
 	return fullError(nil)
 }
 
-// admit checks whether an account may create a record with this many bytes of text.
+// admit returns an error if an account may not create a record with this many bytes of text.
 func (db *DB) admit(ctx context.Context, account string, texts int) error {
 	if err := db.checkFree(); err != nil {
 		return err
@@ -53,7 +53,8 @@ func (db *DB) admit(ctx context.Context, account string, texts int) error {
 	return over
 }
 
-// A file takes at least one block of the disk. A batch was admitted together with its results.
+// A file takes at least one disk block. A batch's result files were already admitted with the
+// batch.
 func (db *DB) admitFile(ctx context.Context, f file.File) error {
 	if f.Purpose == batch.OutputPurpose {
 		return db.checkFree()
@@ -61,7 +62,7 @@ func (db *DB) admitFile(ctx context.Context, f file.File) error {
 	return db.admit(ctx, f.Account, len(f.Filename)+int(max(0, block-f.Size)))
 }
 
-// Operators may always change the account's settings.
+// admitBy lets operators change an account's settings at any time.
 func (db *DB) admitBy(ctx context.Context, from audit.Origin, account string, texts int) error {
 	if from.IsOperator() {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SetAside renames a closed database's files, which may be missing, and returns the new names, the
-// main file first.
+// SetAside renames the files of a closed database, any of which may be missing. It returns the new
+// names, with the main file first.
 func SetAside(path string, at time.Time) (kept []string, err error) {
 	name := path + ".damaged-" + at.UTC().Format("20060102T150405Z")
 	for _, ending := range []string{"", "-wal", "-shm"} {

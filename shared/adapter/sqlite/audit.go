@@ -49,7 +49,7 @@ func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) 
 
 const forgottenAtOnce = 500
 
-// If the clock can be trusted, note also deletes expired entries.
+// note adds an entry. If the clock can be trusted, it also deletes expired entries.
 func (db *DB) note(ctx context.Context, tx *transaction, e audit.Entry) error {
 	if _, err := tx.ExecContext(ctx, `insert into audit (account, id, at, by, action, subject, before, after, request_id)
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,

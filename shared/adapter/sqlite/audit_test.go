@@ -21,7 +21,7 @@ func auditKey(t *testing.T, secret string) credential.Key {
 	return key
 }
 
-// A change fails if its audit entry cannot be written, and an entry never changes.
+// A change fails if its audit entry cannot be written. Entries never change.
 func TestChangeNeedsItsAuditEntry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	keys := openAt(t, path).Keys()

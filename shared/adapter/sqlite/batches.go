@@ -31,7 +31,7 @@ const (
 	endedBatches   = "select " + batchColumns + " from batch where ended_at is not null and kept = 1 order by ended_at limit ?"
 	openBatchCount = "select count(*) from batch indexed by batch_open where ended_at is null and account = ?"
 	afterBatches   = "batch`" // sorts after every id
-	// oldBatches deletes all cleared batches of an account except the newest.
+	// oldBatches deletes all of an account's cleared batches except the newest.
 	oldBatches = "delete from batch where account = ?1 and kept = 0 and id <= " +
 		"(select id from batch indexed by batch_by_account where account = ?1 order by id desc limit 1 offset ?2)"
 	forgottenBatch = "delete from batch where ended_at < ? and kept = 0"
@@ -184,7 +184,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 	})
 }
 
-// isKept returns an error unless the stored chunk with this number is this chunk.
+// isKept returns an error if a different chunk is stored under this number.
 func isKept(ctx context.Context, tx *transaction, id string, c batch.Chunk) error {
 	var blob string
 	err := tx.QueryRowContext(ctx, "select blob from batch_chunk where batch = ? and number = ?", id, c.Number).Scan(&blob)

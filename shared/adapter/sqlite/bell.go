@@ -7,8 +7,8 @@ type bell struct {
 	next chan struct{}
 }
 
-// wait's channel is closed when the bell next rings. Get it before checking for work, so that no
-// ring is missed.
+// wait returns a channel that is closed when the bell rings next. Get it before checking for work,
+// so that no ring is missed.
 func (b *bell) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

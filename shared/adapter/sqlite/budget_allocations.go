@@ -50,7 +50,7 @@ func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
 	})
 }
 
-// renew also enlarges the allocation and returns its new amount.
+// renew renews an allocation, enlarges it by more and returns its new amount.
 func (b *Budgets) renew(ctx context.Context, tx *transaction, l budget.Allocation, more int64) (held int64, err error) {
 	err = tx.QueryRowContext(ctx, renewAllocation, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
 		l.ID).Scan(&held)
@@ -86,8 +86,8 @@ func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	})
 }
 
-// endDead ends allocations that were not renewed for budget.EndAfter or belong to an earlier boot.
-// Amounts that were reported as spent or in flight stay used.
+// endDead ends allocations that have not been renewed for budget.EndAfter or that belong to an
+// earlier boot. Amounts reported as spent or in flight stay used.
 func (b *Budgets) endDead(ctx context.Context, tx *transaction, c budget.Counter) error {
 	boot, dead := b.machine.Boot(), (b.machine.Now() - budget.EndAfter).Milliseconds()
 	var expired, unused int64

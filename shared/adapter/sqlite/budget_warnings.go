@@ -19,7 +19,7 @@ const (
 		where id = ?`
 )
 
-// Warn only reads if no warning is due.
+// If no warning is due, Warn only reads.
 func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
 	at = at.UTC().Truncate(time.Millisecond)
 	noted, err := findWarning(ctx, b.db.reader, c, missed, at)
@@ -46,7 +46,7 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	})
 }
 
-// findWarning returns the due warning and the highest recorded percentage.
+// findWarning returns the warning that is due, if any, and the highest recorded percentage.
 func findWarning(ctx context.Context, q querier, c budget.Counter, missed int64, at time.Time) (n budget.Noted, err error) {
 	w := budget.Warning{State: budget.State{Budget: budget.Budget{ID: c.ID}, Window: c.Window}, At: at}
 	err = q.QueryRowContext(ctx, stateOfCounter, counterKey(c)...).Scan(&w.Limit, &w.WarnURL, &w.Used, &n.Percent)

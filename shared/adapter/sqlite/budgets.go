@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets uses the machine's clock for allocations. Changes to them survive a crash of the process,
-// but a power failure may lose the latest changes.
+// Budgets uses the machine's clock for allocations. Changes to allocations survive a crash of the
+// process, but a power failure may lose the latest of them.
 type Budgets struct {
 	db      *DB
 	machine Machine
@@ -23,7 +23,7 @@ var _ budget.Store = (*Budgets)(nil)
 func (db *DB) Budgets(machine Machine) *Budgets { return &Budgets{db, machine} }
 
 const (
-	// keptCounters is the time for which counters are kept after their window.
+	// keptCounters is how long counters are kept after the end of their window.
 	keptCounters = 400 * 24 * time.Hour
 
 	isCounter  = "account = ? and key = ? and period = ? and unit = ? and term = ?"
@@ -66,7 +66,7 @@ func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Bud
 }
 
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
-	// The audit log stores the budget twice.
+	// Count it three times, because the audit log stores the budget twice.
 	if err := b.db.admitBy(ctx, from, one.Account, 3*len(one.WarnURL)); err != nil {
 		return err
 	}
@@ -129,8 +129,8 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	})
 }
 
-// holdBudgets reserves all holds of a job, or none. If too little remains, it first ends the
-// allocations of dead processes. After fault.Exhausted the caller must roll back.
+// holdBudgets reserves all of a job's holds, or none. If too little remains, it first ends the
+// allocations of dead processes. After fault.Exhausted, the caller must roll back.
 func (b *Budgets) holdBudgets(ctx context.Context, tx *transaction, claims []budget.Claim) ([]budget.Hold, error) {
 	var holds []budget.Hold
 	for _, c := range claims {
@@ -160,7 +160,8 @@ func settleBudgets(ctx context.Context, tx *transaction, settled []budget.Settle
 	return nil
 }
 
-// If the remaining amount is too small, remaining first ends expired allocations.
+// remaining returns the amount that remains. If that is less than needed, it first ends expired
+// allocations.
 func (b *Budgets) remaining(ctx context.Context, tx *transaction, c budget.Counter, limit, needed int64) (int64, error) {
 	used, err := readUsed(ctx, tx, c)
 	if err != nil || limit-used >= needed {

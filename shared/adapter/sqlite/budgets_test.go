@@ -56,7 +56,7 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	used(100, 100)
 }
 
-// Reported usage and calls in flight stay used.
+// Reported usage and the calls in flight still count as used.
 func TestAllocationsEndWithMachine(t *testing.T) {
 	path, ctx := t.TempDir()+"/cutroom.db", t.Context()
 	before := &machine{boot: "first"}

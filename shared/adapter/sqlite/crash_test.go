@@ -45,7 +45,7 @@ func tryReceive(t *testing.T, db *sqlite.DB) worker.Delivery {
 	return d
 }
 
-// A crash of the server only invalidates the current runs of its leased jobs.
+// A server crash only invalidates the current runs of leased jobs: it does not use up an attempt.
 func TestCrashCostsNoRun(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")
@@ -81,7 +81,7 @@ func TestCrashCostsNoRun(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// The jobs that were leased with it lose no runs.
+// If a job crashes the server, the other jobs that were leased lose no runs.
 func TestJobThatCrashesServerEnds(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_bad", "job_1", "job_2")
@@ -91,7 +91,7 @@ func TestJobThatCrashesServerEnds(t *testing.T) {
 			t.Fatal("the server crashes endlessly")
 		}
 		bad := false
-		for _, free := range []int{1, 2, 3} { // workers
+		for _, free := range []int{1, 2, 3} { // number of free workers
 			d := tryReceive(t, db)
 			if d == nil {
 				break
@@ -131,7 +131,7 @@ func TestJobThatCrashesServerEnds(t *testing.T) {
 	}
 }
 
-// Jobs that were leased during a crash are handed out one at a time, even across lanes.
+// Jobs that were leased during a crash are leased one at a time, even across lanes.
 func TestSuspectedJobsRunAlone(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// delivery's receipt distinguishes its lease from later leases of the same message.
+// delivery has a receipt that distinguishes its lease from later leases of the same message.
 type delivery struct {
 	db *DB
 	message

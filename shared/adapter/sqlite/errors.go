@@ -31,15 +31,15 @@ func storeError(what string, err error) error {
 	return fmt.Errorf("sqlite: %s: %w", what, err)
 }
 
-// cause may be nil.
+// fullError is the error for a full disk. cause may be nil.
 func fullError(cause error) *fault.Error {
 	full := fault.Wrap(cause, fault.StorageFull, "The disk is full, so the record cannot be stored.")
 	full.RetryAfter = time.Minute
 	return full
 }
 
-// SQLite reports "full" only for ENOSPC. A quota and the growth of its shared-memory file cause
-// write errors.
+// SQLite reports "full" only for ENOSPC. An exceeded quota, or a shared-memory file that cannot
+// grow, causes a write error.
 func isFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return true

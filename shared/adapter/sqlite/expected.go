@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// expectedPage limits the rows in one read. The caller may be slow, and an open read prevents
-// SQLite from resetting its write-ahead log.
+// expectedPage is the maximum number of rows in one read. The caller may be slow, and a read that
+// stays open prevents SQLite from resetting its write-ahead log.
 const expectedPage = 1000
 
 // Each query returns a row's key, its blob, and whether the blob must exist.

@@ -9,12 +9,12 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// walk limits the index entries that one List scans, because expired files stay in the index until
-// a sweep.
+// walk is the maximum number of index entries that one List scans, because expired files stay in
+// the index until a sweep.
 const walk = 2000
 
 const (
-	// The inner query reads only the index, and the outer query only the files of the page.
+	// The inner query reads only the index. The outer query reads only the files of the page.
 	filePage = "select " + fileColumns + ` from
 		(select rowid as number, id as place, expires_at as until from file indexed by file_stored
 			where account = ?2 and state = 'stored' and id < ?3 order by id desc limit ?5)

@@ -12,7 +12,7 @@ import (
 
 var day = time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC)
 
-// Ids of new files sort by their number.
+// Ids of new files sort by number.
 func newFile(number int, expiresAt time.Time) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
@@ -21,7 +21,7 @@ func newFile(number int, expiresAt time.Time) file.File {
 	}
 }
 
-// fillExpired creates files with the numbers from first to last, which expire after an hour.
+// fillExpired creates files numbered first to last, which expire after an hour.
 func fillExpired(t *testing.T, db *DB, first, last int) {
 	t.Helper()
 	if _, err := db.writer.ExecContext(t.Context(), `with recursive number (n) as

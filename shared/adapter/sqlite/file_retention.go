@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// endBatch limits the files that one statement marks as ended. More would block other writers on a
-// slow disk.
+// endBatch is the maximum number of files that one statement marks as ended. With more, it would
+// block other writers for too long on a slow disk.
 const endBatch = 500
 
 const (
@@ -16,7 +16,7 @@ const (
 		select rowid from file indexed by file_by_end
 		where account = ?3 and state <> 'ended' and ends_at <= ?1 order by ends_at limit ?2)`
 
-	// The order by account lets this statement and endOfAccount share an index.
+	// Going account by account lets this statement and endOfAccount share an index.
 	endOfAll = `update file set state = 'ended' where rowid in (
 		select file.rowid from storage cross join file indexed by file_by_end
 		on file.account = storage.account and state <> 'ended' and ends_at <= ?1 limit ?2)`
@@ -24,7 +24,7 @@ const (
 	endedFiles = "select " + fileColumns + " from file indexed by file_ended where state = 'ended' order by id limit ?"
 )
 
-// endFiles marks at most endBatch expired files as ended and returns their number.
+// endFiles marks at most endBatch expired files as ended and returns how many.
 func endFiles(ctx context.Context, tx *transaction, which string, now time.Time, account ...any) (int64, error) {
 	changed, err := tx.ExecContext(ctx, which, append([]any{millis(now), endBatch}, account...)...)
 	if err != nil {
@@ -33,8 +33,8 @@ func endFiles(ctx context.Context, tx *transaction, which string, now time.Time,
 	return changed.RowsAffected()
 }
 
-// Ended releases expired reservations. It marks all expired files before it returns the first, so
-// that requests no longer see them when their bytes are deleted.
+// Ended releases expired reservations and returns expired files. It marks all of them before it
+// returns the first, so that requests no longer see a file when its bytes are deleted.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
 		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *transaction) (err error) {

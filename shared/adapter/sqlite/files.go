@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// An expired file counts towards its account's storage until a sweep, or an upload that needs the
-// space, marks it as ended.
+// Files is a file.Store. An expired file counts toward its account's storage until it is marked as
+// ended, by a sweep or by an upload that needs the space.
 type Files struct{ db *DB }
 
 var (
@@ -24,7 +24,7 @@ const (
 	fileColumns = `file.id, file.account, key, filename, mime, size, md5, blob, state,
 		created_at, file.expires_at, lifetime, upload_until, promise_bytes, promise_limit, purpose`
 
-	// Requests see files for which current is true. ?1 is the time.
+	// current is the condition for files that requests can see. ?1 is the time.
 	current = "state = 'stored' and (expires_at is null or expires_at > ?1)"
 
 	fileByID  = "select " + fileColumns + " from file where id = ?2 and account = ?3 and " + current
@@ -95,7 +95,7 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 		}
 		held, err := release(ctx, tx, f.Reserved)
 		if err != nil || !promise.Pending {
-			return err // another upload of the same bytes was first
+			return err // another upload of the same file finished first
 		}
 		need := promise.Size - promise.Counts() - held
 		if _, err := s.makeSpace(ctx, tx, promise.Account, need, promise.Upload.Limit, now); err != nil {

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// fill uses up the free space and returns the file that occupies it.
+// fill uses up the free space and returns the file that does.
 func fill(t *testing.T, disk string) string {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(disk, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -33,8 +33,8 @@ func fill(t *testing.T, disk string) string {
 	}
 }
 
-// A write that does not fit is rejected completely, stored data stays, and the open database works
-// again after space is freed.
+// A write that does not fit is rejected entirely, stored data is kept, and the open database works
+// again once space is free.
 func TestFullDiskFailsOnlyTheWrite(t *testing.T) {
 	disk := disktest.Small(t, "size=3m")
 	db := openAt(t, filepath.Join(disk, "cutroom.db"))
@@ -58,7 +58,7 @@ func TestFullDiskFailsOnlyTheWrite(t *testing.T) {
 			j.Request.Prompt = strings.Repeat("p", 100_000)
 			err := jobs.Accept(t.Context(), j, 0)
 			if err == nil {
-				accepted = append(accepted, j) // in space freed by earlier writes
+				accepted = append(accepted, j) // fits into space freed by earlier writes
 				continue
 			}
 			var full *fault.Error
@@ -84,7 +84,7 @@ func TestFullDiskFailsOnlyTheWrite(t *testing.T) {
 		if err := jobs.Progress(t.Context(), kept.ID, "n1", float64(round+1)/4); err != nil {
 			t.Fatalf("progress after space was freed: %v", err)
 		}
-		// End accepted jobs, so that the next round has the same space.
+		// End the accepted jobs, so that the next round has the same space.
 		for _, j := range accepted {
 			if err := jobs.Fail(t.Context(), j.ID, "", job.TimeoutFailure(), time.Now()); err != nil {
 				t.Fatal(err)

@@ -13,7 +13,7 @@ var _ idempotency.Store = (*IdempotencyKeys)(nil)
 
 func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
 
-// responseBytes is the size that counts for a claim's response. Most responses are smaller.
+// responseBytes is the size counted for a claim's response. Most responses are smaller.
 const responseBytes = 1 << 10
 
 const (
@@ -30,7 +30,7 @@ const (
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
 	knownClaim    = "select exists (select 1 from idempotency where account = ? and key = ? and claimed_at > ?)"
-	// The index by age keeps this cheap, because older claims are already abandoned.
+	// The index by age keeps this cheap, because older claims already count as abandoned.
 	abandonClaims = "update idempotency set claimed_at = ?1 where claimed_at > ?1 and settled = 0"
 )
 
@@ -84,8 +84,8 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 	return known, storeError("look up an idempotency key", err)
 }
 
-// Abandon marks every unsettled claim as abandoned. Call it at startup, when the requests of all
-// claims have ended.
+// Abandon marks every unsettled claim as abandoned. Call it at startup, when none of the claims'
+// requests is running.
 func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
 	return k.db.writeAnyway(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// Inspect examines a closed database without changing it. It checks the file's length and, for at
-// most the duration within, all pages.
+// Inspect examines a closed database without changing it. It checks the length of the files and,
+// for at most the duration within, all pages.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; file system errors.
 func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
@@ -49,13 +49,13 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 		err = checkReferences(bounded, pool)
 	}
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return found, nil // the remaining pages were not checked
+		return found, nil // some pages were not checked
 	}
 	found.Complete = err == nil
 	return found, damage("check the database", err)
 }
 
-// Present checks whether a database exists, without opening it.
+// Present returns an error if a database does not exist. It does not open the database.
 //
 // Errors: integrity.ErrNone, ErrLostMain.
 func Present(path string) error {
@@ -96,11 +96,11 @@ func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) 
 	return mark, err
 }
 
-// checkLength checks whether a database's files are long enough, and returns their size. SQLite
-// checks this only without a log.
+// checkLength returns an error if a database's files are too short, and otherwise its size. SQLite
+// itself checks this only if there is no log.
 func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, err error) {
 	var page, pages, free int64
-	// One statement reads one consistent state.
+	// A single statement sees a consistent state.
 	err = pool.QueryRowContext(ctx, `select page_size, page_count, freelist_count
 		from pragma_page_size, pragma_page_count, pragma_freelist_count`).Scan(&page, &pages, &free)
 	if err != nil {
@@ -114,7 +114,7 @@ func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, e
 	if err != nil {
 		return 0, err
 	}
-	// A free page may never have been written. Each frame of the log has a header.
+	// Free pages may never have been written to the file. Each frame of the log has a header.
 	const frameHeader = 24
 	if have := size/page + log/(page+frameHeader); have+free < pages {
 		return 0, fmt.Errorf("%w: the files contain only %[3]d of %[2]d pages", integrity.ErrDamaged, pages, have)

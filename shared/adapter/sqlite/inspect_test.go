@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// keyed returns a copy of an open database with many keys: the file and its write-ahead log.
+// keyed returns a copy of an open database with many keys, including its write-ahead log.
 func keyed(t *testing.T) (path string, mark integrity.Mark) {
 	t.Helper()
 	original := filepath.Join(t.TempDir(), "cutroom.db")
@@ -80,7 +80,7 @@ func TestInspectFindsDamage(t *testing.T) {
 		"truncated": {func(path string) error {
 			db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
 			if err == nil {
-				err = db.Close() // all data is in one file
+				err = db.Close() // closing moves all data into one file
 			}
 			if err != nil {
 				return err
@@ -99,7 +99,7 @@ func TestInspectFindsDamage(t *testing.T) {
 		})
 	}
 
-	// The log contains the latest writes, so without it the mark is older.
+	// The write-ahead log contains the latest writes. Without it, the mark is older.
 	path, mark = keyed(t)
 	if err := os.Remove(path + "-wal"); err != nil {
 		t.Fatal(err)
@@ -109,8 +109,8 @@ func TestInspectFindsDamage(t *testing.T) {
 	}
 }
 
-// Files that are too short are found without reading the entire database. A database whose newest
-// pages are only in the log is not damaged.
+// Truncated files are detected without reading the entire database. A database whose newest pages
+// are only in the write-ahead log is not damaged.
 func TestInspectChecksLength(t *testing.T) {
 	path, mark := keyed(t)
 	if found, err := sqlite.Inspect(t.Context(), path, 0); err != nil || found.Mark != mark || found.Complete || found.Bytes == 0 {
@@ -133,7 +133,7 @@ func TestInspectChecksLength(t *testing.T) {
 			t.Fatal(err)
 		}
 		if log {
-			// A later write is in the log of a killed process.
+			// A killed process leaves a later write in the write-ahead log.
 			killed := openAt(t, path)
 			key := credential.Key{ID: "key_more", Account: "acme", Tier: "dev", Label: "more", CreatedAt: time.Now()}
 			if err := killed.Keys().CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {

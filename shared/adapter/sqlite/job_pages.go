@@ -23,13 +23,14 @@ const (
 	lastWalkedJob = `select id from job indexed by job_by_account
 		where account = ? and id < ? order by id desc limit 1 offset ?`
 
-	highestJob = "job_~" // sorts above every id
+	highestJob = "job_~" // sorts after every id
 
-	// searchWalk limits the requests that one List reads for a search, because no index helps.
+	// searchWalk is the maximum number of requests that one List reads for a search, because no
+	// index supports it.
 	searchWalk = 500
 
-	// pageBytes and searchBytes limit the bytes of requests that one List reads, because reads by
-	// other accounts wait until then.
+	// pageBytes and searchBytes limit the bytes of requests that one List reads, because other
+	// accounts' lists wait for it.
 	pageBytes   = 1 << 20
 	searchBytes = 4 << 20
 )
@@ -53,7 +54,7 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	entries, rows, most := max(walk, limit), limit, pageBytes
 	if filter.Search != "" {
 		most = searchBytes
-		// Search in Go, because SQLite folds only the case of ASCII.
+		// Search in Go, because SQLite ignores case only in ASCII.
 		entries = max(searchWalk, limit)
 		rows = entries
 	}
@@ -75,8 +76,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	return jobs, next, storeError("list jobs", err)
 }
 
-// jobsOf returns the first jobs of jobPage that match the filter, at most limit. It stops early
-// once it has read more than most bytes of requests. next is then the last id that it read.
+// jobsOf returns at most limit of jobPage's jobs that match the filter. It stops early after
+// reading more than most bytes of requests. next is then the last id it read.
 func jobsOf(
 	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
 ) (jobs []job.Job, next string, err error) {

@@ -11,11 +11,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job has a queue message until it ends. The transaction that accepts the job sends the message,
-// and the transaction that ends it deletes the message.
+// Jobs is a job.Store with a queue. A job has a queue message until it ends. The transaction that
+// accepts the job sends the message, and the transaction that ends the job deletes it.
 type Jobs struct {
 	db *DB
-	// budgets is nil if jobs reserve no amounts.
+	// budgets is nil if jobs reserve nothing in budgets.
 	budgets *Budgets
 }
 
@@ -35,14 +35,15 @@ const (
 		(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?3)`
 
-	// runsOfLane has a limit because one account may have completed most of them.
+	// The limit of runsOfLane is well above recentRuns, because one account may have completed most
+	// of the jobs.
 	runsOfLane = `select model, account, completed_at, completed_at - started_at from job
 		where lane = ?1 and status = 'completed' order by completed_at desc limit 100`
 )
 
-// recentRuns is enough to average clips of different lengths, but few enough to follow a change of
-// the engine within minutes. At most runsOfAccount belong to one account, so that no account
-// determines the mean.
+// recentRuns is high enough to average clips of different lengths, but low enough to follow a
+// change of the engine within minutes. At most runsOfAccount of the runs are from the same account,
+// so that no single account determines the mean.
 const recentRuns, runsOfAccount = 20, 5
 
 // HoldIn makes Accept reserve amounts in these budgets.
@@ -171,7 +172,8 @@ func known(ctx context.Context, q querier, id string) (known bool, err error) {
 	return known, err
 }
 
-// end also settles the job's budget holds, deletes its message and schedules its webhook.
+// end ends a job. It also settles the job's budget holds, deletes its message and schedules its
+// webhook.
 func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {
@@ -194,6 +196,6 @@ func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	if err := queueWebhook(ctx, tx, j); err != nil {
 		return err
 	}
-	// Delete by id, because the job may be in the queue of suspected jobs.
+	// Delete by id, because the message may be in a queue of suspected jobs.
 	return db.deleteMessage(ctx, tx, message)
 }

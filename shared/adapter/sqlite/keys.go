@@ -26,7 +26,7 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	if err != nil {
 		return storeError("create a key", err)
 	}
-	// The audit entry of its revocation has the same size, so it is counted too.
+	// The audit entry for revoking the key has the same size, so it is counted in advance.
 	if err := k.db.admitBy(ctx, from, key.Account, 3*len(created.After)); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 	defer release()
 	of := "="
 	if account == "" {
-		of = ">" // every account, but no forgotten key
+		of = ">" // every account, but not forgotten keys
 	}
 	rows, err := lists.QueryContext(ctx, "select "+keyColumns+" from api_key where account "+of+
 		" ? order by created_at, id", account)

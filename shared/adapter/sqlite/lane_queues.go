@@ -16,7 +16,7 @@ const (
 	leasesOfLane = `select lease.queue, count(*) from lease join goqite on goqite.id = lease.message
 		where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 group by lease.queue`
 
-	// ownOnLane counts an account's pending jobs before and after a job.
+	// ownOnLane counts an account's pending jobs on a lane that come before and after a job.
 	ownOnLane = `select count(*) filter (where id < ?3), count(*) filter (where id > ?3) from job indexed by job_open_by_lane
 		where lane = ?1 and account = ?2 and completed_at is null and status = 'pending'`
 )
@@ -33,7 +33,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 	})
 	if err == nil {
 		err = s.each(ctx, leasesOfLane, []any{lane, s.db.moment(0)}, func(queue string, count int64) {
-			// A job may have ended since the first count.
+			// Some of the jobs may have ended since the first count.
 			taken := min(int(count), state.ByAccount[account(queue)])
 			state.Running += taken
 			state.Waiting -= taken
@@ -46,7 +46,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 	return state, storeError("read the queue of a lane", err)
 }
 
-// Each row has a text and a number.
+// each calls row for each row of a query. Each row has a string and a number.
 func (s *Jobs) each(ctx context.Context, query string, args []any, row func(string, int64)) error {
 	rows, err := s.db.lookup.QueryContext(ctx, query, args...)
 	if err != nil {

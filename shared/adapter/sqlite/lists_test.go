@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// An account may read any number of long lists.
+// One account can read any number of long lists without delaying others.
 func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 	db := open(t)
 	store := db.Usage()

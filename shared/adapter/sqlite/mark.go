@@ -22,7 +22,7 @@ func (db *DB) Mark(ctx context.Context) (integrity.Mark, error) {
 	return mark, storeError("read the mark", err)
 }
 
-// transactCounted counts the transaction if it changed anything.
+// transactCounted runs a transaction and counts it if it changed anything.
 func (t *turn) transactCounted(ctx context.Context, do func(ctx context.Context, tx *transaction) error) error {
 	var writes int64
 	err := t.transact(ctx, func(ctx context.Context, tx *transaction) error {
@@ -46,7 +46,7 @@ func (t *turn) transactCounted(ctx context.Context, do func(ctx context.Context,
 	return err
 }
 
-// Probe makes a durable write. It also fails if another file is now at the path.
+// Probe makes a durable write. It also fails if another file has replaced the database at its path.
 func (db *DB) Probe(ctx context.Context) error {
 	now, err := os.Stat(db.path)
 	if err != nil {

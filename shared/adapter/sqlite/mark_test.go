@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// A transaction that changes nothing is not counted. Writes are reported before their calls return.
+// Transactions that change nothing are not counted. A write is reported before its call returns.
 func TestMarkCountsWrites(t *testing.T) {
 	ctx := t.Context()
 	var reported int64

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// message has a job's id as its body. The table has goqite's layout. The times come from the
-// database's clock, because setting back a wall clock would hide every message.
+// message is a message whose body is a job's id. The table has goqite's layout. The times come from
+// the database's clock, because setting back a wall clock would hide every message.
 type message struct {
 	id      string
 	jobID   string
-	receipt int // the number of receives
+	receipt int // the number of receives so far so far
 }
 
 const (
 	insertMessage = "insert into goqite (created, queue, body, timeout) values (?1, ?2, ?3, ?1) returning id"
-	// Receive the oldest message first, even if others have been returned since then.
+	// Receive the oldest message first, even if it was returned to the queue after others.
 	receiveMessage = `update goqite set timeout = ?3, received = received + 1 where id = (
 			select id from goqite where queue = ?1 and timeout <= ?2 order by priority desc, created limit 1)
 		returning id, body, received`
@@ -26,7 +26,7 @@ const (
 	deleteMessage = "delete from goqite where id = ?"
 )
 
-// messageTime sorts as text.
+// messageTime is a time layout whose strings sort by time.
 const messageTime = "2006-01-02T15:04:05.000Z"
 
 func (db *DB) moment(after time.Duration) string {
@@ -61,7 +61,7 @@ func (db *DB) deleteMessage(ctx context.Context, tx *transaction, id string) err
 }
 
 // ShiftTimes shifts deadlines and wait times when the system clock is changed, so that work keeps
-// its remaining time.
+// the time it has left.
 func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
 	return db.writeAnyway(ctx, "shift times", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null",

@@ -43,7 +43,7 @@ func TestTimesShiftWithClock(t *testing.T) {
 		if err := leased.Extend(ctx, time.Minute); err != nil {
 			t.Errorf("%v: the lease: %v", step, err)
 		}
-		// The lease ends exactly at its time.
+		// The lease ends exactly on time.
 		now = now.Add(time.Minute)
 		receive(t, db, "job_leased", time.Minute)
 	}

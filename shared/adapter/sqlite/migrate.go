@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// baseline is the schema version of release 0.1.0, the oldest that this program opens.
+// baseline is the schema version of release 0.1.0, the oldest release whose files this program can
+// open.
 const baseline = 29
 
 // migrations are numbered from baseline without gaps. Never edit a released migration.
@@ -17,7 +18,7 @@ const baseline = 29
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// SQLite fails one of two processes that initialize a new file concurrently.
+// If two processes initialize a new file concurrently, SQLite makes one of them fail.
 func (db *DB) migrateWithRetries(ctx context.Context) error {
 	const pause = 5 * time.Millisecond
 	for begun := time.Now(); ; {
@@ -34,7 +35,7 @@ func (db *DB) migrateWithRetries(ctx context.Context) error {
 }
 
 // migrate updates the schema in one transaction, so that a new file waits for the disk only once.
-// The version is the file's user_version, so concurrent processes run each step once.
+// The schema version is the file's user_version, so concurrent processes run each step only once.
 func (db *DB) migrate(ctx context.Context) error {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -89,7 +90,8 @@ func checkVersion(version, newest int) error {
 	return nil
 }
 
-// Migrations may create the table that counts writes.
+// writeSchema does not count the transaction, because migrations may create the table that counts
+// writes.
 func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {

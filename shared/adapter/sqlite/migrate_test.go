@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// schemaOf also checks that the file is intact.
+// schemaOf returns the schema, and checks that the file is intact.
 func schemaOf(t *testing.T, db *DB) []string {
 	t.Helper()
 	rows, err := db.reader.QueryContext(t.Context(),
@@ -68,7 +68,7 @@ func TestMigrationsAreNumberedFromBaseline(t *testing.T) {
 func TestFailedMigrationKeepsOldVersion(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	before := schemaOf(t, db)
-	// The schema already exists, so every step fails immediately or halfway.
+	// The schema already exists, so every step fails, some halfway through.
 	if _, err := db.writer.ExecContext(t.Context(), "pragma user_version = 0; drop table job_request"); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestConnectionsHaveDurableSettings(t *testing.T) {
 	}
 }
 
-// The write in this test may be lost. Durable writes must not be affected.
+// This test's write may be lost. Later durable writes must not be affected.
 func TestPanicKeepsDurableSettings(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	func() {

@@ -11,22 +11,23 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// pollInterval is the interval at which a waiting Receive checks for events without a bell: expired
-// leases and delays, and jobs sent by other processes.
+// pollInterval is the interval at which a waiting Receive checks for events that ring no bell:
+// expired leases and delays, and jobs sent by other processes.
 const pollInterval = time.Second
 
 // Queue implements worker.Queue with one queue per lane and account.
 //
-// Receive serves the account with the fewest leased messages, or among equals the account served
-// longest ago. Within an account the oldest job is first. If Options.AccountLeases or more jobs of
-// a lane are leased, only accounts without a lease on that lane are served.
+// Receive serves the account with the fewest leased messages. Among equals, it serves the account
+// that was served longest ago. Within an account, the oldest job comes first. If
+// Options.AccountLeases or more of a lane's jobs are leased, it serves only accounts that have no
+// lease on that lane.
 //
 // Jobs that were leased during a crash run one at a time, because one of them may have caused it.
 type Queue struct{ db *DB }
 
 var _ worker.Queue = (*Queue)(nil)
 
-// Neither part of queueName contains a slash.
+// Neither a lane nor an account contains a slash.
 func queueName(lane job.Lane, account string) string { return string(lane) + "/" + account }
 
 // suspected is the suffix of queues for jobs that were leased during a crash.
@@ -63,16 +64,16 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 }
 
 const (
-	// leasesOfAccount counts in the lane of the row "waiting".
+	// leasesOfAccount counts the account's leases on the lane of the row "waiting".
 	leasesOfAccount = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue in (replace(waiting.queue, '` + suspected + `', ''),
 				replace(waiting.queue, '` + suspected + `', '') || '` + suspected + `') and goqite.timeout > ?2)`
 
-	// allLeases counts in the lane ?1.
+	// allLeases counts the leases on the lane ?1.
 	allLeases = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2)`
 
-	// nextQueue selects the queue to serve (see Queue) by the lane, the time and
+	// nextQueue selects the queue to serve (see Queue), given the lane, the time and
 	// Options.AccountLeases.
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
@@ -87,7 +88,7 @@ const (
 )
 
 func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (*delivery, error) {
-	// Read first, so that idle workers do not occupy the writer.
+	// Read first, so that idle workers do not block the writer.
 	var name string
 	err := q.db.lookup.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0), q.db.accountLeases).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -98,7 +99,7 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	}
 	var received *delivery
 	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *transaction) error {
-		// Another receiver may have taken the job.
+		// Look again, because another receiver may have taken the job.
 		if err := tx.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0), q.db.accountLeases).Scan(&name); err != nil {
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
@@ -127,8 +128,8 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 const (
 	leasedJobs = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
 
-	// forgiveRuns counts a crash for jobs that were running. Up to job.FreeCrashes it also subtracts
-	// the run.
+	// forgiveRuns records a crash for each job that was running. For a job's first job.FreeCrashes
+	// crashes, it also takes the run off the job's count.
 	forgiveRuns = `update job set nonce = '', crashes = crashes + 1,
 			runs = case when crashes < ? then max(runs - 1, 0) else runs end
 		where id in ` + leasedJobs + ` and completed_at is null and nonce <> ''`
@@ -140,7 +141,7 @@ const (
 )
 
 // RecoverLeases makes every message visible. Call it when the only receiving process starts. Runs
-// that a crash ended are forgiven (see job.FreeCrashes).
+// that ended in a crash are forgiven (see job.FreeCrashes).
 func (q *Queue) RecoverLeases(ctx context.Context) error {
 	err := q.db.writeAnyway(ctx, "recover leases", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, forgiveRuns, job.FreeCrashes); err != nil {

@@ -177,7 +177,7 @@ func TestReceiveNeedsPositiveLease(t *testing.T) {
 	}
 }
 
-// The last 20 completed jobs count, at most five per account.
+// The run time is estimated from the last 20 completed jobs, at most five per account.
 func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	db := open(t)
 	jobs := db.Jobs()
@@ -237,7 +237,7 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	}
 }
 
-// An account gets no second lease while as many jobs run as there are workers.
+// An account gets no second lease while there are as many running jobs as workers.
 func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 2})
 	if err != nil {
@@ -260,7 +260,7 @@ func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
 	receive(t, db, "job_6", time.Hour)
 }
 
-// Suspected jobs make no difference.
+// The limit also applies to suspected jobs.
 func TestOneAccountCannotHaveAllLeases(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 1})
 	if err != nil {

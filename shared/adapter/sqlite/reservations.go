@@ -12,13 +12,13 @@ import (
 const (
 	unlessBatch     = " not exists (select 1 from batch where batch.id = reservation.id and kept = 1)"
 	endReservations = "delete from reservation where account = ? and until <= ? and" + unlessBatch
-	// endAllReservations reads all reservations: one for each upload, open batch and result.
+	// endAllReservations scans all reservations: one for each upload, open batch and result.
 	endAllReservations = "delete from reservation where until <= ? and" + unlessBatch
 	countPending       = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
-// Reserve is not synced to disk: an upload does not outlive the process, and the next write, a
-// batch's record, syncs the batch's reservation.
+// Reserve does not sync to disk. An upload does not outlive the process anyway, and a batch's
+// reservation is synced by the next write, the batch's record.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -32,7 +32,7 @@ func (s *Files) Reserve(
 		case limit == 0:
 			r.Bytes = max(held, most)
 		case least <= held:
-			r.Bytes = held // a renewal succeeds even in a full account
+			r.Bytes = held // a renewal succeeds even if the account is full
 		default:
 			if space, err = s.makeSpace(ctx, tx, r.Account, least-held, limit, now); err != nil {
 				return err
@@ -57,7 +57,7 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	})
 }
 
-// release returns the size of the reservation.
+// release removes a reservation and returns its size.
 func release(ctx context.Context, tx *transaction, r file.Reservation) (held int64, err error) {
 	if r.ID == "" {
 		return 0, nil
@@ -69,7 +69,7 @@ func release(ctx context.Context, tx *transaction, r file.Reservation) (held int
 	return held, err
 }
 
-// ReleaseAll keeps reservations of batches with blobs and of jobs' results.
+// ReleaseAll releases all reservations except those of batches with blobs and of jobs' results.
 func (s *Files) ReleaseAll(ctx context.Context) error {
 	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch+
@@ -78,7 +78,8 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 	})
 }
 
-// RecountStorage is for a database that was restored in part.
+// RecountStorage recounts every account's storage. It is for a database that was only partly
+// restored.
 func (s *Files) RecountStorage(ctx context.Context) error {
 	return s.db.write(ctx, "count storage", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "delete from storage"); err != nil {
@@ -90,8 +91,8 @@ func (s *Files) RecountStorage(ctx context.Context) error {
 	})
 }
 
-// makeSpace returns the number of bytes that the account may still store. If that is not enough, it
-// first ends expired files. It returns 0 if the account is unlimited or need is 0.
+// makeSpace returns the number of bytes that the account may still store. If that is less than
+// need, it first ends expired files. It returns 0 if the account has no limit or need is 0.
 //
 // Errors: fault.Limited if fewer than need bytes remain.
 func (s *Files) makeSpace(
@@ -119,9 +120,9 @@ func (s *Files) makeSpace(
 	}
 }
 
-// endBatchOf returns the number of expired files and reservations that it ended.
+// endBatchOf ends a batch of an account's expired files and reservations, and returns how many.
 func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string, now time.Time) (int64, error) {
-	// Ending a file is final, so the clock must be trusted.
+	// Ending a file cannot be undone, so do it only if the clock can be trusted.
 	if s.db.settled == nil || s.db.settled() {
 		ended, err := endFiles(ctx, tx, endOfAccount, now, account)
 		if err != nil || ended > 0 {
@@ -135,7 +136,7 @@ func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string,
 	return changed.RowsAffected()
 }
 
-// Expired pending files do not count.
+// checkPendingLimit does not count expired pending files.
 func checkPendingLimit(ctx context.Context, tx *transaction, f file.File) error {
 	if !f.Pending || f.Upload.Most == 0 {
 		return nil
@@ -155,7 +156,7 @@ func checkPendingLimit(ctx context.Context, tx *transaction, f file.File) error 
 	}
 }
 
-// The next sweep deletes the file's bytes.
+// Abandon leaves the file's bytes to the next sweep.
 func (s *Files) Abandon(ctx context.Context, id string) error {
 	return s.changePending(ctx, "abandon a pending file",
 		"update file set state = 'ended' where id = ? and state = 'promised'",
@@ -174,7 +175,7 @@ func (s *Files) changePending(ctx context.Context, what, statement string, value
 	})
 }
 
-// oneOf returns fault.NotFound if a statement changed no file.
+// oneOf returns fault.NotFound if a statement changed no row.
 func oneOf(changed sql.Result, err error) error {
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A result counts as stored bytes until it expires.
+// A result takes up stored bytes until it expires.
 const reserveResult = "insert into reservation (id, account, bytes, until) values (?, ?, ?, ?) on conflict do nothing"
 
 func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
@@ -107,7 +107,8 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 		case nonce != "" && j.Nonce != nonce:
 			return job.ErrNotOwn
 		}
-		// Keep the nonce that ended the job, so that a run does not mistake the reaper's end for its own.
+		// Keep the nonce that ended the job, so that a run does not mistake an end by the reaper
+		// for its own.
 		j.Status, j.Nonce, j.CompletedAt, j.Failure = job.Failed, nonce, now, &failure
 		return s.db.end(ctx, tx, j)
 	})

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// A queue from an earlier boot has ended.
+// A queue from an earlier boot counts as empty.
 const queueOf = "select coalesce((select tickets from session_queue where account = ?3 and boot = ?1), '')"
 
 func (s *Sessions) RenewTickets(

@@ -9,16 +9,16 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// Machine is the clock for leases. It cannot be set, and all processes on the file share it.
+// Machine is the clock for leases. It cannot be set, and all processes that use the file share it.
 type Machine interface {
 	// Now returns the time since the machine's start.
 	Now() time.Duration
-	// Boot identifies the machine's start. Leases from another boot have ended.
+	// Boot identifies the current boot of the machine. Leases from another boot have ended.
 	Boot() string
 }
 
-// Sessions implements session.Store for the processes of one machine. No record survives a restart
-// of the machine, so connects and closes do not wait for the disk.
+// Sessions implements session.Store for the processes of one machine. Its records are useless after
+// a reboot, so opening and closing sessions does not wait for the disk.
 type Sessions struct {
 	db      *DB
 	machine Machine
@@ -28,13 +28,14 @@ var _ session.Store = (*Sessions)(nil)
 
 func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine} }
 
-// deadLeaseAge is longer than any call that uses the epoch.
+// deadLeaseAge is longer than any call that uses the lease's epoch.
 const deadLeaseAge = time.Hour
 
-// staleLease is true if a lease has ended, even if it is not marked as dead.
+// staleLease is true if a lease has ended, even if it has not been marked as dead.
 const staleLease = "(dead or boot <> ?1 or renewed_at <= ?2)"
 
-// stale is the renewal time of a lease that has just ended. Times are in milliseconds.
+// moment returns the current boot and time. A lease last renewed at stale has just ended. Times are
+// in milliseconds.
 func (s *Sessions) moment() (boot string, now, stale int64) {
 	now = s.machine.Now().Milliseconds()
 	return s.machine.Boot(), now, now - session.TakeAfter.Milliseconds()
@@ -120,7 +121,8 @@ func (st slotState) admits(id string, limit int) bool {
 	return limit <= 0 || st.own || session.Admits(st.queue.Tickets(st.now), id, limit-st.taken)
 }
 
-// A rejection by Take is one read, so rejected callers do not delay clients that leave.
+// Take rejects a session after a single read, so that rejected callers do not hold up clients that
+// are leaving.
 //
 // Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the slot's
 // own epoch is dead or unknown.

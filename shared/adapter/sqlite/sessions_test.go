@@ -13,7 +13,7 @@ import (
 
 type machine struct {
 	boot string
-	now  atomic.Int64 // a time.Duration
+	now  atomic.Int64 // holds a time.Duration
 }
 
 func (m *machine) Boot() string         { return m.boot }
@@ -27,7 +27,7 @@ func TestSessionsConform(t *testing.T) {
 	})
 }
 
-// The clock of the machine may show any time after the restart.
+// After the restart, the machine's clock may show any time.
 func TestLeasesEndWithMachine(t *testing.T) {
 	path, ctx := filepath.Join(t.TempDir(), "cutroom.db"), t.Context()
 	before := &machine{boot: "first"}

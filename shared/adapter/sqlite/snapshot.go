@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/durable"
 )
 
-// Snapshot copies the database at path consistently to the new file into, and checks the copy. The
-// database may be in use, and its writers do not wait.
+// Snapshot makes a consistent copy of the database at path in the new file into, and checks the
+// copy. The database may be in use, and its writers are not blocked.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; a newer version's schema; file system errors.
 func Snapshot(ctx context.Context, path, into string) error {
@@ -50,9 +50,9 @@ func checkCopy(ctx context.Context, path string) error {
 	return damage("check the copy of the database", checkReferences(ctx, pool))
 }
 
-const placeCheck = time.Minute // timeout for checking a placed database
+const placeCheck = time.Minute // the timeout for checking a placed database
 
-// Place writes a snapshot to the path, which must not exist.
+// Place writes a snapshot to path, where no database may exist.
 //
 // Errors: the reader's errors; integrity.ErrDamaged; an existing database; a newer version's
 // schema; file system errors.

@@ -1,10 +1,11 @@
-// Package sqlite keeps the records of one machine in one SQLite file. When a call returns nil, its
+// Package sqlite stores the records of one machine in one SQLite file. When a call returns nil, its
 // write is on disk, except for sessions.
 //
-// Writes run one after another on one connection. Their transactions begin immediately, so that
-// none fails halfway because of a lock. Reads have their own connections and never wait for a
-// writer. Accounts take turns on the connections for lists. Other processes may open the file at
-// the same time: a write waits for them up to busyTimeout, and then fails with fault.Unavailable.
+// Writes run one after another on one connection. Their transactions take the write lock at once,
+// so that none fails halfway because of a lock. Reads have their own connections and never wait for
+// a writer. Accounts take turns on the connections for lists. Other processes may open the file at
+// the same time. A write waits for them for up to busyTimeout, and then fails with
+// fault.Unavailable.
 //
 // A write on a full disk fails with fault.StorageFull and changes nothing.
 package sqlite
@@ -29,46 +30,48 @@ import (
 )
 
 const (
-	// busyTimeout limits a write's wait for another process.
+	// busyTimeout is how long a write waits for another process.
 	busyTimeout = 10 * time.Second
-	// readers is the number of concurrent reads, in addition to lists.
+	// readers is the maximum number of concurrent reads, not including lists.
 	readers = 4
-	// listers is the number of concurrent lists, one per account.
+	// listers is the maximum number of concurrent lists. Each account can run one.
 	listers = 4
 )
 
 type Options struct {
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. If it is nil, the clock is
+	// always trusted.
 	Settled func() bool
 	// Reserve holds disk space for writes that must succeed on a full disk. It may be nil.
 	Reserve Reserve
-	// AccountLeases is the number of leased jobs on a lane at which an account gets no second lease. 0
-	// means no limit.
+	// Once AccountLeases of a lane's jobs are leased, an account that has a lease on the lane gets
+	// no other. 0 means no limit.
 	AccountLeases int
-	// Free returns the bytes of records that calls may still create. nil means no limit.
+	// Free returns how many more bytes of records calls may create. If it is nil, there is no
+	// limit.
 	Free func() (int64, error)
 	// Committed is called after each durable transaction of this process, before its call returns,
-	// with the database's number of durable transactions. It may be nil, and must not call the
+	// with the database's number of durable transactions. It may be nil, and it must not call the
 	// database.
 	Committed func(writes int64)
 }
 
-// Reserve is disk space that is held until a write needs it.
+// Reserve is disk space that is held in reserve until a write needs it.
 type Reserve interface {
 	Held() bool
-	// Release frees the space and reports whether it was held.
+	// Release frees the space. It returns false if it was not held.
 	Release() bool
-	// Restore tries to hold the space again and reports whether it is held.
+	// Restore tries to hold the space again, and reports whether it is held.
 	Restore() bool
 }
 
 // DB is an open database. Its stores are valid until Close.
 type DB struct {
 	writer, reader, lister *sql.DB
-	// lists shares lister among accounts.
+	// lists lets accounts take turns on lister.
 	lists *ratelimit.Turns
-	// lookup runs frequent queries. changes holds the writer's statements.
+	// lookup holds prepared statements for frequent queries. changes holds those of the writer.
 	lookup, changes *statements
 	now             func() time.Time
 	settled         func() bool
@@ -83,7 +86,7 @@ type DB struct {
 	file            os.FileInfo
 }
 
-// Open migrates the file's schema and creates a missing file in an existing folder.
+// Open opens a database, migrates its schema and creates a missing file in an existing folder.
 //
 // Errors: integrity.ErrLostMain; fault.StorageFull; an error with both versions if a newer version
 // of the program wrote the file.
@@ -107,12 +110,12 @@ func connect(path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
-	// SQLite would delete the log of a database whose main file is missing.
+	// If the main file is missing, SQLite would delete the log.
 	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}
-	// The file contains prompts, so only its owner may read it. SQLite gives its other files this
-	// mode.
+	// The file contains prompts, so only its owner may read it. SQLite gives its other files the
+	// same mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, storeError("open the database", err)
@@ -127,7 +130,7 @@ func connect(path string, options Options) (*DB, error) {
 		"_dqs":          {"0"},
 		"_foreign_keys": {"on"},
 		"_synchronous":  {"full"},
-		// The folder of temporary files may be on the full disk.
+		// The folder for temporary files may be on the full disk.
 		"_pragma": {"temp_store(memory)"},
 	}
 	settings.Set("_query_only", "on")
@@ -158,9 +161,9 @@ func connect(path string, options Options) (*DB, error) {
 	}, nil
 }
 
-// openPool opens no connection yet.
+// openPool does not open a connection yet.
 func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
-	// The first element of a relative path would be parsed as the URI's host.
+	// In a URI, the first element of a relative path would be the host.
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
@@ -176,7 +179,7 @@ func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// Close waits for the running reads and writes, rejects new ones and closes the file.
+// Close rejects new reads and writes, waits for those that are running and closes the file.
 func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.lister.Close(), db.writer.Close())
 }
@@ -196,9 +199,9 @@ func (db *DB) Queue() *Queue { return &Queue{db} }
 
 func (db *DB) Keys() *Keys { return &Keys{db} }
 
-// write runs a durable transaction. The context limits only the wait for the writer: a transaction
-// that has started runs to its end, so that its result is never lost. While the reserve is
-// released, write fails with fault.StorageFull.
+// write runs a durable transaction. The context limits only the wait for the writer. A transaction
+// that has started always runs to its end, so that its result is never lost. While the reserve is
+// released, write returns fault.StorageFull.
 func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
 	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
 		return fullError(nil)
@@ -206,8 +209,8 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 	return db.writeNow(ctx, what, do)
 }
 
-// writeAnyway is for changes that free space or must not fail for lack of it. On a full disk it
-// releases the reserve, and may then run the transaction twice.
+// writeAnyway is for changes that free space or must not fail for lack of space. On a full disk it
+// releases the reserve, and may then run the transaction a second time.
 func (db *DB) writeAnyway(ctx context.Context, what string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	err := db.writeNow(ctx, what, do)
@@ -221,17 +224,16 @@ func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Con
 	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error { return t.transactCounted(ctx, do) })
 }
 
-// writeVolatile is for records without meaning after a restart of the machine. They are not synced
-// to disk.
+// writeVolatile is for records that are useless after a reboot. They are not synced to disk.
 func (db *DB) writeVolatile(ctx context.Context, what string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error {
 		if _, err := t.conn.ExecContext(ctx, "pragma synchronous = normal"); err != nil {
 			return err
 		}
-		defer func() { // even after a panic
+		defer func() { // runs even after a panic
 			if _, err := t.conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
-				// The setting could not be restored, so no other write may use the connection.
+				// The setting could not be restored, so drop the connection.
 				_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 			}
 		}()

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The run time of Open depends only on the number of open jobs.
+// The time that Open takes depends only on the number of open jobs.
 func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	rows, err := s.db.reader.QueryContext(ctx,
 		"select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")

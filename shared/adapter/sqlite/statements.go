@@ -24,7 +24,7 @@ func newStatements(pool *sql.DB) *statements {
 func (s *statements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	statement, err := s.prepare(ctx, query)
 	if err != nil {
-		// Only the pool can return a row with an error.
+		// Only the pool can return a row that has an error.
 		return s.pool.QueryRowContext(ctx, query, args...)
 	}
 	return statement.QueryRowContext(ctx, args...)
@@ -45,7 +45,7 @@ func (s *statements) find(query string) (*sql.Stmt, bool) {
 	return statement, ok
 }
 
-// Closing the pool closes the statement.
+// Prepared statements are closed with the pool.
 func (s *statements) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if statement, ok := s.find(query); ok {
 		return statement, nil

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Writes fail, and another process changes the schema.
+// Statements keep working when writes fail and when another process changes the schema.
 func TestPreparedStatementsSurviveFailures(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cutroom.db")

@@ -64,7 +64,8 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	return token, nil
 }
 
-// deleteBatch limits one transaction, so that a large sweep does not delay other writers.
+// deleteBatch is the maximum number of records that one transaction deletes, so that a large sweep
+// does not delay other writers.
 const deleteBatch = 500
 
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
@@ -85,7 +86,7 @@ func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	}
 }
 
-// prefixed leaves the other columns to its caller.
+// prefixed scans the first columns of a row, and leaves the rest to its caller.
 type prefixed struct {
 	row
 	first []any

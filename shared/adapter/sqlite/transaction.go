@@ -5,12 +5,12 @@ import (
 	"database/sql"
 )
 
-// transaction reuses prepared statements of earlier transactions, because parsing a statement with
-// the triggers of its table takes longer than running it.
+// transaction reuses prepared statements of earlier transactions, because parsing a statement and
+// its table's triggers takes longer than running it.
 type transaction struct {
 	tx    *sql.Tx
 	known *statements
-	// missed lists statements that were not prepared before.
+	// missed lists the statements that had not been prepared.
 	prepared map[string]*sql.Stmt
 	missed   []string
 }
@@ -25,11 +25,11 @@ func (t *transaction) ExecContext(ctx context.Context, statement string, args ..
 	return prepared.ExecContext(ctx, args...)
 }
 
-// The row must be scanned before the same query runs again.
+// The row returned by QueryRowContext must be scanned before the same query runs again.
 func (t *transaction) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	prepared, err := t.prepare(ctx, query)
 	if err != nil {
-		return t.tx.QueryRowContext(ctx, query, args...) // only the sql.Tx can return a row with an error
+		return t.tx.QueryRowContext(ctx, query, args...) // only the sql.Tx can return a row that has an error
 	}
 	return prepared.QueryRowContext(ctx, args...)
 }
@@ -41,11 +41,11 @@ type turn struct {
 	missed []string
 }
 
-// inTurn waits for the writer and runs do to its end, even if the context ends.
+// inTurn waits for the writer and runs do to the end, even if the context ends meanwhile.
 func (db *DB) inTurn(ctx context.Context, what string, do func(ctx context.Context, t *turn) error) error {
 	t := &turn{db: db}
 	err := t.take(ctx, do)
-	// Prepare now, because it needs the connection.
+	// Prepare statements only now, because preparing needs the connection.
 	for _, statement := range t.missed {
 		_, _ = db.changes.prepare(ctx, statement)
 	}
@@ -68,7 +68,7 @@ func (t *turn) transact(ctx context.Context, do func(ctx context.Context, tx *tr
 	})
 }
 
-// The statement is valid until the end of the transaction.
+// prepare returns a statement that is valid until the end of the transaction.
 func (t *transaction) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
 	if prepared, ok := t.prepared[statement]; ok {
 		return prepared, nil

@@ -14,7 +14,7 @@ var _ usage.Store = (*Usage)(nil)
 func (db *DB) Usage() *Usage { return &Usage{db} }
 
 const (
-	// recordAge is the time for which a repeated Add is recognized.
+	// recordAge is how long a repeated Add is recognized.
 	recordAge = 15 * time.Minute
 	// A call deletes up to sweptRecords more old records than it adds, so that their number falls
 	// after a burst.

@@ -17,7 +17,7 @@ type watches struct {
 // Watch reports only changes made by this process.
 func (s *Jobs) Watch(id string) (changed <-chan struct{}, stop func()) {
 	w := &s.db.watches
-	// One buffered value represents all changes since the last read.
+	// The channel's single buffered value stands for all changes since the last read.
 	watch := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()

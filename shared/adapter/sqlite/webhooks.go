@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// The transaction that ends a job, or records a budget warning, also adds the webhook's row, so
-// that a crash cannot lose it.
+// Webhooks stores the webhooks to deliver. The transaction that ends a job, or records a budget
+// warning, also adds the webhook's row, so that a crash cannot lose it.
 type Webhooks struct{ db *DB }
 
 var (
@@ -34,7 +34,7 @@ func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 const (
 	attemptsOf = "select number, at, duration, status, error, next from webhook_attempt where id = ? order by number"
 
-	// Accounts take turns: the first attempts of all accounts precede their second attempts. Only these
+	// Accounts take turns: every account's first attempt comes before any account's second. Only these
 	// attempts are read, because an account may have any number.
 	dueWebhooks = `with recursive accounts (account) as (
 			select min(account) from webhook where due is not null
@@ -103,7 +103,8 @@ func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 	})
 }
 
-// recordedBefore returns an error unless this very attempt was already recorded with its number.
+// recordedBefore returns an error unless the attempt recorded under this number is this very
+// attempt.
 func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.Attempt) error {
 	var at int64
 	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where id = ? and number = ?", id,

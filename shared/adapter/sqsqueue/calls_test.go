@@ -28,7 +28,7 @@ func TestCallsMatchDocumentation(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	// counted runs an operation and compares its calls with calls.tsv.
+	// counted runs an operation and compares its AWS calls with calls.tsv.
 	counted := func(operation string, do func() error) {
 		t.Helper()
 		proxy.Calls()
@@ -54,7 +54,7 @@ func TestCallsMatchDocumentation(t *testing.T) {
 			CreatedAt: now, Deadline: now.Add(job.MaxAge),
 		}
 	}
-	// Each call is a container's first call, without a cached record of the queue.
+	// Each call is a container's first, so the queue's record is not cached.
 	backlog := func() error {
 		jobs := dynamo.NewJobs(h.runs, nil, sqsqueue.NewLengths(proxy.Config(), h.urls), time.Now)
 		_, err := jobs.Backlog(ctx, job.VideoLane, "acme")
@@ -77,7 +77,7 @@ func TestCallsMatchDocumentation(t *testing.T) {
 		_, err := h.jobs.Get(ctx, ids[1])
 		return err
 	})
-	d := h.receive(t, time.Minute) // so that the next call finds the message
+	d := h.receive(t, time.Minute) // needed so that the next call finds the message
 	if err := d.Nack(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestCallsMatchDocumentation(t *testing.T) {
 		conformance.Fails(t, h.jobs.Accept(ctx, newJob(ids[7]), 1), fault.Limited)
 		return nil
 	})
-	// By this clock the open job is past its deadline.
+	// By this clock, the open job is past its deadline.
 	later := dynamo.NewJobs(h.runs, stepfn.NewMachine(proxy.Config(), h.machine, h.urls), nil,
 		func() time.Time { return now.Add(job.MaxAge) })
 	counted("Jobs.Accept, with an ended job in the way", func() error { return later.Accept(ctx, newJob(ids[8]), 1) })

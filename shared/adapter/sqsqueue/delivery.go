@@ -16,17 +16,17 @@ import (
 )
 
 // Complete writes the result to the record before it reports to the execution, which then has
-// nothing to write. If the worker dies in between, the execution times out and finds that the job
-// has ended.
+// nothing left to write. If the worker dies in between, the execution times out and finds that the
+// job has ended.
 //
 // For a failure, the execution writes the record. Fail reads the record before it uses the token,
-// because the token works only once: a run that has lost the job must not use it. If the token was
-// already used, Fail writes the record itself, on the same conditions.
+// because the token works only once: a run that has lost the job must not use it. If the token has
+// already been used, Fail writes the record itself, under the same conditions.
 type delivery struct {
 	Message
 	queue *Queue
 	url   string
-	// receipt is unique for each receive of the message.
+	// receipt is different each time the message is received.
 	receipt string
 	body    string
 }
@@ -80,13 +80,13 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 		return err
 	}
 	if err := d.queue.Jobs.RecordRunTime(ctx, j, d.queue.Now().Sub(j.StartedAt)); err != nil {
-		// The mean run time can do without this run.
+		// The mean run time does not need every run.
 		d.queue.Logger.Warn("cannot record a run time", "job", d.Job, "error", err)
 	}
 	return d.conclude(ctx)
 }
 
-// The execution may already have ended.
+// conclude reports success to the execution, which may already have ended.
 func (d *delivery) conclude(ctx context.Context) error {
 	if err := d.queue.Tasks.Succeed(ctx, d.Token); err != nil && !fault.Is(err, fault.Conflict) {
 		return err
@@ -117,11 +117,11 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 	return nil
 }
 
-// own returns the job if it has ended or the nonce belongs to its current run. An empty nonce
+// own returns the job if it has ended or if the nonce belongs to its current run. An empty nonce
 // matches any run.
 //
 // Errors: fault.NotFound if the job has no record, after dropping the message; fault.Conflict if
-// another run has the job.
+// another run owns the job.
 func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 	j, err := d.queue.Jobs.Get(ctx, d.Job)
 	if fault.Is(err, fault.NotFound) {
@@ -142,7 +142,8 @@ func (d *delivery) settleEnded(ctx context.Context) error {
 	return job.ErrEnded
 }
 
-// If settle cannot delete the message, it is received again when its lease ends, and deleted then.
+// settle deletes the message. If it cannot, the message is received again when its lease ends, and
+// deleted then.
 func (d *delivery) settle(ctx context.Context) {
 	if err := d.Drop(ctx); err != nil {
 		d.queue.Logger.Warn("cannot delete a message", "job", d.Job, "error", err)

@@ -107,7 +107,7 @@ func TestReportsEndJobs(t *testing.T) {
 			token := h.token(t, config)
 			d := h.receive(t, time.Hour)
 			h.start(t, j.ID, "n1")
-			// A report of another run uses the token, but its write is rejected.
+			// The report of another run uses up the token, but its write is rejected.
 			if err := h.tasks.Fail(t.Context(), token, "another run", job.TimeoutFailure()); err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +153,7 @@ func TestReportsEndJobs(t *testing.T) {
 	})
 }
 
-// The next video job is received again after a second.
+// token returns the next video job's token. The job can be received again after a second.
 func (h home) token(t *testing.T, config aws.Config) string {
 	t.Helper()
 	client := awssqs.NewFromConfig(config)
@@ -193,7 +193,7 @@ func TestExecutionTimesOut(t *testing.T) {
 	}
 }
 
-// Foreign messages delay no job.
+// Foreign messages do not delay jobs.
 func TestForeignMessagesGoToDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -210,7 +210,7 @@ func TestForeignMessagesGoToDeadLetterQueue(t *testing.T) {
 	if d := h.receive(t, time.Hour); d.JobID() != j.ID {
 		t.Fatalf("received %s", d.JobID())
 	}
-	// The queue delivers them repeatedly, and then moves them to its dead-letter queue.
+	// The queue delivers the foreign messages repeatedly, then moves them to its dead-letter queue.
 	ctx, cancel := context.WithTimeout(t.Context(), await.Max)
 	var receiving sync.WaitGroup
 	receiving.Go(func() {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Late reports, and reports of a run that lost the job, change nothing.
+// Late reports change nothing, and neither do reports of a run that lost the job.
 func TestExecutionWritesOnCondition(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -25,8 +25,8 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		age    time.Duration // of the job when its run has started
-		ended  bool          // ended before the report
+		age    time.Duration // of the job when its run starts
+		ended  bool          // whether the job ended before the report
 		report func(ctx context.Context, h home, token string) error
 		status job.Status
 		writes bool
@@ -61,7 +61,8 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A conflict is an accepted report whose response was lost. Its effect is checked below.
+			// A conflict means that a report was accepted but its response was lost. Its effect is
+			// checked below.
 			if err := c.report(t.Context(), h, token); err != nil && !fault.Is(err, fault.Conflict) {
 				t.Fatal(err)
 			}
@@ -112,7 +113,7 @@ func (h home) statesOf(t *testing.T, cloud *awstest.Cloud) int {
 	return states
 }
 
-// The error is immediate.
+// Receive fails immediately instead of waiting.
 func TestLaneWithoutQueueIsAnError(t *testing.T) {
 	queue := sqsqueue.New(sqsqueue.Config{AWS: awstest.ConfigFor("http://127.0.0.1:9"), URLs: map[job.Lane]string{}})
 	defer queue.Close()

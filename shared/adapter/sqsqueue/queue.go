@@ -1,9 +1,9 @@
-// Package sqsqueue delivers jobs to workers from SQS queues, one per lane. The visibility timeout
-// is the lease of a message. A message contains the task token for reports to the job's execution,
-// which then writes the job's end.
+// Package sqsqueue delivers jobs to workers from SQS queues, one per lane. A message's visibility
+// timeout is its lease. Each message contains a task token. With it, the worker reports the outcome
+// to the job's execution.
 //
 // The queues are standard queues with the account as message group. They may deliver a message
-// twice. The current run in the record then decides which worker has the job.
+// twice. In that case the current run in the record decides which worker has the job.
 package sqsqueue
 
 import (
@@ -27,20 +27,20 @@ import (
 
 type Jobs interface {
 	Get(ctx context.Context, id string) (job.Job, error)
-	// Complete and Fail are as in job.Runs. Fail is used if the token was already used.
+	// Complete and Fail are as in job.Runs. Fail is called if the token was already used.
 	Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error
 	Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error
 	RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error
 }
 
 type Tasks interface {
-	// Succeed reports that the job's record has its result.
+	// Succeed reports that the result is in the job's record.
 	//
-	// Errors: fault.Conflict if the execution no longer waits.
+	// Errors: fault.Conflict if the execution is no longer waiting.
 	Succeed(ctx context.Context, token string) error
-	// Fail reports a failure of the run, or of the job if the nonce is empty.
+	// Fail reports that the run failed, or that the job failed if the nonce is empty.
 	//
-	// Errors: as Succeed.
+	// Errors: as for Succeed.
 	Fail(ctx context.Context, token, nonce string, failure job.Failure) error
 }
 
@@ -49,14 +49,14 @@ type Config struct {
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
-	// PollTime is the time that SQS waits for a message, in whole seconds up to 20. 0 means
-	// DefaultPollTime. Close waits as long.
+	// PollTime is how long SQS waits for a message, in whole seconds up to 20. 0 means
+	// DefaultPollTime. Close waits equally long.
 	PollTime time.Duration
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
 
-// A Queue must be closed.
+// A Queue must be closed after use.
 type Queue struct {
 	Config
 	client *sqs.Client
@@ -65,7 +65,7 @@ type Queue struct {
 
 var _ worker.Queue = (*Queue)(nil)
 
-// DefaultPollTime makes an idle slot poll six times a minute.
+// With DefaultPollTime, an idle slot polls six times a minute.
 const DefaultPollTime = 10 * time.Second
 
 func New(c Config) *Queue {
@@ -80,8 +80,7 @@ func newClient(config aws.Config, wait time.Duration) *sqs.Client {
 	})
 }
 
-// Close waits for calls that could still lease a message, for slightly longer than PollTime at
-// most.
+// Close waits for calls that could still lease a message. That takes little longer than PollTime.
 func (q *Queue) Close() { q.polls.Wait() }
 
 func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
@@ -106,7 +105,7 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 			continue
 		}
 		if d.Message, err = ReadMessage(d.body); err != nil {
-			// It soon reaches the dead-letter queue, where an operator finds it.
+			// The message soon reaches the dead-letter queue, where an operator finds it.
 			q.Logger.Error("received a message that is not about a job", "queue", url, "error", err)
 			if err := d.Nack(ctx, 0); err != nil {
 				q.Logger.Error("cannot return a message", "queue", url, "error", err)
@@ -117,9 +116,9 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 	}
 }
 
-// poll returns nil if the queue is empty. It continues when the context ends, and releases a
-// message that it still receives: SQS may lease a message to a caller that has disconnected, and no
-// worker would receive it during the entire lease.
+// poll returns nil if the queue is empty. Its SQS call continues after ctx ends, and a message
+// received then is released. Otherwise SQS could lease a message to a disconnected caller, and no
+// worker would receive it until the lease expires.
 func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*delivery, error) {
 	type answer struct {
 		delivery *delivery
@@ -169,7 +168,7 @@ func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Durati
 const noReceipt = "none"
 
 // Reach checks that the lane's queue exists and that the caller may delete from it. It passes an
-// invalid receipt, which SQS must reject.
+// invalid receipt, which SQS rejects if both are true.
 func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 	url, ok := q.URLs[lane]
 	if !ok {
@@ -190,7 +189,7 @@ func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 	return fmt.Errorf("sqs: reach: %w", err)
 }
 
-// No lease may end early.
+// Round up, so that no lease ends early.
 func wholeSeconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
 type Lengths struct {
@@ -202,7 +201,7 @@ func NewLengths(config aws.Config, urls map[job.Lane]string) *Lengths {
 	return &Lengths{newClient(config, 0), urls}
 }
 
-// The counts of Length and Depth may lag by up to a minute.
+// Length and Depth may lag by up to a minute.
 func (l *Lengths) Length(ctx context.Context, lane job.Lane) (int, error) {
 	waiting, leased, err := l.Depth(ctx, lane)
 	return waiting + leased, err

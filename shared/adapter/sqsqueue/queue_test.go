@@ -29,7 +29,8 @@ type home struct {
 	table   string
 }
 
-// replace has pairs of texts for the state machine's definition: the second replaces the first.
+// replace has pairs of strings: in the state machine's definition, the second of a pair replaces
+// the first.
 func newHome(t *testing.T, cloud *awstest.Cloud, replace ...string) home {
 	t.Helper()
 	return newHomeBehind(t, cloud, cloud.Config(), replace...)
@@ -59,7 +60,7 @@ func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replac
 }
 
 func TestQueueConforms(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // the test mostly waits
 	cloud := local.Cloud(t)
 	workertest.Run(t, func(t *testing.T) workertest.Harness {
 		h := newHome(t, cloud)

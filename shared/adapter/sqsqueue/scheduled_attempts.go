@@ -14,7 +14,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// longestDelay is SQS's limit. An attempt that is due later is received early and sent again.
+// longestDelay is SQS's limit. A message for an attempt that is due later is received early and
+// sent again.
 const longestDelay = 15 * time.Minute
 
 type ScheduledAttempts struct {
@@ -26,7 +27,8 @@ func NewScheduledAttempts(config aws.Config, url string) *ScheduledAttempts {
 	return &ScheduledAttempts{newClient(config, 0), url}
 }
 
-// Send queues an attempt for when it is due, or after longestDelay. A retry may queue it twice.
+// Send queues an attempt for the time when it is due, or after longestDelay if that is earlier. A
+// retry may queue it twice.
 func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAttempt, now time.Time) error {
 	body, err := json.Marshal(turn)
 	if err != nil {
@@ -37,7 +39,7 @@ func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAtte
 	_, err = q.client.SendMessage(ctx, &sqs.SendMessageInput{
 		QueueUrl: &q.url, MessageBody: aws.String(string(body)),
 		DelaySeconds: wholeSeconds(min(turn.At.Sub(now), longestDelay)),
-		// On a standard queue the group only affects fairness.
+		// On a standard queue, the group affects only fairness.
 		MessageGroupId: &turn.Account,
 	})
 	if err != nil {

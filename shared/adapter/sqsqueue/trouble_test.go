@@ -30,7 +30,7 @@ func (writer) Run(_ context.Context, spec engine.Spec, _ func(engine.Progress)) 
 	return engine.Outcome{}, os.WriteFile(spec.Output, []byte(spec.Job), 0o600)
 }
 
-// Calls of the service, its workers and AWS fail. Each job must have its own result.
+// Calls of the service, its workers and AWS may fail. Each job must still get its own result.
 func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	const (
@@ -81,7 +81,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// A rejection loses nothing, because the client has received it.
+				// If a job is rejected, nothing is lost, because the client knows.
 				if _, err := service.Submit(ctx, job.Job{
 					ID: id, Account: "acme", Key: "key_0123456789ab", Model: "gen-pro-t2v", Lane: job.VideoLane,
 					Request: job.Request{Prompt: "a heron", Options: map[string]any{"resolution": "720p"}},

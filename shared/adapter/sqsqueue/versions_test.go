@@ -25,8 +25,8 @@ var keepVersion = flag.String("keep-version", "", "keep the executions of this v
 
 var executionsFolder = filepath.Join("testdata", "versions")
 
-// keptExecution is a version's state machine and an execution's input. TABLE, QUEUE and JOB replace
-// a deployment's names.
+// keptExecution is a version's state machine and the input of an execution. TABLE, QUEUE and JOB
+// stand for a deployment's names.
 type keptExecution struct {
 	Definition string          `json:"definition"`
 	Input      json.RawMessage `json:"input"`
@@ -36,7 +36,7 @@ type handedOver struct{}
 
 func (handedOver) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
 
-// A deploy replaces the earlier version's state machine and workers with the current ones.
+// A deployment replaces the earlier version's state machine and workers with the current ones.
 func TestExecutionsOfEarlierVersionsEndOnce(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(executionsFolder, "*.json"))
@@ -87,7 +87,7 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 			t.Fatal(err)
 		}
 	}
-	// One job is with an earlier worker and loses its lease, one waits in the queue, and one has
+	// One job was leased by an earlier worker, which loses the lease, one is queued, and one has
 	// failed a run, which its next worker reports.
 	begin("job_begun")
 	if d := h.receive(t, time.Second); d.JobID() != "job_begun" {
@@ -117,8 +117,8 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 	for _, id := range []string{"job_begun", "job_waiting", "job_failing", "job_new"} {
 		want, ends := job.Completed, "SUCCEEDED"
 		if id == "job_failing" {
-			// The input of an earlier version does not name the set of open jobs. The execution fails after
-			// its job has ended.
+			// The earlier version's input does not name the set of open jobs, so the execution
+			// fails after its job has ended.
 			want, ends = job.Failed, "FAILED"
 		}
 		if status := h.stopped(t, cloud.Config(), id); status != ends {

@@ -1,6 +1,6 @@
-// Package stepfn runs each job as an execution of AWS Step Functions. An execution sends the job to
-// the queue of its lane with a task token and waits for a worker's report. The worker writes a
-// result to the job's record. The execution writes any other end.
+// Package stepfn runs each job as an execution of AWS Step Functions. An execution sends the job
+// and a task token to the lane's queue and waits for a worker's report. The worker writes the
+// result to the job's record. If the job ends without a result, the execution writes the outcome.
 package stepfn
 
 import (
@@ -21,16 +21,16 @@ const (
 	freeOpenState = "FreeOpen"
 )
 
-// wholeJob is the error in a report that ends a job during any run. Otherwise the error is the
-// run's nonce, because a definition can compare an error but not parse it. The cause is the failure
-// in JSON.
+// wholeJob is the error in a report that ends the job whichever run it is in. In other reports the
+// error is the run's nonce, because a definition can compare an error but not parse it. The cause
+// is the failure in JSON.
 const wholeJob = "job"
 
 type input struct {
 	Job     string `json:"job"`
 	Account string `json:"account"`
 	Queue   string `json:"queue"`
-	Timeout int    `json:"timeout"` // of the queue and the workers, in seconds
+	Timeout int    `json:"timeout"` // for the queue and the workers, in seconds
 	Open    open   `json:"open"`
 }
 
@@ -41,13 +41,13 @@ type open struct {
 
 type object = map[string]any
 
-// Definition returns the state machine of jobs. partition is an AWS partition such as "aws", and
+// Definition returns the state machine for jobs. partition is an AWS partition such as "aws", and
 // table holds the records. Both may be placeholders.
 //
-// The execution of a completed job enters one state, because the worker has written the result
-// before it reports. Any other job's execution enters two more states: one writes the failure, the
-// other removes the job from its account's open jobs. A rejected write fails the execution: the job
-// has already ended, or another run has it. Then job.Reaper checks the job.
+// The execution of a completed job enters only one state, because the worker writes the result
+// before it reports. Other executions enter two more states: one writes the failure, the other
+// removes the job from its account's open jobs. A rejected write fails the execution: the job has
+// already ended, or another run has it. Then job.Reaper checks the job.
 func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
@@ -63,13 +63,13 @@ func Definition(partition, table string) (string, error) {
 				"Parameters": object{
 					"QueueUrl.$":  "$.queue",
 					"MessageBody": object{"job.$": "$.job", "token.$": "$$.Task.Token"},
-					// On a standard queue the group only affects fairness.
+					// On a standard queue, the group affects only fairness.
 					"MessageGroupId.$": "$.account",
 				},
-				// A heartbeat is impossible, because it would start while the message waits for a
-				// worker. The queue's visibility timeout detects dead workers.
+				// A heartbeat timeout cannot be used, because it would start while the message
+				// waits for a worker. The queue's visibility timeout detects dead workers.
 				"TimeoutSecondsPath": "$.timeout",
-				// Retry only errors from SQS, because a failed run must not send the message again.
+				// Retry only SQS errors, because a failed run must not send the message again.
 				"Retry": []object{retry("SQS.AmazonSQSException", "SQS.SqsException", "SQS.SdkClientException")},
 				"Catch": []object{
 					{"ErrorEquals": []string{"States.Timeout"}, "Next": timeOutState},
@@ -95,7 +95,8 @@ func Definition(partition, table string) (string, error) {
 	return string(definition), nil
 }
 
-// fail adds values, and the time at which the state is entered, to the values of end.
+// fail returns a state that writes the values of end, the given values, and the time at which the
+// state was entered.
 func fail(partition, table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
 	key := object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}}
@@ -133,7 +134,7 @@ func with(state object, name string, value any) object {
 	return state
 }
 
-// retry retries within 7 s, because the dispatch times out only 15 s before a job's deadline.
+// retry retries for at most 7 s, because the dispatch times out only 15 s before a job's deadline.
 func retry(errors ...string) object {
 	return object{"ErrorEquals": errors, "IntervalSeconds": 1, "BackoffRate": 2, "MaxAttempts": 3}
 }

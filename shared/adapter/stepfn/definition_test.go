@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// write is an UpdateItem, both from a program and in a definition.
+// write is an UpdateItem request, as sent by a program or described in a definition.
 type write struct {
 	TableName                 string
 	Key                       map[string]map[string]any
@@ -29,7 +29,7 @@ type write struct {
 	ExpressionAttributeValues map[string]map[string]any
 }
 
-// The writes have the same conditions and values.
+// The state machine and the store write with the same conditions and values.
 func TestMachineAndStoreMakeTheSameWrites(t *testing.T) {
 	text, err := stepfn.Definition("aws", "jobs")
 	if err != nil {
@@ -88,13 +88,13 @@ func sentBy(t *testing.T, call func(*dynamo.Runs) error) (sent write) {
 		if err != nil {
 			t.Error(err)
 		}
-		_, _ = io.WriteString(w, "{}") // the client may have gone after a failed test
+		_, _ = io.WriteString(w, "{}") // after a failed test the client may be gone
 	}))
 	defer database.Close()
 	runs := dynamo.NewRuns(dynamo.NewClient(aws.Config{
 		Region: "us-east-1", BaseEndpoint: &database.URL, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
 	}), "jobs")
-	// Fail reads the job after its write, but the responses here are empty.
+	// Fail reads the job after writing it, but here all responses are empty.
 	if err := call(runs); err != nil && !fault.Is(err, fault.NotFound) {
 		t.Fatal(err)
 	}
@@ -109,7 +109,8 @@ func asValues(names map[string]string) map[string]map[string]any {
 	return values
 }
 
-// If the description contains a path, such as {"S.$": "$.nonce"}, any value of that type matches.
+// same compares what was sent with the description. If the description has a path, such as {"S.$":
+// "$.nonce"}, any value of that type matches.
 func same(t *testing.T, what string, sent, described map[string]map[string]any) {
 	t.Helper()
 	for name := range described {

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// ReadStop returns the job whose execution has stopped, and why, from the detail of a "Step
-// Functions Execution Status Change". The status must be FAILED, TIMED_OUT or ABORTED.
+// ReadStop reads the detail of a "Step Functions Execution Status Change" event, whose status must
+// be FAILED, TIMED_OUT or ABORTED. It returns the job whose execution stopped, and the reason.
 func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	var execution struct {
 		Name   string `json:"name"`
@@ -25,7 +25,7 @@ func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	}
 	switch execution.Status {
 	case "FAILED":
-		// An event without a reason counts as a rejected write, which is harmless.
+		// An event without a reason is treated as a rejected write, which is harmless.
 		stop = job.Refused
 		if execution.Error != "" && !strings.HasSuffix(execution.Error, "ConditionalCheckFailedException") {
 			stop = job.Broken

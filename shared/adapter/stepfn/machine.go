@@ -20,11 +20,11 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// timeToEnd is the time between a dispatch's timeout and the job's deadline, in which the timeout
-// is recorded.
+// timeToEnd is the time between a dispatch's timeout and the job's deadline. The execution uses it
+// to record the timeout.
 const timeToEnd = 15 * time.Second
 
-// Machine starts an execution for each job, and stops it if the job ends in another way.
+// Machine starts an execution for each job, and stops the execution if something else ends the job.
 type Machine struct {
 	client *sfn.Client
 	arn    string
@@ -43,8 +43,8 @@ func newClient(config aws.Config) *sfn.Client {
 }
 
 // Dispatch starts the execution of a job. Its name and input depend only on the job's record, so
-// Step Functions recognizes a repeated start. Dispatch succeeds if the execution exists or has
-// ended.
+// Step Functions recognizes a repeated start. If the execution already exists or has ended,
+// Dispatch succeeds.
 func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) error {
 	queue, ok := m.queues[j.Lane]
 	if !ok {
@@ -77,8 +77,8 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) 
 	return fmt.Errorf("stepfn: start the execution of job %s: %w", j.ID, err)
 }
 
-// Stop stops the execution of an ended job, so that it does not wait for its timeout. It ignores a
-// missing or ended execution.
+// Stop stops the execution of an ended job, so that it does not run until its timeout. A missing or
+// ended execution is not an error.
 func (m *Machine) Stop(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -88,7 +88,7 @@ func (m *Machine) Stop(ctx context.Context, id string) error {
 	})
 	var (
 		unknown *types.ExecutionDoesNotExist
-		// The local AWS returns this for an execution that is not running.
+		// The local AWS returns this error if the execution is not running.
 		ended *types.ValidationException
 	)
 	if err == nil || errors.As(err, &unknown) || errors.As(err, &ended) {

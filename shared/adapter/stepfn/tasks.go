@@ -15,12 +15,12 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Tasks reports the ends of runs to the waiting executions. A token works once.
+// Tasks reports the outcomes of runs to the waiting executions. A token works only once.
 type Tasks struct{ client *sfn.Client }
 
 func NewTasks(config aws.Config) *Tasks { return &Tasks{newClient(config)} }
 
-// Succeed returns fault.Conflict if the execution no longer waits.
+// Succeed returns fault.Conflict if the execution is no longer waiting.
 func (t *Tasks) Succeed(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -6,7 +6,8 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// traceHeader continues the submission's trace. It returns nil without a trace.
+// traceHeader returns the header that continues the submission's trace, or nil if there is no
+// trace.
 func traceHeader(ctx context.Context) *string {
 	if header := xray.Header(ctx); header != "" {
 		return &header

@@ -1,5 +1,5 @@
-// Package webhookhttp sends webhooks by HTTP to untrusted receivers. No message reaches an address
-// that its targets do not allow, even if a name's address changes.
+// Package webhookhttp sends webhooks over HTTP to untrusted receivers. It connects only to
+// addresses that Targets allows, even if a name's address changes.
 package webhookhttp
 
 import (
@@ -22,9 +22,9 @@ import (
 
 const (
 	dialTime = 5 * time.Second
-	// maxHead limits a response's header, for which the HTTP library takes 28 times as much memory.
+	// maxHead limits a response's header. The HTTP library uses 28 times as much memory.
 	maxHead = 16 << 10
-	// maxBody limits the bytes read from a body. Some receivers fail if none are read.
+	// maxBody limits how much of a body is read. Some receivers fail if nothing is read.
 	maxBody = 64 << 10
 )
 
@@ -46,10 +46,10 @@ var _ webhook.Sender = (*Sender)(nil)
 func New(c Config) *Sender {
 	return &Sender{now: c.Now, client: &http.Client{
 		Transport: &http.Transport{
-			// Use no proxy, because its connections could not be checked here.
+			// Use no proxy, because the addresses that it connects to could not be checked here.
 			DialContext:     dialer{c.Targets, c.Resolver}.dial,
 			TLSClientConfig: c.TLS, TLSHandshakeTimeout: dialTime,
-			// Resolve the receiver's name for every message.
+			// Keep-alives are off so that the receiver's name is resolved for every message.
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHead,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -74,9 +74,9 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 		return webhook.Response{}, explain(err)
 	}
 	defer response.Body.Close()
-	// After a protocol switch the body is a connection that the context cannot end.
+	// After a protocol switch, the body is a connection that the context cannot end.
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		// The status counts even if the rest of the response cannot be read.
+		// The status is valid even if the rest of the response cannot be read.
 		_, _ = io.CopyN(io.Discard, response.Body, maxBody)
 	}
 	return webhook.Response{Status: response.StatusCode, RetryAfter: s.retryAfter(response.Header.Get("Retry-After"))}, nil
@@ -100,7 +100,7 @@ type dialer struct {
 	resolver *net.Resolver
 }
 
-// dial checks the address when it connects, so that the name's address cannot change in between.
+// dial checks the address as it connects, so that the address cannot change between check and use.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

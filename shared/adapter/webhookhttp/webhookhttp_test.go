@@ -29,7 +29,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// here allows messages to this machine.
+// here returns targets that allow webhooks to this machine.
 func here(t *testing.T, hosts ...string) webhook.Targets {
 	t.Helper()
 	targets, err := webhook.ParseTargets(append(hosts, "127.0.0.1"))
@@ -50,7 +50,7 @@ func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Response, err
 }
 
 func TestMessageFollowsStandardWebhooks(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // must be ignored
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // the proxy must be ignored
 	var got *http.Request
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +141,7 @@ func listen(t *testing.T, handle func(net.Conn)) string {
 	return "http://" + listener.Addr().String()
 }
 
-// Only the start of an endless response is read. Each error has a text that the account may see.
+// Only the start of an endless response is read. Each error has a message for the account.
 func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
 	read := func(conn net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }
 	untilClosed := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
@@ -167,7 +167,7 @@ func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
 			untilClosed(conn)
-		}), time.Second, 200, ""}, // its header arrives long before
+		}), time.Second, 200, ""}, // the header arrives long before the timeout
 		{"switches protocols", listen(t, func(conn net.Conn) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
@@ -224,7 +224,7 @@ func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
 
 func TestCertificateMustMatchHost(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.Config.ErrorLog = log.New(t.Output(), "", 0) // logs clients that disconnect
+	server.Config.ErrorLog = log.New(t.Output(), "", 0) // logs failed handshakes
 	server.StartTLS()
 	defer server.Close()
 	roots := x509.NewCertPool()
@@ -281,7 +281,7 @@ func TestRebindingIsBlocked(t *testing.T) {
 	}
 }
 
-// newResolver resolves names below "test" to an address chosen by the number of the question. It
+// newResolver resolves names below "test" to an address that depends on the number of the query. It
 // knows no other names.
 func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver {
 	t.Helper()
@@ -298,7 +298,7 @@ func record(name dnsmessage.Name, body dnsmessage.ResourceBody) dnsmessage.Resou
 	return dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET}, Body: body}
 }
 
-// resolverOf responds over a pipe. Without records, the name does not exist.
+// resolverOf responds to DNS queries over a pipe. Without records, the name does not exist.
 func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Resolver {
 	serve := func(conn net.Conn) {
 		defer conn.Close()
@@ -329,7 +329,7 @@ func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Re
 	}}
 }
 
-// A response of up to 64 KiB takes limited memory.
+// A DNS response of up to 64 KiB uses limited memory.
 func TestHostileNamesReachNothing(t *testing.T) {
 	const refused, unknown = "The host's address is not allowed.", "The host's name was not found."
 	inside := [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254, 14: 169, 15: 254}
@@ -370,7 +370,7 @@ func TestHostileNamesReachNothing(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			var err error
-			const most = 32 << 20 // with the name server
+			const most = 32 << 20 // includes the name server
 			took := alloctest.Least(func() {
 				_, err = send(t, webhookhttp.Config{Resolver: resolverOf(test.answers)}, "http://many.test:1/")
 			}, most)
@@ -396,7 +396,7 @@ func TestResponsesNeedLittleMemory(t *testing.T) {
 			text := []byte(answer)
 			url := listen(t, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1<<10))
-				_, _ = conn.Write(text) // the sender may close before the end
+				_, _ = conn.Write(text) // the sender may hang up before the end
 			})
 			alloctest.Check(t, len(text), func() { _, _ = send(t, webhookhttp.Config{Targets: here(t)}, url) })
 		})

@@ -1,6 +1,6 @@
-// Package awsapp assembles the common parts of the media service's programs in AWS, functions and
-// containers, from their environment. All code linked into a function slows its start, so each
-// program adds only its own parts.
+// Package awsapp assembles what the media service's AWS programs, both functions and containers,
+// have in common. Settings are read from the environment. All code linked into a function slows its
+// start, so each program adds its other components itself.
 package awsapp
 
 import (
@@ -39,11 +39,12 @@ type Parts struct {
 	Records *dynamodb.Client
 	Keys    *dynamo.Keys
 	Tracer  trace.Tracer
-	// broken prevents the assembly, and is not an invalid setting.
+	// broken is an error that prevents the assembly but is not an invalid setting.
 	broken error
 }
 
-// NewFunction is New for a Lambda function, and fails elsewhere. Handler reports invalid settings.
+// NewFunction is New for a Lambda function. It fails outside Lambda. Handler reports invalid
+// settings.
 func NewFunction() (*Parts, error) {
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -52,7 +53,8 @@ func NewFunction() (*Parts, error) {
 	return New(setting.NewFunction(os.Getenv), config, nil, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
-// New is for a program whose callers have credentials. tracer may be nil; config traces AWS calls.
+// New is for programs whose callers have credentials. tracer may be nil. AWS calls are traced as
+// configured in config.
 func New(env *setting.Environment, config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	p := &Parts{Environment: env, AWS: config, Records: dynamo.NewClient(config),
 		Tracer: tracer}
@@ -67,7 +69,7 @@ func New(env *setting.Environment, config aws.Config, tracer trace.Tracer, logge
 	return p
 }
 
-// Runs returns the records of jobs, which count in the usage of their accounts.
+// Runs returns the store of job records. It also counts jobs in their accounts' usage.
 func (p *Parts) Runs() *dynamo.Runs {
 	return dynamo.NewRuns(p.Records, p.Required("CUTROOM_JOBS_TABLE")).
 		CountIn(dynamo.NewUsage(p.Records, p.Required("CUTROOM_USAGE_TABLE")))
@@ -75,12 +77,12 @@ func (p *Parts) Runs() *dynamo.Runs {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Signer signs URLs of blobs, with CUTROOM_PUBLIC_S3_URL if clients use another address of S3.
+// Signer signs blob URLs. CUTROOM_PUBLIC_S3_URL overrides the S3 address that clients use.
 func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
 	return s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL"))
 }
 
-// Only listing files needs cursors.
+// cursors is needed only to list files.
 func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {
 	return file.NewService(file.Config{
 		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
@@ -103,7 +105,7 @@ func (p *Parts) ReadJobs() {
 
 const defaultWorkers = 4
 
-// ManageBudgets lets the program list and set budgets and the receivers of their warnings.
+// ManageBudgets lets the program list and set budgets, and set the receivers of budget warnings.
 func (p *Parts) ManageBudgets() {
 	p.Config.WebhookTargets = p.WebhookTargets()
 	if _, manager := p.budgetManager(); manager != nil {
@@ -124,8 +126,9 @@ func (p *Parts) budgetManager() (*dynamo.Budgets, *budget.Manager) {
 	})
 }
 
-// AcceptJobs lets the program accept and cancel jobs. Each job wakes the workers. CUTROOM_WORKERS
-// is the number of jobs of a lane that run concurrently. Only listing jobs needs cursors.
+// AcceptJobs lets the program accept and cancel jobs. Each new job wakes the workers.
+// CUTROOM_WORKERS is the number of jobs per lane that run concurrently. cursors is needed only to
+// list jobs.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	budgets, manager := p.budgetManager()
@@ -138,7 +141,7 @@ func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors curs
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),
-		// Jobs reserve directly in the records, so no allocation has to be returned.
+		// Jobs reserve amounts directly in the records, so there are no allocations to return.
 		Budgets: manager, MaxLength: p.Config.Catalog.Limits.VideoDuration,
 	})
 }
@@ -148,7 +151,7 @@ type Machine interface {
 	job.Orchestrator
 }
 
-// VideoWait limits the wait for a video on the deprecated routes in AWS (docs/contract/jobs.md).
+// VideoWait limits how long the deprecated routes wait for a video in AWS (docs/contract/jobs.md).
 const VideoWait = 270 * time.Second
 
 func (p *Parts) Queues() map[job.Lane]string {
@@ -157,7 +160,7 @@ func (p *Parts) Queues() map[job.Lane]string {
 	}
 }
 
-// Errors: the first missing or invalid setting; a failure of the machine's clock.
+// Errors: the first missing or invalid setting, or a failure to read the machine's clock.
 func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 	surface, err := p.Surface(groups...)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// warmUp starts the function wake if no worker runs, unless CUTROOM_WAKE_FUNCTION is not set.
+// warmUp returns a warmUp that invokes the wake function if no worker is running. It never does so
+// if CUTROOM_WAKE_FUNCTION is not set.
 func (p *Parts) warmUp() *warmUp {
 	w := &warmUp{
 		workers: dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), now: time.Now,
@@ -23,7 +24,8 @@ func (p *Parts) warmUp() *warmUp {
 	return w
 }
 
-// RejectCold makes the program reject an image edit while no worker runs, and start a worker.
+// RejectCold makes the program reject image edits while no worker is running. A rejected edit
+// starts a worker.
 func (p *Parts) RejectCold() { p.Config.Warm = p.warmUp().warm }
 
 type workers interface {
@@ -44,17 +46,17 @@ type warmUp struct {
 	next time.Time
 }
 
-// Within wakeEvery, another wake call would only find the workers starting.
+// Within wakeEvery of a wake call, the workers are still starting.
 const wakeEvery = 10 * time.Second
 
-// warm implements api.Config.Warm: if the lane has no worker, it wakes one and returns false.
+// warm implements api.Config.Warm. If the lane has no worker, it wakes one and returns false.
 func (w *warmUp) warm(ctx context.Context, lane job.Lane) (bool, error) {
 	warm, err := w.workers.Warm(ctx, lane)
 	if err != nil || warm || w.waker == nil {
 		return warm, err
 	}
 	if err := w.start(ctx); err != nil {
-		// The client retries in any case, which wakes the workers again.
+		// The client will retry in any case, and the retry wakes the workers again.
 		w.logger.ErrorContext(ctx, "cannot wake the workers", "error", err)
 	}
 	return false, nil
@@ -73,11 +75,11 @@ func (w *warmUp) start(ctx context.Context) error {
 	return nil
 }
 
-// wakeTime limits the wake call, because the client of an accepted job waits for it.
+// wakeTime limits a wake call, because the client of an accepted job waits until it ends.
 const wakeTime = 3 * time.Second
 
-// wakingMachine wakes the workers for each job. A started execution's event wakes them too, but may
-// be lost. If both fail, the function scale finds the job within a minute.
+// wakingMachine wakes the workers for each job. The event for the started execution wakes them too,
+// but may be lost. If both fail, the scale function finds the job within a minute.
 type wakingMachine struct {
 	Machine
 	warmUp *warmUp

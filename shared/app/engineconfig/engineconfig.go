@@ -25,19 +25,19 @@ const (
 )
 
 type Choice struct {
-	// Name is "" if an engine server edits.
+	// Name is "" if engine servers do the editing.
 	Name string
 	// Servers is nil for a built-in engine.
 	Servers []string
-	// With OpenAI, the first server is for videos, and the last is for images.
+	// With OpenAI, the first server is for videos and the last for images. They may be the same.
 	OpenAI  bool
 	ComfyUI bool
 }
 
-// Parse parses CUTROOM_ENGINE: "preview" or ""; the URLs of engine servers, separated by commas;
-// "openai:" and the URL of a server with the OpenAI interface, optionally with a comma and
-// another URL for images; or "comfyui:" and the URLs of ComfyUI servers, separated by commas. It
-// does not check the URLs.
+// Parse parses CUTROOM_ENGINE. The value is "preview" or "", comma-separated URLs of engine
+// servers, "openai:" with the URL of a server that has the OpenAI interface and optionally a second
+// URL for images, or "comfyui:" with comma-separated URLs of ComfyUI servers. Parse does not check
+// the URLs.
 func Parse(setting string) Choice {
 	if setting == "" || setting == Preview {
 		return Choice{Name: Preview}
@@ -63,8 +63,8 @@ func (c Choice) Engine() string {
 	return engineserver.Name
 }
 
-// Slots returns the default number of a lane's concurrent jobs: half the number of processors for
-// the preview engine, or one for each server.
+// Slots returns the default number of concurrent jobs per lane: half the number of processors for
+// the preview engine, otherwise one per server.
 func (c Choice) Slots() int {
 	switch {
 	case c.BuiltIn():
@@ -80,12 +80,12 @@ type Config struct {
 	// Key is CUTROOM_ENGINE_KEY, for OpenAI servers or a proxy in front of ComfyUI servers.
 	Key   string
 	Tools *ffmpeg.Tools
-	// The paths of the workflows that ComfyUI servers run are relative to CatalogFile.
+	// CatalogFile is the base of the relative paths of workflows for ComfyUI servers.
 	Catalog     *catalog.Catalog
 	CatalogFile string
 }
 
-// New does not check that a server runs. The error is one line that names the setting.
+// New does not check that a server is running. The error is a single line that names the setting.
 func New(c Config) (engine.Engine, error) {
 	choice := Parse(c.Setting)
 	if c.Key != "" && !choice.OpenAI && !choice.ComfyUI {

@@ -13,7 +13,8 @@ import (
 
 const inspectEvery = 5 * time.Second
 
-// Inspect logs what the models need and the servers lack. It waits for unreachable servers.
+// Inspect logs everything that the models need but the servers lack. It waits until unreachable
+// servers respond.
 func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 	inspected := engine.InspectedOf(e)
 	if inspected == nil {

@@ -14,11 +14,11 @@ import (
 	"cutroom/shared/engine/preview/frame"
 )
 
-// NewLive returns the engine for live video: engine servers for the models that they edit live,
-// and the preview engine for all others.
+// NewLive returns the engine for live video. It uses engine servers for the models that they edit
+// live, and the preview engine for all others.
 //
-// CUTROOM_LIVE_ENGINE selects the engine, by default the same as CUTROOM_ENGINE. NewLive does not
-// check that a server runs. An error is one line that names the setting.
+// CUTROOM_LIVE_ENGINE selects the engine and defaults to CUTROOM_ENGINE. NewLive does not check
+// that a server is running. The error is a single line that names the setting.
 func NewLive(live, setting string) (engine.LiveEngine, error) {
 	preview := frame.New(time.Now, rand.Uint32)
 	choice := Parse(cmp.Or(live, setting))
@@ -46,7 +46,8 @@ func NewLive(live, setting string) (engine.LiveEngine, error) {
 	return &liveServers{servers, preview}, nil
 }
 
-// liveServers uses the engine servers if they support an edit, otherwise the preview engine.
+// liveServers uses the engine servers for the models that they support, otherwise the preview
+// engine.
 type liveServers struct{ servers, preview engine.LiveEngine }
 
 func (l *liveServers) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {

@@ -1,5 +1,5 @@
-// Package eventapp starts the Lambda functions that events invoke. They serve no callers, and all
-// code linked into a function slows its start, so this is separate from awsapp.
+// Package eventapp starts Lambda functions that are invoked by events. They have no HTTP callers,
+// and all code linked into a function slows its start, so this package is separate from awsapp.
 package eventapp
 
 import (
@@ -21,7 +21,7 @@ type Parts struct {
 	Logger *slog.Logger
 }
 
-// Main handles events until Lambda ends the process. If a setting is invalid, it exits.
+// Main handles events until Lambda ends the process. It exits if a setting is invalid.
 func Main[Event, Answer any](assemble func(*Parts) func(context.Context, Event) (Answer, error)) {
 	lambdaevent.Main(func() (func(context.Context, Event) (Answer, error), error) {
 		config, err := awsconfig.FromEnvironment(os.Getenv)

@@ -1,4 +1,5 @@
-// Package fleetapp assembles a fleet of workers. The ECS client would add 2 MB to every function.
+// Package fleetapp assembles a fleet of workers. It is a separate package because the ECS client
+// would add 2 MB to every function.
 package fleetapp
 
 import (
@@ -17,7 +18,7 @@ import (
 // mostWorkers is the default task quota of an ECS service.
 const mostWorkers = 5000
 
-// The caller validates the fleet's rules.
+// The caller must validate the fleet's rules.
 func New(env *setting.Environment, config aws.Config) *fleet.Fleet {
 	return &fleet.Fleet{
 		Rules: fleet.Rules{

@@ -1,5 +1,5 @@
-// Package gatewayapp assembles the common parts of the inference gateway's functions in AWS. It is
-// separate from awsapp because functions of the media service need no models.
+// Package gatewayapp assembles what the inference gateway's AWS functions have in common. It is
+// separate from awsapp because the media service's functions need no models.
 package gatewayapp
 
 import (
@@ -37,10 +37,10 @@ type Parts struct {
 	Logger  *slog.Logger
 }
 
-// New fails outside a function. The environment keeps the error for invalid settings.
+// New fails outside a function. The environment records errors in settings.
 func New() (*Parts, error) {
 	// net/http logs unexpected responses, which may contain a completion. Nothing else uses this
-	// log.
+	// logger.
 	log.SetOutput(io.Discard)
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -64,7 +64,8 @@ func New() (*Parts, error) {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Detect returns a file's type like sniff.Any, which not every function of the gateway links.
+// detect returns a file's type, as sniff.Any does. It is a parameter so that only some functions
+// link sniff.
 func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime string, known bool)) *file.Service {
 	config := filesOf(p.fileRecords(), bucket)
 	config.Signed, config.Detect = bucket, detect

@@ -1,6 +1,6 @@
 // Package modelapp lets a function of the inference gateway call models. It is separate from
-// gatewayapp because the tokenizer and the demo model add 3 MB to a program and slow its start,
-// and the function for files and batches calls no models.
+// gatewayapp because the tokenizer and the demo model add 3 MB to a program and slow its start, and
+// the function for files and batches does not call models.
 package modelapp
 
 import (
@@ -43,7 +43,7 @@ func New() (*gatewayapp.Parts, error) {
 	return p, nil
 }
 
-// The manager renews its allocations while a call runs.
+// budgetManager returns a manager that renews its allocations while a call is running.
 func budgetManager(client *dynamodb.Client, table string, logger *slog.Logger) (*budget.Manager, error) {
 	machine, err := boottime.Open()
 	if err != nil {

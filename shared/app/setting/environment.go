@@ -12,10 +12,11 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Environment reads the settings of a program in AWS. Err returns the first error of all reads.
+// Environment reads the settings of a program in AWS. Err returns the first error of any read.
 type Environment struct {
 	getenv func(string) string
-	// People write files in this format. It is nil for functions, so that they link no YAML parser.
+	// people is the format of files that people write. It is nil for functions, so that they do not
+	// link a YAML parser.
 	people *format
 	err    error
 }
@@ -24,7 +25,7 @@ func NewEnvironment(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv, people: inYAML()}
 }
 
-// A function's files are in JSON (see catalog.JSON), so that it links no YAML parser.
+// A function reads JSON files (see catalog.JSON), so that it does not link a YAML parser.
 func NewFunction(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv}
 }
@@ -71,7 +72,7 @@ func (e *Environment) Flag(name string) bool {
 	return value == "true"
 }
 
-// Number returns an integer from lowest to highest, or otherwise if the variable is not set.
+// Number returns an integer between lowest and highest, or otherwise if the variable is not set.
 func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	value := e.getenv(name)
 	if value == "" {
@@ -84,7 +85,7 @@ func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	return number
 }
 
-// Size returns a number of bytes, or 0 if the variable is not set.
+// Size returns a size in bytes, or 0 if the variable is not set.
 func (e *Environment) Size(name string) int64 {
 	var size Size
 	if value := e.getenv(name); value != "" {

@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Tiers reads CUTROOM_TIERS, a file, or returns the built-in tiers if file is "".
+// Tiers reads the file named by CUTROOM_TIERS. If file is "", it returns the built-in tiers.
 func Tiers(file string) (credential.Tiers, error) { return inYAML().readTiers(file) }
 
-// Catalog reads CUTROOM_CATALOG, a file, or returns the built-in models if file is "". The family
-// (CUTROOM_FAMILY) is part of their names.
+// Catalog reads the file named by CUTROOM_CATALOG. If file is "", it returns the built-in models.
+// Their names contain the family (CUTROOM_FAMILY).
 func Catalog(family, file string) (*catalog.Catalog, error) {
 	return inYAML().readCatalog(family, file)
 }
@@ -26,10 +26,10 @@ type format struct {
 	catalog func(source []byte, family string) (*catalog.Catalog, error)
 }
 
-// People write YAML.
+// People write their files in YAML.
 func inYAML() *format { return &format{credential.ParseTiers, catalog.Parse} }
 
-// A deployment gives JSON to functions.
+// A deployment gives functions their files in JSON.
 func inJSON() *format { return &format{credential.ParseTiersJSON, catalog.ParseJSON} }
 
 func (f *format) readTiers(file string) (credential.Tiers, error) {
@@ -66,7 +66,7 @@ func (f *format) readCatalog(family, file string) (*catalog.Catalog, error) {
 	return known, nil
 }
 
-// Origins returns the origins of CUTROOM_CORS_ORIGINS in the form that browsers send.
+// Origins normalizes the origins in CUTROOM_CORS_ORIGINS to the format that browsers send.
 func Origins(origins []string) ([]string, error) {
 	canonical := make([]string, len(origins))
 	for i, origin := range origins {
@@ -81,7 +81,7 @@ func Origins(origins []string) ([]string, error) {
 // Size is a number of bytes, such as "1048576", "512MiB" or "2GiB".
 type Size int64
 
-// No store accepts a larger object.
+// No store accepts larger objects.
 const maxSize = 5 << 40
 
 func (s *Size) UnmarshalText(text []byte) error {
@@ -92,7 +92,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 			break
 		}
 	}
-	// ParseUint accepts only digits: no sign, no underscore.
+	// ParseUint accepts only digits, without a sign or underscores.
 	n, err := strconv.ParseUint(number, 10, 63)
 	if err != nil || n == 0 || int64(n) > maxSize/unit {
 		return fmt.Errorf("%q must be a size such as 1048576, 512MiB or 2GiB", text)
@@ -101,7 +101,8 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// WebhookTargets parses CUTROOM_WEBHOOK_ALLOW: additional host names and address blocks.
+// WebhookTargets parses CUTROOM_WEBHOOK_ALLOW, which lists additional host names and address
+// blocks.
 func WebhookTargets(list []string) (webhook.Targets, error) {
 	targets, err := webhook.ParseTargets(list)
 	if err != nil {

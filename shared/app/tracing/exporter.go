@@ -10,10 +10,11 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// X-Ray can search only these attributes ("OpenTelemetry concepts" in X-Ray's developer guide).
+// X-Ray can search only the attributes listed here (see "OpenTelemetry concepts" in X-Ray's
+// developer guide).
 const annotationsAttribute = "aws.xray.annotations"
 
-// exporter adds the same annotations to spans as functions do, so that a search finds both.
+// exporter adds the annotations that functions use, so that one search finds the spans of both.
 type exporter struct {
 	sdk.SpanExporter
 	client *http.Client

@@ -15,7 +15,7 @@ import (
 
 const signingName = "xray"
 
-// signer signs requests with AWS Signature Version 4, every attempt with the current credentials.
+// signer signs requests with AWS Signature Version 4. Each attempt uses the current credentials.
 type signer struct {
 	next        http.RoundTripper
 	credentials aws.CredentialsProvider
@@ -24,13 +24,13 @@ type signer struct {
 	signer      *v4.Signer
 }
 
-// The credentials renew themselves before they expire.
+// The credentials are renewed automatically before they expire.
 func newSigner(next http.RoundTripper, credentials aws.CredentialsProvider, region string,
 	now func() time.Time) *signer {
 	return &signer{next, credentials, region, now, v4.NewSigner()}
 }
 
-// RoundTrip holds the body in memory, because the size of a batch of spans is limited.
+// RoundTrip keeps the body in memory. That is safe because batches of spans are limited in size.
 func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {

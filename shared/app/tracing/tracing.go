@@ -1,4 +1,4 @@
-// Package tracing sets up the traces of a container in AWS and of the one-machine server.
+// Package tracing sets up tracing for the AWS containers and the one-machine server.
 package tracing
 
 import (
@@ -21,8 +21,9 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// New returns the traces to send: to X-Ray's OTLP endpoint with CUTROOM_TRACING=xray, otherwise as
-// otlp.FromEnvironment decides. service is the program's name. The caller closes them.
+// New returns the trace sender. With CUTROOM_TRACING=xray it sends to X-Ray's OTLP endpoint,
+// otherwise as otlp.FromEnvironment decides. service is the program's name. The caller must close
+// it.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	enabled, err := xray.Enabled(getenv)
@@ -39,7 +40,7 @@ func New(ctx context.Context, getenv func(string) string, clients aws.Config, se
 	return otlp.New(exporter, service, logger), nil
 }
 
-// FromEnvironment reads the configuration of AWS clients only if traces go to X-Ray.
+// FromEnvironment loads the AWS client configuration only if traces go to X-Ray.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	var clients aws.Config
@@ -67,13 +68,13 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 	}
 	client := &http.Client{
 		Transport: newSigner(awsclient.Transport(0), clients.Credentials, clients.Region, time.Now),
-		// A signature is valid for only one host.
+		// A signature is valid for one host only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	sender, err := otlp.NewExporter(ctx,
 		otlptracehttp.WithEndpointURL(endpoint), otlptracehttp.WithHTTPClient(client),
 		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
-		// The headers in the environment are for another collector and contain its keys.
+		// The headers in the environment are meant for another collector and contain its keys.
 		otlptracehttp.WithHeaders(nil))
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 	return exporter{sender, client}, nil
 }
 
-// X-Ray's OTLP endpoint is on the host of its API.
+// X-Ray's OTLP endpoint has the same host as its API.
 func endpointOf(ctx context.Context, clients aws.Config) (string, error) {
 	o := awsxray.NewFromConfig(clients).Options()
 	endpoint, err := o.EndpointResolverV2.ResolveEndpoint(ctx, awsxray.EndpointParameters{

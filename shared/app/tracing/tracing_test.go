@@ -53,8 +53,8 @@ func open(t *testing.T, endpoint string, keys aws.CredentialsProvider, logger *s
 	return traces
 }
 
-// guarded returns the URL of a server that checks signatures and passes requests on to the
-// collector, and the access key ids of the signatures so far.
+// guarded returns the URL of a server that checks signatures and forwards requests to the
+// collector, and a function that returns the access key ids used so far.
 func guarded(t *testing.T, collector *tracetest.Collector, secrets map[string]credentialsOf) (string, func() []string) {
 	t.Helper()
 	behind, err := url.Parse(collector.URL)
@@ -141,7 +141,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	for _, name := range []string{"first", "second", "third"} {
 		_, span := traces.Tracer().Start(remoteContext(t), name)
 		span.End()
-		collector.Trace(bounded(t), t, traceID, name) // a separate batch
+		collector.Trace(bounded(t), t, traceID, name) // makes each span a separate batch
 	}
 	traces.Close()
 	if got := strings.Join(signedBy(), " "); got != "AKID1 AKID2 AKID2" {
@@ -197,11 +197,11 @@ func TestUnsentTracesAreLogged(t *testing.T) {
 	}
 }
 
-// The spans are dropped when the traces are closed.
+// Spans that cannot be sent are dropped when the traces are closed.
 func TestHangingEndpointBlocksNothing(t *testing.T) {
 	arrived, ended := make(chan struct{}, 100), make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // without this the server does not notice a disconnect
+		_, _ = io.Copy(io.Discard, r.Body) // without this, the server does not notice a disconnect
 		arrived <- struct{}{}
 		<-r.Context().Done()
 		ended <- struct{}{}
@@ -209,7 +209,7 @@ func TestHangingEndpointBlocksNothing(t *testing.T) {
 	defer server.Close()
 	traces := open(t, server.URL, credentials.NewStaticCredentialsProvider("AKID", "secret", ""),
 		slog.New(slog.DiscardHandler))
-	for range 10_000 { // several times the capacity of the queue
+	for range 10_000 { // several times the queue's capacity
 		_, span := traces.Tracer().Start(remoteContext(t), "work")
 		span.End()
 	}

@@ -14,7 +14,7 @@ import (
 
 const OfTask = "ecs"
 
-// The prefix is as in a URL of RFC 7064.
+// stunScheme is the prefix of STUN URLs (RFC 7064).
 const stunScheme = "stun:"
 
 func (c Config) check() error {
@@ -27,7 +27,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// nil means the machine's own addresses.
+// public returns nil to use the machine's own addresses.
 func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	switch {
 	case len(c.Public) != 1:
@@ -57,9 +57,9 @@ func addresses(listed []string) (all []netip.Addr, err error) {
 }
 
 const (
-	// A request is repeated after stunAgain, because packets get lost.
+	// A request is repeated every stunAgain, because packets get lost.
 	stunTime, stunAgain = 20 * time.Second, 500 * time.Millisecond
-	// In bytes.
+	// maxSTUN limits a STUN message, in bytes.
 	maxSTUN = 1500
 )
 

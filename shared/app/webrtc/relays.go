@@ -8,10 +8,10 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// In bytes.
+// minRelaySecret is the minimum length of the shared secret, in bytes.
 const minRelaySecret = 16
 
-// Errors: an invalid URL of a TURN server; a missing or short secret. Each error names the setting.
+// Errors: an invalid TURN server URL, or a missing or short secret. Each error names the setting.
 func (c Config) relays() (room.Relays, error) {
 	for _, text := range c.Relays {
 		url, err := stun.ParseURI(text)

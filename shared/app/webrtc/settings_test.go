@@ -12,7 +12,8 @@ import (
 	"github.com/pion/stun/v4"
 )
 
-// newSTUN ignores the first request, sends garbage before each response, and always reports seen.
+// newSTUN starts a STUN server that ignores the first request, sends garbage before each response,
+// and always reports seen.
 func newSTUN(t *testing.T, seen string) (url string) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -36,7 +37,7 @@ func newSTUN(t *testing.T, seen string) (url string) {
 			answer := stun.MustBuild(stun.NewTransactionIDSetter(request.TransactionID), stun.BindingSuccess,
 				&stun.XORMappedAddress{IP: net.ParseIP(seen), Port: 1234}, stun.Fingerprint)
 			for _, text := range [][]byte{[]byte("rubbish"), {}, foreign.Raw, answer.Raw} {
-				_, _ = socket.WriteTo(text, from) // fails when the test has ended
+				_, _ = socket.WriteTo(text, from) // fails after the test has ended
 			}
 		}
 	}()
@@ -88,7 +89,7 @@ func TestSilentSTUNServerIsReported(t *testing.T) {
 	defer socket.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		_, _, _ = socket.ReadFrom(make([]byte, 1500)) // read the request
+		_, _, _ = socket.ReadFrom(make([]byte, 1500))
 		cancel()
 	}()
 	found, err := Config{Public: []string{"stun:" + socket.LocalAddr().String()}}.public(ctx)

@@ -18,20 +18,20 @@ import (
 
 const (
 	Off = "off"
-	// Auto opens the transport at autoAddress, for clients on this machine, if that works.
+	// Auto opens the transport at autoAddress, for clients on this machine, if possible.
 	Auto        = "auto"
 	autoAddress = "127.0.0.1:8082"
 )
 
 type Config struct {
-	// Addr is the host and the port, or Auto. If it is empty or Off, the transport is off.
+	// Addr is a host and port, or Auto. If it is empty or Off, the transport is off.
 	Addr string
-	// Public holds the addresses for clients instead of the machine's own, or a way to find them:
-	// OfTask, or stun: and the host and port of a STUN server.
+	// Public holds the addresses to give to clients instead of the machine's own. Alternatively it
+	// says how to find them: OfTask, or "stun:" with the host and port of a STUN server.
 	Public []string
 	Task   func(context.Context) ([]netip.Addr, error)
 	Relays []string
-	// The TURN servers share RelaySecret.
+	// RelaySecret is shared by all TURN servers.
 	RelaySecret string
 	Sandbox     *sandbox.Sandbox
 	Origins     httpserver.Origins
@@ -46,7 +46,8 @@ type Transport struct {
 
 // Open returns nil if the transport is off, or if Auto cannot open it.
 //
-// Errors name the setting: the port is in use, the codec is missing, or an address is invalid.
+// It fails if the port is in use, the codec is missing, or an address is invalid. Errors name the
+// setting.
 func Open(ctx context.Context, c Config) (*Transport, error) {
 	if c.Addr == "" || c.Addr == Off {
 		return nil, c.check()
@@ -86,7 +87,7 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 		ports.Close()
 		return nil, err
 	}
-	// A token is valid only for rooms of this process, so a random secret suffices.
+	// A token is valid only for this process's rooms, so a random secret suffices.
 	rooms := room.NewServer(room.ServerConfig{
 		Ports: ports, Secret: []byte(rand.Text()), Now: c.Now, NewID: rand.Text, Origins: c.Origins, Relays: relays,
 		Logger: c.Logger,

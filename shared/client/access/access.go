@@ -1,6 +1,6 @@
-// Package access has an example call for every route that requires a credential, with the status
-// for each kind of credential (docs/contract/auth.md#permissions). The tests of the services and
-// the check of a deployment share it.
+// Package access has an example call for every route that requires a credential, with the expected
+// status for each kind of credential (docs/contract/auth.md#permissions). It is shared by the
+// services' tests and the deployment check.
 package access
 
 import (
@@ -13,7 +13,8 @@ type Call struct {
 	Statuses
 }
 
-// A key may be limited to groups of routes, by path prefix (docs/contract/auth.md#limits-of-a-key).
+// A key may be limited to groups of routes, which are identified by path prefix
+// (docs/contract/auth.md#limits-of-a-key).
 var groups = []struct{ prefix, name string }{
 	{"/v1/jobs", "jobs"}, {"/v1/webhooks", "jobs"}, {"/v1/generate", "images"}, {"/v1/files", "files"},
 	{"/v1/uploads", "files"}, {"/v1/realtime", "realtime"}, {"/v1/client", "tokens"}, {"/v1/keys", "keys"},
@@ -35,7 +36,7 @@ func (c Call) OfModel() bool {
 	return strings.Contains(path, "/{id}")
 }
 
-// Fixtures are the records that the calls use. All belong to one account.
+// Fixtures are the records that the calls use. All of them belong to one account.
 type Fixtures struct {
 	// Video is a model that needs only a prompt. Image is a model that edits images.
 	Video, Image string
@@ -56,9 +57,9 @@ const (
 	jsonType = "application/json"
 )
 
-// Media returns a call of every route of the media service that requires a credential. Try each
-// route with a token first, then a key, then an admin key, because the first credential that may
-// delete something deletes it.
+// Media returns one call for every media service route that requires a credential. Try each route
+// with a token, then a key, then an admin key: the first credential that may delete a record
+// deletes it.
 func Media(f Fixtures) []Call { return append(jobs(f), accounts(f)...) }
 
 func jobs(f Fixtures) []Call {
@@ -88,7 +89,7 @@ func jobs(f Fixtures) []Call {
 }
 
 func accounts(f Fixtures) []Call {
-	// The key has already deleted the file when the admin key is tried.
+	// By the time the admin key is tried, the key has already deleted the file.
 	deleted := ofKeys(http.StatusNoContent, http.StatusNotFound)
 	deleted.AdminKey = http.StatusNotFound
 	report := http.StatusNotFound
@@ -96,7 +97,7 @@ func accounts(f Fixtures) []Call {
 		report = http.StatusOK
 	}
 	return []Call{
-		// A form without an image is invalid.
+		// A form without an image is invalid here.
 		{"POST /v1/generate/{id}", "/v1/generate/" + f.Image, form, formType, ofModel(422, 422)},
 		{"POST /v1/files", "/v1/files", file, formType, ofAny(200, 200)},
 		{"GET /v1/files", "/v1/files", "", "", ofKeys(200, 200)},
@@ -120,7 +121,8 @@ func accounts(f Fixtures) []Call {
 	}
 }
 
-// Gateway returns a call of every route that requires a credential. None reaches a model server.
+// Gateway returns one call for every gateway route that requires a credential. None of the calls
+// reaches a model server.
 func Gateway(model string) []Call {
 	invalid := ofAny(400, 400)
 	all := ofAny(200, 200)
@@ -141,7 +143,7 @@ func Gateway(model string) []Call {
 	}
 }
 
-// Batches returns a call of every route of files and batches at the inference address
+// Batches returns one call for every route of files and batches at the inference address
 // (docs/contract/batches.md#calls). The calls create a file but no batch.
 func Batches() []Call {
 	form := "--cutroom\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n" + file

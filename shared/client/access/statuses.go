@@ -2,14 +2,16 @@ package access
 
 import "net/http"
 
-// Statuses are a route's response statuses by credential. Any other credential gets 401.
+// Statuses are the expected response statuses of a route, by credential. Any other credential gets
+// 401.
 type Statuses struct {
-	// Credentials of the account. Two tokens are used outside their scope.
+	// These are credentials of the account. The last two are tokens used outside their scope.
 	Key, AdminKey, Token, AdminToken, TokenForOtherModels, TokenForOtherOrigin int
 	OtherKey, OtherAdminKey, OtherToken                                        int
 }
 
-// Every key and token may call the route. own is for the account, others for another account.
+// ofAny is for routes that every key and token may call. own is the status for the account's
+// credentials, others for those of another account.
 func ofAny(own, others int) Statuses {
 	return Statuses{
 		Key: own, AdminKey: own, Token: own, AdminToken: own, TokenForOtherModels: own,
@@ -18,7 +20,7 @@ func ofAny(own, others int) Statuses {
 	}
 }
 
-// The route is about one model. A token for other models may not call it.
+// ofModel is for routes about one model. Tokens for other models may not call them.
 func ofModel(own, others int) Statuses {
 	statuses := ofAny(own, others)
 	statuses.TokenForOtherModels = http.StatusForbidden

@@ -1,10 +1,10 @@
-// Package ascii checks the characters of a name or a secret. Unlike regular expressions, its
-// checks need no compilation at startup.
+// Package ascii checks the characters of names and secrets. Unlike regular expressions, its checks
+// need no compilation at startup.
 package ascii
 
 import "strings"
 
-// Only reports whether text is not empty and contains only A-Z, a-z, 0-9 and the bytes of more.
+// Only reports whether text is non-empty and contains only A-Z, a-z, 0-9 and the bytes in more.
 func Only(text, more string) bool {
 	for i := range len(text) {
 		if !IsAlphanumeric(text[i]) && strings.IndexByte(more, text[i]) < 0 {

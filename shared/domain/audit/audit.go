@@ -1,8 +1,8 @@
-// Package audit is the log of changes to keys and budgets by administrators
+// Package audit logs the changes that administrators make to keys and budgets
 // (docs/contract/auth.md#the-audit-log). It imports neither HTTP nor a database.
 //
-// The store that makes a change writes its entry in the same transaction, so that both exist or
-// neither. No program changes an entry, or deletes it early.
+// The store that makes a change writes the log entry in the same transaction, so that neither
+// exists without the other. No program changes an entry or deletes it early.
 package audit
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Kept is the minimum retention time.
+// Kept is the minimum time for which entries are kept.
 const Kept = 400 * 24 * time.Hour
 
 const operator = "operator"
@@ -48,12 +48,13 @@ type Entry struct {
 	Origin
 	Action  Action
 	Subject string
-	// Before and After are the object as JSON, without secrets. New objects have no Before, and
-	// deleted objects have no After.
+	// Before and After hold the object as JSON, without secrets. Before is empty for a new object,
+	// After for a deleted one.
 	Before, After json.RawMessage
 }
 
-// New returns the entry for a change. before is nil for a new object, after for a deleted one.
+// New returns the entry for a change. before is nil for a new object, and after is nil for a
+// deleted one.
 func New(from Origin, account string, action Action, subject string, before, after any) (Entry, error) {
 	from.At = from.At.UTC().Truncate(time.Millisecond)
 	e := Entry{Account: account, Origin: from, Action: action, Subject: subject}
@@ -70,7 +71,7 @@ func New(from Origin, account string, action Action, subject string, before, aft
 		}
 		*state.into = text
 	}
-	// A retry of the same write has the same id.
+	// If the same write is retried, the entry has the same id.
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		account, from.By, from.RequestID, string(action), subject, string(e.Before), string(e.After),
 	}, "\x00")))
@@ -83,7 +84,7 @@ const (
 	idDigits = 12
 )
 
-// firstID returns the lowest id of entries at or after a time.
+// firstID returns the lowest possible id of an entry made at or after the given time.
 func firstID(at time.Time) string {
 	return fmt.Sprintf("%s%0*x", idPrefix, idDigits, max(at.UnixMilli(), 0))
 }
@@ -96,14 +97,14 @@ func IsID(text string) bool {
 }
 
 type Query struct {
-	// From and To limit the result to entries of this time range, excluding To. Zero means no limit.
+	// From (inclusive) and To (exclusive) limit the result to a time range. Zero means no limit.
 	From, To time.Time
-	// Before limits the result to entries older than the entry with this id. Empty means no limit.
+	// Before limits the result to entries older than the entry with this id. "" means no limit.
 	Before string
 	Limit  int
 }
 
-// Range returns the range of ids that the query selects, excluding high.
+// Range returns the range of ids that the query selects. high is exclusive.
 func (q Query) Range() (low, high string) {
 	low, high = idPrefix, idPrefix+"g"
 	if !q.From.IsZero() {

@@ -1,6 +1,7 @@
 // Package batch defines batches: thousands of inference calls that an account uploads as one file.
-// The service makes them within a day, after live calls (docs/contract/batches.md). The package
-// imports neither HTTP nor a database, and makes no calls itself.
+// The service makes the calls within a day, giving precedence to live calls
+// (docs/contract/batches.md). The package imports neither HTTP nor a database, and makes no calls
+// itself.
 package batch
 
 import (
@@ -10,15 +11,15 @@ import (
 )
 
 const (
-	// MaxLines is the maximum number of calls in a batch. MaxInput is the maximum size of its input
-	// in bytes.
+	// MaxLines is the maximum number of calls in a batch. MaxInput is the maximum size of the input
+	// file in bytes.
 	MaxLines = 50_000
 	MaxInput = 200_000_000
-	// Window is the time within which all calls are made.
+	// Window is the time within which the calls of a batch must be made.
 	Window  = 24 * time.Hour
 	MaxOpen = 100
-	// MaxKept is the maximum number of batch records of an account. A new batch deletes the oldest
-	// records of ended batches.
+	// MaxKept is the maximum number of batch records per account. Beyond it, creating a batch
+	// deletes the oldest records of ended batches.
 	MaxKept         = 1000
 	KeepRecord      = 30 * 24 * time.Hour
 	FileLifetime    = 30 * 24 * time.Hour
@@ -54,7 +55,7 @@ type Batch struct {
 	// ID begins with "batch_". Ids sort by creation time.
 	ID      string
 	Account string
-	// Key is the id of the permanent key that created the batch and pays for its calls.
+	// Key is the id of the permanent key that created the batch. The calls are billed to that key.
 	Key string
 	// Endpoint is the path of all calls, such as "/v1/embeddings".
 	Endpoint string
@@ -66,54 +67,55 @@ type Batch struct {
 	Status Status
 	// Model is the model of all calls. It is empty until the input has been validated.
 	Model string
-	// Errors lists why the batch failed or was ended by the service.
+	// Errors lists why the batch failed or why the service ended it.
 	Errors []Error
-	// Outcome is the final status of a batch that is being finalized.
+	// Outcome is the final status that the batch will get once it is finalized.
 	Outcome Status
 	// Output and Failures are the ids of the files with responses and with errors. They are set
-	// before the files exist. They stay empty if no such file will exist.
+	// before the files exist. They are empty if no such file will be made.
 	Output, Failures string
-	// Answered and Failed count the calls that have ended. Only Store.Save increases them.
+	// Answered and Failed count the calls that have ended. They are increased only by Store.Save.
 	Total, Answered, Failed int
 
 	Attempts Attempts
-	// Revision is the number of changes to the record. Only Store.Change sets it.
+	// Revision is the number of changes to the record. It is set only by Store.Change.
 	Revision int
 
 	CreatedAt, ExpiresAt time.Time
-	// Times of statuses that the batch has not reached are zero.
+	// The time of a status is zero if the batch has not reached that status.
 	InProgressAt, FinalizingAt, CancellingAt time.Time
 	EndedAt                                  time.Time
 }
 
-// Attempts counts consecutive runs of a batch that made no progress. A run that ended with a clean
-// shutdown does not count.
+// Attempts counts consecutive attempts at a batch that made no progress. An attempt that ended with
+// a clean shutdown does not count.
 type Attempts struct {
 	Count int
-	// Status and Results (the number of calls with a result) are the state at the last attempt.
+	// Status and Results (the number of calls with a result) are the values at the last attempt.
 	Status  Status
 	Results int
 }
 
-// Error is an error in a batch or in one line of its input.
+// Error is an error in a batch as a whole or in one line of its input.
 type Error struct {
 	// Code is a short identifier such as "invalid_json_line".
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Param is the invalid field, or empty. Line is the line number, counted from 1, or 0.
+	// Param is the invalid field, or empty. Line is the line number, counted from 1, or 0 if there
+	// is none.
 	Param string `json:"param,omitempty"`
 	Line  int    `json:"line,omitempty"`
 }
 
-// Chunk is a blob with results, one JSON object per line.
+// Chunk is a blob of results, with one JSON object per line.
 type Chunk struct {
-	// Number counts from 0. A runner saves a chunk only after it has read all earlier ones, so no line
+	// Number counts from 0. A runner saves a chunk only after reading all earlier ones, so no line
 	// is in two chunks.
 	Number int
 	Blob   string
-	// Failures is true for errors and false for responses.
+	// Failures is true if the results are errors, false if they are responses.
 	Failures bool
-	// Lines lists the numbers of the input lines, counted from 1.
+	// Lines lists the input line numbers, counted from 1.
 	Lines []int
 }
 

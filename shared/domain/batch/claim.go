@@ -8,9 +8,9 @@ import (
 type Standing struct {
 	Batch
 	HeldUntil time.Time
-	// Due is when work on the batch continues. Zero means now.
+	// Due is when to resume work on the batch. Zero means now.
 	Due time.Time
-	// Fruitless counts consecutive steps without a result.
+	// Fruitless is the number of consecutive steps without a result.
 	Fruitless int
 }
 
@@ -20,14 +20,14 @@ func (s Standing) Waits(now time.Time) bool {
 	return !s.Held(now) && (s.Status == Cancelling || !now.Before(s.Due) || !now.Before(s.ExpiresAt))
 }
 
-// Claims lets one process at a time work on a batch. It only avoids duplicate work: Store.Save
-// ensures that no call is counted twice, even if clocks differ.
+// Claims ensures that normally only one process at a time works on a batch. It merely avoids
+// duplicate work: Store.Save ensures that no call is counted twice, even if clocks differ.
 type Claims interface {
 	Standings(ctx context.Context) ([]Standing, error)
-	// Claim gives the batch to a holder, whose name must be unique, until the given time. It returns
-	// false if another holder has the batch.
+	// Claim gives the batch to a holder until the given time. The holder's name must be unique.
+	// Claim returns false if another holder has the batch.
 	Claim(ctx context.Context, id, holder string, now, until time.Time) (bool, error)
-	// Release ends a claim and sets when work continues. It does nothing if another holder has the
+	// Release ends a claim and sets when to resume work. It does nothing if another holder has the
 	// batch.
 	Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error
 }

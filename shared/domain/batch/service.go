@@ -17,7 +17,7 @@ const (
 	maxMetadata      = 16
 	maxMetadataKey   = 64
 	maxMetadataValue = 512
-	// maxMetadataBytes is the maximum size of metadata in ASCII.
+	// maxMetadataBytes is the maximum size of the metadata if all of it is ASCII.
 	maxMetadataBytes = maxMetadata * (maxMetadataKey + maxMetadataValue)
 )
 
@@ -31,10 +31,11 @@ type Config struct {
 		Delete(ctx context.Context, name string) error
 	}
 	Storage Storage
-	// Batch ids have the same form as file ids.
+	// Batch ids have the same format as file ids.
 	IDs *file.IDs
 	Now func() time.Time
-	// Wake notifies the runners of a new or cancelled batch, which they otherwise find later.
+	// Wake notifies the runners of a new or cancelled batch. Without it, they would find the batch
+	// later.
 	Wake func(ctx context.Context, b Batch)
 }
 
@@ -47,18 +48,19 @@ type Request struct {
 	Account, Key, Endpoint, Input string
 	Metadata                      map[string]string
 	OutputLifetime                time.Duration // 0 means FileLifetime
-	StoredBytes                   int64         // the account's limit; 0 means none
+	StoredBytes                   int64         // the account's limit; 0 means no limit
 }
 
-// createTime limits recording a batch. The request's context does not apply: if it ended the write,
-// the batch might exist or not.
+// createTime limits how long recording a batch may take. It replaces the request's context, because
+// a write that is interrupted may or may not have created the batch.
 const createTime = 30 * time.Second
 
-// Create creates a batch from one of the account's files. The batch copies the file, so the file
-// may be deleted. The copy counts towards the account's storage until the batch has ended.
+// Create creates a batch from one of the account's files. The batch has its own copy of the file,
+// so the file may be deleted. The copy counts toward the account's storage until the batch has
+// ended.
 //
-// Errors: fault.NotFound if the file does not exist; fault.Invalid for an invalid purpose, size or
-// metadata; fault.Limited if the account has MaxOpen batches or too little storage for the copy.
+// Errors: fault.NotFound if the file does not exist; fault.Invalid if the purpose, size or metadata
+// is invalid; fault.Limited if the account has MaxOpen batches or too little storage for the copy.
 func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 	if err := checkMetadata(r.Metadata); err != nil {
 		return Batch{}, err
@@ -95,8 +97,8 @@ func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 	return b, nil
 }
 
-// record reserves storage for a batch's copy of its input, makes the copy, and records the batch.
-// If it fails and the batch does not exist, it deletes the copy.
+// record reserves storage for the batch's copy of its input, copies the input, and records the
+// batch. If an error leaves no record, the copy is deleted.
 func (s *Service) record(ctx context.Context, b Batch, input file.File, limit int64) error {
 	_, err := s.config.Storage.Hold(ctx, Reservation(b), input.Size, limit)
 	if err != nil {
@@ -108,13 +110,13 @@ func (s *Service) record(ctx context.Context, b Batch, input file.File, limit in
 	}
 	switch {
 	case fault.Is(copied, fault.NotFound):
-		err = file.ErrNotFound // it was just deleted
+		err = file.ErrNotFound // it has just been deleted
 	case copied != nil:
 		err = fmt.Errorf("batch: copy the input: %w", copied)
 	case fault.Is(err, fault.Limited):
 		err = tooManyOpen()
 	case !fault.Is(err, fault.StorageFull):
-		return err // the batch may exist
+		return err // the batch may have been recorded
 	}
 	deleted := s.config.Blobs.Delete(ctx, b.InputBlob)
 	if deleted == nil {
@@ -151,7 +153,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Batch, error) {
 	return s.config.Store.Get(ctx, account, id)
 }
 
-// List returns batches, newest first, starting after the id.
+// List returns batches, newest first, starting after the given id.
 func (s *Service) List(ctx context.Context, account, after string, limit int) (page []Batch, more bool, err error) {
 	page, err = s.config.Store.List(ctx, account, after, limit+1)
 	if len(page) > limit {
@@ -177,7 +179,7 @@ func (s *Service) Cancel(ctx context.Context, account, id string) (Batch, error)
 		b.Status, b.CancellingAt = Cancelling, s.config.Now().UTC().Truncate(time.Millisecond)
 		err = s.config.Store.Change(ctx, from, b)
 		if fault.Is(err, fault.Conflict) {
-			continue // the status has changed; no status occurs twice
+			continue // the status has changed; statuses never recur, so this ends
 		}
 		if err == nil {
 			s.config.Wake(ctx, b)

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// ChunkBlob returns the blob name of a chunk. run identifies the writing run, so two concurrent
-// runs never write the same blob.
+// ChunkBlob returns a chunk's blob name. run identifies the run that writes the chunk, so that two
+// concurrent runs never write the same blob.
 func ChunkBlob(id string, number int, run string) string {
 	return blobPrefix + "/" + id + "/chunk-" + strconv.Itoa(number) + "-" + run
 }
@@ -26,7 +26,7 @@ type Sweeper struct {
 	// Shelf is nil if the blob store deletes unknown blobs itself.
 	Shelf blob.Shelf
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. nil means that it always can.
 	Settled func() bool
 }
 
@@ -48,8 +48,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// clear deletes the blobs of a batch and releases their storage. After a crash it repeats all
-// steps.
+// clear deletes a batch's blobs and releases their storage. If it is interrupted by a crash, all
+// steps are repeated.
 func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	if err := s.Blobs.DeleteAll(ctx, blobPrefix+"/"+b.ID); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	return s.Store.Cleared(ctx, b.ID)
 }
 
-// SweepUnknown sets aside blobs without a batch record and returns their number (see
+// SweepUnknown sets aside the blobs that belong to no batch record and returns their number (see
 // blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Shelf, blobPrefix, s.Now, func(ctx context.Context, name string) (bool, error) {
@@ -68,7 +68,6 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	})
 }
 
-// Owner returns the id of the batch that owns a blob.
 func Owner(blobName string) (id string, ok bool) {
 	if folder := path.Dir(blobName); path.Dir(folder) == blobPrefix {
 		return path.Base(folder), true

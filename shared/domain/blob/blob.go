@@ -1,9 +1,9 @@
-// Package blob defines the byte store of the service, which can put a stream, open a range, and
-// head, copy and delete blobs. Adapters (a folder, an object store) implement [Store] and run the
-// conformance suite in blobtest, which specifies its behaviour.
+// Package blob defines the service's byte store. It can store a stream, read a range, and stat,
+// copy and delete blobs. Adapters (a folder, an object store) implement [Store] and run the
+// conformance suite in blobtest, which specifies its behavior.
 //
-// A name is a path of segments of letters, digits, '.', '_' and '-', joined by slashes, for example
-// "jobs/job_01H…/data". No segment begins with a dot.
+// A name is a slash-separated path of segments such as "jobs/job_01H…/data". A segment consists of
+// letters, digits, '.', '_' and '-', and does not begin with a dot.
 package blob
 
 import (
@@ -28,15 +28,15 @@ func NotFound(cause error) *fault.Error {
 
 // Store keeps blobs by name. All methods are safe for concurrent use.
 type Store interface {
-	// Put stores the stream r under the name and returns the number of bytes. The blob becomes
-	// completely visible when Put returns nil, and then survives a crash. If r fails, or the
-	// context ends, Put leaves nothing. It replaces an existing blob.
+	// Put stores the stream r under the name and returns the number of bytes. It replaces an
+	// existing blob. The blob becomes visible atomically when Put returns nil, and survives a crash
+	// from then on. If r fails or the context ends, Put stores nothing.
 	//
-	// Errors: the error of r unchanged; fault.StorageFull.
+	// Errors: the unchanged error of r; fault.StorageFull.
 	Put(ctx context.Context, name string, r io.Reader) (int64, error)
 
-	// Open returns a reader of length bytes from offset, or of the rest if length is negative. A
-	// range that exceeds the blob ends at the end of the blob.
+	// Open returns a reader of length bytes from offset, or of everything after offset if length is
+	// negative. A range that extends past the blob is truncated.
 	//
 	// Errors: fault.NotFound if the blob does not exist.
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
@@ -49,7 +49,7 @@ type Store interface {
 	// Errors: fault.NotFound if from does not exist; fault.StorageFull.
 	Copy(ctx context.Context, from, to string) error
 
-	// Delete deletes a blob. It succeeds even if the blob does not exist.
+	// Delete deletes a blob. Deleting a blob that does not exist is not an error.
 	Delete(ctx context.Context, name string) error
 }
 
@@ -58,22 +58,22 @@ type Entry struct {
 	// Name is the complete name, for example "jobs/job_01H…". A prefix has no trailing slash.
 	Name   string
 	Prefix bool
-	// Info describes a blob. For a prefix, the size is 0, and the time is when a name directly
+	// Info describes the blob. For a prefix, the size is 0, and the time is when a name directly
 	// below it was last added or removed.
 	Info
 }
 
-// Linker is implemented by stores on this machine's file system. A link takes no space.
+// Linker is implemented by stores on the local file system. A link takes no disk space.
 type Linker interface {
-	// Link makes path a read-only link to the blob. It may fail if the file system does not
-	// support links. The caller then copies the blob.
+	// Link makes path a read-only link to the blob. It may fail if the file system does not support
+	// links. In that case the caller copies the blob.
 	//
 	// Errors: fault.NotFound if the blob does not exist.
 	Link(ctx context.Context, name, path string) error
 }
 
-// CheckName returns an error unless the name has the form given in the package comment. Adapters
-// call it first, so that no name can escape the store.
+// CheckName returns an error if the name is not in the format described in the package comment.
+// Adapters call it first, so that no name can refer to a file outside the store.
 func CheckName(name string) error {
 	wellFormed := len(name) <= 512
 	for segment := range strings.SplitSeq(name, "/") {
@@ -85,8 +85,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Fetch makes a blob available as a local file, with a link if possible, and otherwise with a
-// copy. The caller must not write to the file.
+// Fetch makes a blob available as a local file, by a link if possible, otherwise by copying. The
+// caller must not write to the file.
 //
 // Errors: fault.NotFound; file system errors.
 func Fetch(ctx context.Context, s Store, name, path string) error {
@@ -111,8 +111,8 @@ func Fetch(ctx context.Context, s Store, name, path string) error {
 	return f.Close()
 }
 
-// ReaderAt provides random access to a blob, for media headers that are not at the start. Each
-// read is a ranged request, so callers should make few and large reads.
+// ReaderAt provides random access to a blob, for media headers that are not at the start. Each read
+// is a range request, so callers should make a few large reads.
 type ReaderAt struct {
 	Context context.Context
 	Store   Store
@@ -132,8 +132,9 @@ func (b ReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ReadFull fills the buffer from r until the context ends. With io.EOF, it returns the last bytes.
-// After any other error the buffer's content is invalid.
+// ReadFull reads from r until the buffer is full. It stops when the context ends. At the end of r
+// it returns the number of bytes read and io.EOF. After any other error, the buffer's content is
+// undefined.
 func ReadFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {

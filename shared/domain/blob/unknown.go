@@ -10,13 +10,14 @@ import (
 // Shelf is a blob store that can set blobs aside.
 type Shelf interface {
 	Children(ctx context.Context, prefix string) iter.Seq2[Entry, error]
-	// SetAside moves a blob, or all blobs below a prefix, to another place of the store.
+	// SetAside moves a blob, or all blobs below a prefix, out of the way within the store.
 	SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
 }
 
-// SetAsideUnknown sets aside the entries directly below a prefix that have no record, mostly from
-// interrupted uploads, and returns the number of blobs. Call it at startup: later, an upload that
-// is stored but not yet recorded would also be unknown, unless the shelf skips new blobs.
+// SetAsideUnknown sets aside the entries directly below a prefix that have no record, and returns
+// the number of blobs. Most of them come from interrupted uploads. Call it only at startup, or with
+// a shelf that skips new blobs. Otherwise it would also set aside an upload that is stored but not
+// yet recorded.
 func SetAsideUnknown(ctx context.Context, shelf Shelf, prefix string, now func() time.Time,
 	known func(ctx context.Context, name string) (bool, error)) (blobs int, err error) {
 	for entry, err := range shelf.Children(ctx, prefix) {

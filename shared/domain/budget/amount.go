@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// amountForm is compiled on first use, because few functions need it.
+// The expression is compiled on first use, because few functions need it.
 var amountForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?$`) })
 
-// ParseAmount parses an amount: a cost such as 12.5 in the currency, or an integer for other units.
+// ParseAmount parses a cost in the currency, such as 12.5, or an integer for other units.
 func (u Unit) ParseAmount(text string) (int64, error) {
 	if u != Cost {
 		n, err := strconv.ParseInt(text, 10, 64)

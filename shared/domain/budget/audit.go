@@ -13,12 +13,12 @@ type facts struct {
 	Period Period      `json:"period"`
 	Unit   Unit        `json:"unit"`
 	Limit  json.Number `json:"limit"`
-	// WarnHost omits the path of WarnURL, which may contain a secret.
+	// WarnHost is the host of WarnURL. The path is omitted because it may contain a secret.
 	WarnHost string `json:"warn_host,omitempty"`
 }
 
-// Entry returns the audit entry for a change. before is nil for a new budget, after for a deleted
-// one.
+// Entry returns the audit entry for a change. before is nil for a new budget, and after is nil for
+// a deleted one.
 func Entry(from audit.Origin, before, after *Budget) (audit.Entry, error) {
 	action, id := audit.BudgetSet, ID{}
 	var states [2]any

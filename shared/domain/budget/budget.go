@@ -1,9 +1,9 @@
 // Package budget limits the usage of accounts and keys per day or month (docs/contract/budgets.md).
 // It imports neither HTTP nor a database. [Store] declares the methods that it needs.
 //
-// A budget has a counter for each of its windows. A counter is one number, Used: the settled and
-// the reserved amount. No write raises it above the limit, so concurrent calls cannot exceed the
-// limit.
+// A budget has a counter for each of its windows. A counter is a single number, Used: the sum of
+// settled and reserved amounts. No write raises it above the limit, so concurrent calls cannot
+// exceed the limit.
 //
 // There are two ways to take from a counter. A job takes a [Hold] in the transaction that accepts
 // the job, and settles it in the transaction that ends the job. A process that serves many short
@@ -27,30 +27,30 @@ const (
 	Tokens Unit = "tokens"
 	// Jobs counts video jobs and image edits.
 	Jobs Unit = "jobs"
-	// SessionSeconds counts the seconds for which realtime sessions are open.
+	// SessionSeconds counts the seconds during which realtime sessions are open.
 	SessionSeconds Unit = "session_seconds"
 )
 
 func (u Unit) Valid() bool { return u == Cost || u == Tokens || u == Jobs || u == SessionSeconds }
 
-// MaxLimit is the largest limit. The sum of two such amounts does not overflow.
+// MaxLimit is the largest allowed limit. The sum of two such limits does not overflow.
 const MaxLimit = 1e18
 
 // ID identifies a budget. An account has at most one budget per ID.
 type ID struct {
 	Account string `json:"account"`
-	// Key is the id of a permanent key, whose client tokens count, too. Empty means the entire
-	// account.
+	// Key is the id of a permanent key. Usage by its client tokens is included. Empty means the
+	// entire account.
 	Key    string `json:"key,omitempty"`
 	Period Period `json:"period"`
 	Unit   Unit   `json:"unit"`
 }
 
-// Budget limits the usage of a unit in each window of a period.
+// Budget limits the usage of one unit in each window of a period.
 type Budget struct {
 	ID
 	Limit int64
-	// WarnURL receives warnings like the webhook of a job. Empty means no receiver.
+	// WarnURL receives warnings in the same way as a job's webhook. Empty means that none are sent.
 	WarnURL string
 }
 
@@ -58,7 +58,7 @@ func (b Budget) AppliesTo(key string) bool { return b.Key == "" || b.Key == key 
 
 func (b Budget) Counter(at time.Time) Counter { return Counter{b.ID, b.Period.WindowOf(at)} }
 
-// Counter identifies the counter for one window of a budget. The counter persists if the limit
+// Counter identifies the counter of one window of a budget. The counter is kept if the limit
 // changes, or if the budget is deleted and set again within the window.
 type Counter struct {
 	ID
@@ -88,15 +88,16 @@ type Claim struct {
 	Limit, Amount int64
 }
 
-// Hold is an amount that one job has taken from a counter. The job's record keeps it until the job
-// ends. A store may count it separately. Then Counter.Window is a store-specific name.
+// Hold is an amount that one job has taken from a counter. It is kept in the job's record until the
+// job ends. A store may count it on a counter of its own. In that case Counter.Window is a
+// store-specific name.
 type Hold struct {
 	Counter
 	Amount int64 `json:"amount"`
 }
 
-// Settlement ends a hold. Used stays on the counter, up to the amount of the hold, and the rest
-// returns to it.
+// Settlement ends a hold. Used, limited to the amount of the hold, stays on the counter. The rest
+// is returned.
 type Settlement struct {
 	Hold
 	Used int64
@@ -112,8 +113,8 @@ func Settle(holds []Hold, used Amounts) []Settlement {
 	return settled
 }
 
-// Claims returns the claims on the budgets that apply to a key, except those whose unit is not
-// used.
+// Claims returns the claims on the budgets that apply to a key, except for budgets whose unit the
+// call does not use.
 func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim {
 	var claims []Claim
 	for _, b := range budgets {
@@ -124,7 +125,7 @@ func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim
 	return claims
 }
 
-// UsedUp returns the error for a call that exceeds a budget
+// UsedUp returns the error for a call that would exceed a budget
 // (docs/contract/budgets.md#over-a-budget).
 func UsedUp(c Counter, now time.Time) *fault.Error {
 	scope := "account"
@@ -139,23 +140,23 @@ func UsedUp(c Counter, now time.Time) *fault.Error {
 }
 
 type Budgets interface {
-	// Budgets returns the budgets of an account and of its keys, sorted by key, period and unit. It
-	// includes every Set that has returned.
+	// Budgets returns the budgets of an account and its keys, sorted by key, period and unit. The
+	// result reflects every Set that has returned.
 	Budgets(ctx context.Context, account string) ([]Budget, error)
-	// Set creates a budget, or replaces the one with its ID, together with the audit entry. If the
-	// budget is unchanged, it adds no entry.
+	// Set creates a budget, or replaces the one with the same ID, and adds the audit entry. If
+	// nothing changes, it adds no entry.
 	Set(ctx context.Context, from audit.Origin, b Budget) error
 	// Delete deletes a budget and adds the audit entry. It keeps the counters.
 	//
 	// Errors: fault.NotFound.
 	Delete(ctx context.Context, from audit.Origin, id ID) error
 	// Used returns the settled and reserved amounts of the counters, in the same order. It first
-	// ends their expired allocations.
+	// ends the counters' expired allocations.
 	Used(ctx context.Context, counters []Counter) ([]int64, error)
 }
 
-// Store stores budgets, their counters and the allocations of processes. The suite in budgettest
-// specifies it. Job stores take and settle the holds of jobs.
+// Store stores budgets, their counters, and the processes' allocations. The suite in budgettest
+// specifies it. The job stores take and settle the holds.
 type Store interface {
 	Budgets
 	Allocations

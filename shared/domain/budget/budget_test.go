@@ -16,7 +16,7 @@ func at(t *testing.T, text string) time.Time {
 	return parsed
 }
 
-// A window is a calendar day or month in UTC, no matter in which time zone a time is.
+// A window is a calendar day or month in UTC, whatever the time's zone.
 func TestWindowsAreInUTC(t *testing.T) {
 	for _, c := range []struct {
 		period   budget.Period

@@ -11,48 +11,49 @@ import (
 )
 
 const (
-	// portion is the maximum spare amount of an allocation, as a fraction of the remaining amount.
+	// portion limits an allocation's spare amount to 1/portion of the remaining amount.
 	portion = 32
-	// ahead is the number of calls for which an allocation lasts in a process that may be frozen.
+	// ahead is the number of calls that an allocation covers in a process that may be frozen.
 	ahead = 16
-	// refusedFor is the time for which a rejection is cached, so that callers over a budget do not all
-	// ask the store.
+	// refusedFor is how long a rejection is cached, so that callers over a budget do not all query
+	// the store.
 	refusedFor = 500 * time.Millisecond
 )
 
 var errClosed = errors.New("budget: the allocation is closed")
 
-// localAllocation is this process's allocation from a counter. Calls draw from it in memory. At
-// most one store call for it runs at a time.
+// localAllocation is this process's allocation on a counter. Calls draw from it in memory. It has
+// at most one store call in progress.
 type localAllocation struct {
 	manager *Manager
 
 	mu sync.Mutex
-	// stored is a lower bound of the store's state: after a failed call, Amount is the smaller of the
-	// two possible values. Flight is not used.
+	// stored is a lower bound for what the store holds: after a failed call, Amount is the smaller
+	// of the two possible values. Flight is not used.
 	stored Allocation
-	// reserved is the amount drawn by running calls. wanted is the amount for which calls wait.
+	// reserved is the amount drawn by running calls. wanted is the amount that waiting calls need.
 	reserved, wanted int64
 	// renewed is when the last successful store call started.
 	renewed time.Duration
-	busy    chan struct{} // closed when the running store call has ended
-	// drawn is the amount drawn since the last tick. growth is the spare amount of the last Take.
+	busy    chan struct{} // closed when the running store call ends
+	// drawn is the amount drawn since the last tick. growth is the spare amount taken by the last
+	// Take.
 	drawn, growth int64
-	// remaining is the amount on the counter at the last store call. Calls are rejected until
+	// remaining is the amount left on the counter at the last store call. Calls are rejected until
 	// refusedUntil.
 	remaining    int64
 	refusedUntil time.Duration
-	// warned is the highest percentage with a recorded warning.
+	// warned is the highest percentage for which a warning has been recorded.
 	warned int
-	// started means that the store may know the allocation. closed means that calls may not draw from
-	// it any more.
+	// started means that the store may know the allocation. closed means that calls may no longer
+	// draw from it.
 	started, closed bool
 }
 
-// available returns the amount that can be drawn. The lock must be held.
+// available returns the amount that calls can draw. The lock must be held.
 func (s *localAllocation) available() int64 { return s.stored.Amount - s.stored.Spent - s.reserved }
 
-// draw reserves an amount for a call. If the allocation is too small, it asks the store.
+// draw reserves an amount for a call. If the allocation is too small, draw tries to enlarge it.
 //
 // Errors: fault.Exhausted; errClosed.
 func (s *localAllocation) draw(ctx context.Context, amount, limit int64) error {
@@ -98,8 +99,8 @@ func (s *localAllocation) reserve(amount int64, now time.Duration) bool {
 	return true
 }
 
-// waitForOther waits for the running store call. The next store call may also take the amount for
-// this call. The lock must be held; waitForOther releases it.
+// waitForOther waits until the running store call ends. The next store call may also take the
+// amount that this call needs. The lock must be held; waitForOther releases it.
 func (s *localAllocation) waitForOther(ctx context.Context, amount int64) error {
 	busy := s.busy
 	s.wanted += amount
@@ -120,7 +121,7 @@ func wait(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// begin starts a store call. The lock must be held, and no other call may be running.
+// begin starts a store call. The lock must be held, and no other store call may be running.
 func (s *localAllocation) begin() { s.busy, s.started = make(chan struct{}), true }
 
 // The lock must be held.
@@ -135,9 +136,9 @@ func (s *localAllocation) finish(began time.Duration, err error) {
 	}
 }
 
-// reported returns the allocation as reported to the store. In a process that is never frozen, the
-// complete allocation counts as in flight, because a killed process does not report its calls. The
-// lock must be held.
+// reported returns the allocation as it must be reported to the store. In a process that is never
+// frozen, the entire allocation counts as in flight, because a killed process does not report its
+// calls. The lock must be held.
 func (s *localAllocation) reported() Allocation {
 	l := s.stored
 	l.Flight = MaxLimit
@@ -147,8 +148,9 @@ func (s *localAllocation) reported() Allocation {
 	return l
 }
 
-// fill takes and reserves the amount that a call lacks, or renews the allocation if nothing is
-// missing. The caller has called begin. refused reports whether too little remains.
+// fill takes from the store the amount that a call lacks, and reserves it. If nothing is missing,
+// it only renews the allocation. The caller must have called begin. refused reports that too little
+// remains.
 func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
 	s.mu.Lock()
 	report, began := s.reported(), s.manager.config.Machine.Now()
@@ -190,8 +192,8 @@ func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn,
 	return drawn, refused, err
 }
 
-// extra returns the spare amount to take for future calls. It doubles while calls continue, and
-// stays small compared to the remaining amount. The lock must be held.
+// extra returns the amount to take in advance for future calls. It doubles as long as calls
+// continue, but stays small compared to the remaining amount. The lock must be held.
 func (s *localAllocation) extra(amount int64) int64 {
 	more := max(2*s.growth, amount)
 	if s.manager.config.MayFreeze {
@@ -210,7 +212,7 @@ func (s *localAllocation) settle(amount, used int64) {
 func (s *localAllocation) put(amount int64) { s.settle(amount, 0) }
 
 func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int64 {
-	for range 3 { // other calls may take the rest first
+	for range 3 { // other calls may draw the rest first
 		err := s.draw(context.WithoutCancel(ctx), amount, limit)
 		if err == nil {
 			return amount
@@ -226,7 +228,7 @@ func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int
 }
 
 // report reports the spent amount to the store. If other calls are in flight, the last one reports
-// for all. If the allocation is large compared to the remaining amount, report ends it.
+// for all. If the allocation is large compared to the remaining amount, report ends the allocation.
 func (s *localAllocation) report(ctx context.Context) {
 	s.mu.Lock()
 	if s.busy != nil || s.closed || s.reserved > 0 || s.stored.Amount == 0 {
@@ -277,7 +279,7 @@ func (s *localAllocation) tick(ctx context.Context) {
 	}
 	s.begin()
 	report := s.reported()
-	s.stored.Amount -= spare // even if the store call fails, it cannot be drawn any more
+	s.stored.Amount -= spare // it must not be drawn again, even if the store call fails
 	s.growth = 0
 	s.mu.Unlock()
 

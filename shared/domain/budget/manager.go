@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// lookUpAge is the time for which a key's budgets are cached, so a change applies everywhere
-	// within a minute (docs/contract/budgets.md#what-counts).
+	// lookUpAge is how long a key's budgets are cached. A change thus applies everywhere within a
+	// minute (docs/contract/budgets.md#what-counts).
 	lookUpAge = 30 * time.Second
-	// staleAge is the time for which cached budgets are used if the store cannot be read.
+	// staleAge is how long cached budgets may be used while the store cannot be read.
 	staleAge   = 10 * time.Minute
 	maxLookUps = 20_000
-	// tickEvery is the interval at which allocations are checked for unused amounts to return.
+	// tickEvery is how often allocations are checked for unused amounts to return.
 	tickEvery = time.Second
 	storeTime = 10 * time.Second
-	// drainTime is the maximum time in which Run returns allocations at shutdown. It retries every
+	// drainTime limits how long Run spends returning allocations at shutdown. It retries every
 	// retryEvery.
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 
-// The fields of ManagerConfig are required unless they may be nil.
+// All fields of ManagerConfig are required unless stated otherwise.
 type ManagerConfig struct {
 	Store Store
-	// Machine is a clock that cannot be set and that also runs while the process is suspended.
+	// Machine is a clock that cannot be set and that keeps running while the process is suspended.
 	Machine interface{ Now() time.Duration }
 	Now     func() time.Time
 	NewID   func() string
-	// MayFreeze is true if the process may be frozen or killed between two calls, as a function may
-	// be. Then each call reports its usage when it ends, and unused amounts return when the allocation
-	// expires.
+	// MayFreeze is true if the process may be frozen or killed between two calls, as functions can
+	// be. In that case each call reports its usage when it ends, and unused amounts are returned
+	// when the allocation expires.
 	MayFreeze bool
-	// Warn is called once across all processes at WarnAt and at 100 percent of a counter. It may be
-	// nil, and must not block.
+	// Warn is called once across all processes when a counter reaches WarnAt percent, and once when
+	// it reaches 100 percent. It must not block. It may be nil.
 	Warn   func(c Counter, percent int)
 	Logger *slog.Logger
 }
@@ -44,8 +44,8 @@ type ManagerConfig struct {
 // Manager lets the calls of one process draw from budgets with few writes. It takes small
 // allocations from counters and returns unused amounts. It is safe for concurrent use.
 //
-// Allocations are small compared to the remaining amount, so the processes together can use up a
-// budget. A call is rejected only after asking the store.
+// Allocations are small compared to the remaining amount, so that the processes together can use up
+// a budget. The manager checks the store before it rejects a call.
 type Manager struct {
 	config  ManagerConfig
 	windows atomic.Pointer[windows]
@@ -53,7 +53,7 @@ type Manager struct {
 	mu          sync.RWMutex
 	lookUps     map[caller]*lookUp
 	allocations map[Counter]*localAllocation
-	// closing lists allocations that could not be ended yet.
+	// closing lists allocations that have not been ended successfully yet.
 	closing []*localAllocation
 }
 
@@ -62,7 +62,7 @@ type caller struct{ account, key string }
 type lookUp struct {
 	budgets []Budget
 	read    time.Time
-	// refreshing is true while a goroutine refreshes the entry.
+	// refreshing is true while a goroutine is refreshing the entry.
 	refreshing atomic.Bool
 }
 
@@ -75,9 +75,9 @@ func NewManager(c ManagerConfig) *Manager {
 	return &Manager{config: c, lookUps: map[caller]*lookUp{}, allocations: map[Counter]*localAllocation{}}
 }
 
-// Find returns the budgets that apply to a key's calls, or nil. It reads the store at most twice
-// per minute. If a read fails, Find uses the last result for up to ten minutes. The caller must not
-// modify the slice.
+// Find returns the budgets that apply to a key's calls, or nil if there are none. It reads the
+// store at most twice per minute. If a read fails, Find uses the last result for up to ten minutes.
+// The caller must not modify the slice.
 func (m *Manager) Find(ctx context.Context, account, key string) ([]Budget, error) {
 	who := caller{account, key}
 	m.mu.RLock()
@@ -130,7 +130,7 @@ func (m *Manager) lookUp(ctx context.Context, who caller) (*lookUp, error) {
 	return found, nil
 }
 
-// Claims returns the claims that a job with the given maximum usage must hold.
+// Claims returns the claims that a job must hold for the given maximum usage.
 func (m *Manager) Claims(ctx context.Context, account, key string, most Amounts) ([]Claim, error) {
 	found, err := m.Find(ctx, account, key)
 	if err != nil || len(found) == 0 {
@@ -139,10 +139,10 @@ func (m *Manager) Claims(ctx context.Context, account, key string, most Amounts)
 	return Claims(found, key, most, m.config.Now()), nil
 }
 
-// Reserve reserves the maximum usage of a call from the budgets that Find returned, in their
-// current windows. Settle ends the reservation.
+// Reserve reserves a call's maximum usage from the budgets that Find returned, in their current
+// windows. Settle ends the reservation.
 //
-// Errors: fault.Exhausted if too little of a budget remains. After an error nothing is reserved.
+// Errors: fault.Exhausted if too little is left of a budget. After an error, nothing is reserved.
 func (m *Manager) Reserve(ctx context.Context, found []Budget, most Amounts) (*Reservation, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -209,7 +209,7 @@ func (m *Manager) end(ctx context.Context, s *localAllocation) {
 }
 
 // Run renews allocations and returns unused amounts until the context ends. Then it returns
-// everything except the reservations of running calls.
+// everything except what running calls have reserved.
 func (m *Manager) Run(ctx context.Context) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
@@ -237,7 +237,7 @@ func (m *Manager) all() []*localAllocation {
 	return all
 }
 
-// drain ends all allocations and retries failures.
+// drain ends all allocations, and retries those that fail.
 func (m *Manager) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -260,8 +260,8 @@ func (m *Manager) drain(ctx context.Context) {
 	}
 }
 
-// Reservation is the amount that one call has reserved. Only one goroutine may use it. nil is an
-// empty reservation.
+// Reservation is the amount that one call has reserved. It may be used by only one goroutine. nil
+// is an empty reservation.
 type Reservation struct {
 	manager *Manager
 	amounts []reservedAmount
@@ -274,7 +274,7 @@ type reservedAmount struct {
 	amount  int64
 }
 
-// Change replaces the reserved amounts, in the original windows. After an error nothing is
+// Change replaces the reserved amounts, in the original windows. After an error, nothing is
 // reserved.
 //
 // Errors: fault.Exhausted.
@@ -306,7 +306,7 @@ func (p *reservedAmount) change(ctx context.Context, m *Manager, amount int64) e
 		err := from.draw(ctx, amount-p.amount, p.budget.Limit)
 		if errors.Is(err, errClosed) {
 			m.drop(from)
-			p.from, p.amount = nil, 0 // the store settles the reservation of an expired allocation
+			p.from, p.amount = nil, 0 // the store settles reservations of expired allocations
 			continue
 		}
 		if err != nil {
@@ -317,7 +317,8 @@ func (p *reservedAmount) change(ctx context.Context, m *Manager, amount int64) e
 	return nil
 }
 
-// Settle must be called once. Usage beyond the reservation counts as far as the budget permits.
+// Settle must be called exactly once. Usage beyond the reservation is counted as far as the budget
+// permits.
 func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	if r == nil {
 		return

@@ -23,8 +23,8 @@ type Setting struct {
 	WarnURL *string
 }
 
-// Set creates or replaces a budget. The change applies immediately in this process. A lower limit
-// may make a warning due.
+// Set creates or replaces a budget. The change applies immediately in this process. If the limit is
+// lowered, a warning may become due.
 func (m *Manager) Set(ctx context.Context, from audit.Origin, s Setting) (State, error) {
 	b := Budget{ID: s.ID, Limit: s.Limit}
 	if s.WarnURL != nil {

@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// world is a store and the processes that share it. It uses a synctest bubble's time, which starts
-// at midnight.
+// world is a store and the processes that share it. It uses the clock of a synctest bubble, which
+// starts at midnight.
 type world struct {
 	*testing.T
 	*memory
@@ -227,7 +227,7 @@ func TestExhaustedBudgetRejectsCalls(t *testing.T) {
 	})
 }
 
-// A call belongs to the window of its start, even if it ends in the next window.
+// A call counts in the window in which it started, even if it ends in the next one.
 func TestCallCountsInItsFirstWindow(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
@@ -246,11 +246,11 @@ func TestCallCountsInItsFirstWindow(t *testing.T) {
 	})
 }
 
-// A process that was suspended until its allocation had ended draws nothing from it.
+// A process that stays suspended until its allocation has expired draws nothing more from it.
 func TestFrozenProcessDrawsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mayFreeze bool
-		// want is the part of an allocation of 70 that stays used; 10 were spent and 30 were reserved.
+		// want is how much of an allocation of 70 stays used; 10 were spent and 30 were reserved.
 		want int64
 	}{"a server": {false, 70}, "a function": {true, 40}} {
 		t.Run(name, func(t *testing.T) {
@@ -310,7 +310,6 @@ func TestLongCallKeepsItsReservation(t *testing.T) {
 	})
 }
 
-// A shutdown returns all amounts that are not reserved by a call.
 func TestShutdownReturnsUnusedAmounts(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(1000), w.start(nil)
@@ -321,14 +320,14 @@ func TestShutdownReturnsUnusedAmounts(t *testing.T) {
 	})
 }
 
-// A function reports each call's usage at its end, with at most one write per call on average. So a
-// function that is never woken again leaves nothing reserved.
+// A function reports each call's usage when the call ends, with at most one write per call on
+// average. So a function that is never woken again leaves nothing reserved.
 func TestFunctionReportsEachCall(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const calls = 1000
 		c := w.of(10_000_000)
 		p := w.start(func(k *budget.ManagerConfig) { k.MayFreeze = true })
-		p.stop() // the process is frozen between calls
+		p.stop() // the process is frozen after the call
 		for range calls {
 			settle(p.must(100), 7)
 			time.Sleep(10 * time.Millisecond)
@@ -382,7 +381,7 @@ func TestUseBeyondReservationCounts(t *testing.T) {
 	})
 }
 
-// A call that moves to another row reserves the maximum cost of that row.
+// A call that is moved to another catalog row reserves that row's maximum cost.
 func TestReservationCanBeChanged(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
@@ -392,7 +391,7 @@ func TestReservationCanBeChanged(t *testing.T) {
 		conformance.Fails(t, err, fault.Exhausted)
 		conformance.OK(t, r.Change(w.Context(), budget.Amounts{Cost: 20}))
 		conformance.Fails(t, r.Change(w.Context(), budget.Amounts{Cost: 101}), fault.Exhausted)
-		settle(r, 99) // a rejected call reserves nothing and is not made
+		settle(r, 99) // the change was rejected, so the call was not made
 		later(5 * time.Second)
 		w.uses(c, 0)
 	})
@@ -415,7 +414,7 @@ func TestReservationIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// A warning is due once at 80 and once at 100 percent, for any number of processes.
+// A warning is due once at 80 % and once at 100 %, however many processes there are.
 func TestWarningsAreSentOnce(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c := w.of(1000)

@@ -16,13 +16,13 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// memory is a budget.Store in memory that can fail.
+// memory is an in-memory budget.Store that can be made to fail.
 type memory struct {
 	now func() time.Duration
-	// fail is called before and after each call of Allocations. An error before the call prevents
-	// it. An error after it loses the result.
+	// fail is called before and after each method that changes an allocation. An error before the
+	// change prevents it. An error after it hides the result.
 	fail func(after bool) error
-	// taken is called with the used amount and the limit after each successful Take.
+	// taken is called after each successful Take, with the amount used and the limit.
 	taken func(used, limit int64)
 
 	mu          sync.Mutex

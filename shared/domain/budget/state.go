@@ -11,7 +11,7 @@ type State struct {
 	Used   int64
 }
 
-// Remaining returns the remaining amount, or 0 if a lowered limit is exceeded.
+// Remaining returns the amount left, or 0 if usage exceeds a lowered limit.
 func (s State) Remaining() int64 { return max(s.Limit-s.Used, 0) }
 
 func StatesOf(ctx context.Context, store Budgets, budgets []Budget, at time.Time) ([]State, error) {

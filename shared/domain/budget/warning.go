@@ -12,7 +12,8 @@ import (
 
 const WarnAt = 80
 
-// Warning reports the used percentage of a budget in a window (docs/contract/budgets.md#warnings).
+// Warning reports that usage of a budget reached a percentage in a window
+// (docs/contract/budgets.md#warnings).
 type Warning struct {
 	State
 	Percent int       // WarnAt or 100
@@ -24,7 +25,8 @@ const (
 	warningDigits = 32
 )
 
-// EventID returns the same id in all processes, because a counter has one warning per percentage.
+// EventID returns the same id in all processes, because each counter has one warning per
+// percentage.
 func (w Warning) EventID() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		w.Account, w.Key, string(w.Period), string(w.Unit), string(w.Window), strconv.Itoa(w.Percent),
@@ -34,9 +36,9 @@ func (w Warning) EventID() string {
 
 func IsWarning(id string) bool { return strings.HasPrefix(id, warningPrefix) }
 
-// Warnable returns the percentage of the warning that is due at this usage of a limit, or 0. missed
-// is an amount that a call could not take. If most of a budget is used and the rest is too small
-// for a call, the budget counts as fully used.
+// Warnable returns the percentage of the warning that is due when used has been used of limit, or
+// 0. missed is an amount that a call could not reserve. If most of the budget is used and the rest
+// is too small for that call, the budget counts as fully used.
 func Warnable(used, limit, missed int64) (percent int) {
 	switch {
 	case limit == 0 || used < limit-limit/(100/(100-WarnAt)):
@@ -48,23 +50,24 @@ func Warnable(used, limit, missed int64) (percent int) {
 }
 
 type Noted struct {
-	// Warning.Percent is 0 if this call recorded no warning.
+	// Warning.Percent is 0 unless this call recorded a warning.
 	Warning Warning
-	// Percent is the highest percentage that this or an earlier call recorded.
+	// Percent is the highest percentage recorded by this or any earlier call.
 	Percent int
 }
 
 type Warnings interface {
-	// Warn records the warning that is due for a counter according to its budget and current usage
-	// (Warnable), unless one of the same or a higher percentage was recorded. If the budget has a
-	// WarnURL, the same commit stores the warning and makes its first delivery due. A counter whose
-	// budget was deleted has no warnings.
+	// Warn records the warning that is due for a counter according to Warnable, unless the same or
+	// a higher percentage has already been recorded. If the budget has a WarnURL, the same commit
+	// stores the warning and makes its first delivery due. Counters of deleted budgets have no
+	// warnings.
 	Warn(ctx context.Context, c Counter, missed int64, at time.Time) (Noted, error)
 	// Errors: fault.NotFound.
 	Warning(ctx context.Context, id string) (Warning, error)
 }
 
-// Warn checks for due warnings on the counters that a job took from or found insufficient.
+// Warn records due warnings for the counters of a job's claims. refused means that a counter had
+// too little left.
 func (m *Manager) Warn(ctx context.Context, claims []Claim, refused bool) {
 	for _, c := range claims {
 		missed := int64(0)

@@ -2,7 +2,7 @@ package budget
 
 import "time"
 
-// Period is the length of a budget's windows, which follow the calendar in UTC.
+// Period is the length of a budget's windows, which follow the UTC calendar.
 type Period string
 
 const (
@@ -19,7 +19,7 @@ func (p Period) WindowOf(t time.Time) Window {
 	return Window(t.UTC().Format(time.DateOnly))
 }
 
-// Window is a day in the form 2006-01-02, or a month in the form 2006-01, in UTC.
+// Window is a UTC day in the format 2006-01-02, or a month in the format 2006-01.
 type Window string
 
 const monthForm = "2006-01"

@@ -39,7 +39,7 @@ func TestBuiltinIsTheCatalog(t *testing.T) {
 		if err := os.WriteFile(name, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return // the next run compiles it
+		return // the next run compiles the new file in
 	}
 	if compiled, err := os.ReadFile(name); err != nil || !bytes.Equal(text, compiled) {
 		t.Fatalf("%s differs from catalog.yaml: run go generate ./shared/domain/catalog (%v)", name, err)
@@ -57,7 +57,7 @@ func TestBuiltinIsTheCatalog(t *testing.T) {
 	}
 }
 
-// A catalog in JSON equals its YAML source. The source uses every feature.
+// A JSON catalog must equal its YAML source. The source uses every feature.
 func TestJSONEqualsYAML(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {

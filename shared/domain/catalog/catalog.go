@@ -20,11 +20,11 @@ const (
 	maxName   = 128
 )
 
-// isFamily reports whether a text is valid as CUTROOM_FAMILY
+// isFamily reports whether text is a valid CUTROOM_FAMILY
 // (docs/contract/README.md#the-family-name).
 func isFamily(text string) bool { return len(text) <= maxFamily && ascii.Only(text, "-") }
 
-// isName reports whether a text is valid as a model's id or alias, which is a path segment.
+// isName reports whether text is valid as a model's id or alias, which must be a path segment.
 func isName(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "._-") && ascii.IsAlphanumeric(text[0])
 }
@@ -39,7 +39,7 @@ const (
 // Catalog is an immutable set of models.
 type Catalog struct {
 	Limits Limits
-	// Currency is the ISO 4217 code for all prices.
+	// Currency is the ISO 4217 code of the currency of all prices.
 	Currency string
 	models   []*Model
 	byName   map[string]*Model
@@ -55,7 +55,7 @@ func (c *Catalog) Find(name string) (*Model, bool) {
 	return m, ok
 }
 
-// First returns the default media model of a kind.
+// First returns the first media model of a kind, which is the default for that kind.
 func (c *Catalog) First(kind Kind) (*Model, bool) {
 	for _, m := range c.models {
 		if m.Kind == kind {
@@ -78,8 +78,7 @@ func (c *Catalog) Knows(name string) bool {
 	return media || inference
 }
 
-// Parse parses a catalog file and replaces $family. Its errors contain the number of the invalid
-// line.
+// Parse parses a catalog file and replaces $family. Its errors contain the line number.
 func Parse(source []byte, family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err
@@ -104,8 +103,8 @@ func readFile(source []byte) (file catalogFile, err error) {
 	return file, nil
 }
 
-// JSON converts a catalog file for ParseJSON. Functions read JSON at each start, because YAML takes
-// ten times as long and its parser adds 0.6 MB to a program.
+// JSON converts a catalog file for ParseJSON. Functions read JSON at each start, because parsing
+// YAML takes ten times as long and its parser adds 0.6 MB to the program.
 func JSON(source []byte) ([]byte, error) {
 	file, err := readFile(source)
 	if err != nil {
@@ -114,13 +113,13 @@ func JSON(source []byte) ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// ParseJSON parses the result of JSON. Its errors contain no position.
+// ParseJSON parses the output of JSON. Its errors contain no position.
 func ParseJSON(source []byte, family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(source, []byte(familyPlace), []byte(family))))
-	decoder.UseNumber() // a float could change a number
+	decoder.UseNumber() // converting to float could change a number
 	decoder.DisallowUnknownFields()
 	var file catalogFile
 	if err := decoder.Decode(&file); err != nil {
@@ -138,7 +137,7 @@ func checkFamily(family string) error {
 	return nil
 }
 
-// The types of the file. Their tags and the comments of catalog.yaml document the format.
+// These types describe the file. Their tags and the comments in catalog.yaml document the format.
 type (
 	catalogFile struct {
 		Limits struct {
@@ -188,7 +187,7 @@ type (
 	}
 )
 
-// pathError is an error with a position in the file, for lineOf.
+// pathError is an error with a path in the file, from which lineOf finds the line.
 type pathError struct {
 	path string
 	err  error
@@ -201,7 +200,7 @@ func wrongAt(path, format string, args ...any) error {
 	return &pathError{path, fmt.Errorf(format, args...)}
 }
 
-// lineOf returns the line of a YAML path, or of its nearest existing parent.
+// lineOf returns the line number of a YAML path, or of its nearest parent that exists.
 func lineOf(source []byte, path string) int {
 	for ; path != "$" && path != ""; path = path[:max(strings.LastIndexAny(path, ".["), 0)] {
 		p, err := yaml.PathString(path)
@@ -426,7 +425,8 @@ func (e modelEntry) sizes(path string, m *Model) error {
 	return nil
 }
 
-// checkData checks that the form has the file that the model edits.
+// checkData checks that the form has a field for the file that the model edits, or none if the
+// model edits no file.
 func (m *Model) checkData(path string) error {
 	data, takesData := m.Form.Field("data")
 	switch {

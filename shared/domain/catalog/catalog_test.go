@@ -72,12 +72,12 @@ func TestFamilyRenamesEverythingAndNothingElse(t *testing.T) {
 func TestFitKeepsTheAspectRatio(t *testing.T) {
 	for _, c := range []struct{ box, input, want string }{
 		{"1280x720", "1920x1080", "1280x720"},
-		{"1280x720", "640x360", "1280x720"},   // scaled up
-		{"1280x720", "1080x1920", "720x1280"}, // sides swapped
-		{"1280x704", "1280x720", "1252x704"},  // 1251.6 is nearest to the even 1252
+		{"1280x720", "640x360", "1280x720"},   // enlarged
+		{"1280x720", "1080x1920", "720x1280"}, // width and height swapped
+		{"1280x704", "1280x720", "1252x704"},  // 1251.6 rounds to the even number 1252
 		{"1088x624", "1920x1080", "1088x612"},
 		{"1280x720", "500x500", "720x720"},
-		{"1280x720", "4096x2", "1280x2"}, // at least 2
+		{"1280x720", "4096x2", "1280x2"}, // the minimum is 2
 		{"1280x720", "3x4000", "2x1280"},
 		{"832x480", "1x1", "480x480"},
 	} {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Route is a capability in docs/contract/gateway.md#model-list.
+// Route is a capability listed in docs/contract/gateway.md#model-list.
 type Route string
 
 const (
@@ -21,7 +21,6 @@ const (
 	Score       Route = "score"
 )
 
-// routes maps each route to its path relative to a base URL.
 var routes = map[Route]string{
 	Chat: "/chat/completions", Completions: "/completions",
 	Responses: "/responses", Messages: "/messages", CountTokens: "/messages/count_tokens",
@@ -37,47 +36,47 @@ func (r Route) Generates() bool {
 	return r == Chat || r == Completions || r == Responses || r == Messages
 }
 
-// overChat lists the routes that the gateway translates to chat if the upstreams do not support
-// them.
+// overChat lists the routes that the gateway translates to chat calls if the upstreams do not
+// support them.
 var overChat = []Route{Responses, Messages, CountTokens}
 
-// ReasoningEffort is where a model's upstreams expect the field reasoning_effort.
+// ReasoningEffort says where a model's upstreams expect the field reasoning_effort.
 type ReasoningEffort string
 
 const (
-	// EffortTopLevel models expect the field where the caller puts it.
+	// EffortTopLevel models expect the field at the top level of the request, as callers send it.
 	EffortTopLevel ReasoningEffort = ""
 	// EffortTemplate models expect it in chat_template_kwargs (docs/contract/gateway.md#reasoning).
 	EffortTemplate ReasoningEffort = "template"
 )
 
-// Defaults for rows that do not set MaxChoices or MaxPrompts.
+// These are the defaults for rows that do not set MaxChoices or MaxPrompts.
 const (
 	DefaultMaxChoices = 16
 	DefaultMaxPrompts = 64
 )
 
-// DefaultMaxTokensField is the field for the maximum number of tokens unless a row sets another.
+// DefaultMaxTokensField is the default name of the field that limits the number of tokens.
 const DefaultMaxTokensField = "max_tokens"
 
 // Embedded is the base URL of this process's own model server.
 const Embedded = "embedded:"
 
 type Inference struct {
-	// ID is the slug in requests and responses.
+	// ID is the model name in requests and responses.
 	ID          string
 	Description string
-	// Placeholder rows reserve the name of a model that does not exist. They are not listed, and
-	// calls to them get model_not_found.
+	// Placeholder rows reserve the name of a model that does not exist yet. They are not listed,
+	// and calls to them fail with model_not_found.
 	Placeholder bool
 	// Routes lists the routes that the upstreams support natively.
 	Routes []Route
-	// ContextLength limits the tokens in the prompt and completion together. MaxOutputLength limits
-	// the completion. It is 0 for a row that generates no text.
+	// ContextLength limits prompt and completion tokens together. MaxOutputLength limits completion
+	// tokens. It is 0 for a row that generates no text.
 	ContextLength, MaxOutputLength int
-	// DefaultMaxTokens is sent if the caller sets no limit. 0 means that no limit is sent.
+	// DefaultMaxTokens is the limit to send if the caller sets none. 0 means that no limit is sent.
 	DefaultMaxTokens int
-	// MaxTokensField is the upstream's name of the limit field.
+	// MaxTokensField is the upstream's name for the field that limits tokens.
 	MaxTokensField string
 	Effort         ReasoningEffort
 	// TemplateKwargs is true if the upstreams accept chat_template_kwargs.
@@ -87,24 +86,25 @@ type Inference struct {
 	StreamOptions bool
 	// MaxChoices limits n and best_of. MaxPrompts limits the prompts in one text completion.
 	MaxChoices, MaxPrompts int
-	// AnyField forwards every field of a request. Otherwise only Fields and common fields are
-	// forwarded.
+	// AnyField means that every field of a request is forwarded. Otherwise only common fields and
+	// those in Fields are.
 	AnyField bool
 	Fields   []string
 	// Price is nil if the operator set no price.
 	Price    *TokenPrice
 	Timeouts Timeouts
-	// Affinity sends calls with the same beginning to the same upstream, which has it in its cache.
+	// Affinity sends calls that begin with the same text to the same upstream, which has the text
+	// in its cache.
 	Affinity bool
-	// Fallbacks lists the ids of rows that receive calls, in this order, if all upstreams are down or
-	// full, or the prompt is too long.
+	// Fallbacks lists the ids of rows to try, in this order, if all upstreams are down or full, or
+	// the prompt is too long.
 	Fallbacks []string
 	Queue     Queue
-	// Upstreams lists the model servers. Only a placeholder lacks them.
+	// Upstreams lists the model servers. Only placeholders have none.
 	Upstreams []Upstream
 }
 
-// Serves reports whether callers may use the route, even translated to chat.
+// Serves reports whether callers may use the route, either natively or translated to chat.
 func (m *Inference) Serves(route Route) bool {
 	return !m.Placeholder && (m.Speaks(route) || slices.Contains(m.Routes, Chat) && slices.Contains(overChat, route) ||
 		route == CountTokens && slices.Contains(m.Routes, Messages))
@@ -113,8 +113,8 @@ func (m *Inference) Serves(route Route) bool {
 // Speaks reports whether the upstreams support the route natively.
 func (m *Inference) Speaks(route Route) bool { return slices.Contains(m.Routes, route) }
 
-// Capabilities returns native routes first, then those translated to chat. CountTokens is part of
-// Messages.
+// Capabilities returns the native routes, followed by those translated to chat. CountTokens is part
+// of Messages.
 func (m *Inference) Capabilities() []Route {
 	all := slices.DeleteFunc(slices.Clone(m.Routes), func(r Route) bool { return r == CountTokens })
 	for _, route := range overChat {
@@ -125,10 +125,10 @@ func (m *Inference) Capabilities() []Route {
 	return all
 }
 
-// Takes reports whether a row accepts a field beyond the common ones.
+// Takes reports whether a row accepts the given field in addition to the common ones.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
-// Queue limits how many calls may wait for an upstream, and how long. The zero value disables
+// Queue limits how many calls may wait for an upstream, and for how long. The zero value disables
 // waiting.
 type Queue struct {
 	Calls int
@@ -136,8 +136,8 @@ type Queue struct {
 }
 
 type Timeouts struct {
-	// Connect is the timeout for connecting, FirstByte for the first byte of the response, and Idle
-	// for the silence between later bytes. 0 means the gateway's default.
+	// Connect is the timeout for connecting. FirstByte is the timeout for the response's first
+	// byte, and Idle for each later pause. 0 means the gateway's default.
 	Connect, FirstByte, Idle time.Duration
 }
 
@@ -145,27 +145,28 @@ type Discovery string
 
 const (
 	Fixed Discovery = ""
-	// ByAddress means one server per DNS address of the host, ByService one per SRV record.
+	// ByAddress means one server per DNS address of the host. ByService means one server per SRV
+	// record.
 	ByAddress Discovery = "dns"
 	ByService Discovery = "srv"
 )
 
-// Upstream is one model server, or several behind a DNS name.
+// Upstream is a model server, or several behind one DNS name.
 type Upstream struct {
 	// Name identifies the upstream in metrics and logs. It is unique within a model.
 	Name string
-	// URL is the base URL of the routes without a final slash, or [Embedded].
+	// URL is the base URL of the routes, without a trailing slash, or [Embedded].
 	URL       string
 	Discovery Discovery
-	// Model is the server's name for the model.
+	// Model is the model's name on the server.
 	Model string
-	// Secret is the source of the server's key: "env:NAME", "file:PATH", "secretsmanager:ARN#FIELD" or
-	// empty.
+	// Secret says where to find the server's key: "env:NAME", "file:PATH" or
+	// "secretsmanager:ARN#FIELD". Empty means that there is no key.
 	Secret string
-	// KeyHeader is the header for the plain key. Empty means "Authorization: Bearer".
+	// KeyHeader is the header in which the key is sent as is. Empty means "Authorization: Bearer".
 	KeyHeader string
 	Version   string
-	// Weight is relative to the sum of all weights.
+	// Weight is relative to the sum of the upstreams' weights.
 	Weight int
 	// Concurrency limits the concurrent calls. 0 means no limit.
 	Concurrency int

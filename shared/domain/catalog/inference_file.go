@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// isSlug reports whether a text is valid as an inference model's id, such as organisation/model.
+// isSlug reports whether text is valid as an inference model's id, such as organization/model.
 func isSlug(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "._:/-") && ascii.IsAlphanumeric(text[0])
 }
@@ -21,26 +21,26 @@ func isField(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "_") && !ascii.IsDigit(text[0])
 }
 
-// Servers that use x-api-key also require a version.
+// Servers that use x-api-key also require a version header.
 const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
 
 const anyField = "*"
 
 const (
-	// maxTokens limits every number of tokens in the file, far above the limits of real models.
+	// maxTokens limits every token count in the file. It is far above the limits of real models.
 	maxTokens      = 1 << 30
 	maxWeight      = 1000
 	maxConcurrency = 1 << 20
 	maxTimeout     = time.Hour
 	maxFallbacks   = 8
-	// maxQueue limits the calls that wait for a row, and maxWait their wait: clients and proxies close
-	// a silent connection after a minute.
+	// maxQueue limits how many calls may wait for a row. maxWait limits how long, because clients
+	// and proxies close a silent connection after a minute.
 	maxQueue = 10_000
 	maxWait  = time.Minute
 	maxMany  = 1 << 16
 )
 
-// The types of the file, as in catalog.go. A pointer distinguishes absence from zero.
+// These types describe the file, as in catalog.go. A pointer is nil if the value is absent.
 type (
 	inferenceEntry struct {
 		ID               string
@@ -107,8 +107,8 @@ func (c *Catalog) inference(entries []inferenceEntry) error {
 	return nil
 }
 
-// fallbacks checks a row's fallbacks. Two rows may name each other, because only the list of the
-// requested model is used.
+// fallbacks checks a row's fallbacks. Two rows may name each other, because fallbacks of a fallback
+// are not used.
 func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
 	if m.Placeholder && len(m.Fallbacks) > 0 {
 		return "", errors.New("a placeholder must not have fallbacks")
@@ -174,14 +174,15 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	if field, err := e.upstreams(m); err != nil {
 		return nil, wrong(field, err)
 	}
-	// A local model server may receive every field.
+	// Local model servers may receive every field.
 	if e.Fields == nil && !slices.ContainsFunc(m.Upstreams, func(u Upstream) bool { return !u.local() }) {
 		m.AnyField = true
 	}
 	return m, nil
 }
 
-// check checks values that need no conversion. Here and below, field is the key of an error.
+// check validates values that need no conversion. Here and below, field is the YAML key of the
+// invalid value.
 func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	for _, route := range e.Routes {
 		if route.Path() == "" {
@@ -314,7 +315,7 @@ func (u Upstream) local() bool {
 	return base.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// upstream parses an entry. The name defaults to the server's host.
+// upstream parses an entry. The name defaults to the host of the server.
 func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error) {
 	u = Upstream{Name: e.Name, URL: e.URL, Model: e.Model, Secret: e.Secret, Weight: 1, Concurrency: e.Concurrency}
 	host := strings.TrimSuffix(Embedded, ":")
@@ -347,7 +348,6 @@ func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error)
 	return u, "", nil
 }
 
-// credential parses the settings for sending the key.
 func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	switch name := strings.ToLower(e.KeyHeader); name {
 	case "", "authorization":
@@ -366,7 +366,7 @@ func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	return "", nil
 }
 
-// location splits a URL into its discovery, base URL and host.
+// location splits a URL into the discovery method, base URL and host.
 func location(text string) (how Discovery, base, host string, err error) {
 	rest := text
 	for _, known := range []Discovery{ByAddress, ByService} {
@@ -387,12 +387,12 @@ func location(text string) (how Discovery, base, host string, err error) {
 	return how, base, host, nil
 }
 
-// baseURL adds /v1 to a URL without a path, because nearly all servers use it.
+// baseURL adds /v1 to a URL without a path, because nearly all servers use that path.
 func baseURL(text string) (base, host string, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		// The text is not repeated, because it may contain a key.
+		// The error omits the URL, because it may contain a key.
 		return "", "", fmt.Errorf("url must be an http or https URL, with the prefix dns+ or srv+ if its host name stands for several servers, or %s", Embedded)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return "", "", errors.New("url must not contain a user, query or fragment; put the key in secret")
@@ -404,7 +404,7 @@ func baseURL(text string) (base, host string, err error) {
 	return u.String(), u.Host, nil
 }
 
-// checkSecret checks the format of a secret's source, not that the secret exists.
+// checkSecret checks the format of a secret's source, but not that the secret exists.
 func checkSecret(source string) error {
 	if source == "" {
 		return nil
@@ -416,6 +416,6 @@ func checkSecret(source string) error {
 			return nil
 		}
 	}
-	// The text is not repeated, because it may be a misplaced key.
+	// The error omits the value, because it may be a key that was put here by mistake.
 	return errors.New("secret must be env:NAME, file:PATH or secretsmanager:ARN#FIELD")
 }

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Live is a catalog that follows its file while the program runs. Only inference models are
-// reloaded.
+// Live is a catalog that is reloaded when its file changes. Only inference models are reloaded.
 type Live struct {
 	current atomic.Pointer[Catalog]
 }
@@ -21,21 +20,21 @@ func NewLive(catalog *Catalog) *Live {
 	return l
 }
 
-// A call should read the catalog once and use the same one throughout.
+// Each call should read the catalog only once, so that it sees the same catalog throughout.
 func (l *Live) Catalog() *Catalog { return l.current.Load() }
 
 func (l *Live) Knows(name string) bool { return l.Catalog().Knows(name) }
 
 type File struct {
 	Path, Family string // Family replaces $family in the file
-	// Source is the file's content at the last read, even if invalid.
+	// Source is the content at the last read, even if it was invalid.
 	Source []byte
 
 	unreadable bool
 }
 
-// Follow checks the file at every interval, and whenever ask receives a value, until the context
-// ends. It logs an invalid file once.
+// Follow checks the file at every interval, and whenever ask receives a signal, until the context
+// ends. It logs an invalid file only once.
 func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -56,10 +55,11 @@ func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <
 	}
 }
 
-// Reload replaces the catalog if the file has changed since the last read. It reports an invalid
-// file as an error once, and keeps the catalog.
+// Reload replaces the catalog if the file has changed since the last read. If the file is invalid,
+// it keeps the catalog, and returns an error only the first time.
 func (l *Live) Reload(file *File) (changed bool, err error) {
-	// Compare the content, because an editor or a mounted volume may leave time and size unchanged.
+	// Compare the content, because an editor or a mounted volume may leave the modification time
+	// and size unchanged.
 	source, err := os.ReadFile(file.Path)
 	if err != nil {
 		known := file.unreadable

@@ -1,5 +1,5 @@
-// Package catalog lists the service's models. It reads one data file: catalog.yaml, or the
-// operator's copy. No other code contains the name of a model or of the family.
+// Package catalog lists the service's models. It reads a single data file: catalog.yaml, or the
+// operator's copy. No other code contains a model name or the family name.
 package catalog
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Kind is a model's task. Engines select their work by kind.
+// Kind is the task that a model performs. Engines decide by kind how to edit.
 type Kind string
 
 const (
@@ -25,16 +25,16 @@ const (
 type Generate string
 
 const (
-	// NotGenerated models are served only below /v1/jobs/.
+	// NotGenerated models are available only under /v1/jobs/.
 	NotGenerated Generate = ""
-	// GenerateImage models respond with the edited image.
+	// GenerateImage models return the edited image in the response.
 	GenerateImage Generate = "image"
-	// GenerateDeprecated models respond with a video, on a deprecated route.
+	// GenerateDeprecated models return a video in the response, on a deprecated route.
 	GenerateDeprecated Generate = "deprecated"
 )
 
 type Model struct {
-	// ID includes the family's name.
+	// ID includes the family name.
 	ID string
 	// DeprecatedAliases still work, but the documentation marks them as deprecated.
 	Aliases, DeprecatedAliases []string
@@ -42,18 +42,19 @@ type Model struct {
 	Form                       *Form
 	Realtime                   bool
 	Generate                   Generate
-	// Sizes maps a resolution to the landscape box into which the result fits.
+	// Sizes maps a resolution to the landscape-oriented box that the result must fit.
 	Sizes map[string]Size
 	FPS   int // 0 for images
-	// Duration is the length of a result that has no input, or 0.
+	// Duration is the length of a result made without an input, or 0.
 	Duration    time.Duration
 	Description string
-	// Title is a short name for people. Examples contains sample prompts. Both may be empty.
+	// Title is a short display name. Examples holds sample prompts. Both may be empty.
 	Title    string
 	Examples []string
 	// Price is nil if the operator set no price.
 	Price *MediaPrice
-	// SessionPrice is per second, in millionths of the currency. It is 0 without a price.
+	// SessionPrice is the price per second, in millionths of the currency. It is 0 if there is no
+	// price.
 	SessionPrice int64
 	Workflow     *Workflow
 }
@@ -63,7 +64,8 @@ func (m *Model) Names() []string {
 	return append(names, m.DeprecatedAliases...)
 }
 
-// LatestName returns the first alias, which will later mean this model's successor, or the id.
+// LatestName returns the first alias, or the id if there is none. The alias will move to this
+// model's successor.
 func (m *Model) LatestName() string {
 	if len(m.Aliases) > 0 {
 		return m.Aliases[0]
@@ -88,7 +90,7 @@ type Size struct{ Width, Height int }
 
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
 
-// Portrait swaps the sides if the size is wider than high.
+// Portrait swaps width and height if the size is wider than it is high.
 func (s Size) Portrait() Size {
 	if s.Width > s.Height {
 		return Size{s.Height, s.Width}
@@ -96,9 +98,9 @@ func (s Size) Portrait() Size {
 	return s
 }
 
-// Fit returns the size of a result (docs/contract/media.md#models): the largest picture with even
-// sides and the input's aspect ratio that fits the box, or the swapped box for a portrait input. It
-// may be larger than the input.
+// Fit returns the size of a result (docs/contract/media.md#models). It is the largest picture that
+// has even sides and the input's aspect ratio and fits the box. For a portrait input, the box is
+// rotated. The result may be larger than the input.
 func (s Size) Fit(input Size) Size {
 	box := s
 	if input.Height > input.Width {
@@ -107,7 +109,7 @@ func (s Size) Fit(input Size) Size {
 	if input.Width <= 0 || input.Height <= 0 {
 		return box
 	}
-	// Use integers, so that the result does not depend on floating point.
+	// Use integers, so that the result does not depend on floating-point rounding.
 	width, height := box.Width, nearestEven(box.Width*input.Height, input.Width)
 	if box.Width*input.Height > box.Height*input.Width {
 		width, height = nearestEven(box.Height*input.Width, input.Height), box.Height
@@ -115,21 +117,21 @@ func (s Size) Fit(input Size) Size {
 	return Size{min(width, box.Width), min(height, box.Height)}
 }
 
-// SourceResolution keeps the size and frame rate of the input, up to the model's size for it and
-// maxSourceFPS.
+// SourceResolution keeps the input's size and frame rate, up to the model's size for this
+// resolution and maxSourceFPS.
 const SourceResolution = "source"
 
 const maxSourceFPS = 60
 
-// Plan is the size of a result in pixels and its frame rate, which is 0 for an image.
+// Plan is a result's size in pixels and its frame rate, which is 0 for an image.
 type Plan struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
 	FPS    int `json:"fps,omitempty"`
 }
 
-// Plan returns the plan for a resolution and an orientation, which may be "". input and rate are
-// zero without an input.
+// Plan returns the plan for a resolution and an orientation, which may be "". If there is no input,
+// input and rate are zero.
 func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
 	box, fps := m.Sizes[resolution], m.FPS
 	size := box.Fit(input)
@@ -156,7 +158,7 @@ type FieldType string
 const (
 	VideoFile FieldType = "video"
 	ImageFile FieldType = "image"
-	// AnyFile is for forms that do not belong to a model.
+	// AnyFile is used in forms that belong to no model.
 	AnyFile FieldType = "file"
 	Text    FieldType = "text"
 	Integer FieldType = "integer"
@@ -168,44 +170,45 @@ func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile || t 
 
 type Field struct {
 	Name string
-	// Also is an alternative name, or empty.
+	// Also is an alternative name for the field, or empty.
 	Also     string
 	Type     FieldType
 	Required bool
 	// Default is a string, bool or int64, or nil.
 	Default any
-	// Min and Max limit an integer. For a text, Max limits the number of code points.
+	// Min and Max limit an integer. For text, Max limits the number of code points.
 	Min, Max    *int64
 	Values      []string
 	Description string
 }
 
-// These fields have the same meaning in every form.
+// These fields mean the same in every form.
 const (
 	PromptField = "prompt"
-	// ReferenceField is a picture of the desired result.
+	// ReferenceField is a picture that shows the desired result.
 	DataField       = "data"
 	ReferenceField  = "reference_image"
 	ResolutionField = "resolution"
-	// WebhookField is a field of every job. The forms of the catalog do not list it.
+	// WebhookField is accepted for every job, so the forms in the catalog do not list it.
 	WebhookField = "webhook_url"
 )
 
-// Form lists the fields of requests. Errors are reported in this order
+// Form lists the fields of a request. Errors are reported in the order of the fields
 // (docs/contract/media.md#forms).
 type Form struct {
 	Name   string
 	Fields []Field
-	// URLEncoded forms are documented as application/x-www-form-urlencoded. They also accept
-	// multipart.
+	// URLEncoded forms are documented as application/x-www-form-urlencoded. Multipart is accepted
+	// too.
 	URLEncoded bool
-	// ExactlyOne lists fields of which a request must have exactly one.
+	// ExactlyOne lists fields. A request must contain exactly one of them.
 	ExactlyOne []string
 	// OnlyWith maps a field to another field that it requires.
 	OnlyWith map[string]string
 }
 
-// Suffices reports whether a request with exactly these field names fits the form.
+// Suffices reports whether a request with these fields, and no others, has all required fields of
+// the form and no unknown ones.
 func (f *Form) Suffices(names ...string) bool {
 	for _, field := range f.Fields {
 		if field.Required && !slices.Contains(names, field.Name) {

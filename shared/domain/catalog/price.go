@@ -23,11 +23,11 @@ type MediaPrice struct {
 	// Millionths is the price per second of the result, or per edit, in millionths of the currency.
 	Millionths int64  `json:"millionths"`
 	Currency   string `json:"currency"` // an ISO 4217 code
-	// Sizes contains different prices for other resolutions, such as "480p".
+	// Sizes holds the prices for resolutions with a different price, such as "480p".
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
-// At returns the price for a resolution. It returns nil for a nil price.
+// At returns the price for a resolution. For a nil price it returns nil.
 func (p *MediaPrice) At(resolution string) *MediaPrice {
 	if p == nil {
 		return nil
@@ -55,8 +55,8 @@ func (p MediaPrice) AmountsBySize() map[string]float64 {
 
 func amount(millionths int64) float64 { return float64(millionths) / 1e6 }
 
-// Of returns the cost of a result with the given length in billionths of the currency, rounded up
-// and at most maxCallCost. known is false for a price per second if the length is unknown.
+// Of returns the cost of a result of the given length in billionths of the currency, rounded up and
+// capped at maxCallCost. known is false for a price per second if the length is unknown.
 func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	if p.Per == PerEdit {
 		return min(p.Millionths*1000, maxCallCost), true
@@ -64,7 +64,7 @@ func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	if length <= 0 {
 		return 0, false
 	}
-	// Millionths times nanoseconds are millionths of billionths.
+	// Millionths times nanoseconds gives millionths of billionths.
 	high, low := bits.Mul64(uint64(p.Millionths), uint64(length))
 	low, carry := bits.Add64(low, 999_999, 0)
 	if high += carry; high >= 1_000_000 {
@@ -75,25 +75,27 @@ func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 }
 
 type TokenPrice struct {
-	// These are prices per million tokens, in millionths of the currency. Cached applies to prompt
-	// tokens from the upstream's cache, and Reasoning to generated reasoning tokens.
+	// Prices are per million tokens, in millionths of the currency. Cached applies to prompt tokens
+	// that come from the upstream's cache, and Reasoning to generated reasoning tokens.
 	Input, Output, Cached, Reasoning int64
 	// Call is an additional price per call, in millionths of the currency.
 	Call int64
-	// Batch is the fraction of the normal price for batch calls, in millionths.
+	// Batch is the price of batch calls as a fraction of the normal price, in millionths.
 	Batch int64
 }
 
-// Tokens counts the tokens of one call. Prompt includes Cached, and Completion includes Reasoning.
+// Tokens holds the token counts of one call. Prompt includes Cached, and Completion includes
+// Reasoning.
 type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
 
-// maxCallCost limits the cost of one call to a million units of the currency.
+// maxCallCost caps the cost of one call at a million units of the currency.
 const maxCallCost = 1e15
 
-// Of returns the cost of a call in billionths of the currency, rounded up, and at most maxCallCost.
+// Of returns the cost of a call in billionths of the currency, rounded up and capped at
+// maxCallCost.
 func (p TokenPrice) Of(used Tokens) (billionths int64) {
 	cached, reasoning := min(used.Cached, used.Prompt), min(used.Reasoning, used.Completion)
-	var high, low uint64 // in trillionths, of 128 bits
+	var high, low uint64 // a 128-bit number of trillionths
 	for _, part := range [...][2]int64{
 		{used.Prompt - cached, p.Input}, {cached, p.Cached}, {used.Completion - reasoning, p.Output},
 		{reasoning, p.Reasoning}, {p.Call, 1_000_000},
@@ -116,7 +118,7 @@ func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 	return int64(quotient)
 }
 
-// wholePrice is the value of Batch without a discount.
+// wholePrice is the value of Batch that means no discount.
 const wholePrice = 1_000_000
 
 // Most returns the highest possible cost, because any tokens may be cached or reasoning tokens.
@@ -125,7 +127,7 @@ func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
 	return p.Of(Tokens{Prompt: prompt, Completion: completion})
 }
 
-// These are compiled on first use, because few catalogs have prices.
+// These expressions are compiled on first use, because few catalogs have prices.
 var (
 	amountForm   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`) })
 	currencyForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) })
@@ -134,7 +136,7 @@ var (
 type priceEntry struct {
 	PerSecond string `yaml:"per_second"`
 	PerEdit   string `yaml:"per_edit"`
-	// Sizes excludes the form's default size.
+	// Sizes does not include the form's default size.
 	Sizes map[string]string
 }
 

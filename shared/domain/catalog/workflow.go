@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// Workflow contains the places in a ComfyUI workflow for an edit's values
+// Workflow lists the node inputs in a ComfyUI workflow that receive an edit's values
 // (docs/comfyui.md#the-catalog).
 type Workflow struct {
-	// File is the path of the workflow in API format.
+	// File is the path of a workflow in API format.
 	File string
-	// Data and Reference are the places for the names of the uploaded input and reference image.
-	// Unused places are empty.
+	// Data and Reference receive the names of the uploaded input and reference image. Values that
+	// the workflow does not use have no places.
 	Prompt, Seed, Data, Reference []Place
-	// These are the places for the result's size in pixels, number of frames, and frames per second.
-	// They are empty if the workflow computes them.
+	// These places receive the result's size in pixels, number of frames, and frames per second.
+	// They are empty if the workflow computes the values itself.
 	Width, Height, Frames, FPS []Place
 	Options                    map[string][]Place
-	// WithoutReference lists the nodes to omit without a reference image.
+	// WithoutReference lists the nodes to omit if there is no reference image.
 	WithoutReference []string
 	Result           string
-	Multiple         int // divides the width and the height; at least 2
-	FrameStep        int // at least 1; the number of frames is 1 plus a multiple of it
+	Multiple         int // the width and height must be divisible by this; at least 2
+	FrameStep        int // at least 1; the number of frames is 1 plus a multiple of this
 	MaxFrames        int // 0 means no limit
-	// Memory is the device memory for a run in bytes, or 0 if unknown.
+	// Memory is the device memory that a run needs in bytes, or 0 if unknown.
 	Memory uint64
 }
 
@@ -55,7 +55,7 @@ type workflowEntry struct {
 	Memory                                                    string
 }
 
-// names is a name or a list of names in YAML.
+// names is one name or a list of names in YAML.
 type names []string
 
 func (n *names) UnmarshalYAML(read func(any) error) error {
@@ -67,7 +67,7 @@ func (n *names) UnmarshalYAML(read func(any) error) error {
 	return read((*[]string)(n))
 }
 
-// places is a place or a list of places, each as "node.input".
+// places is one place or a list of places. Each is written as "node.input".
 type places names
 
 func (p *places) UnmarshalYAML(read func(any) error) error { return (*names)(p).UnmarshalYAML(read) }
@@ -84,7 +84,7 @@ func (p places) parse() (parsed []Place, err error) {
 }
 
 const (
-	// mostMultiple is the maximum of Multiple, and mostFrames the maximum number of frames.
+	// mostMultiple is the maximum of Multiple, and mostFrames is the maximum number of frames.
 	mostMultiple, mostFrames = 256, 100_000
 )
 

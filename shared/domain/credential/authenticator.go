@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// CacheAge limits how long a revoked key keeps working, and how long a new key fails after an
-	// early attempt. Both limits require a store whose reads return all earlier writes.
+	// CacheAge limits how long a revoked key keeps working. It also limits how long a key still
+	// fails after it has been created, if it was used before that. Both limits require a store
+	// whose reads see all earlier writes.
 	CacheAge = 5 * time.Second
-	// cacheSize limits the memory that callers with invented keys can use.
+	// cacheSize limits the memory that callers with made-up keys can consume.
 	cacheSize = 10_000
 )
 
-// Authenticator identifies callers by their key or client token. An authentication reads the
-// store at most once. The result is cached for CacheAge, but not beyond a token's expiry.
+// Authenticator identifies callers by their key or client token. Each authentication reads the
+// store at most once. The result is cached for CacheAge, but never beyond a token's expiry.
 type Authenticator struct {
 	store interface {
 		Store
@@ -40,7 +41,7 @@ type cached struct {
 	read  time.Time
 }
 
-// works reports whether the key exists and is not revoked. It does not check expiry.
+// works reports whether the key exists and has not been revoked. It does not check expiry.
 func (c cached) works() bool { return c.key.ID != "" && c.key.RevokedAt.IsZero() }
 
 func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
@@ -56,10 +57,10 @@ func NewAuthenticator(store interface {
 	return &Authenticator{store: store, tiers: tiers, now: now, cache: map[Hash]cached{}}
 }
 
-// Authenticate identifies the holder of a permanent key, or of a client token in either form.
+// Authenticate identifies the holder of a permanent key, or of a client token in either format.
 //
 // Errors: fault.Unauthorized if the secret or its key is missing, malformed, unknown, revoked or
-// expired; fault.Limited if failures are slowed down (see [Authenticator.Guard]).
+// expired; fault.Limited if the caller has failed too often (see [Authenticator.Guard]).
 func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Principal, error) {
 	if secret == "" {
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
@@ -67,7 +68,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	return a.guarded(ctx, secret)
 }
 
-// isGuess reports whether an invalid secret may be a guess. An expired secret is not.
+// isGuess reports whether an invalid secret may have been guessed. An expired secret was not.
 func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
 	switch hash := HashOf(secret); {
@@ -95,8 +96,8 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, false, nil
 }
 
-// Recheck checks a caller's key again during a long operation. It accepts a client token that has
-// expired since.
+// Recheck checks a caller's key again during a long operation. A client token may have expired in
+// the meantime.
 //
 // Errors: fault.Unauthorized if the key was revoked or has expired.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
@@ -113,10 +114,10 @@ func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 	return nil
 }
 
-// Renew checks a caller again during an operation that must end when the key or token does, such
-// as an upload.
+// Renew checks a caller again during an operation that must end when the key or token becomes
+// invalid, such as an upload.
 //
-// Errors: fault.Unauthorized if the key was revoked, or the key or the client token has expired.
+// Errors: fault.Unauthorized if the key was revoked, or if the key or client token has expired.
 func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	if who.Token != nil && !a.now().Before(who.Token.ExpiresAt) {
 		return errExpired()
@@ -124,7 +125,7 @@ func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	return a.Recheck(ctx, who)
 }
 
-// Holder returns the holder of a key, for work that continues after the call.
+// Holder returns the principal of a key, for work that continues after the call.
 //
 // Errors: fault.Unauthorized if the key was revoked, has expired or is unknown.
 func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Principal, error) {
@@ -139,7 +140,6 @@ func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Prin
 	return Principal{Key: keys[i], Tier: a.tiers.Find(keys[i].Tier)}, nil
 }
 
-// ask reads the record of a secret from the store.
 type ask func(context.Context) (cached, error)
 
 func (a *Authenticator) askKey(hash Hash) ask {
@@ -173,10 +173,10 @@ func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, e
 	defer a.mu.Unlock()
 	switch {
 	case entry.key.ID == "" && len(a.cache) >= cacheSize/2:
-		// Callers with invented keys must not evict others.
+		// Callers with made-up keys must not evict the entries of others.
 		return entry, nil
 	case len(a.cache) >= cacheSize:
-		// This is rare, and restoring an entry takes only one read.
+		// This is rare, and restoring an entry costs only one read.
 		clear(a.cache)
 	}
 	a.cache[hash] = entry

@@ -1,9 +1,10 @@
 // Package credential holds the keys and tiers of accounts, and authenticates callers.
 //
-// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-] (docs/contract/auth.md#keys). It is shown
-// once, when it is created, and only its SHA-256 is stored. A key belongs to an account, which is
-// an organisation: all keys of an account see the same jobs and files and share the limits of its
-// tier. A client token is issued for a permanent key, for a short time and with a narrower scope.
+// A permanent key is "ck_" followed by 8 to 128 characters of [A-Za-z0-9_-]
+// (docs/contract/auth.md#keys). It is shown only once, when it is created, and only its SHA-256 is
+// stored. A key belongs to an account, which is an organization: all keys of an account see the
+// same jobs and files and share the limits of its tier. A client token is issued for a permanent
+// key. It is short-lived and has a narrower scope.
 package credential
 
 import (
@@ -21,10 +22,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Hash is the SHA-256 of a secret.
 type Hash [sha256.Size]byte
 
-// HashOf hashes a secret. Secrets are long and random, so a plain hash is enough.
+// HashOf hashes a secret. Secrets are long and random, so they need neither a salt nor a slow hash.
 func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
@@ -32,13 +32,13 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 func KeyID(hash Hash) string { return "key_" + hash.String()[:12] }
 
 type Key struct {
-	// ID identifies the key to people and in records.
+	// ID identifies the key in records and to people.
 	ID      string
 	Hash    Hash
 	Account string
 	Tier    string
 	Label   string // chosen by the key's owner
-	// Admin keys create and revoke keys of their account (see KeyService).
+	// Admin keys create and revoke keys of their own account (see KeyService).
 	Admin     bool
 	CreatedAt time.Time
 	// ExpiresAt is zero if the key never expires.
@@ -51,29 +51,30 @@ type Key struct {
 type Store interface {
 	// CreateKey atomically stores a new key and its audit entry. The key works immediately.
 	//
-	// Errors: fault.Conflict if a key with the same hash exists.
+	// Errors: fault.Conflict if a key with the same hash already exists.
 	CreateKey(ctx context.Context, from audit.Origin, key Key) error
-	// FindKey returns the key with the hash, revoked or not.
+	// FindKey returns the key with the hash, even if it was revoked.
 	//
 	// Errors: fault.NotFound.
 	FindKey(ctx context.Context, hash Hash) (Key, error)
-	// ListKeys returns the keys of an account, oldest first. An empty account means all accounts.
+	// ListKeys returns the keys of an account, oldest first. An empty account means the keys of all
+	// accounts.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key with the id as revoked, adds the audit entry, and returns the key. An
-	// already revoked key stays unchanged, without another entry. The same write checks that the
-	// acting key works: if two keys revoke each other, one remains. The actor is another key of the
-	// account, or the operator.
+	// RevokeKey marks the key as revoked, adds the audit entry, and returns the key. A key that was
+	// already revoked stays unchanged, and no entry is added. The actor is another key of the
+	// account, or the operator. The same write checks that the acting key works, so if two keys
+	// revoke each other, only one is revoked.
 	//
-	// Errors: fault.NotFound if the account does not have the key; fault.Unauthorized if the acting
-	// key is revoked, unknown or expired.
+	// Errors: fault.NotFound if the account has no such key; fault.Unauthorized if the acting key
+	// is revoked, unknown or expired.
 	RevokeKey(ctx context.Context, from audit.Origin, id string) (Key, error)
-	// ForgetKey removes a key that no longer works from the lists of keys. Its secret stays
-	// invalid and cannot be created again.
+	// ForgetKey removes a key that no longer works from all lists. Its secret stays invalid and
+	// cannot be used for a new key.
 	ForgetKey(ctx context.Context, id string) error
 }
 
 type Principal struct {
-	// Key is the permanent key of the call or of its client token.
+	// Key is the permanent key that was used or that the client token was issued for.
 	Key   Key
 	Tier  Tier
 	Token *Token // nil if the call used a permanent key
@@ -81,7 +82,8 @@ type Principal struct {
 
 func (p Principal) Account() string { return p.Key.Account }
 
-// Scope returns the client token's scope. The limits of its key also apply (see AllowsModel).
+// Scope returns the client token's scope. The limits of the token's key also apply (see
+// AllowsModel).
 func (p Principal) Scope() Scope {
 	if p.Token == nil {
 		return Scope{}
@@ -89,7 +91,7 @@ func (p Principal) Scope() Scope {
 	return p.Token.Scope
 }
 
-// isSecret reports whether a secret consists of the prefix and 8 to 128 valid characters.
+// isSecret reports whether a secret consists of prefix and 8 to 128 valid characters.
 func isSecret(secret, prefix string) bool {
 	random, found := strings.CutPrefix(secret, prefix)
 	return found && len(random) >= 8 && len(random) <= 128 && ascii.Only(random, "_-")

@@ -63,7 +63,7 @@ func TestAuthenticateCachesAndRejects(t *testing.T) {
 		}
 	}
 
-	// A result is read once and cached for at most CacheAge.
+	// A key is read once and cached for at most CacheAge.
 	before := store.reads
 	for range 10 {
 		if _, err := authenticator.Authenticate(ctx, secret); err != nil {
@@ -80,7 +80,7 @@ func TestAuthenticateCachesAndRejects(t *testing.T) {
 		t.Errorf("a revoked key still works after %s: got %v", credential.CacheAge, err)
 	}
 
-	// An error of the store does not invalidate the key, and is not cached.
+	// A store error does not invalidate the key and is not cached.
 	now = now.Add(credential.CacheAge)
 	store.err = errors.New("the disk is on fire")
 	if _, err := authenticator.Authenticate(ctx, secret); err == nil || fault.Is(err, fault.Unauthorized) {

@@ -2,11 +2,11 @@ package credential
 
 import "cutroom/shared/domain/fault"
 
-// Stores return these errors too, so that the text is the same for every store.
+// Stores return these errors too, so that the messages are the same for every store.
 var (
 	ErrKeyNotFound   = fault.New(fault.NotFound, "Key not found.")
 	ErrTokenNotFound = fault.New(fault.NotFound, "Token not found.")
-	// ErrKeyExists reports a new key whose secret or id is already in use.
+	// ErrKeyExists means that the secret or id of a new key is already in use.
 	ErrKeyExists        = fault.New(fault.Conflict, "The key already exists.")
 	ErrKeyRequired      = fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
 	ErrOriginNotAllowed = fault.New(fault.Forbidden, "The client token does not allow this origin.")

@@ -2,15 +2,15 @@ package credential
 
 import "context"
 
-// Guard slows down callers, identified by address, that fail to authenticate.
+// Guard slows down callers that fail to authenticate. Callers are identified by address.
 type Guard interface {
-	// Admit returns nil if the caller may try a secret that has not worked before.
+	// Admit decides whether the caller may try a secret that has not worked before.
 	//
 	// Errors: fault.Limited with RetryAfter.
 	Admit(caller string) error
-	// Failed counts a failure of the caller, and returns after a delay.
+	// Failed counts a failed attempt by the caller, and returns after a delay.
 	//
-	// Errors: fault.Limited with RetryAfter, if the caller must get this error instead.
+	// Errors: fault.Limited with RetryAfter, if the caller must get that error instead.
 	Failed(ctx context.Context, caller string) error
 }
 
@@ -26,15 +26,15 @@ func Caller(ctx context.Context) string {
 	return caller
 }
 
-// Guard must be called before the first authentication.
+// Guard sets the guard. It must be called before the first authentication.
 func (a *Authenticator) Guard(guard Guard) { a.guard = guard }
 
 // drawnLength is the minimum length of generated secrets, which have at least 192 random bits.
 const drawnLength = len("ek_") + 32
 
-// guarded authenticates a caller. Failures of other callers at the same address do not slow down
-// a secret that has worked before, or that is too long to guess. Otherwise a caller without a key
-// could lock out new client tokens from the same address.
+// guarded authenticates a caller. A secret that has worked before, or that is too long to guess, is
+// not slowed down by other callers' failures at the same address. Otherwise a caller without a key
+// could lock out new client tokens at the same address.
 func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, error) {
 	caller := Caller(ctx)
 	if a.guard == nil || caller == "" {

@@ -18,21 +18,21 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept only
-// that. The JWT is another form of the token: its "jti" is the hash of the record. Only the
-// record decides about scope and expiry, and whether the permanent key still works. The claims
+// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept nothing
+// else. The JWT is another format of the same token: its "jti" is the hash that identifies the
+// record. Scope, expiry and the validity of the permanent key depend only on the record. The claims
 // repeat these values for clients that read them.
 //
 // Each JWT is signed with a new key pair. The private key is discarded after signing, and the
-// record keeps the public key. So verification needs no secret, and reading the records does not
-// allow forging a token.
+// record keeps the public key. Verification therefore needs no secret, and someone who can read the
+// records cannot forge a token.
 const (
 	jwtIssuer = "cutroom"
-	// maxJWT is in bytes. The largest scope needs less.
+	// maxJWT is in bytes. It exceeds what the largest scope needs.
 	maxJWT = 16 << 10
 )
 
-// jwtClaims uses the same names as the response that issues the token.
+// The names match those in the response that issues the token.
 type jwtClaims struct {
 	jwt.RegisteredClaims
 	Permissions *jwtPermissions `json:"permissions"`
@@ -52,8 +52,8 @@ type jwtConstraints struct {
 
 func jwtKeyID(hash Hash) string { return "tok_" + hash.String()[:12] }
 
-// signToken returns the token as a JWT. Its times are whole seconds, because many clients cannot
-// read fractions. It never expires later than the token.
+// signToken returns the token as a JWT. Its times are rounded to whole seconds, because many
+// clients cannot read fractions. The JWT never expires later than the token.
 func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	claims := jwtClaims{RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: jwtIssuer, ID: token.Hash.String(),
@@ -75,8 +75,8 @@ func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	return signed, nil
 }
 
-// isJWT reports whether a secret may be a JWT. It allows only a JWT's characters, because the
-// base64 decoder ignores line ends, and each JWT must have one spelling.
+// isJWT reports whether a secret may be a JWT. It allows only the characters of a JWT, because the
+// base64 decoder ignores line breaks, and each JWT must have only one valid spelling.
 func isJWT(secret string) bool {
 	return len(secret) <= maxJWT && strings.HasPrefix(secret, "eyJ") && strings.Count(secret, ".") == 2 &&
 		ascii.Only(secret, "._-")
@@ -84,18 +84,18 @@ func isJWT(secret string) bool {
 
 var errForged = errors.New("this service has not signed the JWT")
 
-// maxJWTBrackets limits the opening brackets in a JWT's claims, because the JSON decoder takes 30
+// maxJWTBrackets limits the opening brackets in a JWT's claims, because the JSON decoder uses 30
 // bytes for each. Valid scopes need far fewer.
 const maxJWTBrackets = 1000
 
-// hashOfJWT returns the token hash in the base64-encoded claims of a JWT.
+// hashOfJWT returns the token hash from the base64-encoded claims of a JWT.
 func hashOfJWT(claims string) (hash Hash, ok bool) {
 	text, err := base64.RawURLEncoding.Strict().DecodeString(claims)
 	if err != nil || bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxJWTBrackets {
 		return hash, false
 	}
 	var named struct {
-		ID string `json:"jti"` // the decoder skips all other claims
+		ID string `json:"jti"` // all other claims are ignored
 	}
 	if json.Unmarshal(text, &named) != nil {
 		return hash, false
@@ -108,15 +108,15 @@ func jwtHeader(hash Hash) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"` + jwtKeyID(hash) + `","typ":"JWT"}`))
 }
 
-// findJWT returns the token of a JWT with one read. The claims name the record with the public
-// key, so they are read before the signature is verified. To limit what an unverified JWT can do,
-// it must have the header that this service makes, and only the token's hash is decoded.
+// findJWT returns a JWT's token with a single read. The claims identify the record that holds the
+// public key, so they are read before the signature is verified. To limit what an unverified JWT
+// can do, its header must be one that this service makes, and only the token hash is decoded.
 //
 // Errors: fault.NotFound if the JWT is malformed or forged, or its token is unknown.
 func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) {
 	forged := fault.Wrap(errForged, fault.NotFound, "%s", ErrTokenNotFound.Message)
 	end := strings.LastIndexByte(text, '.')
-	signed := text[:end] // a JWT has two dots
+	signed := text[:end] // a JWT has two dots, so end is not -1, so end is not -1
 	header, claims, _ := strings.Cut(signed, ".")
 	hash, ok := hashOfJWT(claims)
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(text[end+1:])

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// jwtWorld is a store with one key, and a minter and an authenticator over it.
+// jwtWorld is a store with one key, with a minter and an authenticator that use it.
 type jwtWorld struct {
 	*testing.T
 	now           time.Time
@@ -51,7 +51,7 @@ func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credent
 	return issued, token
 }
 
-// forms are the two forms of a token.
+// forms maps the two forms of a token to functions that return them.
 var forms = map[string]func(credential.Issued) string{
 	"secret": func(i credential.Issued) string { return i.Secret },
 	"JWT":    func(i credential.Issued) string { return i.JWT },
@@ -206,7 +206,7 @@ func TestForgedJWTsAreRejected(t *testing.T) {
 		t.Errorf("the genuine JWT: %v", err)
 	}
 
-	// An error of the store does not invalidate the token.
+	// A store error does not invalidate the token.
 	w.now = w.now.Add(credential.CacheAge)
 	w.store.failure = errors.New("the disk is on fire")
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err == nil || fault.Is(err, fault.Unauthorized) {
@@ -233,8 +233,8 @@ func FuzzAuthenticateJWT(f *testing.F) {
 	})
 }
 
-// A JWT is decoded before its signature is verified, because its claims name the key. That takes
-// at most 20 bytes of memory per byte.
+// A JWT is decoded before its signature is verified, because its claims name the key. Decoding may
+// use at most 20 bytes of memory per byte.
 func TestForgedJWTsNeedLittleMemory(t *testing.T) {
 	w := newJWTWorld(t)
 	const most = 12 << 10 // the longest decoded JWT has 16 KiB of base64
@@ -274,9 +274,9 @@ func TestForgedJWTsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// An invalid secret takes at most one read of the records, and no read if it is tried again soon.
-// While a caller has too many waiting failures, short secrets, which could be guesses, take no
-// read.
+// An invalid secret takes at most one read of the records, and none if it is soon tried again.
+// While a caller has too many delayed failures, short secrets, which could be guesses, are not
+// looked up.
 func TestInvalidSecretsTakeFewReads(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, _ := w.mint(credential.Scope{}, time.Hour)

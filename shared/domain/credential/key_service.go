@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// MaxKeys limits the active keys per account, and so the damage of a runaway script.
+	// MaxKeys limits the active keys per account, and thus the damage that a runaway script can do.
 	MaxKeys = 100
-	// MaxListedKeys limits the keys per account. The account forgets the keys that stopped working
-	// first.
+	// MaxListedKeys limits all keys per account. Beyond it, the keys that stopped working first are
+	// forgotten.
 	MaxListedKeys = 1000
 	MaxLabel      = 128 // in code points
 )
 
-// KeyService creates, lists and revokes the keys of an account for holders of its admin keys.
-// They cannot raise the account's limits: a new key has the tier of the key that creates it, does
-// not outlast that key, and has no more permissions.
+// KeyService creates, lists and revokes an account's keys on behalf of its admin keys. An admin key
+// cannot raise the account's limits: a new key has the same tier as the key that creates it, does
+// not outlive that key, and has no more permissions.
 type KeyService struct {
 	Store  Store
 	Random io.Reader // must be cryptographically secure
@@ -45,7 +45,7 @@ func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 	return keys, nil
 }
 
-// KeyRequest describes the key to create. Empty fields take the values of the creating key.
+// KeyRequest describes the key to create. Empty fields are filled from the creating key.
 type KeyRequest struct {
 	Label     string
 	Admin     bool
@@ -53,7 +53,7 @@ type KeyRequest struct {
 	Limits    Limits    `json:",omitzero"`
 }
 
-// endedFirst sorts the keys by the time at which they stop working. Other keys come last.
+// endedFirst sorts keys by the time when they stop working. Keys that never stop come last.
 func endedFirst(keys []Key) []Key {
 	end := func(k Key) int64 {
 		if k.RevokedAt.IsZero() && k.ExpiresAt.IsZero() {
@@ -67,7 +67,7 @@ func endedFirst(keys []Key) []Key {
 
 // Create creates a key for the account of the admin key by, and returns its secret.
 //
-// Errors: fault.Forbidden if the key would outlast by or have more permissions; fault.Unauthorized
+// Errors: fault.Forbidden if the key would outlive by or have more permissions; fault.Unauthorized
 // if by has been revoked; fault.Conflict if the account has MaxKeys active keys.
 func (s *KeyService) Create(ctx context.Context, by Key, requestID string, request KeyRequest) (
 	secret string, key Key, err error,
@@ -110,15 +110,15 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 	return secret, key, nil
 }
 
-// Revoke has no effect on a revoked key.
+// Revoke revokes a key. Revoking a revoked key has no effect.
 //
-// Errors: fault.NotFound; fault.Forbidden if the key outlasts by or has more permissions;
-// fault.Unauthorized if by has been revoked; fault.Conflict if the key is the same as by, so that
-// an account cannot lose its last admin key.
+// Errors: fault.NotFound; fault.Forbidden if the key outlives by or has more permissions;
+// fault.Unauthorized if by has been revoked; fault.Conflict if the key is by itself, so that an
+// account cannot lose its last admin key.
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):
-		// Stores limit the ids that they look up.
+		// Stores limit the length of the ids that they look up.
 		return ErrKeyNotFound
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")
@@ -145,8 +145,8 @@ func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) e
 	return nil
 }
 
-// stillWorks reads the store instead of the Authenticator's cache, because a revoked key must not
-// create its successor within CacheAge.
+// stillWorks reads the store rather than the Authenticator's cache, because a revoked key must not
+// create a successor within CacheAge.
 func (s *KeyService) stillWorks(ctx context.Context, by Key) error {
 	known, err := s.Store.FindKey(ctx, by.Hash)
 	if err != nil {

@@ -17,7 +17,7 @@ type listing struct {
 
 func (l listing) ListKeys(context.Context, string) ([]credential.Key, error) { return l.keys, nil }
 
-// The list keeps active keys of any age.
+// The list includes active keys of any age.
 func TestLongListOmitsFirstRevokedKeys(t *testing.T) {
 	const revoked, working = 1100, 50
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -26,7 +26,7 @@ func TestLongListOmitsFirstRevokedKeys(t *testing.T) {
 		key := credential.Key{ID: fmt.Sprintf("key_%012d", i), Account: "acme",
 			CreatedAt: begin.Add(time.Duration(i) * time.Second)}
 		if i >= working {
-			key.RevokedAt = begin.Add(time.Duration(10_000-i) * time.Second) // the newest key first
+			key.RevokedAt = begin.Add(time.Duration(10_000-i) * time.Second) // the newest key was revoked first
 		}
 		keys = append(keys, key)
 	}

@@ -7,7 +7,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// A key may be limited to some RouteGroups (docs/contract/auth.md#limits-of-a-key).
+// RouteGroup is a group of routes. A key may be limited to some groups
+// (docs/contract/auth.md#limits-of-a-key).
 type RouteGroup string
 
 const (
@@ -32,10 +33,10 @@ const MaxKeyModels = 20
 // Limits restricts what a permanent key and its client tokens may do. The zero value allows
 // everything.
 type Limits struct {
-	// Models lists ids or aliases of models. Empty allows all. Aliases are resolved when the key is
+	// Models lists model ids or aliases. Empty allows all. Aliases are resolved when the key is
 	// used.
 	Models []string `json:"models,omitempty"`
-	// Routes lists groups of calls. Empty allows all.
+	// Routes lists groups of routes. Empty allows all.
 	Routes []RouteGroup `json:"routes,omitempty"`
 }
 
@@ -45,7 +46,7 @@ func (l Limits) AllowsRoutes(group RouteGroup) bool {
 	return len(l.Routes) == 0 || slices.Contains(l.Routes, group)
 }
 
-// An empty list allows all.
+// An empty list allows every model.
 func allowsModel(allowed, names []string) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(names, func(name string) bool {
 		return slices.Contains(allowed, name)
@@ -56,12 +57,12 @@ func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.
 
 func (k Key) Works(now time.Time) bool { return k.RevokedAt.IsZero() && !k.Expired(now) }
 
-// AllowsModel reports whether both the key and the client token allow a model with these names.
+// AllowsModel reports whether both the key and the client token allow the model with these names.
 func (p Principal) AllowsModel(names ...string) bool {
 	return p.Key.Limits.AllowsModel(names...) && p.Scope().AllowsModel(names...)
 }
 
-// CheckModel rejects a model that the caller may not use.
+// CheckModel rejects a model that the caller is not allowed to use.
 //
 // Errors: fault.Forbidden.
 func (p Principal) CheckModel(id string, names ...string) error {
@@ -82,7 +83,7 @@ func (p Principal) CheckRoutes(group RouteGroup) error {
 	return nil
 }
 
-// CheckManages rejects another key of the account that outlasts the admin key or has more
+// CheckManages rejects another key of the account if it outlives the admin key or has more
 // permissions.
 //
 // Errors: fault.Forbidden.
@@ -94,17 +95,18 @@ func (k Key) CheckManages(other Key) error {
 	return nil
 }
 
-// exceeds reports whether allowed has entries that others lacks. An empty list allows all.
+// exceeds reports whether allowed permits anything that others does not. An empty list permits
+// everything.
 func exceeds[T comparable](allowed, others []T) bool {
 	return len(others) > 0 &&
 		(len(allowed) == 0 || slices.ContainsFunc(allowed, func(one T) bool { return !slices.Contains(others, one) }))
 }
 
-// inherit fills empty fields from the creating key, so that no key can create a key that outlasts
-// it or has more permissions. It compares names of models as text, because an alias may later refer
-// to another model.
+// inherit fills empty fields from the creating key, so that the new key cannot outlive it or have
+// more permissions. It compares model names as strings, because an alias may later refer to another
+// model.
 //
-// Errors: fault.Forbidden if the request asks for more.
+// Errors: fault.Forbidden if the request exceeds the creating key.
 func (r KeyRequest) inherit(by Key) (KeyRequest, error) {
 	switch {
 	case r.ExpiresAt.IsZero():

@@ -21,7 +21,7 @@ type Minter struct {
 	Now    func() time.Time
 }
 
-// Mint issues a token for the key. The returned secret is not stored.
+// Mint issues a token for the key. It does not store the secret that it returns.
 func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issued, Token, error) {
 	issued, token, err := NewToken(m.Random, key, request, m.Now())
 	if err != nil {
@@ -35,7 +35,7 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 
 const (
 	sweepEvery = time.Minute
-	// keptExpired is the time for which an expired token is distinguished from an unknown token.
+	// keptExpired is how long an expired token can be told from an unknown one.
 	keptExpired = time.Hour
 )
 
@@ -43,8 +43,8 @@ const (
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. If not, the sweeper deletes
-	// nothing. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. While it cannot, the sweeper
+	// deletes nothing. nil means that the clock can always be trusted.
 	Settled func() bool
 	Logger  *slog.Logger
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// DefaultTier is the tier of a key without a tier, or with a deleted tier.
+	// DefaultTier is the tier of keys that have no tier, or whose tier was deleted.
 	DefaultTier = "default"
 	DevTier     = "dev"
 )
@@ -19,27 +19,27 @@ const (
 type Tier struct {
 	Name        string `yaml:"-"`
 	PendingJobs int    `yaml:"pending_jobs"` // pending and processing jobs
-	// Burst is the number of requests that an account may make at the same moment.
+	// Burst is the number of requests that an account may make at once.
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 	Burst             int     `yaml:"burst"`
-	StoredBytes       int64   `yaml:"stored_bytes"` // includes uploads in progress
-	// Uploads limits the uploads in progress, and also the pending announced files.
+	StoredBytes       int64   `yaml:"stored_bytes"` // including uploads in progress
+	// Uploads limits the uploads in progress. It also limits the number of pending files.
 	Uploads          int `yaml:"uploads"`
 	RealtimeSessions int `yaml:"realtime_sessions"`
-	// RealtimeSessionsPerKey limits a key, including its client tokens, at one instance.
+	// RealtimeSessionsPerKey limits the sessions of a key and its client tokens at one instance.
 	RealtimeSessionsPerKey int `yaml:"realtime_sessions_per_key"`
-	// RealtimeQueue limits the clients that wait for a realtime session. 0 means the maximum of a
-	// queue.
+	// RealtimeQueue limits the clients that wait for a realtime session. 0 means the maximum queue
+	// length.
 	RealtimeQueue int `yaml:"realtime_line" json:"RealtimeLine"`
-	// EventStreamsPerKey includes the key's client tokens. The default is half of EventStreams.
+	// EventStreamsPerKey includes the key's client tokens. It defaults to half of EventStreams.
 	EventStreams               int `yaml:"event_streams"`
 	EventStreamsPerKey         int `yaml:"event_streams_per_key"`
 	InferenceRequestsPerMinute int `yaml:"inference_requests_per_minute"`
 	InferenceTokensPerMinute   int `yaml:"inference_tokens_per_minute"`
-	MaxTokens                  int `yaml:"max_tokens"` // of one completion
+	MaxTokens                  int `yaml:"max_tokens"` // per completion
 }
 
-// Defaults of tiers that do not set these limits.
+// These are the defaults for tiers that do not set the limits.
 const (
 	DefaultUploads      = 64
 	DefaultQueue        = 20 // clients that wait for a realtime session
@@ -57,8 +57,8 @@ func (t *Tier) UnmarshalYAML(read func(any) error) error {
 
 type Tiers map[string]Tier
 
-// DefaultTiers returns the table of tiers.yaml. It is compiled in, because functions need it at
-// each startup.
+// DefaultTiers returns the tiers in tiers.yaml. They are compiled in, because functions need them
+// at each startup.
 func DefaultTiers() Tiers {
 	return Tiers{
 		DefaultTier: {
@@ -71,7 +71,7 @@ func DefaultTiers() Tiers {
 	}
 }
 
-// ParseTiers reports errors with their line number.
+// ParseTiers returns errors with line numbers.
 func ParseTiers(source []byte) (Tiers, error) {
 	tiers := Tiers{}
 	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&tiers); err != nil {
@@ -111,8 +111,8 @@ func (t Tiers) checked() (Tiers, error) {
 	return t, nil
 }
 
-// Find returns the tier with the name, or the default tier: a key must not gain permissions because
-// its tier is missing from the table.
+// Find returns the named tier, or the default tier if there is none: a key must not gain
+// permissions because its tier is missing from the table.
 func (t Tiers) Find(name string) Tier {
 	if tier, ok := t[name]; ok {
 		return tier

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The limits of a client token (docs/contract/auth.md#client-tokens).
+// These constants limit client tokens (docs/contract/auth.md#client-tokens).
 const (
 	MinTokenLifetime     = time.Second
 	MaxTokenLifetime     = time.Hour
@@ -24,40 +24,41 @@ const (
 	MaxTokenMetadata     = 4096 // in bytes of JSON
 )
 
-// Scope restricts a client token. The zero scope allows everything that client tokens may do.
+// Scope restricts a client token. The zero scope allows everything that a client token may do.
 type Scope struct {
-	// Models lists the names in the request for the token. Empty allows all.
+	// Models lists the names given in the token request. Empty allows all models.
 	Models []string `json:"models,omitempty"`
-	// Origins lists the origins from which browsers may call. Empty allows all.
+	// Origins lists the origins from which browsers may call. Empty allows all origins.
 	Origins    []string      `json:"origins,omitempty"`
 	MaxSession time.Duration `json:"max_session,omitempty"` // of a realtime session; 0 means no limit
 }
 
-// Token is a short-lived credential for browsers and mobile clients, issued for a permanent key and
-// revoked with it.
+// Token is a short-lived credential for browsers and mobile clients. It is issued for a permanent
+// key and revoked with it.
 type Token struct {
 	Hash Hash
-	// Stores return the key's current record, so that a revocation takes effect.
+	// Key is the key's current record, so that a revocation takes effect.
 	Key       Key
 	Scope     Scope
 	Metadata  json.RawMessage
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	// Verifier is the public key for the token's JWT, or nil.
+	// Verifier is the public key that verifies the token's JWT, or nil if there is none.
 	Verifier ed25519.PublicKey
 }
 
-// Issued is a new client token in its two forms. Neither form is stored.
+// Issued is a new client token in its two formats. Neither of them is stored.
 type Issued struct {
-	Secret string // "ek_" and 32 characters
+	Secret string // "ek_" followed by 32 characters
 	// JWT is a signed JSON Web Token (RFC 7519), for clients that accept only JWTs.
 	JWT string
 }
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.
 type TokenStore interface {
-	// CreateToken stores a new token, which works immediately. It must survive a crash of the process.
-	// It may be lost in a power failure, because its holder can get another within a second.
+	// CreateToken stores a new token, which works immediately. The token must survive a process
+	// crash. It may be lost in a power failure, because its holder can get another one within a
+	// second.
 	CreateToken(ctx context.Context, token Token) error
 	// FindToken returns the token with its current key. The token may have expired.
 	//
@@ -70,7 +71,7 @@ type TokenRetention interface {
 }
 
 // NewToken generates a client token with 192 random bits, and a key pair for its JWT. The token
-// does not outlive its key. If the request names no models, it has the key's models.
+// does not outlive its key. If the request names no models, the token gets the key's models.
 func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
 	var bytes [24]byte
 	var seed [ed25519.SeedSize]byte
@@ -97,21 +98,21 @@ func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (I
 	return issued, token, err
 }
 
-// AllowsModel reports whether the scope allows a model with these names. An alias allows its model,
-// and a model allows its aliases.
+// AllowsModel reports whether the scope allows the model with these names. Allowing an alias allows
+// its model, and allowing a model allows its aliases.
 func (s Scope) AllowsModel(names ...string) bool {
 	return allowsModel(s.Models, names)
 }
 
-// AllowsOrigin allows requests without an Origin, because they do not come from a browser.
+// AllowsOrigin allows requests without an Origin header, because they do not come from a browser.
 func (s Scope) AllowsOrigin(origin string) bool {
 	return len(s.Origins) == 0 || origin == "" || slices.ContainsFunc(s.Origins, func(allowed string) bool {
 		return CanonicalOrigin(allowed) == CanonicalOrigin(origin)
 	})
 }
 
-// originForm matches a full origin (RFC 6454, section 6.2). It is compiled on first use, because
-// few functions need it.
+// originForm matches a complete origin (RFC 6454, section 6.2). It is compiled on first use,
+// because few functions need it.
 var originForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^[A-Za-z][0-9A-Za-z+.-]{0,31}://([0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
@@ -119,8 +120,8 @@ var originForm = sync.OnceValue(func() *regexp.Regexp {
 
 func IsOrigin(text string) bool { return originForm().MatchString(text) }
 
-// CanonicalOrigin returns an origin in lower case without the scheme's default port, as browsers
-// do.
+// CanonicalOrigin returns an origin as browsers send it, in lower case and without the scheme's
+// default port.
 func CanonicalOrigin(origin string) string {
 	origin = strings.ToLower(origin)
 	switch {

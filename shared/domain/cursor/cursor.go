@@ -1,5 +1,5 @@
-// Package cursor implements pagination cursors (docs/contract/media.md#pages). They are opaque and
-// tamper-evident, and valid for one list and account.
+// Package cursor implements pagination cursors (docs/contract/media.md#pages). A cursor is opaque
+// and tamper-evident, and is valid for only one list and account.
 package cursor
 
 import (
@@ -12,25 +12,25 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Codec encodes and decodes the cursors of one list. A cursor contains the id after which its page
-// starts, and a seal.
+// Codec encodes and decodes the cursors of one list. A cursor contains a seal and the id after
+// which the page starts.
 type Codec struct {
 	list   string
 	secret func(context.Context) ([]byte, error)
 }
 
-const sealSize = 16 // bytes of the truncated HMAC-SHA256
+const sealSize = 16 // the length of the truncated HMAC-SHA256 in bytes
 
 func New(list string, secret []byte) Codec {
 	return Codec{list, func(context.Context) ([]byte, error) { return secret, nil }}
 }
 
-// NewFrom returns a codec that calls secret for every cursor. The function should cache it.
+// NewFrom returns a codec that calls secret for every cursor. secret should cache its result.
 func NewFrom(list string, secret func(context.Context) ([]byte, error)) Codec {
 	return Codec{list, secret}
 }
 
-// Make returns the cursor for the page that starts after the id.
+// Make returns the cursor of the page that starts after the id.
 func (c Codec) Make(ctx context.Context, account, id string) (string, error) {
 	secret, err := c.secret(ctx)
 	if err != nil {
@@ -42,12 +42,12 @@ func (c Codec) Make(ctx context.Context, account, id string) (string, error) {
 // Read returns the id in a cursor.
 //
 // Errors: fault.Invalid if Make did not return the cursor for this list and account with this
-// secret; an error from fetching the secret.
+// secret; errors of the function that returns the secret.
 func (c Codec) Read(ctx context.Context, account, cursor string) (string, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil && len(sealed) > sealSize {
 		id := string(sealed[sealSize:])
-		// Only one spelling is valid, but the decoder ignores line ends and surplus bits.
+		// Only one spelling is valid, but the decoder ignores line breaks and surplus bits.
 		made, err := c.Make(ctx, account, id)
 		if err != nil {
 			return "", err
@@ -61,7 +61,7 @@ func (c Codec) Read(ctx context.Context, account, cursor string) (string, error)
 
 func (c Codec) seal(secret []byte, account, id string) []byte {
 	mac := hmac.New(sha256.New, secret)
-	// Names of lists and accounts contain no NUL, so two seals never cover the same text.
+	// List and account names contain no NUL, so two different inputs never produce the same text.
 	mac.Write([]byte(c.list + "\x00" + account + "\x00" + id))
 	return mac.Sum(nil)[:sealSize]
 }

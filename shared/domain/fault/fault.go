@@ -1,7 +1,7 @@
 // Package fault defines the only kind of error that crosses package boundaries.
 //
 // A fault has a code for programs and a message for the person who sent the request. All other
-// errors are internal: they are logged, and the person gets a general message.
+// errors are internal: they are logged, and the person gets a generic message.
 package fault
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Code is the kind of a fault. Transports map codes to HTTP statuses.
+// Code classifies a fault. Transports map codes to HTTP statuses.
 type Code string
 
 const (
@@ -20,7 +20,7 @@ const (
 	Invalid Code = "invalid"
 	// Unauthorized means that the credential is missing, unknown, expired or revoked.
 	Unauthorized Code = "unauthorized"
-	// Forbidden means that the credential is valid but not sufficient.
+	// Forbidden means that the credential is valid but does not permit the call.
 	Forbidden Code = "forbidden"
 	// NotFound means that the resource does not exist for this account.
 	NotFound Code = "not_found"
@@ -31,17 +31,17 @@ const (
 	// Limited means that the account has exceeded a limit of its tier, or that the service is
 	// overloaded. RetryAfter is the time until a retry may succeed.
 	Limited Code = "limited"
-	// Exhausted means that too little of a budget remains until its next window.
+	// Exhausted means that too little is left of a budget until its next window.
 	Exhausted   Code = "exhausted"
 	StorageFull Code = "storage_full"
-	// Unavailable means that a part of the service is unreachable.
+	// Unavailable means that a component of the service cannot be reached.
 	Unavailable  Code = "unavailable"
 	EngineFailed Code = "engine_failed"
 	Timeout      Code = "timeout"
 )
 
-// Error is a fault. The caller sees its message, so it must not contain a path, a key or the text
-// of an internal error.
+// Error is a fault. Callers see its message, so it must not contain a path, a key or the text of an
+// internal error.
 type Error struct {
 	Code       Code
 	Message    string
@@ -66,7 +66,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the code of the first fault in err's chain, otherwise Internal, and "" for nil.
+// CodeOf returns the code of the first fault in err's chain. It returns Internal if there is none,
+// and "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

@@ -11,20 +11,20 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// SignedBlobs is a blob store that receives the bytes of pending files itself, at signed URLs. It
-// accepts only the signed size and MD5.
+// SignedBlobs is a blob store that itself receives the bytes of pending files at signed URLs. It
+// accepts only bytes of the signed size and MD5.
 type SignedBlobs interface {
-	// Errors: fault.NotFound before any bytes arrive.
+	// Errors: fault.NotFound if no bytes have arrived yet.
 	Arrival(ctx context.Context, name string) (Arrival, error)
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// SignedSuffix ends only the names of pending files' blobs, so a store can limit notifications to
-// these.
+// SignedSuffix ends only the blob names of pending files, so that a store can restrict
+// notifications to these blobs.
 const SignedSuffix = ".signed"
 
 // Received finalizes the pending file whose bytes have arrived in the blob. If the file is no
-// longer pending, or the account has too little storage, it deletes the bytes. A repeated call
+// longer pending, or the account has too little storage, it deletes the bytes. Calling it again
 // succeeds.
 //
 // Errors: fault.NotFound if the bytes are wrong; fault.Limited if the account's storage is full.
@@ -55,7 +55,7 @@ func (s *Service) receive(ctx context.Context, account, id string) (File, error)
 		return File{}, ErrNotFound
 	}
 	if err == nil && !f.Pending {
-		// Another process has just finalized it.
+		// Another process has just finalized the file.
 		f, err = s.config.Store.Get(ctx, account, id, s.config.Now())
 		return f, s.read(err, ErrNotFound)
 	}
@@ -78,7 +78,8 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 		return File{}, err
 	}
 	if arrived != (Arrival{f.Size, f.MD5}) {
-		// The URL does not permit other bytes. Delete them, so that they cannot replace the file's bytes.
+		// The URL does not permit other bytes. Delete them, so that they cannot replace the file's
+		// own bytes.
 		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the wrong bytes of %s: %w", f.ID, err)
 		}

@@ -87,7 +87,7 @@ func TestFileExistsOnceItsBytesArrive(t *testing.T) {
 	}
 }
 
-// outrun is a store in which another process finalizes a file during Get.
+// outrun is a store in which another process finalizes a file while Get runs.
 type outrun struct {
 	file.Store
 	finalize func()

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// Names of blobs start with random digits if the store partitions by prefix. Old names stay valid.
+// Blob names start with random digits if the store partitions by prefix. Old names remain valid.
 func TestBlobNamesStartWithRandomDigits(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })

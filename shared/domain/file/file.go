@@ -1,5 +1,5 @@
-// Package file holds the rules of stored files: references, pages, expiry, and uploads of large
-// files with signed URLs. It imports neither HTTP nor a database.
+// Package file holds the rules for stored files: references, pages, expiry, and uploads of large
+// files to signed URLs. It imports neither HTTP nor a database.
 package file
 
 import (
@@ -20,32 +20,34 @@ type File struct {
 	Filename string
 	// MIME is the detected type, or the declared type if detection fails.
 	MIME string
-	// Purpose is set only for files of the inference address (docs/contract/batches.md#files).
+	// Purpose is set only for files at the inference address (docs/contract/batches.md#files).
 	Purpose   string
 	Size      int64
 	MD5       string // lower-case hex
 	Blob      string
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero for a persistent file
-	// Lifetime is the time from the arrival of the bytes to expiry, or 0 for a persistent file.
+	// Lifetime is the time from the arrival of the bytes until expiry, or 0 for a persistent file.
 	Lifetime time.Duration
-	// Pending means that the bytes must still arrive at a signed URL, before UploadUntil. Until then
-	// only that upload can use the file. (The JSON names are part of stored idempotency records.)
+	// Pending means that the bytes have yet to arrive at a signed URL, before UploadUntil. Until
+	// they have, only that upload can use the file. (The JSON names are stored in idempotency
+	// records.)
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
 	Upload      PendingUpload `json:"Promise"`
-	// Reserved is the reservation that Create and Finalize replace with the file, or zero.
+	// Reserved is the upload's reservation. Create and Finalize replace it with the file. It is
+	// zero if there is none.
 	Reserved Reservation `json:"Room"`
 }
 
-// PendingUpload is the storage that a pending file uses, and the account's limits.
+// PendingUpload states how much storage a pending file uses, and the account's limits.
 type PendingUpload struct {
-	// Bytes counts until the file's bytes have arrived. 0 means the file's size.
+	// Bytes is the amount counted until the file's bytes have arrived. 0 means the file's size.
 	Bytes int64
 	// Limit is the storage limit that Finalize enforces. 0 means no limit.
 	Limit int64
-	// Most is the maximum number of pending files that Create enforces. It is not stored. 0 means no
-	// limit.
+	// Most is the maximum number of pending files, which Create enforces. It is not stored. 0 means
+	// no limit.
 	Most int
 }
 
@@ -60,33 +62,33 @@ func (f File) Expired(now time.Time) bool {
 	return !f.ExpiresAt.IsZero() && !now.Before(f.ExpiresAt)
 }
 
-// IsReference reports whether the text has the form of a file id
-// (docs/contract/media.md#references).
+// IsReference reports whether text has the format of a file id (docs/contract/media.md#references).
 func IsReference(text string) bool {
 	random, found := strings.CutPrefix(text, "file_")
 	return found && len(text) <= MaxReference && ascii.Only(random, "")
 }
 
-const MaxReference = len("file_") + 64 // bytes
+const MaxReference = len("file_") + 64 // in bytes
 
-// Store keeps the records of files. It never returns expired files. Only PendingUpload and methods
-// that say so return pending files.
+// Store stores file records. It never returns expired files. Only PendingUpload and methods that
+// say so return pending files.
 type Store interface {
-	// Create records a stored or pending file, which replaces its reservation.
+	// Create records a stored or pending file and removes its reservation.
 	//
 	// Errors: fault.Limited if the account would then store more than limit bytes, including its
-	// pending files and reservations (0 means no limit). The limit is exact under concurrency. Files
-	// that expired by the new file's CreatedAt do not count, even before a sweep. ErrTooManyPending,
-	// which is also fault.Limited, if the account would have more than Upload.Most pending files.
+	// pending files and reservations. A limit of 0 means no limit. The limit is exact under
+	// concurrency. Files that have expired at the new file's CreatedAt do not count, even if they
+	// have not been swept. ErrTooManyPending, which is also fault.Limited, if the account would
+	// have more than Upload.Most pending files.
 	Create(ctx context.Context, f File, limit int64) error
 
 	// Errors: fault.NotFound if the file does not exist, belongs to another account, has expired, or
 	// is pending.
 	Get(ctx context.Context, account, id string, now time.Time) (File, error)
 
-	// List returns at most limit of an account's files, newest first. It starts after the id,
-	// which need not exist, or at the newest if after is empty. It may return fewer files, or
-	// none, even if more follow. next is the id to continue from, or empty at the end.
+	// List returns at most limit of an account's files, newest first. It starts after the id after,
+	// which need not exist, or with the newest file if after is empty. It may return fewer files,
+	// or none, even if more follow. next is the id to continue from, or empty at the end.
 	List(ctx context.Context, account, after string, limit int, now time.Time) (files []File, next string, err error)
 
 	// FindMD5 returns an account's newest file with the MD5 in lower-case hex. It finds a file as
@@ -97,21 +99,21 @@ type Store interface {
 
 	// Delete deletes the record and returns it, so that the caller can delete the bytes.
 	//
-	// Errors: as Get.
+	// Errors: as for Get.
 	Delete(ctx context.Context, account, id string, now time.Time) (File, error)
 
-	// PendingUpload returns a file that is pending, or was pending before Finalize. Finalize does
-	// not change UploadUntil.
+	// PendingUpload returns a file that is pending, or that was pending before Finalize. Finalize
+	// does not change UploadUntil.
 	//
 	// Errors: fault.NotFound.
 	PendingUpload(ctx context.Context, id string) (File, error)
 
-	// Finalize turns a pending file into a stored file with the same id, and with the MIME type
-	// and the expiry of f. The file then counts with its full size and replaces its reservation.
-	// A finalized file stays unchanged.
+	// Finalize turns a pending file into a stored file with the same id, and with the MIME type and
+	// expiry of f. The file then counts with its full size, and its reservation is removed.
+	// Finalizing a file again changes nothing.
 	//
 	// Errors: fault.NotFound if the file is not pending; fault.Limited if the account would then
-	// store more than its Upload.Limit. Files that expired by now do not count.
+	// store more than the file's Upload.Limit. Files that have expired at now do not count.
 	Finalize(ctx context.Context, f File, now time.Time) error
 
 	// Errors: fault.NotFound if the file is not pending.
@@ -121,11 +123,12 @@ type Store interface {
 }
 
 type Reservations interface {
-	// Reserve makes r hold most bytes if the account has ample storage (see Ample), and otherwise
-	// least bytes. It returns r with its new size, which never shrinks, and renews r.Until.
+	// Reserve enlarges r to most bytes if the account has ample storage (see Ample), otherwise to
+	// least bytes. It renews r until r.Until and returns it with its new size. A reservation never
+	// shrinks.
 	//
-	// Errors: fault.Limited, without a change of r, if the account would store more than limit
-	// bytes even with least. Files that expired by now do not count.
+	// Errors: fault.Limited if the account would store more than limit bytes even with least. In
+	// that case r is unchanged. Files that have expired at now do not count.
 	Reserve(ctx context.Context, r Reservation, least, most, limit int64, now time.Time) (Reservation, error)
 
 	// Release succeeds even if the reservation does not exist.
@@ -135,30 +138,30 @@ type Reservations interface {
 // Reservation reserves account storage for the bytes of an upload in progress.
 type Reservation struct {
 	Account string
-	// ID belongs to one upload.
+	// ID is unique to the upload.
 	ID    string
 	Bytes int64
-	// Until is when the reservation expires if its process dies.
+	// Until is when the reservation expires if its process has died.
 	Until time.Time
 }
 
-// Ample is the factor by which the account's remaining storage must exceed an early reservation,
-// so that reserved but missing bytes do not block other uploads.
+// Ample is how many times larger than an early reservation the account's remaining storage must be,
+// so that bytes reserved too early do not block other uploads.
 const Ample = 128
 
 var ErrTooManyPending = fault.New(fault.Limited, "The account has reached its limit of pending files.")
 
-// Retention contains the store methods of the sweeper on one machine.
+// Retention has the store methods that the sweeper on one machine needs.
 type Retention interface {
-	// Ended returns at most limit files of all accounts that have expired, or were still pending
-	// at UploadUntil. After that a returned pending file cannot be finalized, because its bytes
-	// are about to be deleted.
+	// Ended returns at most limit files of all accounts that have expired, or that were still
+	// pending at UploadUntil. A pending file that Ended has returned can no longer be finalized,
+	// because its bytes are about to be deleted.
 	Ended(ctx context.Context, now time.Time, limit int) ([]File, error)
 	Forget(ctx context.Context, id string) error
-	// ReleaseAll releases the reservations of all uploads, at startup. Reservations of batches remain
-	// (see batch.Storage).
+	// ReleaseAll releases the reservations of all uploads. It is called at startup. Reservations of
+	// batches remain (see batch.Storage).
 	ReleaseAll(ctx context.Context) error
-	// Extend extends the deadline while the bytes arrive.
+	// Extend extends the upload deadline while bytes are arriving.
 	//
 	// Errors: fault.NotFound if the file is not pending.
 	Extend(ctx context.Context, id string, until time.Time) error

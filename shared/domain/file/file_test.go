@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Ids sort even within one millisecond, and even if the clock stops or goes back.
+// Ids sort by creation even within a millisecond, and even if the clock stops or goes back.
 func TestIDsSortByCreation(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ids := file.NewIDs(func() time.Time { return now }, rand.Reader)

@@ -9,13 +9,15 @@ import (
 )
 
 const (
-	// The characters of idDigits are sorted.
+	// The characters of idDigits are in ASCII order.
 	idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	// These are enough for nanoseconds until after the year 2200, and for 95 random bits.
+	// The time digits hold nanoseconds until after the year 2200, and the random digits hold 95
+	// bits.
 	timeDigits, randomDigits = 11, 16
 )
 
-// IDs generates file ids that sort by creation time, which always advances between two ids.
+// IDs generates file ids that sort by creation time. The time always increases from one id to the
+// next.
 type IDs struct {
 	now    func() time.Time
 	random io.Reader
@@ -46,7 +48,7 @@ func (s *IDs) New() (id string, created time.Time, err error) {
 	return id, time.Unix(0, nanoseconds).UTC(), nil
 }
 
-// digits formats n in base 62, padded to the width.
+// digits formats n in base 62, padded to width digits.
 func digits(n *big.Int, width int) string {
 	text := make([]byte, width)
 	base, rest := big.NewInt(int64(len(idDigits))), new(big.Int)

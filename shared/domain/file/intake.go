@@ -16,23 +16,27 @@ import (
 
 const (
 	DefaultUploads = 256
-	// An upload reserves a quarter of its arrived bytes in advance, but at least leastStep and at most
-	// mostStep bytes, so large uploads need few writes and small ones reserve little.
+	// An upload reserves in advance a quarter of the bytes that have arrived, but at least
+	// leastStep and at most mostStep bytes. Large uploads thus need few writes, and small ones
+	// reserve little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
-	// leastRead is the minimum size of a read in bytes, except at the end.
+	// leastRead is the minimum size of a read in bytes, except for the last one.
 	leastRead = 16 << 10
-	// unwritten is the number of an upload's bytes that may have arrived but are not on the disk yet.
+	// unwritten is the maximum number of an upload's bytes that have arrived but may not be on the
+	// disk yet.
 	unwritten = 2 << 20
-	// releaseTime limits the release of a reservation, because the request's context may have ended.
+	// releaseTime limits the time for releasing a reservation. The request's context cannot be
+	// used, because it may have ended.
 	releaseTime = 10 * time.Second
 )
 
-// Intake limits uploads by the number of concurrent uploads, the account's storage, and free disk
-// space. A nil Intake admits everything.
+// Intake admits uploads according to the number of concurrent uploads, the account's storage, and
+// the free disk space. A nil Intake admits everything.
 type Intake struct {
 	Reservations Reservations
-	// Free returns the bytes on the disk that uploads may use. It is nil if they are stored elsewhere.
+	// Free returns how many bytes uploads may use on the disk. It is nil if uploads are stored
+	// elsewhere.
 	Free func() (int64, error)
 	// Most limits concurrent uploads. 0 means DefaultUploads.
 	Most  int
@@ -40,28 +44,30 @@ type Intake struct {
 	Now   func() time.Time
 
 	mu sync.Mutex
-	// places counts the uploads that hold a place. byAccount lists all uploads in progress.
+	// places is the number of uploads that occupy a slot. byAccount lists all uploads in progress.
 	places    int
 	byAccount map[string][]*Upload
-	// uploading lists pending files whose upload is in progress. Of several uploads of one file, only
-	// the first may use its storage.
+	// uploading contains the ids of pending files with an upload in progress. If one file is
+	// uploaded several times at once, only the first upload may use its storage.
 	uploading map[string]bool
-	// granted counts bytes granted to uploads that the free space may not include yet.
+	// granted is the number of bytes granted to uploads that may not have reduced the free space
+	// yet.
 	granted int64
 }
 
 type Allowance struct {
-	// Bytes limits the account's stored bytes. 0 means no limit.
+	// Uploads limits the account's concurrent uploads, and Bytes its stored bytes. 0 means no
+	// limit.
 	Uploads int
 	Bytes   int64
 }
 
-// busyRetryAfter applies to too many concurrent uploads.
+// busyRetryAfter is the Retry-After if there are too many concurrent uploads.
 const busyRetryAfter = 5 * time.Second
 
-// Begin admits an upload of an account. If all places are taken, it takes the place of the slowest
+// Begin admits an upload by an account. If all slots are taken, the upload replaces the slowest
 // upload of the account with the most uploads, unless that account would then have fewer than this
-// account. The caller must call Arrived after it has read all bytes, and End in every case.
+// one. The caller must call Arrived after it has read all bytes, and must call End in every case.
 //
 // Errors: fault.Limited if too many uploads are in progress.
 func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
@@ -97,8 +103,8 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	return nil, refused
 }
 
-// freePlace takes a place from the account with the most uploads, if it has at least two more than
-// this account.
+// freePlace frees a slot of the account with the most uploads, if that account has at least two
+// more than this one.
 func (i *Intake) freePlace(account string, now time.Time) bool {
 	var most []*Upload
 	for _, uploads := range i.byAccount {
@@ -124,13 +130,13 @@ func withPlace(uploads []*Upload) (kept []*Upload) {
 	return kept
 }
 
-// speed returns bytes per second. An upload counts as at least one second long.
+// speed returns bytes per second. The duration is at least one second.
 func (u *Upload) speed(now time.Time) float64 {
 	return float64(u.arrived.Load()) / max(1, now.Sub(u.started).Seconds())
 }
 
-// SetPending makes the upload use the storage of a pending file. While bytes arrive, it calls
-// extend every RenewEvery. An error from extend ends the upload.
+// SetPending makes the upload use the storage of a pending file. While bytes arrive, the upload
+// calls extend every RenewEvery, and an error from extend ends it.
 func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	if u == nil {
 		return
@@ -148,31 +154,32 @@ func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	}
 }
 
-// Upload is an upload in progress. Only one goroutine may use it. A nil Upload has no limits.
+// Upload is an upload in progress. It may be used by only one goroutine. A nil Upload has no
+// limits.
 type Upload struct {
 	intake *Intake
 	limit  int64
 	// file is the pending file, if any.
 	file      File
 	extend    func(ctx context.Context, f File) error
-	counted   int64 // the bytes that the pending file already counts
+	counted   int64 // the bytes already counted for the pending file
 	started   time.Time
 	displaced atomic.Bool
-	// granted is the number of bytes that the arrived bytes may use on the disk. pending is the
-	// portion of granted that Intake.granted includes.
+	// granted is the number of bytes that this upload may use on the disk. pending is the part of
+	// granted that is included in Intake.granted.
 	arrived          atomic.Int64
 	granted, pending int64
 	reservation      Reservation
-	// short means that the account had too little storage to reserve in advance.
+	// short means that the account had too little storage for an early reservation.
 	short      bool
 	renewed    time.Time
 	inProgress bool
 }
 
-// Reader returns a reader of the source that reserves storage for its bytes.
+// Reader returns a reader of source that reserves storage for the bytes it reads.
 //
-// Errors: errors of the source; fault.Limited if the account's storage is full, or another account
-// has taken this upload's place; fault.StorageFull if the disk is full.
+// Errors: errors of source; fault.Limited if the account's storage is full, or another account's
+// upload has replaced this one; fault.StorageFull if the disk is full.
 func (u *Upload) Reader(ctx context.Context, source io.Reader) io.Reader {
 	if u == nil {
 		return source
@@ -186,8 +193,8 @@ type intakeReader struct {
 	source io.Reader
 }
 
-// Read waits for several kilobytes, because each reservation in an almost full account is a
-// transaction.
+// Read waits until it has several kilobytes, because each reservation in an almost full account is
+// a transaction.
 func (r *intakeReader) Read(p []byte) (n int, err error) {
 	for least := min(len(p), leastRead); n < least && err == nil && !r.upload.displaced.Load(); {
 		var more int
@@ -270,7 +277,7 @@ func (u *Upload) reserveDisk(bytes int64) error {
 }
 
 // CheckSpace checks that the account's storage is not full. It does nothing in AWS (where
-// Intake.Free is nil), because results of jobs do not count there.
+// Intake.Free is nil), because job results do not count there.
 //
 // Errors: fault.Limited.
 func (u *Upload) CheckSpace(ctx context.Context) error {
@@ -286,7 +293,7 @@ func (u *Upload) CheckSpace(ctx context.Context) error {
 	return err
 }
 
-// Arrived marks all bytes as read. The upload keeps its reservation.
+// Arrived records that all bytes have been read. The upload keeps its reservation.
 func (u *Upload) Arrived() {
 	if u == nil || !u.inProgress {
 		return
@@ -307,7 +314,7 @@ func (u *Upload) Arrived() {
 	u.granted, u.pending = 0, 0
 }
 
-// releaseBytes lets another upload use the storage of the pending file.
+// releaseBytes lets another upload use the pending file's storage.
 func (i *Intake) releaseBytes(u *Upload) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -330,7 +337,7 @@ func (u *Upload) Recorded() {
 	}
 }
 
-// End ends the upload and releases its reservation, unless a record has replaced it.
+// End ends the upload. It releases the reservation unless a record has replaced it.
 func (u *Upload) End(ctx context.Context) error {
 	if u == nil {
 		return nil

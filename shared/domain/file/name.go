@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	maxName = 255 // in bytes; longer names are cut between code points
+	maxName = 255 // in bytes; longer names are truncated between code points
 	unnamed = "upload"
 )
 
-// CleanName returns a file name without its path and control characters
-// (docs/contract/media.md#file-reference). Both slashes and backslashes are separators, because
-// browsers on any system may send a path.
+// CleanName returns a file name without path or control characters
+// (docs/contract/media.md#file-reference). Both slashes and backslashes separate path elements,
+// because browsers on any system may send a path.
 func CleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
 	name = strings.Map(func(r rune) rune {
-		// Format characters could reverse the name on a screen.
+		// Unicode format characters could reverse how the name is displayed.
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
 			return -1
 		}

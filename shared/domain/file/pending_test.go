@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// overtaken extends pending files, but first runs another request's work.
+// overtaken extends a pending file only after first, the work of another request, has run.
 type overtaken struct {
 	file.Retention
 	first func()
@@ -20,7 +20,7 @@ func (b overtaken) Extend(ctx context.Context, id string, until time.Time) error
 	return b.Retention.Extend(ctx, id, until)
 }
 
-// Another request may finish or abandon the same pending file.
+// Another request may have completed or abandoned the same pending file.
 func TestUploadReportsCompetingRequest(t *testing.T) {
 	for says, c := range map[string]struct {
 		other func(w *world, f file.File) error

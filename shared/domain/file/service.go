@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// The limits of a file's lifetime (docs/contract/media.md#files).
+// These constants limit a file's lifetime (docs/contract/media.md#files).
 const (
 	MinLifetime     = time.Minute
 	MaxLifetime     = 30 * 24 * time.Hour
@@ -17,18 +17,19 @@ const (
 )
 
 const (
-	MaxSignedSize = 5_000_000_000    // bytes of a file that is uploaded with a signed URL
-	SignedTime    = 30 * time.Minute // in which a signed URL accepts requests
-	// MinPendingBytes is the storage that a larger pending file uses until more bytes have arrived.
+	MaxSignedSize = 5_000_000_000    // bytes of a file uploaded to a signed URL
+	SignedTime    = 30 * time.Minute // the time for which a signed URL accepts requests
+	// MinPendingBytes is the storage that a larger pending file uses until more bytes than that
+	// have arrived.
 	MinPendingBytes = 1 << 20
-	// slowest is the minimum upload rate to a blob store in bytes per second: 2 Mbit/s.
+	// slowest is the minimum rate for uploads to a blob store, in bytes per second (2 Mbit/s).
 	slowest = 250_000
-	// holdTime is the time from the last renewal of a pending file or a reservation to its end. Even
-	// the smallest file may take that long to arrive.
+	// holdTime is how long a pending file or a reservation lasts after its last renewal. Even the
+	// smallest file may take that long to arrive.
 	holdTime = 10 * time.Minute
 )
 
-// RenewEvery is the interval at which an upload in progress renews its reservation.
+// RenewEvery is how often an upload in progress renews its reservation.
 const RenewEvery = holdTime / 5
 
 func (f File) SignedUntil() time.Time { return f.CreatedAt.Add(SignedTime) }
@@ -45,16 +46,17 @@ type Config struct {
 	Store Store
 	Blobs Blobs
 	IDs   *IDs
-	// SpreadBlobs puts random digits before the ids in blob names of new files.
+	// SpreadBlobs puts random digits before the ids in the blob names of new files.
 	SpreadBlobs bool
 	Cursors     Cursors
 	Now         func() time.Time
-	// Signed is the blob store if it receives the bytes of pending files itself, or nil.
+	// Signed is the blob store if it receives the bytes of pending files itself. Otherwise it is
+	// nil.
 	Signed SignedBlobs
-	// Detect returns the type of a file from its first media.SniffLen bytes, and whether they identify
-	// it. It is required if Signed is set.
+	// Detect returns a file's type from its first media.SniffLen bytes. known reports whether these
+	// bytes identify the type. Detect is required if Signed is set.
 	Detect func(head []byte) (mime string, known bool)
-	// Extender is nil unless this service receives the bytes of pending files.
+	// Extender is nil if this service does not receive the bytes of pending files itself.
 	Extender interface {
 		Extend(ctx context.Context, id string, until time.Time) error
 	}
@@ -66,10 +68,11 @@ func NewService(c Config) *Service { return &Service{c} }
 
 func (s *Service) Cursors() Cursors { return s.config.Cursors }
 
-// ErrNotFound also reports a file that has expired, is pending, or belongs to another account.
+// ErrNotFound is also returned for a file that has expired, is pending, or belongs to another
+// account.
 var ErrNotFound = fault.New(fault.NotFound, "File not found.")
 
-// NewBlob returns a name for the bytes of an upload, before the file has an id.
+// NewBlob returns a name for an upload's bytes, before the file has an id.
 func (s *Service) NewBlob() (string, error) {
 	id, _, err := s.config.IDs.New()
 	return s.blobOf(id), err
@@ -77,8 +80,8 @@ func (s *Service) NewBlob() (string, error) {
 
 func BlobOf(id string) string { return filePrefix + id }
 
-// With SpreadBlobs, blobOf puts the last digits of the id first. They are random, so an object
-// store that partitions names by prefix spreads new files.
+// With SpreadBlobs, blobOf puts the last two digits of the id first. They are random, so an object
+// store that partitions by name prefix spreads new files across partitions.
 func (s *Service) blobOf(id string) string {
 	if s.config.SpreadBlobs {
 		return spreadBlobOf(id)
@@ -88,7 +91,7 @@ func (s *Service) blobOf(id string) string {
 
 func spreadBlobOf(id string) string { return filePrefix + id[max(0, len(id)-2):] + "/" + id }
 
-// Name sets the id and the times of a new file before Create or CreatePending.
+// Name sets the id and the times of a new file. It is called before Create or CreatePending.
 func (s *Service) Name(f File) (File, error) {
 	err := s.name(&f)
 	return f, err
@@ -96,7 +99,7 @@ func (s *Service) Name(f File) (File, error) {
 
 // Create records a file whose bytes are in its blob, and returns the file. It sets the id and the
 // times unless Name has set them. The caller sets Account, Key, Filename, MIME, Size, MD5, Blob and
-// Lifetime, and deletes the blob if Create rejects the file. A limit of 0 means no limit.
+// Lifetime, and deletes the blob if Create fails. A limit of 0 means no limit.
 //
 // Errors: fault.Limited if the account's storage is full.
 func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error) {
@@ -106,19 +109,19 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 	return f, s.create(ctx, f, limit)
 }
 
-// CreatePending records a file whose bytes will arrive at a signed URL. Until Finalize only that
-// upload can use it. The caller sets the same fields as for Create, except Blob, as the client
-// declared them. Until more bytes have arrived, the file counts MinPendingBytes, or its size if
-// that is less. most limits the account's pending files; 0 means no limit.
+// CreatePending records a file whose bytes will arrive at a signed URL. Until Finalize, only that
+// upload can use it. The caller sets the same fields as for Create, except Blob, to the values that
+// the client declared. Until more bytes have arrived, the file counts as MinPendingBytes, or its
+// size if that is smaller. most limits the account's pending files; 0 means no limit.
 //
-// Errors: as Create; fault.Limited if the account has too many pending files.
+// Errors: as for Create; fault.Limited if the account has too many pending files.
 func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {
 	if err := s.name(&f); err != nil {
 		return File{}, err
 	}
 	f.Blob, f.Pending, f.UploadUntil = s.blobOf(f.ID)+SignedSuffix, true, f.SignedUntil()
 	if s.config.Signed != nil {
-		// This service does not see the bytes arrive, so it must allow for their transfer time.
+		// The bytes do not pass through this service, so it must allow time for their transfer.
 		f.UploadUntil = f.UploadUntil.Add(arrivalTime(f.Size))
 	}
 	f.Upload = PendingUpload{Bytes: min(f.Size, MinPendingBytes), Limit: limit, Most: most}
@@ -177,7 +180,7 @@ func (s *Service) Announced(ctx context.Context, id string) (File, error) {
 
 func (s *Service) URLExpired(f File) bool { return !s.config.Now().Before(f.SignedUntil()) }
 
-// PendingUpload returns a pending file that accepts an upload now.
+// PendingUpload returns a pending file that can receive an upload now.
 //
 // Errors: fault.Conflict if its bytes have arrived; fault.NotFound if the file is not pending or
 // has expired.
@@ -195,7 +198,7 @@ func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	return f, s.Extend(ctx, f)
 }
 
-// Errors: as PendingUpload.
+// Errors: as for PendingUpload.
 func (s *Service) takesBytes(f File) error {
 	switch {
 	case !f.Pending && !f.Expired(s.config.Now()):
@@ -206,7 +209,7 @@ func (s *Service) takesBytes(f File) error {
 	return nil
 }
 
-// Extend must be called at the first bytes, and then every RenewEvery.
+// Extend must be called when the first bytes arrive, and then every RenewEvery.
 //
 // Errors: fault.Conflict if another request has uploaded the bytes; fault.NotFound if the file is
 // no longer pending.
@@ -227,8 +230,8 @@ func (s *Service) Extend(ctx context.Context, f File) error {
 	return s.read(err, ErrNotFound)
 }
 
-// Finalize turns a pending file into a stored file. Its blob must have the declared size and MD5.
-// Its lifetime starts now. mime is the detected type, or empty.
+// Finalize turns a pending file into a stored file, whose lifetime starts now. The blob must have
+// the declared size and MD5. mime is the detected type, or empty.
 //
 // Errors: fault.NotFound if the file is no longer pending; fault.Limited if the account's storage
 // is full, in which case the file is abandoned. In both cases the caller deletes the bytes.
@@ -244,7 +247,7 @@ func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, erro
 			return File{}, StorageFull(f.Upload.Limit)
 		}
 		if fault.Is(err, fault.NotFound) {
-			// Another request may have uploaded the same bytes successfully.
+			// Another request may already have uploaded the same bytes.
 			err = s.config.Store.Finalize(ctx, f, s.config.Now())
 		}
 	}
@@ -261,7 +264,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 	}
 	f, err := s.config.Store.Get(ctx, account, id, s.config.Now())
 	if fault.Is(err, fault.NotFound) && s.config.Signed != nil {
-		// Its bytes may have just arrived.
+		// The bytes may have just arrived.
 		return s.receive(ctx, account, id)
 	}
 	return f, s.read(err, ErrNotFound)
@@ -305,10 +308,10 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	return page, next, err
 }
 
-// ListAfter starts after the id, or at the newest file if after is empty.
+// ListAfter returns files after the given id, or from the newest file if after is empty.
 func (s *Service) ListAfter(ctx context.Context, account, after string, limit int) (page []File, more bool, err error) {
 	now := s.config.Now()
-	// One extra file shows whether another page follows.
+	// One extra file shows whether there is another page.
 	for len(page) <= limit {
 		files, next, err := s.config.Store.List(ctx, account, after, limit+1-len(page), now)
 		if err != nil {
@@ -326,7 +329,7 @@ func (s *Service) ListAfter(ctx context.Context, account, after string, limit in
 	return page[:limit], true, nil
 }
 
-// Delete deletes the record last, so that a failed deletion can be retried.
+// Delete deletes the bytes first and the record last, so that a failed deletion can be retried.
 //
 // Errors: fault.NotFound.
 func (s *Service) Delete(ctx context.Context, account, id string) error {

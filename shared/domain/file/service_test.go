@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// disk fails to delete the blobs that a test names.
+// disk fails to delete the blobs in stuck.
 type disk struct {
 	stuck   map[string]bool
 	deleted []string

@@ -13,7 +13,7 @@ import (
 )
 
 // Sweeper deletes expired files and overdue pending files on one machine. In AWS, the table's TTL
-// and stream do this work.
+// and stream do this.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {
@@ -22,8 +22,8 @@ type Sweeper struct {
 		Head(ctx context.Context, name string) (blob.Info, error)
 	}
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. If not, the sweeper deletes
-	// nothing. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. While it cannot, the sweeper
+	// deletes nothing. nil means that the clock can always be trusted.
 	Settled func() bool
 	Logger  *slog.Logger
 }
@@ -48,8 +48,8 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep deletes the bytes first: the next sweep finds a record without bytes, but bytes without a
-// record are found only at the next startup.
+// Sweep deletes a file's bytes before its record. If it is interrupted, the next sweep still finds
+// the record. Bytes without a record would be found only at the next startup.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	if s.Settled != nil && !s.Settled() {
 		return nil
@@ -69,7 +69,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 				failures = append(failures, fmt.Errorf("delete the expired file %s: %w", f.ID, err))
 			}
 		}
-		// The store would return failed files again, so the next sweep retries them.
+		// The store would return the failed files again, so leave them to the next sweep.
 		if len(files) < sweepBatch || len(failures) > 0 {
 			return errors.Join(failures...)
 		}
@@ -77,7 +77,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 }
 
 // SweepUnknown sets aside blobs without a record and returns their number (see
-// blob.SetAsideUnknown). Then it deletes thumbnails of files without bytes.
+// blob.SetAsideUnknown). Then it deletes thumbnails of files whose bytes are gone.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	blobs, err = blob.SetAsideUnknown(ctx, s.Blobs, "files", s.Now, s.Store.KnownBlob)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 const (
 	filePrefix      = "files/"
 	thumbnailPrefix = "thumbnails"
-	MaxThumbnail    = 64 << 10 // bytes
+	MaxThumbnail    = 64 << 10 // in bytes
 )
 
-// ThumbnailBlob names the blob of a thumbnail (docs/contract/media.md#thumbnails-of-files).
+// ThumbnailBlob returns the blob name of a thumbnail (docs/contract/media.md#thumbnails-of-files).
 func ThumbnailBlob(of string) string {
 	return thumbnailPrefix + "/" + strings.TrimPrefix(of, filePrefix)
 }
 
-// Thumbnail returns nothing if the file cannot have a thumbnail.
+// Thumbnail returns an empty picture if the file cannot have a thumbnail.
 //
 // Errors: fault.NotFound if no thumbnail has been made yet.
 func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error) {
@@ -39,7 +39,7 @@ func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error)
 }
 
 // StoreThumbnail stores a thumbnail, or an empty picture if the file cannot have one. For a deleted
-// file it stores nothing: a deletion removes the bytes before the thumbnail, so either the deletion
+// file it stores nothing. A deletion removes the bytes before the thumbnail, so either the deletion
 // sees the thumbnail, or StoreThumbnail sees that the bytes are gone.
 //
 // Errors: fault.NotFound if the file was deleted.

@@ -77,7 +77,7 @@ func TestDeletedFileGetsNoThumbnail(t *testing.T) {
 		t.Errorf("Thumbnail returned %v, want not found", err)
 	}
 
-	// The file is deleted while the thumbnail is stored.
+	// The file is deleted while its thumbnail is being stored.
 	f = w.pictured(t, blobs)
 	late := &lateDeletion{blobs, func() error { return w.service.Delete(t.Context(), "acme", f.ID) }}
 	if err := file.StoreThumbnail(t.Context(), late, f.Blob, []byte("small")); !fault.Is(err, fault.NotFound) {
@@ -113,7 +113,7 @@ func TestEmptyThumbnailIsRemembered(t *testing.T) {
 	}
 }
 
-// The sweep deletes thumbnails of files without a record or without bytes.
+// The sweep deletes thumbnails of files that have lost their record or their bytes.
 func TestSweepDeletesThumbnailsWithoutFile(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)

@@ -2,10 +2,11 @@ package file
 
 import "time"
 
-// SignedUpload is a signed request that uploads the bytes of a pending file without an API key.
+// SignedUpload is a signed request with which the bytes of a pending file can be uploaded without
+// an API key.
 type SignedUpload struct {
-	URL string // absolute, or a path and query of this service
-	// Headers lists the required header fields, in addition to the usual fields of HTTP clients.
+	URL string // an absolute URL, or a path and query of this service
+	// Headers lists the header fields to send in addition to the usual fields of HTTP clients.
 	Headers   map[string]string
 	ExpiresAt time.Time
 }

@@ -1,9 +1,9 @@
 // Package fleet decides how many workers run in a deployment that scales to zero.
 //
-// A wake raises the number of workers as soon as work is accepted. A check, once a minute, compares
-// the queued jobs with the workers. Only a check lowers the number. After a raise, more checks
-// follow within the minute. Nothing else may change the number: queue metrics lag by up to a
-// quarter of an hour, so autoscaling on them stops workers that have just started.
+// As soon as work is accepted, a wake raises the number of workers. Once a minute, a check compares
+// the queued jobs with the workers. Only a check lowers the number. After the number is raised,
+// more checks follow within the minute. Nothing else may change the number: queue metrics lag by up
+// to a quarter of an hour, so autoscaling on them would stop workers that have just started.
 package fleet
 
 import (
@@ -17,10 +17,11 @@ import (
 
 type Rules struct {
 	Min, Max int
-	// Backlog is the number of jobs per worker above which another worker starts. It includes running
-	// jobs.
+	// Backlog is the number of jobs per worker, including running jobs, above which another worker
+	// starts.
 	Backlog int
-	// Idle is the time for which surplus workers are kept, and a worker without a job after a wake.
+	// Idle is how long surplus workers are kept, and how long a worker without a job is kept after
+	// a wake.
 	Idle time.Duration
 }
 
@@ -36,21 +37,20 @@ func (r Rules) Validate() error {
 	return nil
 }
 
-// MinIdle allows for queues that report their length a minute late and containers that take minutes
-// to start.
+// MinIdle allows for queue lengths that lag by a minute and containers that take minutes to start.
 const MinIdle = 5 * time.Minute
 
 type State struct {
-	WokenAt     time.Time // the last wake, or zero
-	ExcessSince time.Time // when the number of workers first exceeded the need, or zero
-	Fleet       job.Fleet // the workers at the last check, for admission
+	WokenAt     time.Time // the last wake, or zero if there was none if there was none
+	ExcessSince time.Time // since when there have been too many workers, or zero
+	Fleet       job.Fleet // the workers at the last check, used for job admission
 }
 
-// Decide returns the number of workers that should run, and since when there are too many. jobs
-// counts waiting and running jobs.
+// Decide returns the number of workers that should run, and since when there have been too many.
+// jobs is the number of waiting and running jobs.
 //
-// The number rises immediately. It falls only after every check for Idle found it too high, because
-// one check can miss a job that was just accepted.
+// The number rises immediately. It falls only if every check for the duration Idle has found it too
+// high, because a single check can miss a job that was just accepted.
 func (r Rules) Decide(now time.Time, jobs, desired int, s State) (count int, excessSince time.Time) {
 	need := r.need(jobs)
 	held := need
@@ -78,27 +78,28 @@ func (r Rules) need(jobs int) int { return r.clamp((max(jobs, 0) + r.Backlog - 1
 
 func (r Rules) clamp(n int) int { return min(max(n, r.Min), r.Max) }
 
-// see returns the state of the workers for admission.
+// see returns the state of the workers that is used for job admission.
 func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	last, seen := s.Fleet, s.Fleet
 	seen.SeenAt, seen.Running, seen.Wanted, seen.Most = now, running, wanted, r.Max
 	if wanted > last.Wanted {
 		seen.WantedSince = now
 		if last.Wanted == 0 && s.WokenAt.After(last.SeenAt) && s.WokenAt.Before(now) {
-			seen.WantedSince = s.WokenAt // that wake raised the number
+			seen.WantedSince = s.WokenAt // the wake raised the number
 		}
 	}
 	switch {
 	case running >= wanted:
 		seen.ShortSince = time.Time{}
-		// All have started. The last one took this long.
+		// All workers have started. The last one took this long.
 		if running > last.Running && !last.ShortSince.IsZero() && !last.WantedSince.IsZero() {
 			seen.StartTime = learn(last.Starts(), now.Sub(last.WantedSince))
 		}
 	case last.ShortSince.IsZero() && wanted > last.Wanted:
 		seen.ShortSince = seen.WantedSince
 	case last.ShortSince.IsZero():
-		// Workers were lost, as in a deployment. This start time means nothing.
+		// Workers were lost, for example in a deployment. The time until they are replaced says
+		// nothing about the start time.
 		seen.ShortSince, seen.WantedSince = now, time.Time{}
 	case running > last.Running:
 		seen.ShortSince = now
@@ -106,20 +107,22 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	return seen
 }
 
-// learnAtOnce limits how far one start can raise the known start time. A longer start probably
-// lacked hardware. If a fleet has become slower, repeated starts raise it further.
+// learnAtOnce limits how much one start can raise the expected start time. A start that takes
+// longer was probably waiting for hardware. If the fleet has really become slower, repeated starts
+// raise the time further.
 const learnAtOnce = 4 * time.Minute
 
-// learn updates the expected start time. It rises fast and falls slowly.
+// learn updates the expected start time, which rises fast and falls slowly.
 func learn(known, took time.Duration) time.Duration {
 	took = min(max(took, 0), known+learnAtOnce, job.MaxAge)
 	return max(took, (3*known+took)/4)
 }
 
-// seenEvery limits the age of the state for admission while workers run.
+// seenEvery limits the age of the recorded state while workers run.
 const seenEvery = 5 * time.Minute
 
-// worthRecording reports whether the state must be written. A sleeping deployment writes nothing.
+// worthRecording reports whether the state must be written. Nothing is written while the deployment
+// sleeps.
 func worthRecording(seen, last job.Fleet) bool {
 	someone := seen.Running > 0 || seen.Wanted > 0
 	if last.SeenAt.IsZero() || someone && seen.SeenAt.Sub(last.SeenAt).Abs() >= seenEvery {
@@ -130,28 +133,29 @@ func worthRecording(seen, last job.Fleet) bool {
 }
 
 type Store interface {
-	// Read returns the current state with a consistent read.
+	// Read returns the current state from a consistent read.
 	//
 	// Errors: fault.Unavailable.
 	Read(ctx context.Context) (State, error)
-	// Wake records the time of a wake. It ignores a time before the recorded one.
+	// Wake records the time of a wake. A time before the recorded one is ignored.
 	//
 	// Errors: fault.Unavailable.
 	Wake(ctx context.Context, at time.Time) error
-	// Saw records since when there are too many workers, or zero, and the state of the workers.
+	// Saw records since when there have been too many workers (zero if there are not), and the
+	// workers' state.
 	//
 	// Errors: fault.Unavailable.
 	Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error
 }
 
 type Lengths interface {
-	// Length returns the approximate number of waiting and running jobs of a lane.
+	// Length returns the approximate number of a lane's waiting and running jobs.
 	Length(ctx context.Context, lane job.Lane) (int, error)
 }
 
 type Service interface {
 	Tasks(ctx context.Context) (desired, running int, err error)
-	// SetDesired sets the desired number. It does not stop busy workers.
+	// SetDesired sets the desired number of workers. It does not stop busy workers.
 	SetDesired(ctx context.Context, n int) error
 }
 
@@ -167,7 +171,7 @@ type Fleet struct {
 }
 
 type Change struct {
-	// Jobs counts waiting and running jobs. From and To are numbers of workers.
+	// Jobs is the number of waiting and running jobs. From and To are numbers of workers.
 	Jobs, From, To int
 }
 
@@ -184,7 +188,8 @@ func (f *Fleet) jobs(ctx context.Context) (jobs int, err error) {
 	return jobs, nil
 }
 
-// Check sets the desired number of workers. If a read fails, it changes nothing.
+// Check sets the desired number of workers. If it cannot read the current state, it changes
+// nothing.
 func (f *Fleet) Check(ctx context.Context) (Change, error) {
 	var (
 		change Change
@@ -205,7 +210,7 @@ func (f *Fleet) Check(ctx context.Context) (Change, error) {
 	now := f.Now()
 	count, excess := f.Rules.Decide(now, change.Jobs, change.From, state)
 	if count > change.From {
-		// Set the number first, because the record can wait.
+		// Set the number before recording the state, which can wait.
 		if err := f.Service.SetDesired(ctx, count); err != nil {
 			return fail(err)
 		}
@@ -227,7 +232,7 @@ func (f *Fleet) Check(ctx context.Context) (Change, error) {
 	if count > 0 {
 		return change, nil
 	}
-	// A concurrent wake may have seen the last worker and left the number unchanged.
+	// A concurrent wake may have seen the last worker, and thus left the number unchanged.
 	latest, err := f.Store.Read(ctx)
 	if err != nil {
 		return fail(err)

@@ -70,7 +70,8 @@ func TestInvalidRulesAreRejected(t *testing.T) {
 	}
 }
 
-// backend implements the store, the queues and the service. Each call can fail or run a hook.
+// backend stands in for the store, the queues and the ECS service. Each call can fail or run a
+// hook.
 type backend struct {
 	state   fleet.State
 	jobs    int
@@ -78,7 +79,7 @@ type backend struct {
 	running int
 	saw     int
 	fails   string
-	// stopping is called before the service is set to 0.
+	// stopping is called before the number of workers is set to 0.
 	stopping func()
 }
 
@@ -136,7 +137,7 @@ func newFleet(p *backend, now *time.Time) *fleet.Fleet {
 	return &fleet.Fleet{Rules: rules, Store: p, Lengths: p, Service: p, Now: func() time.Time { return *now }}
 }
 
-// A worker is stopped only by a check that could read everything.
+// Workers are stopped only by a check in which every read succeeded.
 func TestFailedCheckChangesNothing(t *testing.T) {
 	for _, fails := range []string{"read", "video", "image", "desired", "excess", "set"} {
 		t.Run(fails, func(t *testing.T) {
@@ -168,7 +169,7 @@ func TestWakeDuringStopKeepsWorker(t *testing.T) {
 	}
 }
 
-// The process of a check can die between the stop and the second read.
+// A check's process may die after it stopped the workers and before its second read.
 func TestNextCheckRepairsInterruptedStop(t *testing.T) {
 	now := start
 	p := &backend{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
@@ -205,7 +206,7 @@ func TestWakeRaisesNumber(t *testing.T) {
 		}
 	})
 	t.Run("as many as the queues need", func(t *testing.T) {
-		for desired, want := range []int{4, 4, 4, 4, 4, 5} { // at most four, and none is stopped
+		for desired, want := range []int{4, 4, 4, 4, 4, 5} { // raised to at most 4, never lowered
 			now, p := start, &backend{jobs: 9, desired: desired}
 			woken, err := newFleet(p, &now).Wake(t.Context())
 			if woken.Rose() != (desired < want) || err != nil || p.desired != want {

@@ -15,8 +15,8 @@ func checkAt(t *testing.T, p *backend, now time.Time, running int) {
 	}
 }
 
-// Replaced workers, as in each deploy, were wanted long ago. If that counted as their start time, a
-// sleeping fleet would reject jobs.
+// Workers that are replaced, as in each deployment, were requested long ago. If the time since then
+// counted as their start time, a sleeping fleet would reject jobs.
 func TestReplacedWorkersDoNotRaiseStartTime(t *testing.T) {
 	for name, dips := range map[string][]int{"one of two": {1}, "both": {0, 1}, "again and again": {1, 2, 0, 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestReplacedWorkersDoNotRaiseStartTime(t *testing.T) {
 			if seen := p.state.Fleet; seen.Starts() > known || seen.Stuck(now.Add(time.Hour)) {
 				t.Errorf("the start time is %v after the replacement, %v before: %+v", seen.Starts(), known, seen)
 			}
-			// When it sleeps again, it accepts as many jobs as before.
+			// When the fleet sleeps again, it accepts as many jobs as before.
 			p.jobs, p.desired = 0, 0
 			now = now.Add(time.Hour)
 			checkAt(t, p, now, 0)
@@ -55,7 +55,7 @@ func TestSlowerStartsAreLearned(t *testing.T) {
 	startsIn := func(minutes int) {
 		t.Helper()
 		p.jobs = 2
-		for range minutes + 1 { // the first check wants a worker
+		for range minutes + 1 { // the first check requests a worker
 			checkAt(t, p, now, 0)
 			now = now.Add(time.Minute)
 		}

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// cloud simulates a fleet's environment second by second, with the delays that AWS documents: the
-// length of a queue is up to a minute old, a schedule starts up to a minute late, a container
-// takes minutes to start, and events can be lost.
+// cloud simulates a fleet's environment second by second, with the delays that AWS documents: queue
+// lengths are up to a minute old, schedules start up to a minute late, containers take minutes to
+// start, and events can be lost.
 type cloud struct {
 	*backend
 	t      *testing.T
@@ -21,14 +21,14 @@ type cloud struct {
 	now    time.Time
 	fleet  *fleet.Fleet
 
-	startTime time.Duration // from requesting a worker until it takes jobs
+	startTime time.Duration // from requesting a worker until it accepts jobs
 	nextCheck time.Time
-	// rises lists the pending checks after the number was raised.
+	// rises lists the pending checks that follow a raised number of workers.
 	rises []simRise
 
 	workers []*simWorker
 	waiting map[job.Lane][]*simJob
-	// lengths lists the queues' lengths in the last minute, oldest first.
+	// lengths holds the queue lengths of the last minute, oldest first.
 	lengths map[job.Lane][]int
 	jobs    []*simJob
 	changes int
@@ -72,7 +72,7 @@ func newCloud(t *testing.T, r fleet.Rules, startTime time.Duration, seed uint64)
 	return c
 }
 
-// Length returns a length as old as SQS allows.
+// Length returns a queue length that is as old as SQS allows.
 func (c *cloud) Length(_ context.Context, lane job.Lane) (int, error) {
 	past := c.lengths[lane]
 	if len(past) == 0 {
@@ -172,7 +172,7 @@ func (c *cloud) pass(d time.Duration) {
 	}
 }
 
-// accept accepts a job. wakes is the number of its wakes that arrive.
+// accept accepts a job. wakes is how many of its wake events arrive.
 func (c *cloud) accept(lane job.Lane, takes time.Duration, wakes int) *simJob {
 	j := &simJob{lane: lane, accepted: c.now, takes: takes}
 	c.jobs, c.waiting[lane] = append(c.jobs, j), append(c.waiting[lane], j)
@@ -211,8 +211,8 @@ func (c *cloud) startsWithin(limit time.Duration) {
 	}
 }
 
-// The deadline of a job is ten minutes after its acceptance (docs/contract/jobs.md#deadline).
-// This leaves two minutes for the edit.
+// A job's deadline is ten minutes after it is accepted (docs/contract/jobs.md#deadline). This
+// leaves two minutes for the edit.
 const mustStart = 8 * time.Minute
 
 // Preview workers run on Fargate. Engine servers run on instances, which take longer to start.
@@ -251,8 +251,8 @@ func TestFirstJobAfterSilenceStartsInTime(t *testing.T) {
 	}
 }
 
-// While no worker runs, calls of the synchronous image route are rejected and queue no message.
-// Only wakes announce the work.
+// While no worker runs, calls to the synchronous image route are rejected and nothing is queued.
+// Only wake events show that there is work.
 func TestWakesStartWorkerForSynchronousImages(t *testing.T) {
 	for name, kind := range fleets {
 		for _, silence := range []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour} {
@@ -279,7 +279,7 @@ func TestWakesStartWorkerForSynchronousImages(t *testing.T) {
 	}
 }
 
-// A fleet learns the start time of its workers, and notices when they stop starting.
+// A fleet learns how long its workers take to start, and notices when they no longer start.
 func TestAdmissionLearnsStartTimes(t *testing.T) {
 	for name, kind := range fleets {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestAdmissionLearnsStartTimes(t *testing.T) {
 			if seen := c.state.Fleet; seen.Running != 0 || seen.Wanted != 0 || seen.Stuck(c.now) {
 				t.Errorf("asleep: %+v", seen)
 			}
-			// No further worker starts.
+			// From here on, workers do not start in time.
 			c.startTime = time.Hour
 			for range 8 {
 				c.accept(job.VideoLane, 10*time.Second, 1)

@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// wakeEvery is far below MinIdle, so that an unrecorded wake also keeps a worker.
+// wakeEvery limits how often a wake is recorded. It is far below MinIdle, so a worker is kept even
+// if the latest wake is not recorded.
 const wakeEvery = time.Minute
 
-// awakeFor is the time for which a process relies on its last wake, because ECS limits calls per
-// second. The worker is kept for longer than awakeFor and wakeEvery together.
+// awakeFor is how long a process relies on its last wake, because ECS limits calls per second. The
+// worker is kept for longer than awakeFor and wakeEvery combined.
 const awakeFor = 30 * time.Second
 
-// Wake ensures that at least one worker runs, and as many as the queued jobs need. It may be
-// called at any time and concurrently. Within awakeFor of a successful wake it does nothing.
+// Wake ensures that at least one worker runs, and as many as the queued jobs need. It may be called
+// at any time, also concurrently. Within awakeFor of a successful wake it does nothing.
 //
-// It records the wake first. A check that stops the last worker at the same time then finds the
-// record and starts a worker again.
+// It records the wake first. A check that is stopping the last worker at the same time then finds
+// the record and starts a worker again.
 func (f *Fleet) Wake(ctx context.Context) (change Change, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,7 +41,7 @@ func (f *Fleet) Wake(ctx context.Context) (change Change, err error) {
 	return change, nil
 }
 
-// Rise raises the number of workers to the jobs' needs. It never lowers it.
+// Rise raises the number of workers to what the jobs need. It never lowers the number.
 func (f *Fleet) Rise(ctx context.Context) (Change, error) {
 	change, err := f.raise(ctx, 0)
 	if err != nil {
@@ -49,7 +50,7 @@ func (f *Fleet) Rise(ctx context.Context) (Change, error) {
 	return change, nil
 }
 
-// raise raises the number at least to least, even if the queues cannot be read.
+// raise raises the number to least or more, even if the queues cannot be read.
 func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error) {
 	change.From, _, err = f.Service.Tasks(ctx)
 	if err != nil {
@@ -73,14 +74,15 @@ func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error)
 }
 
 const (
-	// RiseEvery is the interval of checks after a raise. Queue counts lag.
+	// RiseEvery is the interval between checks after the number was raised. They are needed because
+	// queue counts lag.
 	RiseEvery = 15 * time.Second
-	// MostRises lets these checks end before the next regular check.
+	// MostRises limits these checks, so that they end before the next regular check.
 	MostRises = 3
 )
 
-// Follow repeats checks until one does not raise the number. wait returns false if the context has
-// ended. Follow returns the combined change.
+// Follow repeats Rise until it no longer raises the number, at most MostRises times. wait returns
+// false if the context has ended. Follow returns the combined change.
 func (f *Fleet) Follow(
 	ctx context.Context, change Change, wait func(context.Context, time.Duration) bool,
 ) (Change, error) {

@@ -11,9 +11,9 @@ import (
 
 func TestFollowCountsRestOfBurst(t *testing.T) {
 	for name, c := range map[string]struct {
-		counts      []int // of jobs, at the wake and at each later check
-		ends        int   // the context ends at this wait, 0 for never
-		fails       bool  // the second check fails
+		counts      []int // number of jobs, at the wake and at each later check
+		ends        int   // the wait at which the context ends; 0 for never
+		fails       bool  // whether the second check fails
 		want, waits int
 	}{
 		"one job":            {counts: []int{1}, want: 1, waits: 1},

@@ -1,9 +1,9 @@
 // Package idempotency lets a client repeat a request whose response was lost, without creating
-// anything twice. A request with a used key gets the response to the first request with that key.
+// anything twice. A request with a key that was used before gets the response to the first request.
 //
-// A request claims its key right before it creates a resource, under the resource's id, and settles
-// the claim afterwards. If a request crashes in between, the id shows whether the resource was
-// created.
+// A request claims its key right before it creates a resource, and records the resource's id in the
+// claim. It settles the claim afterwards. If the request crashes in between, the id shows whether
+// the resource was created.
 package idempotency
 
 import (
@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// Age is the time for which a key is remembered.
+	// Age is how long a key is remembered.
 	Age    = 24 * time.Hour
-	MaxKey = 255 // bytes
-	// MakeTime limits the time from a claim to the creation of its resource. The caller enforces it.
+	MaxKey = 255 // in bytes
+	// MakeTime limits how long after a claim the resource may be created. The caller enforces it.
 	MakeTime = 15 * time.Second
-	// Abandoned is the age at which the request of an unsettled claim can no longer create anything.
-	// It allows for clock differences and store calls that take effect after their timeout.
+	// Abandoned is the age at which an unsettled claim's request can no longer create anything. It
+	// allows for clock differences and store calls that take effect after their timeout.
 	Abandoned = 2 * MakeTime
-	// maxWait limits how long a request waits for another request with the same key. Its checks become
-	// less frequent, because most requests end quickly.
+	// maxWait limits how long a request waits for another request with the same key. The checks
+	// become less frequent, because most requests end quickly.
 	maxWait                = 5 * time.Second
 	firstPause, laterPause = 20 * time.Millisecond, time.Second
-	// comeBack is the Retry-After after maxWait. A client with four attempts outlasts a claim
-	// that is never settled.
+	// comeBack is the Retry-After that is sent after maxWait. It is long enough that a client with
+	// four attempts outlasts a claim that is never settled.
 	comeBack = 5 * time.Second
 	endTime  = 5 * time.Second // for settling or withdrawing a claim
 )
 
 type Claim struct {
 	Account, Key string
-	// Fingerprint identifies the content of the request. Retries have the same fingerprint.
+	// Fingerprint identifies the content of the request. It is the same for every retry.
 	Fingerprint string
 	// Resource is the id of the resource to create. It is unique for each request.
 	Resource string
@@ -43,27 +43,30 @@ type Claim struct {
 
 type Record struct {
 	Fingerprint, Resource string
-	// Settled means that the resource was created. Response is then the stored response, if any.
+	// Settled means that the resource was created. In that case Response is the stored response, if
+	// any.
 	Settled   bool
 	Response  []byte
 	ClaimedAt time.Time
 }
 
 type Store interface {
-	// Claim records the claim if its key has no record, a record older than Age, or an unsettled
-	// record of the resource instead (which may be empty). It then returns the key's record. The
-	// claim won if both have the same resource. Claim is exact under concurrency.
+	// Claim records the claim if the key has no record, a record older than Age, or an unsettled
+	// record of the resource instead (which may be empty). It returns the key's record after that.
+	// If the record names the claim's own resource, the claim won. Claim is exact under
+	// concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
-	// Settle records that the claim's resource was created, unless the claim was replaced or settled.
+	// Settle records that the claim's resource was created, unless the claim has been replaced or
+	// settled.
 	Settle(ctx context.Context, c Claim, response []byte) error
-	// Withdraw removes an unsettled claim that was not replaced.
+	// Withdraw removes an unsettled claim that has not been replaced.
 	Withdraw(ctx context.Context, c Claim) error
-	// Known reports whether the key has a record younger than Age, even if it is not settled.
+	// Known reports whether the key has a record younger than Age, settled or not.
 	Known(ctx context.Context, account, key string, now time.Time) (bool, error)
 }
 
-// Made reports whether the resource of an abandoned claim was created, and returns its response.
-// It completes an interrupted creation.
+// Made reports whether the resource of an abandoned claim was created, and returns its response. It
+// first completes a creation that was interrupted.
 type Made func(ctx context.Context, resource string) (response []byte, made bool, err error)
 
 type Service struct {
@@ -71,8 +74,9 @@ type Service struct {
 	Now   func() time.Time
 }
 
-// Begin claims the key. For the first request it returns nil, and the caller must then call Settle
-// or Withdraw. Otherwise it returns the record of the first request, for which it may wait seconds.
+// Begin claims the key. For the first request it returns nil, and the caller must call Settle or
+// Withdraw. For a repeated request it returns the record of the first one, and may wait some
+// seconds for it.
 //
 // Errors: fault.Conflict if the key was used for a different request, or, with RetryAfter, if
 // another request with the key is still in progress.
@@ -140,7 +144,7 @@ func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// Known reports whether an account's key was used before.
+// Known reports whether the account has used the key before.
 func (s *Service) Known(ctx context.Context, account, key string) (bool, error) {
 	known, err := s.Store.Known(ctx, account, key, s.Now())
 	if err != nil {

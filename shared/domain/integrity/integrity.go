@@ -1,19 +1,19 @@
-// Package integrity compares the marks of records and blobs. The server uses it at startup to
-// detect a lost, damaged or older copy before it deletes anything.
+// Package integrity compares the marks of records and blobs. At startup, the server uses it to
+// detect a lost, damaged or outdated copy before it deletes anything.
 package integrity
 
 import "errors"
 
 var (
 	ErrNone = errors.New("the database does not exist")
-	// ErrLostMain prevents the deletion of the write-ahead log: opening the database would delete it,
-	// with the latest writes.
+	// ErrLostMain protects the write-ahead log: opening the database would delete the log, and with
+	// it the latest writes.
 	ErrLostMain = errors.New("the database file is missing, but its write-ahead log exists")
-	// ErrDamaged includes records that are inconsistent or cannot be read.
+	// ErrDamaged also means that the records are inconsistent or unreadable.
 	ErrDamaged = errors.New("the database is damaged")
 )
 
-// Mark identifies a database and its age. Blobs keep the mark of their database.
+// Mark identifies a database and its age. The blob store keeps the mark of its database.
 type Mark struct {
 	Database string
 	// Writes counts durable transactions that changed data.
@@ -21,9 +21,9 @@ type Mark struct {
 }
 
 type Inspection struct {
-	// Mark is zero for records without a mark.
+	// Mark is zero if the records have no mark.
 	Mark  Mark
 	Bytes int64
-	// Complete is true if all pages were checked in time.
+	// Complete is true if there was time to check all pages.
 	Complete bool
 }

@@ -11,11 +11,11 @@ import (
 func TestAdmissionCountsRunningAndStartingWorkers(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	const most, runTime = 8, 30 * time.Second // 15 jobs of a worker that runs
+	const most, runTime = 8, 30 * time.Second // 15 jobs per running worker
 	for _, c := range []struct {
 		name  string
 		fleet job.Fleet
-		jobs  int // accepted jobs of many accounts
+		jobs  int // jobs accepted from many accounts
 	}{
 		{"the state is unknown", job.Fleet{}, 120},
 		{"all run", job.Fleet{SeenAt: now, Running: 8, Wanted: 8, Most: 8}, 120},
@@ -75,7 +75,7 @@ func TestFirstJobsWithoutWorkerAreAccepted(t *testing.T) {
 	}
 }
 
-// One account's jobs of ten minutes do not fill the queue for an account without jobs.
+// One account's ten-minute jobs do not fill the queue for an account without jobs.
 func TestSparePlaceIsForOtherAccounts(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -45,8 +45,8 @@ func (a *accepting) Accept(_ context.Context, j job.Job, _ int, _ ...budget.Clai
 	return nil
 }
 
-// A run's output is stored with the inputs, and thumbnails with the result, even if another version
-// accepted or completed the job.
+// A run's output is stored next to the inputs, and thumbnails next to the result, even if another
+// version accepted or completed the job.
 func TestBlobNamesFollowInputsAndResults(t *testing.T) {
 	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
 	spread, plain := job.NewService(job.Config{SpreadBlobs: true}), job.NewService(job.Config{})

@@ -6,12 +6,12 @@ import (
 )
 
 type Orchestrator interface {
-	// Stop succeeds even if no orchestration is running.
+	// Stop stops a job's orchestration. It succeeds even if none is running.
 	Stop(ctx context.Context, id string) error
 }
 
-// Cancel ends a job and frees the account's place immediately. A run stops when it next reads the
-// record. If the orchestrator cannot be reached, it finds out later that the job has ended.
+// Cancel ends a job and immediately frees the account's slot. A run stops when it next reads the
+// record. If the orchestrator cannot be reached, it learns later that the job has ended.
 //
 // Errors: fault.NotFound; fault.Conflict if the job has already ended.
 func (s *Service) Cancel(ctx context.Context, id string, reason Failure) error {

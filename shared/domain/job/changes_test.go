@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// A client that follows a job sees each change once, with notifications or by polling.
+// A client that follows a job sees each change once, whether it is notified or polls.
 func TestChangesAreSeenOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -43,7 +43,8 @@ func TestChangesAreSeenOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				seen = append(seen, changed.Status)
-				// Each change follows once the previous one was seen. The last change is not visible.
+				// Each change is made once the previous one has been seen. The last case makes two
+				// changes, of which only the second is visible.
 				switch len(seen) {
 				case 1:
 					_, err = db.Jobs().Start(ctx, j.ID, "nonce", time.Now())
@@ -70,7 +71,7 @@ func (b *broken) Stop(_ context.Context, id string) error {
 	return errors.New("no response")
 }
 
-// The orchestrator is not notified of a failed cancellation.
+// The orchestrator is not told about a failed cancellation, but the job is cancelled.
 func TestCancelSurvivesOrchestratorFailure(t *testing.T) {
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})

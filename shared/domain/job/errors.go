@@ -2,7 +2,7 @@ package job
 
 import "cutroom/shared/domain/fault"
 
-// Stores return these errors too, so that the text is the same for every store.
+// Stores return these errors too, so that the messages are the same for every store.
 var (
 	ErrNotFound      = fault.New(fault.NotFound, "Job not found.")
 	ErrOverdue       = fault.New(fault.Conflict, "The job is past its deadline.")
@@ -13,10 +13,10 @@ var (
 	ErrResultExpired = fault.New(fault.NotFound, "The job's result has expired.")
 )
 
-// Messages for engine errors whose cause is only logged.
+// These messages are for engine errors whose cause is only logged.
 const (
 	EngineFailedMessage = "The engine failed."
-	// NoResultMessage is for an edit without a usable result.
+	// NoResultMessage is for edits that produce no usable result.
 	NoResultMessage = "The engine returned no result."
 )
 

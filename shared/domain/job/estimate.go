@@ -15,20 +15,20 @@ type EstimateStore interface {
 }
 
 type EstimateReader interface {
-	// Estimates may miss estimates published within the last second.
+	// The result may lack estimates that were published within the last second.
 	Estimates(ctx context.Context) (Estimates, error)
 }
 
 type EstimatePublisher interface {
-	// An empty list removes the published estimates.
+	// Publishing an empty list removes the published estimates.
 	PublishEstimates(ctx context.Context, estimates Estimates, now time.Time) error
 }
 
-// EditKind identifies edits with the same run time for the same clip length.
+// EditKind identifies edits that take equally long for the same clip length.
 type EditKind struct {
 	Model      string `json:"model"` // canonical id
 	Resolution string `json:"resolution,omitempty"`
-	Reference  bool   `json:"reference,omitempty"` // with a reference image
+	Reference  bool   `json:"reference,omitempty"` // whether the edit has a reference image
 }
 
 type Estimates []Estimate
@@ -43,14 +43,14 @@ func (e Estimates) Of(kind EditKind) (Estimate, bool) {
 
 type Estimate struct {
 	EditKind
-	// Points lists at least one edit, sorted by length. The length of an image is 0.
+	// Points lists at least one edit, in order of length. The length of an image is 0.
 	Points []EstimatePoint `json:"points"`
 	// Slack is the factor by which an estimate may exceed the available time, because estimates are
 	// inexact.
 	Slack float64 `json:"slack"`
 }
 
-// EstimatePoint is an edit's length and its run time, both in seconds.
+// EstimatePoint is the length of an edit and its run time, both in seconds.
 type EstimatePoint struct {
 	Length float64 `json:"length"`
 	Takes  float64 `json:"takes"`
@@ -58,12 +58,12 @@ type EstimatePoint struct {
 
 const (
 	maxPoints = 64
-	// MaxTakes limits the run time of a point in seconds.
+	// MaxTakes is the maximum run time of a point in seconds.
 	MaxTakes = 24 * 60 * 60
 	maxSlack = 10
 )
 
-// Validate checks an estimate from an engine, which is a separate program.
+// Validate checks an estimate received from an engine, which is a separate program.
 func (e Estimate) Validate() error {
 	if len(e.Points) == 0 || len(e.Points) > maxPoints {
 		return fmt.Errorf("the estimate of %s has %d points, want 1 to %d", e.Model, len(e.Points), maxPoints)
@@ -80,7 +80,8 @@ func (e Estimate) Validate() error {
 	return nil
 }
 
-// Takes interpolates the run time between points, and extrapolates from the nearest two.
+// Takes interpolates the run time between points. Outside them, it extrapolates from the nearest
+// two.
 func (e Estimate) Takes(length time.Duration) time.Duration {
 	seconds := e.Points[0].Takes
 	if len(e.Points) > 1 {
@@ -94,13 +95,13 @@ func (e Estimate) Takes(length time.Duration) time.Duration {
 	return time.Duration(min(max(seconds, 0), MaxTakes) * float64(time.Second))
 }
 
-// TooLong reports whether the edit probably takes longer than within.
+// TooLong reports whether the edit would probably take longer than within.
 func (e Estimate) TooLong(length, within time.Duration) bool {
 	return e.Takes(length).Seconds() > within.Seconds()*e.Slack
 }
 
-// Longest returns the longest length in whole seconds, shorter than length, for which an edit
-// probably ends within the time, or 0.
+// Longest returns the greatest length below length, in whole seconds, at which the edit would
+// probably end within the given time. It returns 0 if there is none.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {
@@ -110,7 +111,8 @@ func (e Estimate) Longest(length, within time.Duration) time.Duration {
 }
 
 const (
-	// noneFor applies to an empty list, because a worker may start soon.
+	// estimatesFor is how long estimates are cached. An empty list is cached for noneFor, because a
+	// worker may start soon.
 	estimatesFor = 30 * time.Second
 	noneFor      = time.Second
 )
@@ -129,7 +131,7 @@ func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) 
 	if now := s.config.Now(); s.estimatedAt.IsZero() || now.Sub(s.estimatedAt).Abs() >= remembered {
 		estimates, err := s.config.Estimates.Estimates(ctx)
 		if err != nil {
-			// The engine also rejects edits that take too long, only later.
+			// The engine rejects edits that take too long as well, although later.
 			s.config.Logger.WarnContext(ctx, "cannot read the estimates of edit times", "error", err)
 		} else {
 			s.estimates = estimates

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// curve estimates that an edit takes 10 s plus 8 s for each second of the clip.
+// curve estimates 10 s plus 8 s per second of the clip.
 func curve() job.Estimate {
 	return job.Estimate{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p"}, Slack: 1.5,
 		Points: []job.EstimatePoint{{1, 18}, {5, 50}, {100, 810}}}
@@ -34,7 +34,7 @@ func TestEstimatesAreInterpolatedAndExtrapolated(t *testing.T) {
 func TestLongestClipEndsInTime(t *testing.T) {
 	e, within := curve(), time.Minute
 	longest := e.Longest(5*time.Minute, within)
-	if longest != 10*time.Second { // 90 s
+	if longest != 10*time.Second { // takes 90 s
 		t.Errorf("the longest clip is %v, want 10s", longest)
 	}
 	if e.TooLong(longest, within) || !e.TooLong(longest+time.Second, within) {

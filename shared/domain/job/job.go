@@ -1,4 +1,4 @@
-// Package job contains the rules of asynchronous media jobs: states, runs, deadlines, visibility
+// Package job contains the rules for asynchronous media jobs: states, runs, deadlines, visibility
 // and admission. It imports neither HTTP nor a database.
 package job
 
@@ -35,7 +35,7 @@ const (
 
 type Failure struct {
 	Code Code `json:"code"`
-	// Message contains no path and no internal error.
+	// Message contains no paths and no internal errors.
 	Message string `json:"message"`
 }
 
@@ -50,14 +50,14 @@ func WorkerLostFailure() Failure {
 }
 
 const (
-	MaxAge  = 10 * time.Minute // from a job's creation to its deadline
+	MaxAge  = 10 * time.Minute // from creation to the deadline
 	MaxRuns = 3
-	// FreeCrashes is the number of crashes of the one-machine server that do not count as a run. A job
-	// that runs during every crash may be the cause and must end.
+	// FreeCrashes is how many crashes of the one-machine server do not count as runs of a job. A
+	// job that is running at every crash may be the cause, so it must end.
 	FreeCrashes = 2
 )
 
-// Lane is a separate queue: work on one lane never waits for another lane.
+// Lane is a separate queue. Jobs on one lane never wait for jobs on another.
 type Lane string
 
 const (
@@ -72,37 +72,36 @@ func LaneOf(kind catalog.Kind) Lane {
 	return VideoLane
 }
 
-// Input is a file of a job. The job keeps its own copy of the blob until it ends.
+// Input is an input file of a job. The job has its own copy of the blob until it ends.
 type Input struct {
 	Blob string `json:"blob"`
-	Name string `json:"name,omitempty"` // cleaned
+	Name string `json:"name,omitempty"` // a name cleaned by file.CleanName
 	MIME string `json:"mime"`
 	Size int64  `json:"size"`
 	MD5  string `json:"md5,omitempty"` // in hex
-	// File is the blob of the stored file from which the input was copied, or empty.
+	// File is the blob of the stored file that the input was copied from, or empty.
 	File string `json:"file,omitempty"`
 }
 
 type Request struct {
 	Prompt string `json:"prompt,omitempty"`
-	// Options maps form fields to strings, bools and int64s. The seed is on the job.
-	Options map[string]any `json:"options,omitempty"`
-	// Inputs maps form fields to files.
-	Inputs map[string]Input `json:"inputs,omitempty"`
-	// Price is the model's price for the requested size at acceptance, or nil. Length is the expected
-	// length of the result, or 0.
+	// Options maps form fields to strings, bools and int64s. The seed is in Job.Seed.
+	Options map[string]any   `json:"options,omitempty"`
+	Inputs  map[string]Input `json:"inputs,omitempty"`
+	// Price is the model's price for the requested size when the job was accepted, or nil. Length
+	// is the expected length of the result, or 0.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
-	// Planned is nil if the input's header did not show its size.
+	// Planned is nil if the size could not be read from the input's header.
 	Planned *catalog.Plan `json:"planned,omitempty"`
-	// Spread is set for jobs without inputs whose blob names begin with random digits (see
+	// Spread is true for jobs without inputs whose blob names begin with random digits (see
 	// Config.SpreadBlobs).
 	Spread bool `json:"spread,omitempty"`
 }
 
-// Cost returns the cost of the job at its accepted price, in billionths of the currency. It uses
-// the expected length until the result exists, and never exceeds a reserved cost. A failed job
-// costs nothing, and an unchanged result 0.
+// Cost returns the job's cost at its accepted price, in billionths of the currency. Until the
+// result exists, it uses the expected length. It never exceeds a reserved cost. A failed job has no
+// cost, and an unchanged result costs 0.
 func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
@@ -123,9 +122,9 @@ func (j Job) Cost() (billionths int64, currency string, known bool) {
 	return billionths, price.Currency, known
 }
 
-// Changed reports whether the result differs from the input in more than size and rate. known is
-// false without a result or an input, or if the engine did not report which part of the prompt it
-// followed.
+// Changed reports whether the result differs from the input in anything but size and frame rate.
+// known is false if there is no result or no input, or if the engine did not report which part of
+// the prompt it followed.
 func (j Job) Changed() (changed, known bool) {
 	if j.Result == nil || j.Request.Inputs[catalog.DataField].Blob == "" {
 		return false, false
@@ -147,22 +146,23 @@ type Result struct {
 	Blob   string `json:"blob"`
 	MIME   string `json:"mime"`
 	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"` // in hex; the entity tag
-	// Width and Height are in pixels. Duration is the length of a video. All are 0 in old results.
+	SHA256 string `json:"sha256"` // in hex; used as the entity tag
+	// Width and Height are in pixels. Duration is the length of a video. All three are 0 in old
+	// results.
 	Width    int           `json:"width,omitempty"`
 	Height   int           `json:"height,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
-	// EnhancedPrompt is the expanded prompt, or empty.
+	// EnhancedPrompt is the prompt as expanded by the engine, or empty.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
 	Engine         string `json:"engine,omitempty"` // empty in old results
-	// Understood lists the phrases of the prompt that the engine followed. It is nil if unknown.
+	// Understood lists the phrases of the prompt that the engine followed, or is nil if unknown.
 	Understood []string `json:"understood,omitzero"`
-	// Notice is a message from the engine, or empty.
+	// Notice is a message from the engine about the result, or empty.
 	Notice      string       `json:"notice,omitempty"`
 	Credentials *Credentials `json:"credentials,omitempty"`
 }
 
-// Credentials summarizes the Content Credentials (C2PA) of a result.
+// Credentials summarizes a result's Content Credentials (C2PA).
 type Credentials struct {
 	// SourceType is an IPTC digital source type, such as "trainedAlgorithmicMedia".
 	SourceType string `json:"source_type"`
@@ -180,33 +180,35 @@ type Job struct {
 	Seed    uint32
 	Request Request
 	Webhook string // a URL, or empty
-	// Trace is the W3C traceparent of the submission, or empty.
+	// Trace is the W3C traceparent of the job's submission, or empty.
 	Trace string
-	// Estimate is the engine's estimate at acceptance, in whole milliseconds, or 0 if unknown.
+	// Estimate is the engine's estimate when the job was accepted, in whole milliseconds, or 0 if
+	// unknown.
 	Estimate time.Duration
 
 	// Holds lists the amounts reserved in budgets. They are settled when the job ends.
 	Holds []budget.Hold
 
 	Status Status
-	// Progress is between 0 and 1 and never falls.
+	// Progress is from 0 to 1 and never falls.
 	Progress float64
-	// Runs counts the started runs, except released runs and forgiven crashes (see FreeCrashes).
+	// Runs counts the runs that have started, except for released runs and forgiven crashes (see
+	// FreeCrashes).
 	Runs int
-	// Nonce identifies the run in progress. Writes by any other run change nothing.
+	// Nonce identifies the current run. Writes by any other run have no effect.
 	Nonce string
 
 	CreatedAt time.Time
 	Deadline  time.Time
-	// Both times are zero until the first run starts, or the job completes or fails.
+	// StartedAt is zero until the first run starts, and CompletedAt until the job ends.
 	StartedAt, CompletedAt time.Time
 
-	Result  *Result // only of completed jobs
+	Result  *Result // only for completed jobs
 	Failure *Failure
 }
 
-// At returns the job's state at the given time. A job that is open after its deadline has timed
-// out, even if its record does not show that yet.
+// At returns the job's state at the given time. A job that is still open after its deadline has
+// timed out, even if its record does not show that yet.
 func (j Job) At(now time.Time) Job {
 	if j.Status.Terminal() || now.Before(j.Deadline) {
 		return j
@@ -216,10 +218,10 @@ func (j Job) At(now time.Time) Job {
 	return j
 }
 
-// leastProgress limits how early the rest of a run is estimated.
+// leastProgress is the progress at which the remaining time is first estimated.
 const leastProgress = 0.05
 
-// Left estimates the time to the end of a job from its progress. It is known only in a first run.
+// Left estimates from a job's progress how long it has left. That is known only in the first run.
 func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 	if j.Status != Processing || j.Runs != 1 || j.Progress < leastProgress {
 		return 0, false
@@ -231,11 +233,11 @@ func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 
 func Folder(id string) string { return "jobs/" + id }
 
-// InputBlob is for one machine. Service.InputBlob works in every deployment.
+// InputBlob works only on one machine. Service.InputBlob works in every deployment.
 func InputBlob(id, field string) string { return Folder(id) + "/" + field }
 
-// spreadFolder starts with the last digits of the id, which are random, so that an object store
-// that partitions names by prefix spreads new jobs.
+// spreadFolder starts with the last two digits of the id. They are random, so an object store that
+// partitions by name prefix spreads new jobs across partitions.
 func spreadFolder(id string) string { return "jobs/" + id[max(0, len(id)-2):] + "/" + id }
 
 func ResultBlob(id, nonce string) string { return resultIn(Folder(id), nonce) }
@@ -244,7 +246,7 @@ func resultIn(folder, nonce string) string { return folder + "/result-" + nonce 
 
 func (j Job) ResultBlob() string { return resultIn(j.folder(), j.Nonce) }
 
-// folder returns the prefix of the job's blob names.
+// folder returns the common prefix of the job's blob names.
 func (j Job) folder() string {
 	for _, input := range j.Request.Inputs {
 		if folder := path.Dir(input.Blob); path.Base(folder) == j.ID {

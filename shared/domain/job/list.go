@@ -13,7 +13,7 @@ import (
 type Filter struct {
 	Status Status
 	Model  string // canonical id, or empty for any
-	// Search contains words that the jobs must mention (see Job.Mentions), or is empty.
+	// Search contains words that a job must mention (see Job.Mentions). "" matches all jobs.
 	Search string
 }
 
@@ -21,7 +21,7 @@ func (f Filter) Matches(j Job) bool {
 	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model) && j.Mentions(f.Search)
 }
 
-// Mentions reports whether the job's prompt, id or input names contain each word of the search
+// Mentions reports whether each word of search occurs in the job's prompt, id or input names
 // (docs/contract/media.md#list-of-jobs).
 func (j Job) Mentions(search string) bool {
 	words := strings.Fields(strings.ToLower(search))
@@ -45,13 +45,13 @@ func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 
 func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 
-// maxWalks limits the store queries for one page. A query may skip many jobs that do not match, so
-// a page may be short.
+// maxWalks limits the store queries per page. A query may skip many jobs that do not match, so a
+// page may be short.
 const maxWalks = 3
 
 // List returns a page of an account's jobs, newest first, and the cursor of the next page, which is
-// empty on the last page. A page may be short or even empty while more pages follow. Jobs whose
-// record has expired are omitted.
+// empty on the last page. A page may be short or even empty although more pages follow. Jobs with
+// expired records are omitted.
 //
 // Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(
@@ -66,7 +66,7 @@ func (s *Service) List(
 	}
 	now := s.config.Now()
 	var page []Job
-	// One extra job shows whether another page follows.
+	// One extra job shows whether there is another page.
 	for range maxWalks {
 		jobs, next, err := s.config.Store.List(ctx, account, filter, after, limit+1-len(page), now)
 		if err != nil {

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// These lengths in bytes together fit into a file name on every system.
+// Both lengths are in bytes. Together they fit in a file name on every system.
 const (
 	maxSourceName = 100
 	maxPromptName = 60
 )
 
-// ResultName joins the input's name and the first words of the prompt, such as "beach-watercolor"
-// (docs/contract/jobs.md#results). It contains only letters, digits, "_" and "-", and no extension.
-// If both are missing, it is the job's id.
+// ResultName joins the input's name and the first words of the prompt, as in "beach-watercolor"
+// (docs/contract/jobs.md#results). It contains only letters, digits, "_" and "-", and has no
+// extension. If there is neither a name nor a prompt, it returns the job's id.
 func (j Job) ResultName() string {
 	source := j.Request.Inputs["data"].Name
 	source = cut(worded(strings.TrimSuffix(source, path.Ext(source))), maxSourceName)
@@ -32,7 +32,8 @@ func worded(text string) string {
 	}), "-")
 }
 
-// cut returns the complete words that fit into most bytes, or the start of a longer first word.
+// cut returns as many complete words as fit in most bytes. If the first word is longer, it returns
+// the start of that word.
 func cut(words string, most int) string {
 	if len(words) <= most {
 		return words

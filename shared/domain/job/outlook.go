@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Queues reads the queues of pending jobs. A read takes at most a count in an index.
+// Queues reads the queues of pending jobs. A read costs at most an index count.
 type Queues interface {
 	Queue(ctx context.Context, lane Lane) (Queue, error)
 	// Own counts the account's other pending jobs on the job's lane.
@@ -16,29 +16,29 @@ type Queues interface {
 
 type Queue struct {
 	Waiting int
-	// ByAccount divides Waiting by account. It is nil if the queue does not count by account.
+	// ByAccount divides Waiting by account. It is nil if the queue keeps no count per account.
 	ByAccount map[string]int
 	Running   int
-	Runs      []RunTime // recently completed, in no order
+	Runs      []RunTime // recently completed, in any order
 }
 
 type RunTime struct {
 	Model string // canonical id, or empty
 	Took  time.Duration
-	// If unknown, Account is empty and Ended is zero.
+	// Account is empty and Ended is zero if they are unknown.
 	Account string
 	Ended   time.Time
 }
 
-// Own counts the account's pending jobs on the lane before and after a given job. If ByAccount is
-// nil, some of them may be running.
+// Own counts the account's pending jobs before and after a given job on its lane. If ByAccount is
+// nil, some of them may already be running.
 type Own struct{ Before, After int }
 
 type Span struct{ Earliest, Latest time.Time }
 
-// Outlook is the forecast of a pending job (docs/contract/jobs.md#outlook).
+// Outlook is a forecast for a pending job (docs/contract/jobs.md#outlook).
 type Outlook struct {
-	// Position is the approximate place in the queue. 1 is the next job. It may grow if other accounts
+	// Position is the approximate position in the queue; 1 is next. It may grow when other accounts
 	// submit jobs, because accounts take turns.
 	Position int
 	// Start and Completion are nil if unknown.
@@ -46,11 +46,11 @@ type Outlook struct {
 }
 
 const (
-	queueFor = 2 * time.Second // for which a queue is cached
+	queueFor = 2 * time.Second // the time for which a queue is cached
 	// In a normal distribution, four of five values are within sigmas standard deviations.
 	sigmas = 1.28
-	// margin widens known times by this fraction. estimateMargin applies to an engine's estimates, and
-	// to few runs.
+	// margin is the fraction by which known times are widened. estimateMargin is used instead for
+	// an engine's estimates and for small numbers of runs.
 	margin         = 0.1
 	estimateMargin = 0.25
 )
@@ -66,7 +66,7 @@ type knownQueue struct {
 	at    time.Time
 }
 
-// Outlook forecasts a pending job. It returns false for any other job, or without Queues.
+// Outlook forecasts a pending job. It returns false for any other job, or if there are no Queues.
 func (s *Service) Outlook(ctx context.Context, j Job) (Outlook, bool) {
 	if s.config.Queues == nil || j.Status != Pending {
 		return Outlook{}, false
@@ -94,7 +94,7 @@ func (s *Service) queue(ctx context.Context, lane Lane) (Queue, error) {
 	known = knownQueue{at: now}
 	if known.queue, known.err = s.config.Queues.Queue(ctx, lane); known.err != nil {
 		if ctx.Err() != nil {
-			return Queue{}, known.err // only this caller has gone
+			return Queue{}, known.err // only this caller has gone away away
 		}
 		s.config.Logger.WarnContext(ctx, "cannot read the queue of a lane", "lane", lane, "error", known.err)
 	}
@@ -111,13 +111,14 @@ func (q Queue) outlook(j Job, own Own, workers int, now time.Time) Outlook {
 	if q.ByAccount == nil {
 		workers = min(workers, q.Running)
 	}
-	// Without running jobs there may be no worker, and without past runs the run time is unknown.
+	// If no jobs are running, there may be no worker. If there are no past runs, the run time is
+	// unknown.
 	if q.Running == 0 || workers == 0 || len(q.Runs) == 0 {
 		return forecast
 	}
 	mean, deviation := meanOf(q.Runs)
 	turns := func(ahead int) int { return max(0, ahead+1+q.Running-workers) }
-	// A worker finishes its job at any time between now and one full run later.
+	// A worker finishes its current job between now and one full run later.
 	soonest, last := turns(least), turns(most)
 	earliest := mean*float64(max(0, soonest-1)/workers)*(1-margin) -
 		sigmas*deviation*math.Sqrt(float64(soonest))/float64(workers)
@@ -130,8 +131,8 @@ func (q Queue) outlook(j Job, own Own, workers int, now time.Time) Outlook {
 	return forecast
 }
 
-// ahead returns how many waiting jobs workers start before the account's job, if no others arrive.
-// Accounts take turns.
+// ahead returns how many waiting jobs the workers will start before the account's job, assuming
+// that no more arrive. Accounts take turns.
 func (q Queue) ahead(account string, own Own) (least, most int) {
 	if q.ByAccount == nil {
 		return max(0, own.Before-q.Running), max(own.Before, q.Waiting-1-own.After)
@@ -146,8 +147,8 @@ func (q Queue) ahead(account string, own Own) (least, most int) {
 	return least, most
 }
 
-// takes returns a job's range of run times in seconds, from its engine's estimate or from earlier
-// runs of its model.
+// takes returns the range of a job's run time in seconds. It uses the engine's estimate, or else
+// earlier runs of the model.
 func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	shortest = math.Inf(1)
 	if seconds := j.Estimate.Seconds(); seconds > 0 {
@@ -162,7 +163,7 @@ func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	return shortest * (1 - estimateMargin), longest * (1 + estimateMargin), !math.IsInf(shortest, 1)
 }
 
-// spanOf takes offsets in seconds from now. The job's deadline limits the span.
+// spanOf converts offsets in seconds from now to a span that ends no later than the job's deadline.
 func spanOf(j Job, now time.Time, earliest, latest float64) *Span {
 	at := func(seconds float64) time.Time {
 		t := now.Add(time.Duration(max(0, min(seconds, MaxAge.Seconds())) * float64(time.Second)))

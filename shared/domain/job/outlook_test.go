@@ -107,7 +107,7 @@ func TestOutlookFollowsQueue(t *testing.T) {
 	}
 }
 
-// An engine's estimate takes precedence over the runs of other clips. No forecast is later than
+// The engine's estimate takes precedence over run times of other clips. No forecast is later than
 // the deadline.
 func TestOutlookUsesEngineEstimateUpToDeadline(t *testing.T) {
 	j := pendingJob()

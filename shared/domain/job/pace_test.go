@@ -18,8 +18,8 @@ type knownRuns struct {
 
 func (k knownRuns) RunTimes(context.Context, job.Lane) ([]job.RunTime, error) { return k.runs, k.err }
 
-// paced simulates a wait and a run of the job. after is the time from the job's end to the last
-// read.
+// paced simulates a client that polls a job while it waits and runs. after is the time from the
+// job's end to the last read.
 func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, after time.Duration) {
 	created := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	j.CreatedAt = created
@@ -40,9 +40,9 @@ func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, aft
 }
 
 // A client that waits for a job of a known model reads it at most ten times: once after acceptance,
-// twice at four fifths of the shortest run (1.04 s), because it had not started at first, and then
-// after each further tenth until the longest run's 1.9 s. Each client learns of the end within a
-// tenth of the run, and half of them no later than without the model's times.
+// twice at four fifths of the shortest run (1.04 s), because the job had not started at first, and
+// then after every further tenth until the longest run's 1.9 s. Each client learns of the end
+// within a tenth of the run time, and half of them no later than without known run times.
 func TestPaceUsesKnownRunTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }
@@ -87,7 +87,7 @@ func TestPaceNoticesEarlyEnd(t *testing.T) {
 		known    knownRuns
 		estimate time.Duration
 		runs     time.Duration
-		after    time.Duration // at most
+		after    time.Duration // upper limit
 	}{
 		"known from its runs":                     {knownRuns{runs: runs}, 0, 100 * time.Millisecond, 2 * time.Second},
 		"known from its engine":                   {knownRuns{}, time.Minute, 100 * time.Millisecond, 2 * time.Second},

@@ -20,9 +20,9 @@ func (j Job) DeleteInputs(ctx context.Context, blobs deleter) error {
 	return errors.Join(failures...)
 }
 
-// Purge deletes an ended job. It deletes the record last, so that a failed purge can be repeated.
-// Then it deletes thumbnails that a worker stored during the purge. A worker that stores them later
-// finds no record and deletes them itself.
+// Purge deletes an ended job. It deletes the record after the blobs, so that a failed purge can be
+// repeated. After that, it deletes thumbnails that a worker stored during the purge. A worker that
+// stores thumbnails later finds no record and deletes them itself.
 //
 // Errors: fault.Conflict if the job has not ended.
 func (s *Service) Purge(ctx context.Context, j Job, blobs deleter) error {
@@ -42,8 +42,8 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs deleter) error {
 			return fmt.Errorf("job: purge %s: %w", j.ID, err)
 		}
 	}
-	// A crashed run may have left a preview or a result on the disk, which no sweep would find without
-	// the record.
+	// A crashed run may have left a preview or a result on disk. Without the record, no sweep would
+	// find it.
 	if folders, ok := blobs.(interface {
 		DeleteAll(ctx context.Context, prefix string) error
 	}); ok {

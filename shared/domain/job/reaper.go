@@ -11,27 +11,27 @@ import (
 type StopReason string
 
 const (
-	// Broken means that the orchestration could not queue the job or write its end.
+	// Broken means that the orchestration could not queue the job or record its end.
 	Broken StopReason = "broken"
-	// Refused means that the job has already ended, or belongs to another run.
+	// Refused means that a write was rejected because the job has already ended or has a new run.
 	Refused StopReason = "refused"
 	Aborted StopReason = "aborted"
 	Overran StopReason = "overran"
 )
 
-// Reaper ends jobs that their orchestrator and queue did not end (docs/contract/jobs.md). It never
-// changes an ended job.
+// Reaper ends jobs that neither their orchestrator nor their queue has ended
+// (docs/contract/jobs.md). It never changes a job that has ended.
 type Reaper struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Stopped does not change a processing job after Refused, because the new run or the deadline will
-// end it.
+// Stopped ends a job whose orchestration has stopped. It leaves a processing job alone after
+// Refused, because the new run or the deadline will end that job.
 func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
 	j, err := r.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return nil // the client never received the id
+		return nil // the client was never given the id
 	}
 	if err != nil {
 		return fmt.Errorf("job: end %s: %w", id, err)
@@ -53,7 +53,7 @@ func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error 
 	return r.fail(ctx, id, Failure{EngineError, "The job could not be handed to a worker."})
 }
 
-// GivenUp ends a job whose message was received too often without being deleted.
+// GivenUp ends a job whose message was received too often without being deleted from the queue.
 func (r *Reaper) GivenUp(ctx context.Context, id string) error {
 	return r.fail(ctx, id, WorkerLostFailure())
 }

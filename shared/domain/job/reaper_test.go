@@ -67,7 +67,7 @@ func TestReaperEndsJobs(t *testing.T) {
 			jobs := db.Jobs()
 			accept(t, jobs, c.state, created)
 			reaper := &job.Reaper{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
-			for range 2 { // events arrive at least once
+			for range 2 { // events are delivered at least once
 				if err := c.report(reaper); err != nil {
 					t.Fatal(err)
 				}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// UnmarshalJSON decodes numeric options as int64s, not floats.
+// UnmarshalJSON decodes numeric options as int64s instead of floats.
 func (r *Request) UnmarshalJSON(text []byte) error {
 	type plain Request
 	decoder := json.NewDecoder(bytes.NewReader(text))

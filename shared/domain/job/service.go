@@ -23,11 +23,11 @@ type Config struct {
 	Now   func() time.Time
 	// Random must be cryptographically secure, because job ids must not be guessable.
 	Random  io.Reader
-	Workers map[Lane]int // jobs that run at the same time
-	// Spare is the number of extra places per lane for accounts without a job on that lane. Admission
+	Workers map[Lane]int // the number of jobs that run concurrently
+	// Spare is the number of extra slots per lane for accounts with no job on that lane. Admission
 	// does not count them.
 	Spare int
-	// These ages start when the job has ended.
+	// Both ages are counted from the job's end.
 	ResultAge, RecordAge time.Duration
 	SpreadBlobs          bool
 	Cursors              cursor.Codec
@@ -38,15 +38,16 @@ type Config struct {
 	Queues    Queues
 	RunTimes  RunTimes
 	Budgets   Budgets
-	// MaxLength is assumed for results whose length is unknown at acceptance.
+	// MaxLength is assumed for results whose length is unknown when the job is accepted.
 	MaxLength time.Duration
 	Logger    *slog.Logger
 }
 
 type Budgets interface {
-	// Claims returns nil if no budget applies. most is the largest possible usage.
+	// Claims returns the claims for a job, or nil if no budget applies. most is the job's maximum
+	// usage.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
-	// Warn sends due warnings after a job has reserved amounts, or was rejected.
+	// Warn sends the warnings that are due after a job has reserved amounts or was rejected.
 	Warn(ctx context.Context, claims []budget.Claim, refused bool)
 }
 
@@ -57,10 +58,11 @@ const (
 
 type Service struct {
 	config Config
-	// admitting is locked from reading the backlog to accepting the job, so that admission is exact.
+	// admitting is locked from when the backlog is read until the job is accepted, so that
+	// admission is exact.
 	admitting sync.Mutex
 
-	// estimating guards estimates and the time of the last read.
+	// estimating guards the two fields below.
 	estimating  sync.Mutex
 	estimates   Estimates
 	estimatedAt time.Time
@@ -87,7 +89,8 @@ func (s *Service) Ages() (result, record time.Duration) {
 
 func (s *Service) Now() time.Time { return s.config.Now() }
 
-// NewID returns an id before the upload starts, because the names of input blobs contain it.
+// NewID returns a job id. It is called before the upload starts, because the names of input blobs
+// contain the id.
 func (s *Service) NewID() (string, error) { return NewID(s.config.Now(), s.config.Random) }
 
 func (s *Service) InputBlob(id, field string) string {
@@ -97,7 +100,7 @@ func (s *Service) InputBlob(id, field string) string {
 	return InputBlob(id, field)
 }
 
-// NewID returns "job_" and a ULID, which sorts by time and has 80 random bits.
+// NewID returns "job_" followed by a ULID, which sorts by time and has 80 random bits.
 func NewID(now time.Time, random io.Reader) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now), random)
 	if err != nil {
@@ -106,7 +109,8 @@ func NewID(now time.Time, random io.Reader) (string, error) {
 	return "job_" + id.String(), nil
 }
 
-// IDTime returns when NewID generated an id, or the zero time for any other id.
+// IDTime returns the time when NewID generated an id, or the zero time if NewID did not generate
+// it.
 func IDTime(id string) time.Time {
 	drawn, err := ulid.ParseStrict(strings.TrimPrefix(id, "job_"))
 	if err != nil {
@@ -123,12 +127,12 @@ func (s *Service) NewSeed() (uint32, error) {
 	return uint32(bytes[0])<<24 | uint32(bytes[1])<<16 | uint32(bytes[2])<<8 | uint32(bytes[3]), nil
 }
 
-// Submit accepts a job whose inputs are stored. The caller fills ID, Account, Key, Model, Lane,
-// Seed, Request and Estimate, and deletes the inputs if Submit rejects the job. limit is the
-// account's maximum number of pending and processing jobs, and wait is the caller's maximum wait
-// for the job to end. 0 means no limit for both.
+// Submit accepts a job whose inputs are stored. The caller sets ID, Account, Key, Model, Lane,
+// Seed, Request and Estimate, and deletes the inputs if Submit fails. limit is the account's
+// maximum number of pending and processing jobs. wait is how long the caller waits for the job to
+// end. For both, 0 means no limit.
 //
-// Errors: as CheckCapacity; fault.Exhausted if a budget has too little left.
+// Errors: as for CheckCapacity; fault.Exhausted if too little is left of a budget.
 func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {
 	j, claims, err := s.accept(ctx, j, limit, wait)
 	if len(claims) > 0 && (err == nil || fault.Is(err, fault.Exhausted)) {
@@ -144,7 +148,7 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Durati
 	return j, nil
 }
 
-// accept returns the claims on budgets even if a budget rejected them.
+// accept returns the budget claims even if a budget rejected them.
 func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Duration) (Job, []budget.Claim, error) {
 	// Without the lock, every job in a burst would see the same free capacity.
 	s.admitting.Lock()
@@ -166,7 +170,8 @@ func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Durati
 	return j, claims, s.config.Store.Accept(ctx, j, limit, claims...)
 }
 
-// Resume reports whether an interrupted Submit accepted a job. It queues the job if necessary.
+// Resume reports whether an interrupted Submit accepted the job. It also queues the job if that is
+// still necessary.
 func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -181,7 +186,7 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 	return true, nil
 }
 
-// CheckCapacity rejects a job early, before a large upload. Submit may still reject the job later.
+// CheckCapacity rejects a job before a large upload. Submit may still reject it later.
 //
 // Errors: fault.Limited if the account has reached its limit, the queue is full, or the job would
 // probably not end while the caller waits.
@@ -203,10 +208,10 @@ func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duratio
 	return backlog.AdmitWaiting(wait, s.config.Workers[lane], s.config.Now())
 }
 
-// retryAfter varies, so that the callers of an account do not all return at the same time.
+// retryAfter is random, so that an account's callers do not all retry at the same time.
 func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
-// Get ends a job whose deadline has passed.
+// Get returns an account's job. If its deadline has passed, Get ends it.
 //
 // Errors: fault.NotFound if the job does not exist, belongs to another account, or its record has
 // expired.
@@ -225,7 +230,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	if !j.Status.Terminal() && !now.Before(j.Deadline) {
 		expired, err := s.config.Store.Expire(ctx, id, now)
 		if fault.Is(err, fault.StorageFull) {
-			// The job has ended, even if the store cannot record that now.
+			// The job has ended, even if the store cannot record that yet.
 			return j.At(now), nil
 		}
 		if err != nil {
@@ -238,8 +243,8 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 
 // CheckResult returns nil if the job has a result.
 //
-// Errors: fault.NotFound if the result has expired; fault.Conflict if the job has failed, and with
-// RetryAfter while the job is pending or processing.
+// Errors: fault.NotFound if the result has expired; fault.Conflict if the job has failed;
+// fault.Conflict with RetryAfter if the job is pending or processing.
 func (s *Service) CheckResult(j Job) error {
 	switch {
 	case j.Status == Failed:

@@ -54,7 +54,7 @@ func TestAdmissionLimitsBacklog(t *testing.T) {
 	}
 }
 
-// Jobs with later turns do not count.
+// Jobs whose turn is later do not count.
 func TestAdmissionFitsCallersWait(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}
@@ -128,7 +128,7 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 		callers.Wait()
 		return int(accepted.Load())
 	}
-	// This is the number of jobs that one account can submit one after another on an idle lane.
+	// want is the number of jobs that one account can submit one after another on an idle lane.
 	want := 0
 	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1, time.Now()) == nil {
 		want++
@@ -142,7 +142,7 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	_, err = db.Jobs().Start(t.Context(), id, "n1", now)
 	must(err)
 	must(db.Jobs().Complete(t.Context(), id, "n1", job.Result{Blob: "b"}, now.Add(5*time.Second)))
-	// The last of nine images of 5 s is done after 45 s.
+	// The last of nine 5 s images is done after 45 s.
 	if accepted := atOnce(20, job.ImageLane, time.Minute); accepted != 9 {
 		t.Errorf("%d images of a burst were accepted whose callers wait for a minute, want 9", accepted)
 	}

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Shares signs public links to the results of jobs (docs/contract/jobs.md#shares). Links are not
-// stored: a new secret invalidates them. The zero value accepts no link.
+// Shares signs public links to job results (docs/contract/jobs.md#shares). Links are not stored, so
+// a new secret invalidates them all. The zero value accepts no link.
 type Shares struct {
 	secret func(context.Context) ([]byte, error)
 	now    func() time.Time
@@ -23,7 +23,7 @@ func NewShares(secret []byte, now func() time.Time) Shares {
 	return NewSharesFrom(func(context.Context) ([]byte, error) { return secret, nil }, now)
 }
 
-// NewSharesFrom calls secret for every signature. The function should cache it.
+// NewSharesFrom calls secret for every signature. secret should cache its result.
 func NewSharesFrom(secret func(context.Context) ([]byte, error), now func() time.Time) Shares {
 	return Shares{secret, now}
 }
@@ -36,14 +36,14 @@ var (
 	ErrSharedGone = fault.New(fault.NotFound, "The result behind this link was deleted.")
 )
 
-// Sign returns a link to the job's result that expires at until, rounded down to seconds.
+// Sign returns a link to the job's result. It expires at until, rounded down to seconds.
 func (s Shares) Sign(ctx context.Context, id string, until time.Time) (Share, error) {
 	expires := strconv.FormatInt(until.Unix(), 10)
 	signature, err := s.signature(ctx, id, expires)
 	return Share{expires, signature}, err
 }
 
-// Errors: ErrNoShare if the signature is invalid or the share has expired.
+// Errors: ErrNoShare if the signature is invalid or the link has expired.
 func (s Shares) Check(ctx context.Context, id string, share Share) error {
 	if s.secret == nil {
 		return ErrNoShare
@@ -68,12 +68,13 @@ func (s Shares) signature(ctx context.Context, id, expires string) (string, erro
 		return "", fmt.Errorf("job: read the secret of shares: %w", err)
 	}
 	mac := hmac.New(sha256.New, secret)
-	// The purpose comes first, so that no other signature made with the secret is a valid share.
+	// The purpose comes first, so that no signature made with the secret for another purpose is
+	// valid here.
 	mac.Write([]byte("share of a result\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// Shared returns the job of a checked share.
+// Shared returns the job of a link that has been checked.
 //
 // Errors: ErrSharedGone.
 func (s *Service) Shared(ctx context.Context, id string) (Job, error) {

@@ -19,9 +19,9 @@ type SweptBlobs interface {
 	DeleteAll(ctx context.Context, prefix string) error
 }
 
-// Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes
-// expired results and records. It sets aside blobs without a record instead of deleting them,
-// because the record may have been lost.
+// Sweeper ends overdue jobs on one machine, deletes the inputs of ended jobs, and deletes expired
+// results and records. It does not delete blobs without a record but sets them aside, because the
+// record may have been lost.
 type Sweeper struct {
 	Store interface {
 		Store
@@ -29,18 +29,18 @@ type Sweeper struct {
 	}
 	Blobs SweptBlobs
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. If not, the sweeper deletes
-	// nothing. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. While it cannot, the sweeper
+	// deletes nothing. nil means that the clock can always be trusted.
 	Settled              func() bool
 	Logger               *slog.Logger
 	ResultAge, RecordAge time.Duration
 }
 
 const (
-	// overdueEvery is for jobs past their deadline that no client reads.
+	// overdueEvery is how often the sweeper ends overdue jobs that no client reads.
 	overdueEvery = 5 * time.Second
 	sweepEvery   = time.Minute
-	// uploadAge limits how long a submission may remain in progress after its last file.
+	// uploadAge is how long after its last file a submission may remain in progress.
 	uploadAge  = 24 * time.Hour
 	sweepBatch = 100
 )
@@ -87,14 +87,14 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown sets aside blobs of jobs without a record (see blob.SetAsideUnknown).
+// SweepUnknown sets aside job blobs without a record (see blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Blobs, "jobs", s.Now, func(ctx context.Context, name string) (bool, error) {
 		return s.Store.Known(ctx, path.Base(name))
 	})
 }
 
-// Sweep deletes blobs that ended jobs no longer need, and expired records.
+// Sweep deletes blobs that ended jobs no longer need, and records that have expired.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	if s.Settled != nil && !s.Settled() {
 		return nil
@@ -114,8 +114,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// sweepJob keeps thumbnails and a result that has not expired. A job without a record is an upload
-// in progress, or the empty folder of a rejected job.
+// sweepJob deletes a job's blobs except for thumbnails and a result that has not expired. A folder
+// without a job record belongs to an upload in progress, or is the empty folder of a rejected job.
 func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	id := path.Base(folder.Name)
 	j, err := s.Store.Get(ctx, id)

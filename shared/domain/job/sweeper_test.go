@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// sweepWorld is one machine with a settable clock.
+// sweepWorld is a one-machine service with a settable clock.
 type sweepWorld struct {
 	t       *testing.T
 	now     time.Time
@@ -27,7 +27,7 @@ type sweepWorld struct {
 	blobs   *diskblob.Store
 	service *job.Service
 	sweeper *job.Sweeper
-	// names maps job ids to the test's names.
+	// names maps job ids to the names used in the test.
 	names map[string]string
 }
 
@@ -74,7 +74,7 @@ func (w *sweepWorld) submit(name string) string {
 	return id
 }
 
-// complete uses the job's second run. The first run left a stray result.
+// complete completes the job in its second run. The first run left a stray result behind.
 func (w *sweepWorld) complete(id string) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -124,7 +124,7 @@ func TestSweeperFollowsRetention(t *testing.T) {
 	done, waiting := w.submit("done"), w.submit("waiting")
 	w.complete(done)
 	w.names["job_upload"] = "upload"
-	w.put(job.InputBlob("job_upload", "data")) // its request is still in progress
+	w.put(job.InputBlob("job_upload", "data")) // the request that creates this job is still in progress
 
 	w.sweep()
 	w.wantBlobs("after the first sweep", "done/result-good", "upload/data", "waiting/data")

@@ -7,16 +7,17 @@ import (
 	"path"
 )
 
-// Thumbnails contains JPEGs of a completed job (docs/contract/jobs.md#thumbnails). A picture that
+// Thumbnails holds JPEGs for a completed job (docs/contract/jobs.md#thumbnails). A picture that
 // could not be made is empty.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
-const MaxThumbnails = 1 << 20 // bytes of the blob
+const MaxThumbnails = 1 << 20 // limits the blob, in bytes
 
-// posterMark ends a blob with a poster. No JPEG ends with it.
+// posterMark ends a blob that contains a poster. No JPEG ends with it.
 const posterMark = "poster\n"
 
-// ThumbnailsBlob is stored after the job completes, and deleted with the result.
+// ThumbnailsBlob returns a blob name. The blob is stored after the job completes and deleted with
+// the result.
 func (j Job) ThumbnailsBlob() string {
 	folder := j.folder()
 	if j.Result != nil {
@@ -25,9 +26,10 @@ func (j Job) ThumbnailsBlob() string {
 	return folder + "/thumbnails-" + j.Nonce
 }
 
-// Encode returns the length of the result's picture in 4 bytes, then the pictures of the result and
-// the input, then the poster with its length and posterMark. Decoders without posters ignore data
-// after the pictures. One blob holds all, because an object store charges for each write.
+// Encode puts the pictures into one blob, because an object store charges for each write. The
+// format is the length of the result's picture in 4 bytes, the pictures of the result and the
+// input, then the poster, its length and posterMark. Older decoders ignore whatever follows the
+// first two pictures.
 func (t Thumbnails) Encode() []byte {
 	content := binary.BigEndian.AppendUint32(nil, uint32(len(t.Result)))
 	content = append(append(content, t.Result...), t.Input...)

@@ -14,7 +14,8 @@ func Usage(j Job) usage.Record {
 	}
 }
 
-// Billed counts a completed job and its cost on the day of acceptance (see Runs.Complete).
+// Billed returns the usage record for a completed job and its cost. It belongs to the day when the
+// job was accepted (see Runs.Complete).
 func Billed(completed Job) usage.Record {
 	record := Usage(completed)
 	record.Counts = usage.Counts{JobsCompleted: 1}
@@ -22,7 +23,8 @@ func Billed(completed Job) usage.Record {
 	return record
 }
 
-// Most returns a job's largest possible usage. longest applies to results of unknown length.
+// Most returns a job's maximum possible usage. longest is the length to assume if the result's
+// length is unknown.
 func Most(j Job, longest time.Duration) budget.Amounts {
 	most := budget.Amounts{Jobs: 1}
 	if j.Request.Price != nil {
@@ -35,7 +37,7 @@ func Most(j Job, longest time.Duration) budget.Amounts {
 	return most
 }
 
-// Settled returns the settlements of an ended job's holds. A failed job uses nothing.
+// Settled returns the settlements for an ended job's holds. A failed job uses nothing.
 func Settled(ended Job) []budget.Settlement {
 	var used budget.Amounts
 	if ended.Status == Completed {

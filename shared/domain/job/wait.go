@@ -7,32 +7,35 @@ import (
 )
 
 type Watcher interface {
-	// Watch returns a channel that receives a value after changes of the job until the caller calls
-	// stop. A value may arrive without a visible change.
+	// Watch returns a channel that receives a value when the job may have changed, until the caller
+	// calls stop.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// With notifications, reads only detect the deadline and changes by other processes.
+// With change notifications, reads are needed only to detect the deadline and changes made by other
+// processes.
 const (
 	watchedPause = time.Second
-	// Without notifications the pauses grow up to 1/pauseDivisor of the time that the client has
-	// waited. The client does not notice that delay, and the number of reads grows with the logarithm
-	// of the time.
+	// Without change notifications, the pauses grow up to 1/pauseDivisor of the time that the
+	// client has waited. The client does not notice such a delay, and the number of reads grows
+	// only logarithmically.
 	firstPause      = 5 * time.Millisecond
 	processingPause = 20 * time.Millisecond
 	longestPause    = time.Second
 	pauseDivisor    = 10
 	// If the run time of similar jobs is known, the first read happens after the fraction notYet of
-	// the shortest run time. An earlier failure is noticed after at most longestSleep.
+	// the shortest run time, or after longestSleep if that is earlier, so that a failure is
+	// noticed.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
-	// knownRuns is the number of runs of a model needed to know its shortest time.
+	// knownRuns is how many runs of a model are needed before its shortest run time is considered
+	// known.
 	knownRuns = 3
-	// changesPause is for clients that follow a job to its end. Each read costs money.
+	// changesPause is used for clients that follow a job until it ends. Each read costs money.
 	changesPause = 2 * time.Second
 )
 
-// Wait waits until an account's job has ended, at most until its deadline.
+// Wait waits until an account's job has ended, which is no later than its deadline.
 func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 	pace := s.Pace(ctx)
 	for j, err := range s.reads(ctx, account, id, pace.Next) {
@@ -44,14 +47,14 @@ func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 }
 
 type RunTimes interface {
-	// RunTimes may be some seconds old and in any order.
+	// RunTimes may be a few seconds old and are in any order.
 	RunTimes(ctx context.Context, lane Lane) ([]RunTime, error)
 }
 
 // Pace decides how often to read a job that a client waits for.
 type Pace struct {
 	pause time.Duration
-	// takes returns the minimum run time of a job, or 0. It may be nil.
+	// takes returns a job's minimum run time, or 0 if unknown. It may be nil.
 	takes func(Job) time.Duration
 	asked bool
 	least time.Duration
@@ -61,15 +64,14 @@ func (s *Service) Pace(ctx context.Context) *Pace {
 	return &Pace{takes: func(j Job) time.Duration { return s.leastTime(ctx, j) }}
 }
 
-// leastTime returns the engine's estimate or the shortest recent run of the model, whichever is
-// shorter.
+// leastTime returns the engine's estimate or the model's shortest recent run, whichever is shorter.
 func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	if s.config.RunTimes == nil {
 		return j.Estimate
 	}
 	runs, err := s.config.RunTimes.RunTimes(ctx, j.Lane)
 	if err != nil {
-		return 0 // the client waits anyway
+		return 0 // the client has to wait anyway
 	}
 	shortest, known := time.Duration(0), 0
 	for _, run := range runs {
@@ -89,7 +91,8 @@ func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	return shortest
 }
 
-// Next returns the pause before the next read. last is the zero value before the first read.
+// Next returns the pause before the next read. last is the job as last read, or the zero value
+// before the first read.
 func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if last.Status == "" {
 		p.pause = firstPause
@@ -98,7 +101,7 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if !p.asked && p.takes != nil {
 		p.asked, p.least = true, p.takes(last)
 	}
-	// A run may be much shorter than the wait before the run.
+	// A run may be much shorter than the time that the job waited for it.
 	since := last.CreatedAt
 	if !last.StartedAt.IsZero() {
 		since = last.StartedAt
@@ -108,12 +111,12 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if sleep <= p.pause {
 		return p.pause
 	}
-	p.pause = longestPause // from now on a fraction of the time decides
+	p.pause = longestPause // from now on, pauses depend on the time waited
 	return min(sleep, longestSleep)
 }
 
 // Changes yields a job now, and again after each observed change of its status or progress, until
-// the job has ended or after an error.
+// the job has ended or an error occurs.
 func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var last Job
@@ -133,8 +136,8 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 	}
 }
 
-// reads yields a job repeatedly until it has ended or a read fails. pause gets the job at the last
-// read, or the zero value before the first.
+// reads yields a job repeatedly until it has ended or a read fails. pause receives the job as last
+// read, or the zero value before the first read.
 func (s *Service) reads(
 	ctx context.Context, account, id string, pause func(last Job, now time.Time) time.Duration,
 ) iter.Seq2[Job, error] {

@@ -2,10 +2,11 @@ package media
 
 import "encoding/binary"
 
-// readAVC reads the video's properties from an H.264 decoder configuration (ISO/IEC 14496-15,
-// 5.3.3.1). plain is true for progressive 8-bit 4:2:0 with limited range and square pixels.
+// readAVC reads a video's properties from an H.264 decoder configuration (ISO/IEC 14496-15,
+// 5.3.3.1). plain is true if the video is progressive 8-bit 4:2:0 with limited range and square
+// pixels.
 func readAVC(config []byte) (info Info, plain bool) {
-	const head = 8 // up to the first parameter set
+	const head = 8 // the bytes before the first parameter set
 	if len(config) < head || config[0] != 1 || config[5]&0x1f != 1 {
 		return Info{}, false
 	}
@@ -20,18 +21,18 @@ func readAVC(config []byte) (info Info, plain bool) {
 func readParameters(set []byte) (info Info, plain bool) {
 	profile := set[0]
 	b := &bitReader{bytes: unescape(set[3:])}
-	b.ue() // its id
+	b.ue() // id of the parameter set
 	switch profile {
-	case 66, 77: // Baseline and Main have 4:2:0 of 8 bits
+	case 66, 77: // Baseline and Main are always 8-bit 4:2:0
 	case 100:
-		// 4:2:0, 8-bit luma and chroma, no lossless mode, no matrices.
+		// 4:2:0, 8-bit luma and chroma, no lossless mode, no scaling matrices.
 		if b.ue() != 1 || b.ue() != 0 || b.ue() != 0 || b.read(1) != 0 || b.read(1) != 0 {
 			return Info{}, false
 		}
 	default:
 		return Info{}, false
 	}
-	b.ue() // number of bits of frame numbers
+	b.ue() // frame number length in bits
 	switch b.ue() {
 	case 0:
 		b.ue()
@@ -39,7 +40,7 @@ func readParameters(set []byte) (info Info, plain bool) {
 	default:
 		return Info{}, false
 	}
-	b.ue() // reference frames
+	b.ue() // number of reference frames
 	b.read(1)
 	across, down := b.ue()+1, b.ue()+1
 	if progressive := b.read(1) == 1; !progressive || across > 1<<12 || down > 1<<12 {
@@ -47,7 +48,7 @@ func readParameters(set []byte) (info Info, plain bool) {
 	}
 	b.read(1)
 	info = Info{Width: 16 * int(across), Height: 16 * int(down), PixelFormat: "yuv420p"}
-	if b.read(1) == 1 { // cropped, in units of two pixels
+	if b.read(1) == 1 { // cropping, in units of two pixels
 		left, right, top, bottom := b.ue(), b.ue(), b.ue(), b.ue()
 		if max(left, right, top, bottom) > 1<<12 {
 			return Info{}, false
@@ -61,8 +62,9 @@ func readParameters(set []byte) (info Info, plain bool) {
 	return info, !b.over && info.Width > 0 && info.Height > 0
 }
 
-// readUsability reads the colours from the video usability information (ITU-T H.264, E.1.1). It
-// reports whether the video is ordinary: square pixels, limited range and ordinary colours.
+// readUsability reads the color properties from the video usability information (ITU-T H.264,
+// E.1.1). It reports whether the video is ordinary: square pixels, limited range and common color
+// properties.
 func readUsability(b *bitReader, info *Info) bool {
 	if b.read(1) == 1 && b.read(8) != 1 {
 		return false
@@ -73,7 +75,7 @@ func readUsability(b *bitReader, info *Info) bool {
 	if b.read(1) == 0 {
 		return true
 	}
-	b.read(3) // how the source was broadcast
+	b.read(3) // video format, such as PAL
 	if full := b.read(1) == 1; full {
 		return false
 	}
@@ -86,16 +88,16 @@ func readUsability(b *bitReader, info *Info) bool {
 		return false
 	}
 	if info.Transfer, known = ordinaryColours[transfer]; !known || transfer == 5 {
-		return false // FFmpeg uses another name for it as a transfer curve
+		return false // FFmpeg's name for this transfer curve is different
 	}
 	info.Matrix, known = ordinaryColours[matrix]
 	return known
 }
 
-// ordinaryColours maps ITU-T H.273 numbers to FFmpeg's names.
+// ordinaryColours maps ITU-T H.273 numbers to FFmpeg's names for common color properties.
 var ordinaryColours = map[uint32]string{1: "bt709", 5: "bt470bg", 6: "smpte170m"}
 
-// unescape removes the bytes that prevent start codes (ITU-T H.264, 7.4.1).
+// unescape removes the bytes inserted to prevent start codes (ITU-T H.264, 7.4.1).
 func unescape(unit []byte) []byte {
 	out, zeros := make([]byte, 0, len(unit)), 0
 	for _, b := range unit {
@@ -113,7 +115,7 @@ func unescape(unit []byte) []byte {
 	return out
 }
 
-// bitReader reads bits, most significant first. After the end it returns 0.
+// bitReader reads bits, most significant bit first. Past the end it returns 0.
 type bitReader struct {
 	bytes []byte
 	at    int
@@ -133,7 +135,7 @@ func (b *bitReader) read(n int) (value uint32) {
 	return value
 }
 
-// ue reads a number in an Exp-Golomb code (ITU-T H.264, 9.1).
+// ue reads an Exp-Golomb-coded number (ITU-T H.264, 9.1).
 func (b *bitReader) ue() uint32 {
 	zeros := 0
 	for b.read(1) == 0 {

@@ -7,13 +7,13 @@ import (
 )
 
 // maxTimes limits the entries read from a table of frame durations. A constant frame rate needs
-// one.
+// only one.
 const maxTimes = 1024
 
-// Describe returns the properties of a video from its header. complete reports whether ffprobe
-// would find the same properties by decoding. That holds for most clips: an upright, progressive
+// Describe returns a video's properties from its header. complete reports whether ffprobe would
+// find the same properties by decoding. That is the case for most clips: an upright, progressive
 // MP4 with one H.264 track in 8-bit 4:2:0, with square pixels and limited range, and at most one
-// AAC track. Describe returns only errors of r.
+// AAC track. Describe returns only errors from r.
 func Describe(r io.ReaderAt, size int64, mime string) (info Info, complete bool, err error) {
 	if mime != "video/mp4" && mime != "video/quicktime" {
 		return Info{}, false, nil
@@ -33,7 +33,7 @@ func Describe(r io.ReaderAt, size int64, mime string) (info Info, complete bool,
 
 func describeMovie(w *window, moov box) (info Info, complete bool) {
 	var video, audio *track
-	movie := 0.0 // seconds
+	movie := 0.0 // in seconds
 	for b := range boxes(w, moov.start, moov.end) {
 		switch b.kind {
 		case "mvhd":
@@ -62,7 +62,7 @@ func describeMovie(w *window, moov box) (info Info, complete bool) {
 	return video.describe(movie, audio != nil)
 }
 
-// movie is the movie's length in seconds.
+// describe returns the properties of a track. movie is the movie's length in seconds.
 func (t *track) describe(movie float64, audio bool) (info Info, complete bool) {
 	shown, ok := readAVC(t.config)
 	if !ok || shown.Width != t.width || shown.Height != t.height || t.frames == 0 || t.times == 0 || t.scale == 0 {
@@ -70,10 +70,10 @@ func (t *track) describe(movie float64, audio bool) (info Info, complete bool) {
 	}
 	if t.primaries != 0 && (shown.Matrix == "" || shown.Primaries != ordinaryColours[uint32(t.primaries)] ||
 		shown.Transfer != ordinaryColours[uint32(t.transfer)] || shown.Matrix != ordinaryColours[uint32(t.matrix)]) {
-		return Info{}, false // the header says more than the stream, or contradicts it
+		return Info{}, false // the header adds to the stream's properties or contradicts them
 	}
 	length := float64(min(t.length, t.times)) / float64(t.scale)
-	// Apart from rounding, a track that is longer than its movie was cut by an edit list.
+	// If a track is longer than its movie by more than rounding, an edit list has cut it.
 	if length > movie+0.002 {
 		return Info{}, false
 	}
@@ -87,21 +87,22 @@ func (t *track) describe(movie float64, audio bool) (info Info, complete bool) {
 
 type track struct {
 	kind, codec string
-	// plain is false if the picture has properties that Describe does not know.
+	// plain is false if the picture has properties that Describe does not handle.
 	plain bool
-	// width and height are the displayed size.
+	// width and height are the display size.
 	width, height int
-	// primaries, transfer and matrix are the colour numbers from the header, or 0.
+	// primaries, transfer and matrix are the color property numbers from the header, or 0.
 	config                      []byte
 	primaries, transfer, matrix uint16
-	// scale is the number of time units per second. length is the declared duration, and times the sum
-	// of the frames' durations.
+	// scale is the number of time units per second. length is the declared duration, and times is
+	// the sum of all frame durations.
 	scale, length, times uint64
 	frames               uint64
-	seen                 map[string]bool // boxes that may occur only once
+	seen                 map[string]bool // boxes that may occur only once and have been seen and have been seen
 }
 
-// once records a box that may occur only once. Programs differ in which duplicate they read.
+// once marks the track as not plain if a box that may occur only once is repeated. Programs differ
+// in which duplicate they read.
 func (t *track) once(kind string) {
 	t.plain = t.plain && !t.seen[kind]
 	t.seen[kind] = true
@@ -124,10 +125,10 @@ func readTrack(w *window, trak box) track {
 	return t
 }
 
-// The offsets of the matrix in headers with 32-bit times.
+// These are the offsets of the matrix in headers with 32-bit times.
 const movieMatrix, trackMatrix = 36, 40
 
-// upright reports whether the header's matrix neither rotates nor scales.
+// upright reports whether the matrix in the header neither rotates nor scales the picture.
 func upright(w *window, b box, at int64) bool {
 	matrix := b.start + at
 	if version := w.at(b.start, 1); version == nil || version[0] > 1 {
@@ -148,7 +149,7 @@ func upright(w *window, b box, at int64) bool {
 }
 
 // plainEdits reports whether an edit list plays the track once, from near its start. Encoders write
-// such lists to compensate for frames that are decoded before they are shown.
+// such lists because some frames are decoded earlier than they are shown.
 func plainEdits(w *window, edts box) bool {
 	for b := range boxes(w, edts.start, edts.end) {
 		if b.kind != "elst" {
@@ -171,7 +172,7 @@ func (t *track) readMedia(w *window, mdia box) {
 		switch b.kind {
 		case "mdhd":
 			t.once(b.kind)
-			t.scale, t.length = movieTime(w, b) // same format as in a movie header
+			t.scale, t.length = movieTime(w, b) // the format is the same as in a movie header
 		case "hdlr":
 			t.kind = string(w.at(b.start+8, 4))
 		case "minf":
@@ -235,7 +236,7 @@ func (t *track) readFormat(w *window, stsd box) {
 			t.plain = false
 			return
 		}
-		const fields = 78 // of a visual sample entry, before its boxes
+		const fields = 78 // size of a visual sample entry before its boxes
 		content := w.at(entry.start, fields)
 		if content == nil || int(binary.BigEndian.Uint16(content[24:])) != t.width ||
 			int(binary.BigEndian.Uint16(content[26:])) != t.height {
@@ -258,14 +259,14 @@ func (t *track) readExtensions(w *window, entry box) {
 			t.plain = t.plain && content != nil && binary.BigEndian.Uint32(content) == binary.BigEndian.Uint32(content[4:])
 		case "colr":
 			content := w.at(b.start, 10)
-			if content == nil || string(content[:3]) != "ncl" { // "nclx" or "nclc", not a profile
+			if content == nil || string(content[:3]) != "ncl" { // an ICC profile rather than "nclx" or "nclc"
 				t.plain = false
 				return
 			}
 			number := func(i int) uint16 { return binary.BigEndian.Uint16(content[4+2*i:]) }
 			t.primaries, t.transfer, t.matrix = number(0), number(1), number(2)
 		case "btrt":
-			// The bit rate does not matter.
+			// The bit rate is irrelevant.
 		default:
 			t.plain = false
 		}

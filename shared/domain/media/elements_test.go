@@ -16,7 +16,7 @@ func mp4(kind string, content ...[]byte) []byte {
 	return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(8+len(all))), []byte(kind), all)
 }
 
-// Large files take no more memory than a window.
+// However large the file, only a window of it is in memory.
 func TestContainersNeedLittleMemory(t *testing.T) {
 	const count = 8000
 	many := func(piece []byte) []byte { return bytes.Repeat(piece, count) }

@@ -2,12 +2,12 @@ package media
 
 import "io"
 
-// Inspect reads the picture's properties from a file's header. It does not use image decoders,
-// because they reject variants that FFmpeg decodes, or allocate as much memory as a file claims to
-// need.
+// Inspect reads an image's or video's properties from the file's header. It does not use image
+// decoders, because they reject variants that FFmpeg decodes, or allocate as much memory as a file
+// claims to need.
 //
 // Missing or invalid properties are zero. Inspect makes at most a few dozen reads of 64 KiB, and
-// returns only errors of r.
+// returns only errors from r.
 func Inspect(r io.ReaderAt, size int64, mime string) (Info, error) {
 	w := &window{source: r, size: size}
 	var info Info

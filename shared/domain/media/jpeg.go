@@ -9,19 +9,19 @@ import (
 )
 
 type JPEG struct {
-	// Width and Height are as stored.
+	// Width and Height are the stored size.
 	Width, Height int
-	// Components is 1 for grey pictures, 3 for colour, and 4 for CMYK.
+	// Components is 1 for gray pictures, 3 for color and 4 for CMYK.
 	Components int
-	// Progressive pictures can only be decoded completely.
+	// Progressive pictures can be decoded only as a whole.
 	Progressive bool
-	// Scans is an upper limit of the number of scans (ITU-T T.81, B.1.1.5).
+	// Scans is an upper bound for the number of scans (ITU-T T.81, B.1.1.5).
 	Scans int
 	// Memory is the number of bytes that a decoder may need for planes, coefficients and an RGB copy.
 	Memory int64
 }
 
-// The markers of JPEG (ITU-T T.81, table B.1).
+// These are the JPEG markers (ITU-T T.81, table B.1).
 const (
 	jpegBaseline    = 0xc0
 	jpegProgressive = 0xc2
@@ -35,9 +35,9 @@ const (
 	jpegFill        = 0xff
 )
 
-// InspectJPEG reads the header of a JPEG before this process decodes it. It rejects files that
-// decoders merely tolerate, because two decoders may read different sizes from them. It reads the
-// bytes once and allocates no memory.
+// InspectJPEG reads the header of a JPEG before this process decodes the picture. It rejects files
+// that decoders merely tolerate, because two decoders may find different sizes in them. It reads
+// the bytes once and allocates no memory.
 func InspectJPEG(data []byte) (JPEG, bool) {
 	if len(data) < 2 || data[0] != 0xff || data[1] != 0xd8 {
 		return JPEG{}, false
@@ -77,7 +77,7 @@ func InspectJPEG(data []byte) (JPEG, bool) {
 	}
 }
 
-// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether its kind is known.
+// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether its type is known.
 func (j *JPEG) frame(content []byte) bool {
 	if len(content) < 6 || content[0] != 8 {
 		return false
@@ -96,7 +96,7 @@ func (j *JPEG) frame(content []byte) bool {
 			return false
 		}
 		if j.Components == 1 {
-			h, v = 1, 1 // a picture of one component is not interleaved
+			h, v = 1, 1 // a picture with one component is not interleaved
 		}
 		perUnit, across, down = perUnit+h*v, max(across, h), max(down, v)
 	}
@@ -105,8 +105,8 @@ func (j *JPEG) frame(content []byte) bool {
 	return true
 }
 
-// memory counts 64 samples of a byte each, 64 coefficients of four bytes each if they are kept, and
-// four bytes per pixel for a copy.
+// memory counts, per block, 64 one-byte samples and 64 four-byte coefficients (if they are kept),
+// and four bytes per pixel for a copy.
 func (j *JPEG) memory(blocks int64) int64 {
 	bytes := 64 * blocks
 	if j.Progressive {
@@ -116,22 +116,22 @@ func (j *JPEG) memory(blocks int64) int64 {
 }
 
 // maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes can encode a scan
-// that changes nothing, but a decoder visits every block for it. Phones append a video to the
-// picture, in which a marker occurs about once in 65,536 bytes by chance, so a file may have one
-// more scan per bytesPerScan, up to mostScans.
+// that changes nothing, and yet a decoder visits every block for it. Phones append a video to the
+// picture. A marker occurs in it by chance about once in 65,536 bytes, so a file may have one more
+// scan per bytesPerScan, up to mostScans.
 const (
 	maxScans     = 100
 	bytesPerScan = 16 << 10
 	mostScans    = 1000
 )
 
-// CheckJPEG rejects a JPEG with more scans than a decoder can visit in a few seconds.
+// CheckJPEG rejects a JPEG with more scans than a decoder can process in a few seconds.
 //
-// Errors: fault.Invalid, with a message for the sender; errors of r.
+// Errors: fault.Invalid, with a message for the sender; errors from r.
 func CheckJPEG(r io.ReaderAt, size int64) error {
 	count, most := 0, int(min(maxScans+size/bytesPerScan, mostScans))
 	buffer := make([]byte, 64<<10)
-	// The chunks overlap by a byte, because a marker has two.
+	// The chunks overlap by one byte, because a marker has two.
 	for at := int64(0); at < size; at += int64(len(buffer) - 1) {
 		n, err := r.ReadAt(buffer, at)
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Grace allows for the last audio packet of a video that was cut at the limit.
+// Grace allows for the last audio packet of a video that was cut exactly at the limit.
 const Grace = 500 * time.Millisecond
 
 // These values limit the decoding time. Phones record 1080p at 240 frames per second, and 4096x2160
@@ -21,7 +21,7 @@ const (
 )
 
 // CheckVideo rejects a video that exceeds the limits (docs/contract/media.md#input-limits). Unknown
-// values pass: if the decoder later finds that they exceed a limit, the job fails.
+// values pass. If the decoder later finds that they exceed a limit, the job fails.
 //
 // Errors: fault.Invalid, with a message for the sender.
 func CheckVideo(info Info, limits catalog.Limits) error {
@@ -34,8 +34,9 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 	return CheckRate(info)
 }
 
-// CheckRate rejects more than MaxFrameRate frames or MaxPixelRate pixels per second, or more than
-// MaxPixels in total. A video shorter than a second counts as one second.
+// CheckRate rejects a video with more than MaxFrameRate frames or MaxPixelRate pixels per second,
+// or with more than MaxPixels in total. A video shorter than a second is treated as one second
+// long.
 //
 // Errors: as for [CheckVideo].
 func CheckRate(info Info) error {
@@ -55,14 +56,14 @@ func CheckRate(info Info) error {
 }
 
 func CheckImage(info Info, limits catalog.Limits) error {
-	// A header may claim a width and a height whose product overflows an integer.
+	// A header may claim a width and height whose product overflows an integer.
 	if float64(info.Width)*float64(info.Height) > float64(limits.ImagePixels) {
 		return fault.New(fault.Invalid, "The image is larger than %g megapixels.", float64(limits.ImagePixels)/1e6)
 	}
 	return nil
 }
 
-// words formats a duration for people: "5 minutes" rather than "5m0s".
+// words formats a duration for people, as "5 minutes" instead of "5m0s".
 func words(d time.Duration) string {
 	switch {
 	case d%time.Minute == 0:

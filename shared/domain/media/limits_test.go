@@ -73,7 +73,7 @@ func checkFault(t *testing.T, err error, want string) {
 	}
 }
 
-// Rates that cameras record are accepted. No machine decodes the others in time.
+// Frame rates of cameras are accepted. No machine could decode the rejected videos in time.
 func TestPhoneVideosPass(t *testing.T) {
 	for _, c := range []struct {
 		width, height int
@@ -87,7 +87,7 @@ func TestPhoneVideosPass(t *testing.T) {
 		{4096, 4096, 60, 2 * time.Minute, true},
 		{4096, 2160, 120, 5 * time.Minute, false},
 		{1280, 720, 480, 5 * time.Minute, true},
-		{320, 240, 1000, 40 * time.Millisecond, true}, // few frames
+		{320, 240, 1000, 40 * time.Millisecond, true}, // only 40 frames
 		{4096, 4096, 1000, 5 * time.Minute, false},
 		{4096, 4096, 1000, 100 * time.Millisecond, false},
 		{320, 240, 1000, time.Minute, false},
@@ -105,7 +105,7 @@ func TestPhoneVideosPass(t *testing.T) {
 		"The limits are 480 frames and 1100 megapixels per second.")
 }
 
-// Package job can reject a movie for its frame rate.
+// Package job can then reject a video for its frame rate.
 func TestHeaderContainsFrameRate(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{Width: 64, Height: 64, FPS: 900, Seconds: 2}.Make(t))
 	if err != nil {
@@ -120,7 +120,7 @@ func TestHeaderContainsFrameRate(t *testing.T) {
 	}
 }
 
-// Much compressed text is rejected before FFmpeg decodes it.
+// Large amounts of compressed text are rejected before FFmpeg decodes them.
 func TestPNGsWithMuchTextAreRejected(t *testing.T) {
 	for path, accepted := range map[string]bool{
 		mediatest.PNGTextBomb(t, "zTXt", 4, 4<<20):   true,

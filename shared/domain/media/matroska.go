@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Ids of the elements that this file reads (RFC 9559, section 5).
+// These are the ids of the elements that this file reads (RFC 9559, section 5).
 const (
 	ebmlSegment       = 0x18538067
 	ebmlInfo          = 0x1549A966
@@ -34,8 +34,8 @@ type element struct {
 	start, end int64
 }
 
-// An element of unknown size, as in live recordings, or of a size beyond its parent, ends with its
-// parent.
+// elements iterates over the elements in a range. An element ends where its parent ends if its size
+// is unknown, as in live recordings, or extends beyond the parent.
 func elements(w *window, start, end int64) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		for range maxElements {
@@ -57,8 +57,8 @@ func elements(w *window, start, end int64) iter.Seq[element] {
 	}
 }
 
-// variableInt reads a number whose first byte encodes its length. It returns the length 0 for an
-// invalid number. strip removes the length marker.
+// variableInt reads a number whose first byte encodes the number's length. For an invalid number,
+// length is 0. strip removes the length marker from the value.
 func variableInt(w *window, at int64, strip bool) (value uint64, length int64) {
 	first := w.at(at, 1)
 	if first == nil || first[0] == 0 {
@@ -124,7 +124,7 @@ func inspectSegment(w *window, segment element) Info {
 }
 
 func segmentDuration(w *window, e element) time.Duration {
-	tick, ticks := 1e6, 0.0 // nanoseconds
+	tick, ticks := 1e6, 0.0 // in nanoseconds
 	for field := range elements(w, e.start, e.end) {
 		switch field.id {
 		case ebmlTimestamp:
@@ -136,7 +136,7 @@ func segmentDuration(w *window, e element) time.Duration {
 	return Seconds(ticks * tick / 1e9)
 }
 
-// Only the first video track counts.
+// Only the first video track is used.
 func (i *Info) addTrack(w *window, track element) {
 	const video, audio = 1, 2
 	kind, width, height := uint64(0), 0, 0
@@ -156,9 +156,9 @@ func (i *Info) addTrack(w *window, track element) {
 	}
 }
 
-// trackPicture widens the size to the aspect ratio of the display size.
+// trackPicture returns the picture size, with the width changed to match the display aspect ratio.
 func trackPicture(w *window, e element) (width, height int) {
-	const aspectKnown = 3 // display units up to this value define an aspect ratio
+	const aspectKnown = 3 // with display units up to this value, the display size gives an aspect ratio
 	var values = map[uint64]float64{}
 	for field := range elements(w, e.start, e.end) {
 		values[field.id] = float64(field.uint(w))

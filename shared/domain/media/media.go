@@ -1,5 +1,5 @@
-// Package media defines the accepted kinds of files ([Type]) and reads properties from a file's
-// header ([Inspect]). It runs no programs and reads little of a file.
+// Package media defines the accepted file types ([Type]) and reads properties from a file's header
+// ([Inspect]). It runs no programs and reads only a small part of a file.
 package media
 
 import (
@@ -8,28 +8,29 @@ import (
 )
 
 // Info describes a file's picture and sound. Zero means unknown. [Inspect] sets the size, the
-// duration and Audio if the header contains them. ffprobe sets everything.
+// duration and Audio if the header contains them. ffprobe sets all fields.
 type Info struct {
-	// Width and Height are in pixels as displayed, with square pixels and after rotation.
+	// Width and Height are the size as displayed, in square pixels and after rotation.
 	Width, Height int
 	Duration      time.Duration
 	Audio         bool
 	FrameRate     float64 // average per second
-	// PixelFormat is FFmpeg's name for the format, such as "yuv420p10le".
+	// PixelFormat is FFmpeg's name for the pixel format, such as "yuv420p10le".
 	PixelFormat string
 	Alpha       bool
-	// These are FFmpeg's names for the colour properties (ITU-T H.273), such as "bt2020".
+	// These are FFmpeg's names for the color properties (ITU-T H.273), such as "bt2020".
 	Primaries, Transfer, Matrix string
-	// FullRange is true if samples use the full range of their bits, as in JPEG.
+	// FullRange is true if samples use the full range of values, as in JPEG.
 	FullRange bool
 
-	// The other fields control how FFmpeg reads a video. Their zero values select the first tracks.
+	// The fields below control how FFmpeg reads a video. Their zero values select the first tracks.
 
-	// These tracks count from 0. PictureTrack ignores attached pictures such as covers.
+	// Tracks are numbered from 0. PictureTrack does not count attached pictures such as covers.
 	PictureTrack, SoundTrack int
-	// Decoder is needed if FFmpeg's default decoder ignores alpha.
+	// Decoder is set if FFmpeg's default decoder ignores alpha.
 	Decoder string
-	// StoredWidth is in the file's own pixels. It is 0 if they are square or Turned is true.
+	// StoredWidth is the width in the file's own, non-square pixels. It is 0 if the pixels are
+	// square or Turned is true.
 	StoredWidth int
 	// Turned is true if FFmpeg must rotate or mirror the frames.
 	Turned bool
@@ -37,14 +38,14 @@ type Info struct {
 	Interlaced bool
 	// SoundVaries is true if the sample rate or the channels may change.
 	SoundVaries bool
-	// SoundLost is true if none of the file's sound can be decoded.
+	// SoundLost is true if the file has sound but none of it can be decoded.
 	SoundLost bool
 }
 
 // HDR reports whether the transfer function is PQ or HLG (ITU-R BT.2100).
 func (i Info) HDR() bool { return i.Transfer == "smpte2084" || i.Transfer == "arib-std-b67" }
 
-// Seconds converts a claimed number of seconds. It returns 0 unless it is a positive number.
+// Seconds converts a claimed number of seconds. It returns 0 if the number is not positive.
 func Seconds(s float64) time.Duration {
 	const most = float64(math.MaxInt64 / int64(time.Second))
 	if !(s > 0) {

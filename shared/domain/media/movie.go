@@ -8,14 +8,14 @@ import (
 
 const maxBoxes = 4096
 
-// box is the content of a box of the ISO base media file format (ISO/IEC 14496-12, 4.2), which
-// MP4, MOV, 3GP, AVIF and HEIC share.
+// box is the content of a box in the ISO base media file format (ISO/IEC 14496-12, 4.2), on which
+// MP4, MOV, 3GP, AVIF and HEIC are based.
 type box struct {
 	kind       string
 	start, end int64
 }
 
-// A box of a size beyond its parent ends with its parent.
+// A box that extends beyond its parent ends where the parent ends.
 func boxes(w *window, start, end int64) iter.Seq[box] {
 	return func(yield func(box) bool) {
 		for range maxBoxes {
@@ -26,9 +26,9 @@ func boxes(w *window, start, end int64) iter.Seq[box] {
 			kind := string(head[4:8])
 			size, headSize := int64(binary.BigEndian.Uint32(head)), int64(8)
 			switch size {
-			case 0: // up to the end
+			case 0: // extends to the end
 				size = end - start
-			case 1: // a size of 64 bits follows
+			case 1: // a 64-bit size follows
 				long := w.at(start+8, 8)
 				if long == nil {
 					return
@@ -50,7 +50,7 @@ func boxes(w *window, start, end int64) iter.Seq[box] {
 	}
 }
 
-// The movie box of an MP4, MOV or 3GP may be anywhere.
+// In an MP4, MOV or 3GP, the movie box may be anywhere.
 func inspectMovie(w *window) Info {
 	for top := range boxes(w, 0, w.size) {
 		if top.kind == "moov" {
@@ -78,7 +78,7 @@ func inspectMoov(w *window, moov box) Info {
 				frames, seconds = t.frames, t.seconds
 			}
 		case "mvex":
-			// A fragmented file: only this box may contain the duration of all fragments.
+			// In a fragmented file, only this box may hold the duration of all fragments.
 			duration = 0
 			for extends := range boxes(w, b.start, b.end) {
 				if extends.kind == "mehd" {
@@ -96,7 +96,8 @@ func inspectMoov(w *window, moov box) Info {
 	return info
 }
 
-// movieTime reads the units per second and the duration, or 0 if unknown, from a movie header.
+// movieTime reads the number of time units per second and the duration from a movie header. Each is
+// 0 if unknown.
 func movieTime(w *window, b box) (scale, duration uint64) {
 	content := w.at(b.start, int(min(b.end-b.start, 32)))
 	switch {
@@ -128,8 +129,8 @@ func known(value, unknown uint64) uint64 {
 	return value
 }
 
-// inspected contains a track's kind, such as "vide", its displayed size, frames and seconds.
-// Unknown values are 0.
+// inspected holds a track's type, such as "vide", its display size, and its numbers of frames and
+// seconds. Unknown values are 0.
 type inspected struct {
 	kind            string
 	width, height   int
@@ -177,7 +178,7 @@ func countSamples(w *window, minf box) (samples float64) {
 	return samples
 }
 
-// trackSize applies the rotation in the header's matrix.
+// trackSize returns the display size of a track, after the rotation in the header's matrix.
 func trackSize(w *window, b box) (width, height int) {
 	version := w.at(b.start, 1)
 	if version == nil {
@@ -185,7 +186,7 @@ func trackSize(w *window, b box) (width, height int) {
 	}
 	matrix := b.start + 40
 	if version[0] == 1 {
-		matrix += 12 // its times are 64 bits long
+		matrix += 12 // the times have 64 bits
 	}
 	content := w.at(matrix, 44)
 	if content == nil || matrix+44 > b.end {
@@ -193,15 +194,15 @@ func trackSize(w *window, b box) (width, height int) {
 	}
 	field := func(i int) uint32 { return binary.BigEndian.Uint32(content[4*i:]) }
 	width, height = int(field(9)>>16), int(field(10)>>16)
-	// The matrix is {a b u, c d v, x y w}. A quarter turn makes a and d 0.
+	// The matrix is {a b u, c d v, x y w}. After a quarter turn, a and d are 0.
 	if field(0) == 0 && field(4) == 0 && field(1) != 0 && field(3) != 0 {
 		width, height = height, width
 	}
 	return width, height
 }
 
-// inspectHEIF reads the size of the largest picture among the image properties (ISO/IEC
-// 23008-12). The other pictures are thumbnails and masks.
+// inspectHEIF reads the size of the largest picture from the image properties (ISO/IEC 23008-12).
+// The other pictures are thumbnails and masks.
 func inspectHEIF(w *window) Info {
 	var info Info
 	each := func(parent box, kind string, skip int64, visit func(box)) {
@@ -211,7 +212,7 @@ func inspectHEIF(w *window) Info {
 			}
 		}
 	}
-	// "meta" is a full box: a version and flags precede its content.
+	// "meta" is a full box, so its content follows a version and flags.
 	each(box{end: w.size}, "meta", 0, func(meta box) {
 		each(meta, "iprp", 4, func(iprp box) {
 			each(iprp, "ipco", 0, func(ipco box) {

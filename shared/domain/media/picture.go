@@ -14,7 +14,7 @@ func fixedSize(w *window, mime string) (width, height int) {
 	switch mime {
 	case "image/png": // ISO/IEC 15948, 11.2.2: IHDR comes first
 		return int(big.Uint32(head[16:])), int(big.Uint32(head[20:]))
-	case "image/gif": // the logical screen
+	case "image/gif": // the logical screen size size
 		return int(little.Uint16(head[6:])), int(little.Uint16(head[8:]))
 	case "image/bmp":
 		if little.Uint32(head[14:]) < 40 { // an OS/2 header
@@ -30,9 +30,9 @@ func fixedSize(w *window, mime string) (width, height int) {
 
 const maxChunks = 64
 
-// webpSize reads the size from the first chunk (RFC 9649, section 2). The canvas of an extended
-// file may be smaller than its pictures, for which a decoder allocates memory. So webpSize returns
-// the larger size.
+// webpSize reads the size from the first chunk (RFC 9649, section 2). In an extended file, it
+// returns the size of the largest picture if that exceeds the canvas, because decoders allocate
+// memory for the pictures.
 func webpSize(w *window, head []byte) (width, height int) {
 	little := binary.LittleEndian
 	if string(head[12:16]) != "VP8X" {
@@ -48,7 +48,7 @@ func webpSize(w *window, head []byte) (width, height int) {
 		kind, size := string(chunk[:4]), int64(little.Uint32(chunk[4:]))
 		content := at + 8
 		if kind == "ANMF" {
-			const frameHeader = 16 // before the chunks of the frame
+			const frameHeader = 16 // size of the frame header before the frame's chunks
 			if frame := w.at(content, frameHeader); frame != nil {
 				width, height = max(width, int(uint24(frame[6:]))+1), max(height, int(uint24(frame[9:]))+1)
 			}
@@ -111,7 +111,7 @@ func readJPEG(w *window) (info Info, still Still) {
 			}
 			if marker == app2 && bytes.HasPrefix(content, []byte(profile)) && len(content) > len(profile)+2 &&
 				len(still.Profile) < maxProfile {
-				// The segments are numbered, but in practice sorted.
+				// The segments are numbered, but in practice they are in order.
 				still.Profile = append(still.Profile, content[len(profile)+2:]...)
 			}
 		case marker >= firstFrame && marker <= lastFrame &&

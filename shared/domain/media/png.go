@@ -11,17 +11,19 @@ import (
 )
 
 const (
-	maxPNGText = 32 << 20 // decompressed bytes of text and colour profiles
-	// maxPNGTexts limits texts and profiles, maxPNGChunks all chunks.
+	maxPNGText = 32 << 20 // decompressed bytes of text and color profiles
+	// maxPNGTexts limits the number of texts and profiles, and maxPNGChunks the number of all
+	// chunks.
 	maxPNGTexts, maxPNGChunks = 1_000, 100_000
-	// maxPNGHead limits the offset of a chunk's compressed data, after keywords and a language.
+	// maxPNGHead limits where a chunk's compressed data may start, after the keywords and the
+	// language.
 	maxPNGHead = 1024
 )
 
-// CheckPNG rejects a PNG whose text and colour profiles take long to decode. FFmpeg decodes them
-// although no result contains them, and a file of 2 MB can contain 2 GB of text.
+// CheckPNG rejects a PNG whose text and color profiles take too long to decode. FFmpeg decodes them
+// although no result contains them, and a 2 MB file can hold 2 GB of text.
 //
-// Errors: fault.Invalid, with a message for the sender; errors of r.
+// Errors: fault.Invalid, with a message for the sender; errors from r.
 func CheckPNG(r io.ReaderAt, size int64) error {
 	left, texts, chunks := int64(maxPNGText), 0, 0
 	for at := int64(8); at+8 <= size; chunks++ {
@@ -46,7 +48,7 @@ func CheckPNG(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// decompressed returns the length of a chunk's decompressed data. It stops beyond most.
+// decompressed returns the length of a chunk's decompressed data. It stops counting beyond most.
 func decompressed(chunk *io.SectionReader, kind string, most int64) int64 {
 	var buffer [maxPNGHead]byte
 	n, _ := chunk.ReadAt(buffer[:], 0)
@@ -54,12 +56,12 @@ func decompressed(chunk *io.SectionReader, kind string, most int64) int64 {
 	if n == len(buffer) && bytes.IndexByte(content, 0) < 0 {
 		return most + 1 // the keyword is too long
 	}
-	at := bytes.IndexByte(content, 0) + 2 // after the keyword and the method
+	at := bytes.IndexByte(content, 0) + 2 // after the keyword and the compression method
 	if kind == "iTXt" {
 		if at++; at > len(content) || content[at-2] == 0 { // not compressed
 			return 0
 		}
-		for range 2 { // the language and the translated keyword
+		for range 2 { // skip the language and the translated keyword
 			at += bytes.IndexByte(content[min(at, len(content)):], 0) + 1
 		}
 	}

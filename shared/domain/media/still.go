@@ -7,33 +7,33 @@ import (
 	"io"
 )
 
-const maxProfile = 4 << 20 // bytes
+const maxProfile = 4 << 20 // in bytes
 
-// Still describes how to display an image's picture.
+// Still says how to display an image.
 type Still struct {
-	// Orientation is 2 to 8 if the picture must be rotated or mirrored (Exif), otherwise 0 or 1.
+	// Orientation (Exif) is 2 to 8 if the picture must be rotated or mirrored, otherwise 0 or 1.
 	Orientation int
-	Profile     []byte // ICC, or nil
-	CMYK        bool   // a JPEG with four colour components
-	// First is the first picture of an animated WebP, or nil.
+	Profile     []byte // an ICC profile, or nil
+	CMYK        bool   // true for a JPEG with four color components
+	// First is the first frame of an animated WebP, or nil.
 	First *Frame
-	// Transfer and Primaries are the colour numbers (ITU-T H.273) of an AVIF or HEIC without a
-	// profile.
+	// Transfer and Primaries are the color property numbers (ITU-T H.273) of an AVIF or HEIC
+	// without a profile.
 	Transfer, Primaries int
-	// Others lists the offsets of the flags of all pictures in an AVIF or HEIC except the main
-	// picture. Flag 1 hides a picture.
+	// Others lists the offsets of the flags of all pictures in an AVIF or HEIC except the main one.
+	// Setting a picture's flags to 1 hides it.
 	Others []int64
 }
 
-// Frame is a picture of an animated WebP: its chunks are the bytes from Start to End.
+// Frame is a frame of an animated WebP. Its chunks are at the offsets from Start to End.
 type Frame struct {
 	Start, End int64
-	// X and Y are its position on a canvas of Width and Height.
+	// X and Y are the frame's position on a canvas of size Width by Height.
 	X, Y, Width, Height int
 }
 
-// InspectStill reads how to display an image. It may read the entire file, so it suits files on a
-// disk. Missing or invalid properties are zero. It returns only errors of r.
+// InspectStill reads how to display an image. It may read the entire file, so use it only for files
+// on disk. Missing or invalid properties are zero. It returns only errors from r.
 func InspectStill(r io.ReaderAt, size int64, mime string) (Still, error) {
 	w := &window{source: r, size: size, thorough: true}
 	s := inspectStill(w, mime)
@@ -78,7 +78,7 @@ func (w *window) copy(offset, length int64) []byte {
 	return content
 }
 
-// Exif may be the last chunk (PNG, third edition, 11.3).
+// The Exif chunk may be the last one (PNG, third edition, 11.3).
 func (s *Still) readPNG(w *window) {
 	at := int64(8)
 	for range maxPNGChunks {
@@ -94,7 +94,7 @@ func (s *Still) readPNG(w *window) {
 			s.Orientation = exifOrientation(w.copy(at+8, min(length, windowSize)))
 		case kind == "iCCP" && s.Profile == nil:
 			content := w.copy(at+8, length)
-			_, compressed, found := bytes.Cut(content, []byte{0, 0}) // the name and the only method
+			_, compressed, found := bytes.Cut(content, []byte{0, 0}) // the name, then compression method 0
 			if reader, err := zlib.NewReader(bytes.NewReader(compressed)); found && err == nil {
 				s.Profile, _ = io.ReadAll(io.LimitReader(reader, maxProfile))
 			}
@@ -103,7 +103,7 @@ func (s *Still) readPNG(w *window) {
 	}
 }
 
-// RFC 9649, section 2.7.
+// See RFC 9649, section 2.7.
 func (s *Still) readWebP(w *window) {
 	at, canvas := int64(12), [2]int{}
 	for range maxWebPChunks {
@@ -131,16 +131,17 @@ func (s *Still) readWebP(w *window) {
 	}
 }
 
-// maxWebPChunks allows for many frames, because Exif follows them.
+// maxWebPChunks allows for many frames, because the Exif chunk follows them.
 const maxWebPChunks = 10_000
 
-// Static returns the frame as a separate WebP.
+// Static returns the frame as a WebP of its own.
 func (f *Frame) Static(r io.ReaderAt) io.Reader {
 	length := f.End - f.Start
 	head := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(length+4))
 	first := make([]byte, 8)
 	if n, _ := r.ReadAt(first, f.Start); n == len(first) && string(first[:4]) == "ALPH" {
-		// Only an extended file may have an alpha chunk. The picture, which follows, contains the size.
+		// Only an extended file may have an alpha chunk. The size is in the picture chunk that
+		// follows.
 		picture := f.Start + 8 + int64(binary.LittleEndian.Uint32(first[4:])+1)&^1
 		content := make([]byte, 18)
 		_, _ = r.ReadAt(content, picture)
@@ -156,8 +157,8 @@ func (f *Frame) Static(r io.ReaderAt) io.Reader {
 	return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(r, f.Start, length))
 }
 
-// readHEIF reads the properties of the main picture (ISO/IEC 23008-12). The properties irot and
-// imir define its orientation. It ignores Exif.
+// readHEIF reads the properties of the main picture (ISO/IEC 23008-12). The orientation is given by
+// the properties irot and imir. Exif is ignored.
 func (s *Still) readHEIF(w *window) {
 	var primary int
 	var properties, assignments []box
@@ -201,10 +202,10 @@ func (s *Still) readHEIF(w *window) {
 	}
 }
 
-// maxAssignments limits the boxes that assign properties. A file has one or two.
+// maxAssignments limits the boxes that assign properties to items. A file has one or two.
 const maxAssignments = 16
 
-// An item's id has four bytes if the version is not 0.
+// heifID reads an item's id, which has two bytes in version 0 and four bytes in later versions.
 func heifID(w *window, at int64, version []byte) (id int, size int64) {
 	if version == nil {
 		return 0, 0
@@ -219,7 +220,7 @@ func heifID(w *window, at int64, version []byte) (id int, size int64) {
 	return 0, 0
 }
 
-// readItems records the offsets of the flags of all items except the main item.
+// readItems records the offsets of the flags of all items except the main one.
 func (s *Still) readItems(w *window, iinf box, primary int) {
 	version := w.at(iinf.start, 1)
 	if version == nil {
@@ -234,14 +235,14 @@ func (s *Still) readItems(w *window, iinf box, primary int) {
 		if item.kind != "infe" || kind == nil || kind[0] < 2 {
 			continue
 		}
-		// In version 2 ids have two bytes.
+		// In version 2, ids have two bytes.
 		if id, _ := heifID(w, item.start+4, []byte{kind[0] - 2}); id != primary {
 			s.Others = append(s.Others, item.start+3)
 		}
 	}
 }
 
-// assigned returns the property numbers of an item, counted from 1.
+// assigned returns the numbers of the properties assigned to an item, counted from 1.
 func assigned(w *window, ipma box, item int) (numbers []int) {
 	head := w.at(ipma.start, 8)
 	if head == nil {
@@ -278,7 +279,8 @@ func assigned(w *window, ipma box, item int) (numbers []int) {
 func (s *Still) readProperty(w *window, b box) {
 	switch b.kind {
 	case "irot":
-		// Counterclockwise quarter turns. A mirror does not swap width and height.
+		// The value is a number of counterclockwise quarter turns. Mirroring does not swap width
+		// and height.
 		if turns := w.at(b.start, 1); turns != nil {
 			s.Orientation = []int{1, 8, 3, 6}[turns[0]&3]
 		}

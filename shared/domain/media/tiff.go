@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Ids of the tags that this file reads (TIFF 6.0, section 8).
+// These are the ids of the tags that this file reads (TIFF 6.0, section 8).
 const (
 	tiffWidth       = 256
 	tiffHeight      = 257
@@ -18,17 +18,17 @@ func inspectTIFF(w *window) Info {
 	return Info{Width: tags[tiffWidth].value, Height: tags[tiffHeight].value}
 }
 
-// exifOrientation returns 0 if it is unknown. In some files the data follows the prefix used in a
-// JPEG.
+// exifOrientation returns 0 if the orientation is unknown. In some files the data starts with the
+// prefix that is used in JPEGs.
 func exifOrientation(exif []byte) int {
 	exif = bytes.TrimPrefix(exif, []byte("Exif\x00\x00"))
 	return tiffTags(&window{source: bytes.NewReader(exif), size: int64(len(exif))})[tiffOrientation].value
 }
 
-// tiffTag is a number, or the offset of a value of several bytes.
+// tiffTag holds a number, or the offset of a value that consists of several bytes.
 type tiffTag struct{ count, value int }
 
-// tiffTags reads the tags of the first directory whose value is one number, and the profile.
+// tiffTags reads those tags of the first directory that hold a single number, and the profile.
 func tiffTags(w *window) map[int]tiffTag {
 	const (
 		entrySize  = 12

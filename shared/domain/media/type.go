@@ -2,18 +2,18 @@ package media
 
 import "strings"
 
-// SniffLen is the number of bytes that package sniff needs at most.
+// SniffLen is the number of bytes that package sniff needs.
 const SniffLen = 3072
 
 type Type struct {
 	MIME      string
 	Extension string
-	// A GIF is both.
+	// A GIF is both a video and an image.
 	Video, Image bool
 }
 
-// types lists every accepted kind of file. In particular, files that refer to other files are
-// rejected, such as playlists, scripts and vector graphics.
+// types lists the accepted file types. Files that refer to other files, such as playlists, scripts
+// and vector graphics, are not accepted.
 var types = []Type{
 	{MIME: "video/mp4", Extension: ".mp4", Video: true},
 	{MIME: "video/quicktime", Extension: ".mov", Video: true},

@@ -9,14 +9,15 @@ const (
 	// windowSize is the size of one read. Each read may be a request to a store, and headers are small
 	// and close together.
 	windowSize = 64 << 10
-	// maxReads limits the reads of one file. thoroughReads applies to a thorough window (256 MiB).
+	// maxReads limits the reads of one file. thoroughReads is the limit for a thorough window (256
+	// MiB).
 	maxReads, thoroughReads = 48, 4096
-	// maxAllBoxes limits the boxes on all levels of one file.
+	// maxAllBoxes limits the total number of boxes on all levels of one file.
 	maxAllBoxes = 1 << 16
 )
 
-// window reads a file in a few large steps. It returns nil beyond the end, and after too many
-// reads.
+// window reads a file in a few large steps. It returns nil past the end of the file, or after too
+// many reads.
 type window struct {
 	source io.ReaderAt
 	size   int64
@@ -25,12 +26,13 @@ type window struct {
 	reads  int
 	// thorough raises the limit on reads.
 	thorough bool
-	boxes    int // read so far
-	// err is the first error of the source itself.
+	boxes    int // boxes read so far
+	// err is the first error of the source.
 	err error
 }
 
-// at returns n bytes, at most windowSize, or nil. They are valid until the next call.
+// at returns n bytes (at most windowSize), or nil if they cannot be read. They are valid until the
+// next call.
 func (w *window) at(offset int64, n int) []byte {
 	if offset < 0 || n > windowSize || offset > w.size-int64(n) {
 		return nil

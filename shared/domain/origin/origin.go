@@ -1,24 +1,26 @@
-// Package origin describes a file's Content Credentials and their verification (docs/provenance.md).
+// Package origin describes a file's Content Credentials and the result of verifying them
+// (docs/provenance.md).
 package origin
 
 import "errors"
 
 var ErrNoReader = errors.New("origin: no library for Content Credentials is installed")
 
-// IPTC's digital source types for trained models: generated and edited.
+// These are IPTC's digital source types for media made by trained models: generated and edited.
 const (
 	Generated = "trainedAlgorithmicMedia"
 	Composite = "compositeWithTrainedAlgorithmicMedia"
 )
 
 const (
-	// Trusted means that the picture, sound and credentials are unchanged, and that the signer's chain
-	// ends at a trusted certificate.
+	// Trusted means that the picture, sound and credentials are unchanged, and that the signer's
+	// certificate chain ends at a trusted certificate.
 	Trusted = "trusted"
 	// Valid means that the picture, sound and credentials are unchanged since signing, but no
-	// authority confirms the signer's name. C2PA does not check some other bytes, such as padding.
+	// authority confirms the signer's name. Some other bytes, such as padding, are not checked by
+	// C2PA.
 	Valid = "valid"
-	// Invalid means that the file was changed, or that its credentials are not credible.
+	// Invalid means that the file was changed, or that its credentials cannot be believed.
 	Invalid = "invalid"
 	// None means that the file has no Content Credentials. Unreadable means that they cannot be read.
 	None       = "none"
@@ -28,15 +30,15 @@ const (
 type Report struct {
 	State string `json:"state"`
 	Own   bool   `json:"own,omitempty"`
-	// Problems explains why the state is Invalid or Unreadable, in the words of C2PA and of the
+	// Problems explains why the state is Invalid or Unreadable, in the terms of C2PA and the
 	// library.
 	Problems []string `json:"problems,omitempty"`
 	Record
 }
 
-// Record is one signer's claim about a file.
+// Record is a signer's claim about a file.
 type Record struct {
-	// These names are from the signer's certificate.
+	// Both names are from the signer's certificate.
 	SignedBy   string   `json:"signed_by"`
 	CommonName string   `json:"common_name,omitempty"`
 	Generator  string   `json:"generator,omitempty"`
@@ -47,26 +49,26 @@ type Record struct {
 type Action struct {
 	// Action is C2PA's name for the step, such as "c2pa.created".
 	Action string `json:"action"`
-	// When is the time that the signer claims, in RFC 3339 format, or empty.
+	// When is the time that the signer claims, in RFC 3339 format. It may be empty.
 	When string `json:"when,omitempty"`
 	// SourceType is the last part of an IPTC digital source type.
 	SourceType string `json:"source_type,omitempty"`
-	// Agent is the tool of the step.
+	// Agent is the tool that performed the step.
 	Agent string `json:"agent,omitempty"`
 	Model string `json:"model,omitempty"`
 }
 
 func (a Action) ByModel() bool { return a.SourceType == Generated || a.SourceType == Composite }
 
-// Input is a file that was used to make another file.
+// Input is a file from which the signed file was made.
 type Input struct {
-	// Relationship is parentOf for the edited file, and inputTo or componentOf for others.
+	// Relationship is parentOf for the file that was edited, and inputTo or componentOf for others.
 	Relationship string `json:"relationship"`
 	Format       string `json:"format,omitempty"`
 	SHA256       string `json:"sha256,omitempty"` // in hex
-	// Problems explains why the input's credentials were invalid when it was used.
+	// Problems explains why the input's credentials were invalid when the input was used.
 	Problems []string `json:"problems,omitempty"`
-	// Record is the input's claim, valid or not.
+	// Record is the claim about the input, whether valid or not.
 	Record *Record `json:"record,omitempty"`
 }
 

@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	// freeFailures is the number of failures without a delay, because people mistype.
+	// freeFailures is how many failures cause no delay, because people make typing errors.
 	freeFailures = 10
-	// forgiveEvery is the time after which one failure is forgotten.
+	// forgiveEvery is how long it takes until one failure is forgotten.
 	forgiveEvery = 30 * time.Second
-	// maxFailures caps the counted failures, and so the delay.
+	// maxFailures caps the failure count, and thus the delay.
 	maxFailures = freeFailures + 7
-	// Each failure beyond the free ones doubles the delay, up to maxDelay.
+	// The delay starts at firstDelay and doubles with each failure beyond the free ones, up to
+	// maxDelay.
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
-	// These limit the concurrent waits. Further failures are rejected without a wait.
+	// These limit the concurrent waits. Failures beyond that are rejected immediately.
 	maxWaitingPerName, maxWaiting = 8, 512
-	// maxNames limits the tracked names. The name with the oldest failure is dropped first.
+	// maxNames limits the tracked names. Names whose last failure is oldest are dropped first.
 	maxNames = 20_000
 )
 
-// Failures slows down callers who fail repeatedly, for example by guessing keys. A name is usually
-// the caller's address. Create it with NewFailures.
+// Failures slows down callers that fail repeatedly, for example by guessing keys. A name is usually
+// the caller's address. Use NewFailures to create one.
 type Failures struct {
 	now func() time.Time
 
@@ -49,7 +50,7 @@ func NewFailures(now func() time.Time) *Failures {
 
 // Admit returns nil if the name may make an attempt now.
 //
-// Errors: fault.Limited with RetryAfter while too many failures of the name wait.
+// Errors: fault.Limited with RetryAfter if too many failed attempts by the name are waiting.
 func (f *Failures) Admit(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,9 +61,10 @@ func (f *Failures) Admit(name string) error {
 	return tooManyFailures(f.delay(element.Value.(*failing)))
 }
 
-// Failed counts a failure and returns after the delay, or when the context ends.
+// Failed counts a failure, and returns after the delay or when the context ends.
 //
-// Errors: fault.Limited with RetryAfter, without a delay, if too many failures wait already.
+// Errors: fault.Limited with RetryAfter, without a delay, if too many failed attempts are already
+// waiting.
 func (f *Failures) Failed(ctx context.Context, name string) error {
 	delay, done, err := f.count(name)
 	if delay == 0 || err != nil {
@@ -78,7 +80,7 @@ func (f *Failures) Failed(ctx context.Context, name string) error {
 	return nil
 }
 
-// count returns the delay and a function that ends the wait.
+// count returns the delay and a function to call after the wait.
 func (f *Failures) count(name string) (delay time.Duration, done func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +117,7 @@ func (f *Failures) find(name string) *failing {
 	}
 	f.order.MoveToFront(element)
 	one := element.Value.(*failing)
-	// A clock that was set back has no effect.
+	// If the clock was set back, nothing changes.
 	if forgiven := int(max(now.Sub(one.since), 0) / forgiveEvery); forgiven > 0 {
 		one.count, one.since = max(one.count-forgiven, 0), now
 	}

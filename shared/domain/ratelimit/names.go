@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-const forgetEvery = time.Minute // for idle names
+const forgetEvery = time.Minute // how often idle names are removed
 
-// Each value has its own lock, so names do not wait for each other.
+// Each value has its own lock, so that names do not wait for each other.
 type names[K comparable, T any] struct {
 	byName sync.Map // values are *held[T]
-	// forgotten is the time from started to the last removal of idle names.
+	// forgotten is when idle names were last removed, as time since started.
 	started   time.Time
 	forgotten atomic.Int64
 }
@@ -19,10 +19,10 @@ type names[K comparable, T any] struct {
 type held[T any] struct {
 	sync.Mutex
 	value T
-	gone  bool // the name was dropped
+	gone  bool // the name has been removed
 }
 
-// The caller of lock must unlock the value.
+// lock returns the name's value locked. The caller must unlock it.
 func (n *names[K, T]) lock(name K) *held[T] {
 	for {
 		found, ok := n.byName.Load(name)
@@ -38,7 +38,7 @@ func (n *names[K, T]) lock(name K) *held[T] {
 	}
 }
 
-// forget drops unlocked names with an idle value, unless it did so recently.
+// forget removes names whose value is idle and not locked. It does nothing if it ran recently.
 func (n *names[K, T]) forget(now time.Time, idle func(*T) bool) {
 	since, last := now.Sub(n.started), n.forgotten.Load()
 	if since-time.Duration(last) < forgetEvery || !n.forgotten.CompareAndSwap(last, int64(since)) {

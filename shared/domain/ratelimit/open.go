@@ -2,20 +2,20 @@ package ratelimit
 
 import "sync"
 
-// Open counts open things by name. The zero value is ready to use.
+// Open counts, by name, how many of something are open. The zero value is ready to use.
 type Open struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// A Most of 0 means no limit.
+// Most is the maximum count for Name. 0 means no limit.
 type OpenLimit struct {
 	Name string
 	Most int
 }
 
-// Enter counts one under every name until the caller calls leave. If a limit is reached, ok is
-// false and nothing is counted.
+// Enter adds one to the count of every name until the caller calls leave. If a limit is reached, ok
+// is false and nothing is counted.
 func (o *Open) Enter(limits ...OpenLimit) (leave func(), ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

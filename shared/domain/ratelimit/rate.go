@@ -9,12 +9,11 @@ import (
 // defaultDebt is the default of Rate.MaxDebt.
 const defaultDebt = 10
 
-// Rate permits PerSecond in the long run, and Burst in a single moment. A PerSecond of 0 means no
-// limit.
+// Rate permits PerSecond on average, and Burst at once. A PerSecond of 0 means no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int
-	// MaxDebt limits the debt of charges, in bursts. 0 means 10.
+	// MaxDebt limits the debt that Charge may cause, in bursts. 0 means 10.
 	MaxDebt int
 }
 
@@ -22,36 +21,36 @@ type Rate struct {
 func PerMinute(n int) Rate { return Rate{PerSecond: float64(n) / 60, Burst: n} }
 
 type State struct {
-	// Allowed is false if the count exceeded the rate and so was not counted.
+	// Allowed is false if the call exceeded the rate. In that case it was not counted.
 	Allowed   bool
-	Remaining int           // how many are allowed now
-	Reset     time.Duration // until the full burst is allowed again
-	// RetryAfter is the time until one more is allowed, or 0.
+	Remaining int           // how many more are allowed now
+	Reset     time.Duration // the time until the full burst is available again
+	// RetryAfter is the time until at least one more is allowed, or 0.
 	RetryAfter time.Duration
 }
 
 func Unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
 
-// The state of a name is one time: when its full burst is available again (generic cell rate
-// algorithm). A count moves this time forward by its cost. If the time would be more than BurstTime
-// ahead of now, the count exceeds the rate.
+// The state of a name is a single time: when its full burst is available again (generic cell rate
+// algorithm). Each count moves this time forward by its cost. If that would move it more than
+// BurstTime ahead of now, the call exceeds the rate.
 
-// Cost returns the time by which n counts move a name. It is rounded down, so that single counts
-// never exceed a burst, and limited to MaxAhead, so that adding it never overflows.
+// Cost returns how far n counts move a name's time. It is rounded down, so that single counts never
+// exceed a burst, and capped at MaxAhead, so that adding it never overflows.
 func (r Rate) Cost(n int) time.Duration {
 	return r.time(min(max(float64(n), 0), r.debt()))
 }
 
-// BurstTime limits how far ahead of now Take may move a name.
+// BurstTime limits how far ahead of now Take may move a name's time.
 func (r Rate) BurstTime() time.Duration { return r.time(r.burst()) }
 
-// MaxAhead limits how far ahead of now Charge may move a name. A name beyond twice that distance
-// was set with a wrong clock and starts over.
+// MaxAhead limits how far ahead of now Charge may move a name's time. A time more than twice that
+// far ahead was set with a wrong clock and is reset.
 func (r Rate) MaxAhead() time.Duration { return r.time(r.debt()) }
 
 func (r Rate) debt() float64 { return float64(cmp.Or(r.MaxDebt, defaultDebt)) * r.burst() }
 
-// ahead is the name's distance from now.
+// ahead is how far the name's time is ahead of now.
 func (r Rate) State(allowed bool, ahead time.Duration) State {
 	ahead = max(ahead, 0)
 	left := r.burst() - ahead.Seconds()*r.PerSecond
@@ -64,10 +63,10 @@ func (r Rate) State(allowed bool, ahead time.Duration) State {
 
 func (r Rate) burst() float64 { return float64(max(r.Burst, 1)) }
 
-// longestTime caps every computed time, so that sums fit into a Duration.
+// longestTime caps every computed time, so that sums fit in a Duration.
 const longestTime = 365 * 24 * time.Hour
 
-// time returns how long n counts take in the long run.
+// time returns how long it takes at the average rate until n are allowed.
 func (r Rate) time(n float64) time.Duration {
 	return time.Duration(min(n/r.PerSecond*float64(time.Second), float64(longestTime)))
 }

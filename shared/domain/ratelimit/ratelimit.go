@@ -1,5 +1,5 @@
-// Package ratelimit counts the usage of accounts and keys against the rates of a tier
-// (docs/contract/limits.md#tiers). A [Limiter] counts in this process. A service of several
+// Package ratelimit limits the usage of accounts and keys to the rates of a tier
+// (docs/contract/limits.md#tiers). A [Limiter] counts in this process. A service with several
 // processes counts in its record store.
 package ratelimit
 
@@ -11,12 +11,12 @@ import (
 // Limiter counts by name, such as "requests/ACCOUNT".
 type Limiter struct {
 	now func() time.Time
-	// names holds the times at which bursts are available again.
+	// names holds the times at which the full bursts are available again.
 	names names[bucket, time.Time]
 }
 
-// bucket is the key of a count. An account's keys may have different tiers, so each rate of a name
-// has a separate count.
+// bucket identifies a count. An account's keys may have different tiers, so a name has a separate
+// count for each rate.
 type bucket struct {
 	name string
 	rate Rate
@@ -26,8 +26,8 @@ func New(now func() time.Time) *Limiter {
 	return &Limiter{now: now, names: names[bucket, time.Time]{started: now()}}
 }
 
-// Take counts n if the rate permits that now. Each rate of a name has a separate count. The error is
-// always nil. Implementations that share state may fail.
+// Take counts n if the rate permits that now. A name has a separate count for each rate. The error
+// is always nil here, but implementations that share state may fail.
 func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
 		if ahead+cost > r.BurstTime() {
@@ -37,15 +37,16 @@ func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, er
 	}), nil
 }
 
-// Charge counts n even if they exceed the rate. The excess is a debt of up to MaxDebt, for which
-// later calls of Take wait. The error is always nil.
+// Charge counts n even if that exceeds the rate. The excess becomes a debt of up to MaxDebt, which
+// must be paid off before Take succeeds again. The error is always nil.
 func (l *Limiter) Charge(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
 		return max(ahead, min(ahead+cost, r.MaxAhead())), true
 	}), nil
 }
 
-// move receives the name's distance from now and returns the new one.
+// count updates a name's time. move receives how far the time is ahead of now and returns the new
+// value.
 func (l *Limiter) count(
 	name string, n int, r Rate, move func(ahead, cost time.Duration) (to time.Duration, allowed bool),
 ) State {

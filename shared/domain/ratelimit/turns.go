@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// listsAtOnce limits the lists in memory. listsKept is the number of turns that are reserved for
-	// accounts without one.
+	// listsAtOnce limits how many lists are in memory at once. listsKept of these turns are
+	// reserved for accounts that have none.
 	listsAtOnce, listsKept = 32, 16
-	listWait               = 5 * time.Second // for a turn
+	listWait               = 5 * time.Second // the longest wait for a turn
 )
 
-// NewListTurns limits list responses, which take megabytes of memory until their callers have read
-// them.
+// NewListTurns limits concurrent list responses, because each takes megabytes of memory until its
+// caller has read it.
 func NewListTurns() *Turns { return NewTurns(listsAtOnce, listsKept) }
 
 // Respond builds and writes a list response when it is the account's turn.
 //
-// Errors: fault.Limited if the turn does not come within five seconds; errors of write.
+// Errors: fault.Limited if the turn does not come within five seconds; errors from write.
 func (t *Turns) Respond(ctx context.Context, account string, write func() error) error {
 	waiting, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
@@ -36,16 +36,16 @@ func (t *Turns) Respond(ctx context.Context, account string, write func() error)
 }
 
 // Turns limits concurrent calls and divides them fairly among accounts. The next turn goes to the
-// account with the fewest turns, or among equals to the account that was served longest ago. Some
-// turns are reserved for accounts without any.
+// account that has the fewest turns. Among equals, it goes to the account that was served longest
+// ago. Some turns are reserved for accounts that have none.
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// kept is the number of turns for accounts without any.
+	// kept is the number of turns reserved for accounts that have none.
 	kept    int
 	held    map[string]int
 	waiting []*turn
-	// served is the value of count at an account's last turn.
+	// served is the value of count when the account last got a turn.
 	served map[string]uint64
 	count  uint64
 }
@@ -55,13 +55,13 @@ type turn struct {
 	given   chan struct{}
 }
 
-// NewTurns permits the given number of concurrent calls. The last kept turns are for accounts
-// without a turn.
+// NewTurns permits the given number of concurrent calls. kept of them are reserved for accounts
+// that have no turn.
 func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }
 
-// Take waits for a turn, which Release ends. It returns false if the context ends first.
+// Take waits for a turn. Release ends the turn. Take returns false if the context ends first.
 func (t *Turns) Take(ctx context.Context, account string) bool {
 	t.mu.Lock()
 	mine := &turn{account, make(chan struct{})}
@@ -79,7 +79,7 @@ func (t *Turns) Take(ctx context.Context, account string) bool {
 		t.waiting = slices.Delete(t.waiting, at, at+1)
 		return false
 	}
-	t.end(account) // the turn was given at the same moment
+	t.end(account) // the turn was given just as the context ended
 	return false
 }
 

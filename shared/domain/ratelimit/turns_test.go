@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// A call that stops waiting takes no turn.
+// A call that gives up waiting does not use a turn.
 func TestAccountsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(1, 0)
@@ -48,7 +48,7 @@ func TestAccountsTakeTurns(t *testing.T) {
 	})
 }
 
-// The account with the most turns gets no other turn while another account waits.
+// While another account waits, the account with the most turns gets no more.
 func TestTurnsAreReservedForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(16, 4)

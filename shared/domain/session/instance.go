@@ -11,53 +11,53 @@ import (
 
 const (
 	storeTime = 5 * time.Second
-	// checkEvery is the interval at which an instance checks whether it must end its sessions. It also
-	// checks before each frame.
+	// checkEvery is how often an instance checks whether it must end its sessions. It also checks
+	// before each frame.
 	checkEvery = 500 * time.Millisecond
-	retryEvery = time.Second // after a failure of the store
-	// settleTime limits how long an abandoned store call may still be in progress.
+	retryEvery = time.Second // after a store failure
+	// settleTime limits how long a store call may take effect after it was abandoned.
 	settleTime = time.Minute
 )
 
 type Config struct {
 	Store Store
-	// Uptime is a clock that cannot be set, and that continues while the process is suspended or the
-	// machine sleeps.
+	// Uptime is a clock that cannot be set, and that keeps running while the process is suspended
+	// or the machine sleeps.
 	Uptime func() time.Duration
-	// NewID returns a unique name for an epoch or a session: letters and digits that cannot be
-	// guessed.
+	// NewID returns a unique name for an epoch or a session. It consists of letters and digits and
+	// cannot be guessed.
 	NewID  func() string
 	Logger *slog.Logger
-	// Address is the IP address and port for other instances, or empty.
+	// Address is the IP address and port at which other instances reach this one, or empty.
 	Address string
 }
 
-// Instance is one process that serves sessions. Run renews its lease. No session can be opened
-// without a lease.
+// Instance is one process that serves sessions. Run renews its lease. Sessions can be opened only
+// while it has a lease.
 type Instance struct {
 	config    Config
 	tried     chan struct{}
 	tellTried func()
 
 	mu    sync.Mutex
-	lease *lease // or nil
-	// owed lists the slots that the store has not freed yet.
+	lease *lease // nil if there is none
+	// owed lists the slots that the store has yet to free.
 	owed    []debt
 	counted int
-	// queues contains this instance's waiting clients by account.
+	// queues maps accounts to their clients that wait at this instance.
 	queues map[string]*queue
 }
 
 type lease struct {
 	epoch string
-	// renewed is the start of the last successful renewal.
+	// renewed is when the last successful renewal started.
 	renewed time.Duration
 	lost    chan struct{} // closed when the lease is lost
 	over    bool
 }
 
-// debt is a slot to free at due, and repeatedly before until, because an abandoned Take may still
-// reach the store.
+// debt is a slot that must be freed at due, and again until until, because an abandoned Take may
+// still take effect in the store.
 type debt struct {
 	slot       Slot
 	due, until time.Duration
@@ -70,7 +70,7 @@ func NewInstance(c Config) *Instance {
 	}
 }
 
-// Run renews a lease until the context ends, and then ends the lease. If the lease is lost, it
+// Run renews the lease until the context ends, and then ends the lease. If the lease is lost, it
 // starts another one with a new epoch.
 func (i *Instance) Run(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -154,7 +154,7 @@ func (i *Instance) call(ctx context.Context, what string, within time.Duration, 
 	return err
 }
 
-// alive reports whether sessions may be served under the lease, and otherwise marks it as lost.
+// alive reports whether sessions may be served under the lease. If not, it marks the lease as lost.
 func (i *Instance) alive(l *lease) bool {
 	now := i.config.Uptime()
 	i.mu.Lock()
@@ -199,8 +199,8 @@ func errNoLease() error {
 	return err
 }
 
-// Open opens a session of the account, which may have at most limit open sessions (0 means no
-// limit). If the context ends, it continues for up to storeTime to find out whether a slot was
+// Open opens a session for the account, which may have at most limit open sessions (0 means no
+// limit). If the context ends, Open continues for up to storeTime to find out whether a slot was
 // taken.
 //
 // Errors: fault.Limited if no slot is free, or other clients wait for one (see Wait);
@@ -215,10 +215,10 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 
 func (i *Instance) newSessionID() string { return "session_" + i.config.NewID() }
 
-// take opens the session of a slot. If the store fails, take frees the slot immediately and again
+// take opens a session in the slot. If the store fails, take frees the slot immediately, and again
 // later.
 //
-// Errors: as Open.
+// Errors: as for Open.
 func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*Session, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
@@ -244,9 +244,9 @@ func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*S
 
 func (i *Instance) HasPeers() bool { return i.config.Address != "" }
 
-// Find returns the address of the instance with the epoch. own is true for this instance.
+// Find returns the address of the instance that has the epoch. own is true if it is this instance.
 //
-// Errors: fault.Conflict if no instance has it any more.
+// Errors: fault.Conflict if no instance has the epoch any more.
 func (i *Instance) Find(ctx context.Context, epoch string) (address string, own bool, err error) {
 	if l := i.held(); l != nil && l.epoch == epoch {
 		return i.config.Address, true, nil
@@ -259,7 +259,8 @@ func (i *Instance) Find(ctx context.Context, epoch string) (address string, own 
 
 func (i *Instance) Ready() bool { return i.held() != nil }
 
-// Tried returns a channel that is closed when the first attempt to get a lease has ended.
+// Tried returns a channel that is closed after the first attempt to get a lease, whether or not it
+// succeeded.
 func (i *Instance) Tried() <-chan struct{} { return i.tried }
 
 func (i *Instance) Count() int {
@@ -305,17 +306,17 @@ type Session struct {
 
 func (s *Session) ID() string { return s.slot.ID }
 
-// Other instances use Epoch to find the session's instance.
+// Epoch lets other instances find the instance that has the session.
 func (s *Session) Epoch() string { return s.slot.Epoch }
 
 // Alive reports whether the session may still be served. Call it before every frame.
 func (s *Session) Alive() bool { return s.instance.alive(s.lease) }
 
-// Lost returns a channel that is closed when another session may soon take the slot. Then the
-// session must be closed immediately.
+// Lost returns a channel that is closed when another session may soon take the slot. The session
+// must then be closed immediately.
 func (s *Session) Lost() <-chan struct{} { return s.lease.lost }
 
-// Close frees the session's slot, even if the context ends. If that fails, the instance keeps
+// Close frees the session's slot, even if the context has ended. If that fails, the instance keeps
 // trying.
 func (s *Session) Close(ctx context.Context) {
 	s.closing.Do(func() {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// records is one instance's store. It records its calls, and fails when the test says so.
+// records is one instance's store. It records the calls and fails on demand.
 type records struct {
 	mu      sync.Mutex
 	calls   []string
@@ -122,7 +122,7 @@ type world struct {
 	end    context.CancelFunc
 }
 
-// live gives the instance its first lease.
+// live runs a test with an instance that already has its first lease.
 func live(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: &records{slots: map[string]bool{}, queue: session.Queue{}}}
@@ -232,12 +232,12 @@ func TestCloseFreesSlotOnce(t *testing.T) {
 	})
 }
 
-// If the store fails, the instance stops serving 30 s after the start of its last renewal. A check
-// before a frame detects this without delay.
+// If the store fails, the instance stops serving 30 s after the start of its last renewal. The
+// check before each frame detects this at once.
 func TestFailingStoreEndsSessionsInTime(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
-		after(session.RenewEvery) // renewed once
+		after(session.RenewEvery) // one renewal
 		w.store.fail(func(string) error { return errDown })
 		time.Sleep(session.FenceAfter - 700*time.Millisecond)
 		if !s.Alive() || isLost(s) {

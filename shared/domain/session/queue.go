@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// PollEvery is the interval at which an instance reads a queue of its waiting clients, so that it
-	// takes a slot freed elsewhere within a second.
+	// PollEvery is how often an instance reads a queue in which its clients wait, so that it takes
+	// a slot that was freed elsewhere within a second.
 	PollEvery = 750 * time.Millisecond
-	// TicketLife is the lifetime of a ticket after its last renewal, on the store's clock.
+	// TicketLife is how long a ticket remains valid after its last renewal, on the store's clock.
 	TicketLife        = 6 * time.Second
 	RenewTicketsEvery = 2 * time.Second
-	// NotifyEvery is the interval at which a waiting client receives its place, even if it is
-	// unchanged (docs/contract/realtime.md#the-queue).
+	// NotifyEvery is how often a waiting client is sent its place, even if it is unchanged
+	// (docs/contract/realtime.md#the-queue).
 	NotifyEvery = time.Second
-	// LongestQueue limits a queue even if a tier allows more.
+	// LongestQueue limits every queue, even if a tier allows a longer one.
 	LongestQueue = 1000
 )
 
 type Ticket struct {
 	ID string
-	// Number orders the queue. 0 requests the next number.
+	// Number determines the order in the queue. 0 requests the next number.
 	Number int64
-	// Longest limits the queue when this ticket joins it.
+	// Longest is the maximum length of the queue when this ticket joins it.
 	Longest int
 }
 
-// Queue is an account's queue by holder: an instance's clients in the queue. Stores keep it as
-// text.
+// Queue is an account's queue. Its keys are holders, each with the tickets of one instance's
+// clients. Stores keep a queue as a string.
 type Queue map[string]holding
 
 type holding struct {
-	// Expires is in milliseconds of the store's time.
+	// Expires is in milliseconds on the store's clock.
 	Expires int64            `json:"expires"`
 	Tickets map[string]int64 `json:"tickets"` // numbers by id
 }
@@ -50,16 +50,16 @@ func ParseQueue(text string) (Queue, error) {
 	return q, err
 }
 
-// String returns an empty text for a queue without tickets.
+// String returns "" for a queue without tickets.
 func (q Queue) String() string {
 	if len(q) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(q) // encoding numbers does not fail
+	text, _ := json.Marshal(q) // encoding numbers cannot fail
 	return string(text)
 }
 
-// Tickets returns the valid tickets in order.
+// Tickets returns the valid tickets in queue order.
 func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
 	for _, part := range q {
 		if !part.expired(now) {
@@ -76,7 +76,7 @@ func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
 
 func (h holding) expired(now time.Duration) bool { return h.Expires <= now.Milliseconds() }
 
-// Renew replaces the tickets of the holder (see [Store].RenewTickets). It reports whether the queue
+// Renew replaces the holder's tickets (see [Store].RenewTickets). It reports whether the queue
 // changed.
 func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 	var last int64
@@ -129,8 +129,8 @@ func (q Queue) Remove(id string) bool {
 	return false
 }
 
-// Admits reports whether a session may take one of the free slots: with a ticket if the number of
-// tickets before it is less than free, without a ticket if the queue is empty.
+// Admits reports whether a session may take one of the free slots. With a ticket, fewer than free
+// tickets must be ahead of it. Without a ticket, the queue must be empty.
 func Admits(queue []Ticket, id string, free int) bool {
 	at := slices.IndexFunc(queue, func(t Ticket) bool { return t.ID == id })
 	if at < 0 {

@@ -1,18 +1,18 @@
-// Package session counts realtime sessions exactly: an account never has more open sessions than
-// its tier allows, with any number of instances and concurrent connects
+// Package session counts realtime sessions exactly: with any number of instances and concurrent
+// connects, an account never has more open sessions than its tier allows
 // (docs/contract/realtime.md#quota).
 //
 // An instance is a process that serves sessions. It has one lease for all its sessions and renews
-// it every RenewEvery. After a restart, or after losing the lease, a new epoch starts. A session
-// has one of its account's slots, and the slot belongs to the instance's epoch.
+// it every RenewEvery. After a restart, or if the lease is lost, a new epoch starts. A session has
+// one of its account's slots, and the slot belongs to the instance's epoch.
 //
-// Wall clocks are not trusted. An instance stops serving frames once FenceAfter has passed on its
-// monotonic clock since its last successful renewal started. When a lease is TakeAfter old on the
-// store's clock, the epoch is dead and its slots are free. TakeAfter is longer than FenceAfter, so
-// a slot is never served twice.
+// Wall clocks are not trusted. An instance stops serving frames when FenceAfter has passed, on its
+// monotonic clock, since its last successful renewal started. Once a lease is older than TakeAfter
+// on the store's clock, the epoch is dead and its slots are free. TakeAfter is longer than
+// FenceAfter, so a slot is never served twice.
 //
 // A client that finds no free slot may wait in the account's queue. Its ticket has a number from
-// the store. Its instance renews all of its tickets with one write every RenewTicketsEvery. The
+// the store. Its instance renews all of its tickets in one write every RenewTicketsEvery. The
 // tickets of a crashed instance expire.
 package session
 
@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	RenewEvery = 15 * time.Second // one write for all sessions of an instance
-	// FenceAfter is the time from the start of an instance's last successful renewal until it stops
+	RenewEvery = 15 * time.Second // one write for all of an instance's sessions
+	// FenceAfter is how long after the start of its last successful renewal an instance stops
 	// serving.
 	FenceAfter = 30 * time.Second
-	// TakeAfter is the age of an epoch's last renewal, on the store's clock, at which its slots may be
+	// TakeAfter is how long after an epoch's last renewal, on the store's clock, its slots may be
 	// taken. The sessions of a crashed instance are counted for at most 45 s
 	// (docs/contract/limits.md#realtime-limits).
 	TakeAfter = 40 * time.Second
@@ -45,44 +45,45 @@ type Slot struct {
 }
 
 type Store interface {
-	// Begin starts a lease under a new, unique epoch. A repeated Begin for a live epoch renews it.
+	// Begin starts a lease under a new, unique epoch. Repeating Begin for a live epoch renews it.
 	// Other instances use the address, which may be empty.
 	//
 	// Errors: fault.Conflict if the epoch is dead.
 	Begin(ctx context.Context, epoch, address string) error
 
-	// Address may return "".
+	// Address returns the address of the epoch's instance, or "" if it has none.
 	//
-	// Errors: fault.Conflict if the epoch is dead or unknown, or its last renewal is TakeAfter old.
+	// Errors: fault.Conflict if the epoch is dead or unknown, or its last renewal is older than
+	// TakeAfter.
 	Address(ctx context.Context, epoch string) (string, error)
 
-	// Errors: fault.Conflict if the epoch is dead or unknown, which is permanent.
+	// Errors: fault.Conflict if the epoch is dead or unknown. That never changes.
 	Renew(ctx context.Context, epoch string) error
 
 	// End frees the lease's slots immediately. The epoch is then dead. The lease need not exist.
 	End(ctx context.Context, epoch string) error
 
-	// Take takes a slot. The account then has at most limit open slots (0 means no limit), even under
-	// concurrency. First, slots of leases that are TakeAfter old on the store's clock are freed and
-	// their epochs marked as dead, unless they have been renewed since. Taking the same slot again
-	// succeeds. With a limit, Take respects the account's queue (see Admits) and removes the ticket
-	// with the slot's id from it.
+	// Take takes a slot, so that the account has at most limit open slots (0 means no limit), even
+	// under concurrency. First, it frees the slots of leases older than TakeAfter on the store's
+	// clock and marks their epochs as dead, unless they have just been renewed. Taking the same
+	// slot again succeeds. With a limit, Take respects the account's queue (see Admits) and removes
+	// the ticket with the slot's id from it.
 	//
 	// Errors: fault.Limited if no slot is free, or another ticket is first; fault.Conflict if the
 	// slot's own epoch is dead or unknown.
 	Take(ctx context.Context, slot Slot, limit int) error
 
-	// Free does nothing if the slot is already free or has another owner.
+	// Free frees a slot. It does nothing if the slot is already free or has another owner.
 	Free(ctx context.Context, slot Slot) error
 
-	// Active counts the account's open slots, except on leases that are TakeAfter old. It
+	// Active counts the account's open slots, except those of leases older than TakeAfter. It
 	// reflects every Take and Free that has returned.
 	Active(ctx context.Context, account string) (int, error)
 
-	// RenewTickets replaces the holder's tickets in the account's queue. own is sorted by number, with
-	// 0 last. Each 0 is replaced with a number higher than all in the queue. A new ticket is omitted
-	// if the queue is too long for it, even under concurrency. RenewTickets writes only if the tickets
-	// change or are RenewTicketsEvery old. It returns the valid tickets in order, and the number of
-	// open slots.
+	// RenewTickets replaces the holder's tickets in the account's queue. own is sorted by number,
+	// with zeros last. Each 0 is replaced with a number higher than any in the queue. A new ticket
+	// is dropped if the queue is too long for it, even under concurrency. RenewTickets writes only
+	// if the tickets change or were last renewed RenewTicketsEvery ago. It returns the valid
+	// tickets in order, and the number of open slots.
 	RenewTickets(ctx context.Context, account, holder string, own []Ticket) (queue []Ticket, taken int, err error)
 }

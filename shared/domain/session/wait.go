@@ -19,12 +19,12 @@ type Limits struct {
 	Queue    int // waiting clients; 0 means LongestQueue
 }
 
-// queue contains an account's clients that wait at this instance. One goroutine renews it until the
-// last client has left. The instance's mutex guards the two lists.
+// queue holds an account's clients that wait at this instance. One goroutine renews their tickets
+// until the last client has left. The instance's mutex guards the two lists.
 type queue struct {
 	account, holder string
 	waiters         []*waiter // in order of arrival
-	// left lists former waiters whose tickets may still be in the store.
+	// left lists clients that have left while their tickets may still be in the store.
 	left []*waiter
 	// kicked has an element if the goroutine must read the queue immediately.
 	kicked chan struct{}
@@ -32,7 +32,7 @@ type queue struct {
 
 func (q *queue) kick() { signal(q.kicked) }
 
-// signal adds an element to a channel of capacity 1 if it is empty.
+// signal sends to a channel of capacity 1 without blocking.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -45,9 +45,9 @@ type waiter struct {
 	// moved has an element after place has changed, and turn after the wait has ended.
 	moved chan struct{}
 	turn  chan outcome
-	// gone is closed when the store no longer has the ticket.
+	// gone is closed once the ticket is no longer in the store.
 	gone   chan struct{}
-	ticket Ticket // belongs to the queue's goroutine
+	ticket Ticket // used only by the queue's goroutine
 	place  Place  // guarded by the instance's mutex
 }
 
@@ -56,7 +56,7 @@ type outcome struct {
 	err     error
 }
 
-// Wait waits in the account's queue until a session can be opened. It calls notify with the first
+// Wait waits in the account's queue until a session can be opened. It calls notify with the initial
 // place, whenever the place changes, and every NotifyEvery.
 //
 // Errors: fault.Limited if the queue is full; fault.Unavailable if the instance has no lease when
@@ -108,7 +108,7 @@ func (i *Instance) enlist(account string, w *waiter) *queue {
 	return q
 }
 
-// If the client has left, finish closes the session.
+// finish ends a wait. If the client has already left, it closes the session.
 func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -122,7 +122,7 @@ func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	}
 }
 
-// leave returns when the store has removed the waiter's ticket.
+// leave returns once the store has removed the waiter's ticket.
 func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -136,7 +136,7 @@ func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
 		<-w.gone
 	}
 	select {
-	case end := <-w.turn: // just when the context ended
+	case end := <-w.turn: // the turn came just as the context ended
 		if end.session != nil {
 			end.session.Close(ctx)
 		}
@@ -163,8 +163,8 @@ func (i *Instance) watch(q *queue) {
 	}
 }
 
-// poll renews the tickets of a queue and opens the sessions whose turn it is. It returns false when
-// no client waits any more.
+// poll renews a queue's tickets and opens sessions for the clients whose turn it is. It returns
+// false if no client is waiting any more.
 func (i *Instance) poll(q *queue) bool {
 	i.mu.Lock()
 	waiters, left := slices.Clone(q.waiters), q.left
@@ -176,7 +176,7 @@ func (i *Instance) poll(q *queue) bool {
 		next = i.renew(q, waiters)
 	}
 	for _, w := range left {
-		// If the renewal failed, the next one removes the ticket, or it expires.
+		// If the renewal failed, the ticket is removed by the next one, or it expires.
 		close(w.gone)
 	}
 	for _, w := range next {
@@ -193,8 +193,8 @@ func (i *Instance) poll(q *queue) bool {
 	return false
 }
 
-// renew renews the tickets and returns the waiters whose turn it is. It ends waits for which the
-// queue has no space.
+// renew renews the tickets and returns the waiters whose turn it is. It ends the waits of those for
+// whom the queue has no space.
 func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
 	own := make([]Ticket, len(waiters))
 	for n, w := range waiters {
@@ -245,7 +245,8 @@ func (i *Instance) redeem(q *queue, l *lease, w *waiter) error {
 		i.finish(q, w, outcome{session: opened})
 		q.kick()
 	case !fault.Is(err, fault.Limited):
-		// The slot may have been taken anyway. It is freed later, so the next attempt needs another id.
+		// The slot may have been taken despite the error. It will be freed later, so the next
+		// attempt needs another id.
 		w.ticket.ID = i.newSessionID()
 		i.config.Logger.Warn("the session store failed", "call", "open the session of a waiting client", "error", err)
 	}

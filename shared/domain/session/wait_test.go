@@ -15,7 +15,7 @@ import (
 
 type waiting struct {
 	leave   context.CancelFunc
-	ended   chan struct{} // closed at the end of the wait
+	ended   chan struct{} // closed when the wait ends
 	session *session.Session
 	err     error
 
@@ -39,7 +39,7 @@ func (w *world) wait(t *testing.T, longest int) *waiting {
 	return one
 }
 
-// received returns the places since the last call.
+// received returns the places received since the last call.
 func (w *waiting) received() []session.Place {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,8 +61,8 @@ func (w *waiting) isServed(t *testing.T) {
 	}
 }
 
-// An instance immediately takes a slot that it has freed. It takes another instance's slot at the
-// next poll.
+// An instance immediately uses a slot that it has freed. It gets a slot freed by another instance
+// at its next poll.
 func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
@@ -79,7 +79,7 @@ func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 		}
 		first.session.Close(t.Context())
 		second.session.Close(t.Context())
-		// No client waits any more, so the instance stops reading the queue.
+		// No clients are waiting, so the instance stops reading the queue.
 		after(time.Second)
 		before, _ := w.store.count("queue ")
 		after(10 * time.Second)
@@ -168,7 +168,7 @@ func TestWaitContinuesUnderNextLease(t *testing.T) {
 		}
 		w.store.fail(nil)
 		after(5 * time.Second)
-		first.isServed(t) // the slot belonged to the first lease
+		first.isServed(t) // the slot was taken under the first lease
 	})
 }
 
@@ -183,7 +183,7 @@ func TestWaitFailsIfStoreFailsAtStart(t *testing.T) {
 	})
 }
 
-// A call that fails may still have taken the slot. The next call serves the client.
+// A Take that fails may still have taken the slot. The next call then serves the client.
 func TestSlotOfLostResponseIsFreed(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)

@@ -10,8 +10,8 @@ const (
 	directTime     = 10 * time.Second
 )
 
-// Direct adds each record before it returns. It is for a process that may be frozen after its
-// response.
+// Direct adds each record to the store before it returns. It is for processes that may be frozen
+// after responding.
 type Direct struct {
 	store Store
 	newID func() string
@@ -19,10 +19,10 @@ type Direct struct {
 
 func NewDirect(store Store, newID func() string) *Direct { return &Direct{store, newID} }
 
-// Record uses one id, so that a repeated attempt counts once. After an error the record may have
-// been added.
+// Record retries with the same id, so that the record counts only once. After an error, the record
+// may or may not have been added.
 func (d *Direct) Record(ctx context.Context, record Record) (err error) {
-	// The usage counts even if the call is cancelled.
+	// Usage counts even if the call is cancelled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), directTime)
 	defer cancel()
 	record.ID = d.newID()

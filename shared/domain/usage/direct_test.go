@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// stubborn adds each record but reports success only at a later attempt.
+// stubborn adds each record but first reports failures.
 type stubborn struct {
 	usage.Store
 	failures int
@@ -26,7 +26,7 @@ func (s *stubborn) Add(ctx context.Context, records []usage.Record) error {
 	return nil
 }
 
-// The write does not end with its caller.
+// The write continues after its caller has gone.
 func TestDirectRetriesWithTheSameID(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()

@@ -14,7 +14,7 @@ import (
 )
 
 type Counts struct {
-	// Requests counts completions, and realtime sessions at their first record.
+	// Requests counts completions. A realtime session is counted with its first record.
 	Requests int64
 	// PromptTokens includes CachedTokens, which were in the upstream's cache.
 	PromptTokens, CachedTokens int64
@@ -26,7 +26,7 @@ type Counts struct {
 	Jobs, JobsCompleted int64
 	// Cost is in billionths of the catalog's currency (docs/contract/gateway.md#costs).
 	Cost int64
-	// BatchRequests and BatchCost are the parts of Requests and Cost that belong to batches.
+	// BatchRequests and BatchCost are the shares of Requests and Cost that are due to batches.
 	BatchRequests, BatchCost int64
 }
 
@@ -45,10 +45,11 @@ func (c *Counts) Add(more Counts) {
 	c.BatchCost = min(c.BatchCost+more.BatchCost, MaxCost)
 }
 
-// MaxCost caps the cost of one Counts at a billion, in billionths. Sums do not overflow.
+// MaxCost caps the cost in one Counts, in billionths, at a billion units of the currency, so that
+// sums do not overflow.
 const MaxCost = 1e18
 
-// Amount formats billionths as a decimal number, such as 0.00012.
+// Amount formats billionths as a decimal number such as 0.00012.
 func Amount(billionths int64) string {
 	whole := strconv.FormatInt(billionths/1e9, 10)
 	fraction := strings.TrimRight(strconv.FormatInt(1e9+billionths%1e9, 10)[1:], "0")
@@ -58,13 +59,13 @@ func Amount(billionths int64) string {
 	return whole + "." + fraction
 }
 
-// Day is a day in UTC, in the form 2006-01-02.
+// Day is a UTC day in the format 2006-01-02.
 type Day string
 
 func DayOf(t time.Time) Day { return Day(t.UTC().Format(time.DateOnly)) }
 
 type Record struct {
-	// A record that is added twice with the same ID counts once.
+	// If a record with the same ID is added twice, it counts once.
 	ID      string
 	Account string
 	Key     string // the id of a permanent key
@@ -85,10 +86,10 @@ const (
 
 const MaxTotals = 10_000
 
-// Sums adds up totals. Its keys have no Counts.
+// Sums sums usage per group. The Counts of its keys are empty.
 type Sums map[Total]Counts
 
-// Add adds the usage of one model with one key on one day.
+// Add adds the usage of one model with one key on one day to its group.
 //
 // Errors: fault.Invalid if there are more than MaxTotals groups.
 func (s Sums) Add(t Total, by Columns) error {
@@ -112,10 +113,10 @@ func (s Sums) Add(t Total, by Columns) error {
 	return nil
 }
 
-// Totals omits zeros and sorts by day, model and key.
+// Totals omits groups without usage and sorts by day, model and key.
 func (s Sums) Totals() (totals []Total) {
 	for group, sum := range s {
-		if group.Counts = sum; sum != (Counts{}) { // else its jobs were withdrawn
+		if group.Counts = sum; sum != (Counts{}) { // sums are zero if the jobs were withdrawn
 			totals = append(totals, group)
 		}
 	}
@@ -125,7 +126,8 @@ func (s Sums) Totals() (totals []Total) {
 	return totals
 }
 
-// Total is the usage of one model with one key on one day, if it has all Columns.
+// Total is the usage of one model with one key on one day. Without all Columns, it covers several
+// models, keys or days.
 type Total struct {
 	Day   Day
 	Model string
@@ -135,11 +137,11 @@ type Total struct {
 }
 
 type Store interface {
-	// After success all records survive a crash. After an error any of them may have been added. A
-	// record that is added again within ten minutes still counts once.
+	// Once Add succeeds, all records survive a crash. After an error, any of them may have been
+	// added. A record that is added again within ten minutes counts only once.
 	Add(ctx context.Context, records []Record) error
-	// Totals returns an account's usage from the first to the last day, grouped by the columns and
-	// sorted by day, model and key. It includes every Add that has returned.
+	// Totals returns an account's usage from the first to the last day, grouped by the given
+	// columns and sorted by day, model and key. It reflects every Add that has returned.
 	//
 	// Errors: fault.Invalid if there are more than MaxTotals.
 	Totals(ctx context.Context, account string, first, last Day, by Columns) ([]Total, error)

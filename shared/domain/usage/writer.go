@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// A crash loses at most the records of one WriteEvery and of the running write.
+	// A crash loses no more than the records of one WriteEvery and of the write in progress.
 	WriteEvery = 250 * time.Millisecond
-	// maxGroups limits the unwritten groups of records with one account, key, model and day.
+	// maxGroups limits the unwritten groups. The records of a group have the same account, key,
+	// model and day.
 	maxGroups  = 10_000
 	writeBatch = 500
 	// These are the delays before a failed write is retried.
@@ -27,18 +28,18 @@ type WriterConfig struct {
 
 // Writer accepts records without making callers wait for the store. It sums the usage by account,
 // key, model and day, and writes a few rows four times per second. It repeats a failed write with
-// the same ids, which counts nothing twice. Meanwhile records collect, and Record waits at 10,000
-// groups. A process that may be frozen between calls uses Direct.
+// the same ids, so that nothing is counted twice. Meanwhile records accumulate. Record blocks once
+// there are 10,000 groups. A process that may be frozen between calls uses Direct instead.
 type Writer struct {
 	config WriterConfig
 
 	mu      sync.Mutex
 	waiting map[group]*Counts
-	// drained is closed when the collected records are taken for writing.
+	// drained is closed when the accumulated records are taken for writing.
 	drained chan struct{}
 
 	// writing holds the records that the last write failed to store. Only the goroutine that has
-	// received them may write.
+	// received from it may write.
 	writing chan []Record
 }
 
@@ -53,7 +54,7 @@ func NewWriter(c WriterConfig) *Writer {
 	return w
 }
 
-// Record waits only if too many records are unwritten. It ignores the record's id, so each call
+// Record blocks only if too many records are unwritten. It ignores the record's id, so every call
 // counts.
 func (w *Writer) Record(ctx context.Context, record Record) error {
 	g := group{record.Account, record.Key, record.Model, record.Day}
@@ -79,7 +80,7 @@ func (w *Writer) Record(ctx context.Context, record Record) error {
 	}
 }
 
-// Totals first writes everything that was recorded before the call.
+// Totals first writes everything that was recorded before it was called.
 func (w *Writer) Totals(ctx context.Context, account string, first, last Day, by Columns) ([]Total, error) {
 	if err := w.write(ctx); err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (w *Writer) Totals(ctx context.Context, account string, first, last Day, by
 	return w.config.Store.Totals(ctx, account, first, last, by)
 }
 
-// Run writes until the context ends. Record must not be called after that.
+// Run writes records until the context ends. Record must not be called after that.
 func (w *Writer) Run(ctx context.Context) {
 	retry := firstRetry
 	timer := time.NewTimer(WriteEvery)
@@ -127,8 +128,8 @@ func (w *Writer) drain(ctx context.Context) {
 	}
 }
 
-// write writes everything that was recorded before the call, in order. It keeps failed records,
-// with their ids, for the next call.
+// write writes everything that was recorded before it was called, in order. It keeps records that
+// fail, with their ids, for the next call.
 func (w *Writer) write(ctx context.Context) error {
 	var records []Record
 	select {
@@ -137,7 +138,7 @@ func (w *Writer) write(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { w.writing <- records }()
-	// Records that failed before are written first, so that at most one batch is repeated.
+	// The first round writes records that failed before, so that at most one batch is repeated.
 	for range 2 {
 		if len(records) == 0 {
 			records = w.take()
@@ -154,7 +155,8 @@ func (w *Writer) write(ctx context.Context) error {
 }
 
 func (w *Writer) add(ctx context.Context, batch []Record) error {
-	// If the write ended with the caller, an abandoned call could leave records in an unknown state.
+	// If the write were canceled with the caller's context, records could be left in an unknown
+	// state.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
 	return w.config.Store.Add(ctx, batch)

@@ -20,10 +20,11 @@ type store struct {
 	mu      sync.Mutex
 	records map[string]usage.Record
 	calls   int
-	// fail returns the error of a call, numbered from 1, and whether its records were added anyway.
+	// fail returns the error for a call; calls count from 1. added means that the records are added
+	// despite the error.
 	fail  func(call int) error
 	added bool
-	// held, if not nil, blocks every call until it is closed.
+	// If held is not nil, every call blocks until held is closed.
 	held chan struct{}
 }
 
@@ -215,7 +216,7 @@ func TestWriterLimitsItsMemory(t *testing.T) {
 		w, _ := newWriter(t, s)
 		add(t, w, record("acme", "k1", "a"))
 		time.Sleep(usage.WriteEvery)
-		synctest.Wait() // the store has received it and does not return
+		synctest.Wait() // the store has the record but does not return
 		add(t, w, record("acme", "k1", "a"))
 		const tried = 25_000
 		var added atomic.Int64
@@ -234,7 +235,7 @@ func TestWriterLimitsItsMemory(t *testing.T) {
 		if got := added.Load(); got == 0 || got > tried/2 {
 			t.Fatalf("accepted %d of %d records while none was written", got, tried)
 		}
-		add(t, w, record("acme", "k1", "a")) // a summed record needs no capacity
+		add(t, w, record("acme", "k1", "a")) // adding to an existing sum needs no capacity
 		cancel()
 		all.Wait()
 		close(s.held)

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-const SendTime = 10 * time.Second // for a receiver's response
+const SendTime = 10 * time.Second // the time that a receiver has to respond
 
 const recordTime = 15 * time.Second
 
@@ -26,8 +26,8 @@ type Deliverer struct {
 }
 
 // Deliver makes a due attempt and returns the next one, if any. If the attempt is already recorded,
-// another caller made it and schedules the next one. After an error the attempt must be made again,
-// even if only recording it failed: receivers recognize a message by its id.
+// another caller has made it and will schedule the next one. After an error the attempt must be
+// made again, even if only recording it failed. Receivers recognize the message by its id.
 func (d *Deliverer) Deliver(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
@@ -49,7 +49,7 @@ func (d *Deliverer) Deliver(
 	if err != nil {
 		return ScheduledAttempt{}, false, err
 	}
-	// Record the attempt even after the context has ended.
+	// Record the attempt even if the context has ended.
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	err = d.Store.Record(recording, e, a)
@@ -63,8 +63,8 @@ func (d *Deliverer) Deliver(
 	return after(e.ID, e.Account, a), !a.Next.IsZero(), nil
 }
 
-// Follow returns the attempt after a finished attempt, because the caller may have stopped before
-// scheduling it. follows is false without a next attempt, or if it was already made.
+// Follow returns the attempt that follows one that was made, in case the caller stopped before
+// scheduling it. follows is false if there is none, or if it has already been made.
 func (d *Deliverer) Follow(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
@@ -83,7 +83,7 @@ func after(event, account string, a Attempt) ScheduledAttempt {
 	return ScheduledAttempt{Event: event, Account: account, Number: a.Number + 1, At: a.Next}
 }
 
-// Errors: the context's error, if it ended the attempt early.
+// Errors: the context's error, if the context ended the attempt early.
 func (d *Deliverer) attempt(ctx context.Context, e Event, number int) (Attempt, error) {
 	key, err := d.Secrets.key(ctx, e.Account)
 	if err != nil {
@@ -120,7 +120,7 @@ func (d *Deliverer) attempt(ctx context.Context, e Event, number int) (Attempt, 
 	return a, nil
 }
 
-// log omits the URL, which may contain a secret of the receiver.
+// log omits the URL, which may contain a secret.
 func (d *Deliverer) log(ctx context.Context, event string, a Attempt) {
 	level, what := slog.LevelInfo, "a webhook was delivered"
 	if a.Error != "" {

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// This is the example in the specification.
+// This example is from the specification.
 func TestSignatureMatchesStandardWebhooks(t *testing.T) {
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *receiver) Send(_ context.Context, _ string, m webhook.Message) (webhook
 	return r.answers(len(r.got))
 }
 
-// world is a deliverer on real records, with a clock that the test advances.
+// world is a deliverer with a real database and a clock that the test advances.
 type world struct {
 	*testing.T
 	*webhook.Deliverer

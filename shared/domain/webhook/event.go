@@ -10,14 +10,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Event is the end of a job, or a budget warning, with its receiver.
+// Event is the end of a job or a budget warning, together with its receiver.
 type Event struct {
 	ID, Account string
 	URL         string
-	// FirstBy is the latest possible time of the first attempt. Attempts are kept from then for the
-	// age of a job's record.
+	// FirstBy is the latest possible time of the first attempt. Attempts are kept for the age of a
+	// job's record, counted from that time.
 	FirstBy time.Time
-	// Body is the message, the same in each attempt.
+	// Body is the message. It is the same in every attempt.
 	Body []byte
 }
 
@@ -34,7 +34,7 @@ type Warnings interface {
 type Events struct {
 	Jobs     Jobs
 	Warnings Warnings
-	// These return the message, with the same bytes each time.
+	// JobBody and WarningBody return the message, with identical bytes on every call.
 	JobBody     func(job.Job) ([]byte, error)
 	WarningBody func(budget.Warning) ([]byte, error)
 }

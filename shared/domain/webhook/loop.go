@@ -10,21 +10,22 @@ import (
 
 const (
 	loopEvery = time.Second
-	// atOnce limits all concurrent attempts. atOnceOfAccount limits one account.
+	// atOnce limits all concurrent attempts, and atOnceOfAccount those of one account.
 	atOnce          = 32
 	atOnceOfAccount = 4
-	// A slow account had an attempt within slowFor that took longer than slowAfter. atOnceOfSlow
-	// limits all slow accounts together.
+	// An account is slow if an attempt within the last slowFor took longer than slowAfter.
+	// atOnceOfSlow limits the concurrent attempts of all slow accounts combined.
 	atOnceOfSlow = atOnce / 2
 	slowAfter    = time.Second
 	slowFor      = 10 * time.Minute
-	// seenAtOnce limits the due attempts in one read, which may list slow accounts first.
+	// seenAtOnce limits how many due attempts are read at once. It is large because slow accounts
+	// may be listed first.
 	seenAtOnce = 1024
 )
 
-// Queue contains the scheduled attempts on one machine. AWS uses a message queue instead.
+// Queue contains the scheduled attempts on one machine. In AWS, a message queue is used instead.
 type Queue interface {
-	// Due returns due attempts, earliest first, at most ofAccount per account.
+	// Due returns due attempts, earliest first, with at most ofAccount per account.
 	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]ScheduledAttempt, error)
 }
 
@@ -36,7 +37,7 @@ type Loop struct {
 }
 
 // Run makes attempts until the context ends. Interrupted attempts are repeated after the next
-// startup.
+// start.
 func (l *Loop) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -57,7 +58,7 @@ func (l *Loop) Run(ctx context.Context) {
 				slow[busy[e.event]] = time.Now()
 			}
 			if e.failed {
-				failed[e.event] = true // retried at the next tick, not immediately
+				failed[e.event] = true // retried at the next tick rather than immediately
 			} else {
 				delete(busy, e.event)
 			}
@@ -76,8 +77,8 @@ type end struct {
 	failed bool
 }
 
-// start starts the due attempts. busy maps running attempts to accounts. They stay due until they
-// are recorded, so they count for their accounts.
+// start starts due attempts. busy maps the events of running attempts to accounts. A running
+// attempt remains due until it is recorded, and counts toward its account's limit.
 func (l *Loop) start(
 	ctx context.Context, running *sync.WaitGroup, busy map[string]string, slow map[string]time.Time, ended chan<- end,
 ) error {

@@ -26,14 +26,14 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// receivers simulates quick and slow receivers. A slow receiver accepts its first message late, and
-// holds all others until life ends.
+// receivers simulates quick and slow receivers. A slow receiver accepts its first message late and
+// leaves all others hanging until life ends.
 type receivers struct {
 	life  context.Context
 	taken chan string
 
 	mu sync.Mutex
-	// holding counts each receiver's held messages.
+	// holding counts the hanging messages per receiver.
 	holding map[string]int
 	most    int
 }
@@ -57,7 +57,7 @@ func (h *receivers) Send(_ context.Context, url string, m webhook.Message) (webh
 	return webhook.Response{}, webhook.NoResponse("The receiver took too long.")
 }
 
-// Receivers that hang delay neither other accounts nor the shutdown.
+// Hanging receivers do not delay other accounts or the shutdown.
 func TestSlowReceiversDelayOnlyTheirAccount(t *testing.T) {
 	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})

@@ -2,18 +2,19 @@ package webhook
 
 import "time"
 
-// waits lists the times between attempts. Seven attempts take about seven and a quarter hours.
+// waits lists the waits between attempts. All seven attempts together take about seven and a
+// quarter hours.
 var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }
 
-// LongestWait includes jitter.
+// LongestWait is the longest wait including jitter.
 const LongestWait = 6*time.Hour + 6*time.Hour/5
 
 const MaxAttempts = len(waits) + 1
 
-// jitter is the maximum random extension of a wait, as a fraction, so that a recovering receiver
-// does not get all messages at the same time.
+// jitter is the maximum fraction by which a wait is extended at random. It keeps a recovering
+// receiver from getting all messages at once.
 const jitter = 0.2
 
 const (
@@ -25,8 +26,8 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter returns when the next attempt is due, or the zero time after the last one. A receiver
-// may ask for a longer wait, up to the wait of the next step. random is in [0, 1).
+// nextAfter returns when the next attempt is due, or the zero time if there is none. A receiver may
+// ask for a longer wait, but no longer than the next step's wait. random is in [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {
 		return time.Time{}

@@ -10,20 +10,21 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-const MaxURL = 2048 // code points
+const MaxURL = 2048 // in code points
 
-// mailPort is rejected because a mail server would interpret much of a message as commands.
+// mailPort is rejected because a mail server would interpret large parts of a message as commands.
 const mailPort = 25
 
-// Targets restricts where messages may be sent. The zero value allows the public internet with
-// https.
+// Targets restricts where messages may be sent. The zero value allows only https to the public
+// internet.
 type Targets struct {
 	hosts    map[string]bool
 	prefixes []netip.Prefix
 }
 
-// ParseTargets also allows the listed host names and address blocks such as 10.1.0.0/16. Plain http
-// is allowed for a listed host name, and for a listed address if the URL contains it.
+// ParseTargets returns targets that also allow the listed host names and address blocks, such as
+// 10.1.0.0/16. Plain http is allowed to a listed host name. It is allowed to an address in a listed
+// block only if the URL contains the address itself.
 func ParseTargets(list []string) (Targets, error) {
 	t := Targets{hosts: map[string]bool{}}
 	for _, entry := range list {
@@ -44,7 +45,7 @@ func ParseTargets(list []string) (Targets, error) {
 	return t, nil
 }
 
-// CheckURL does not resolve names. AllowsAddress checks the resolved address.
+// CheckURL checks a URL without resolving its host. AllowsAddress then checks the resolved address.
 //
 // Errors: fault.Invalid.
 func (t Targets) CheckURL(raw string) error {
@@ -114,8 +115,8 @@ func (t Targets) listsAddress(address netip.Addr) bool {
 
 func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// isLocalName recognizes names that are not public (RFC 6761, RFC 6762, and "internal", reserved by
-// ICANN).
+// isLocalName recognizes names that are not public (RFC 6761, RFC 6762, and "internal", which ICANN
+// has reserved).
 func isLocalName(host string) bool {
 	for _, domain := range []string{"localhost", "local", "internal"} {
 		if host == domain || strings.HasSuffix(host, "."+domain) {
@@ -125,8 +126,8 @@ func isLocalName(host string) bool {
 	return false
 }
 
-// endsInNumber checks the last label of a host. Some resolvers read a number there as an address in
-// an old notation (WHATWG, "URL", "ends in a number").
+// endsInNumber checks whether the last label of a host is a number. Some resolvers then parse the
+// host as an address in an old notation (WHATWG, "URL", "ends in a number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err := strconv.ParseUint(last, 0, 64)

@@ -16,7 +16,8 @@ func TestTargetsCheckURLs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		url string
-		// public means that zero Targets allow the URL. allowed means that Targets with a list allow it.
+		// public is whether zero Targets allow the URL. allowed is whether Targets with a list
+		// allow it.
 		public, allowed bool
 	}{
 		{"https://example.com", true, true},
@@ -117,8 +118,8 @@ func TestTargetsCheckAddresses(t *testing.T) {
 	}
 }
 
-// Blocks are rejected from their first to their last address, in either form. The addresses around
-// them are public unless they are in another block.
+// Blocks are rejected from their first to their last address, in each notation. The addresses
+// around them are public unless they are in another block.
 func TestSpecialPurposeBlocksAreRejected(t *testing.T) {
 	blocks := []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
@@ -136,7 +137,7 @@ func TestSpecialPurposeBlocksAreRejected(t *testing.T) {
 	check := func(t *testing.T, ip netip.Addr) {
 		t.Helper()
 		if !ip.IsValid() {
-			return // beyond the last address
+			return // past the last address
 		}
 		want := !refused(ip)
 		forms := []netip.Addr{ip}

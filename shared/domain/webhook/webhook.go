@@ -36,16 +36,16 @@ type Message struct {
 	ID        string
 	At        time.Time
 	Body      []byte
-	Signature string // of id, time and body
+	Signature string // over the id, time and body
 }
 
 type Response struct {
 	Status     int
-	RetryAfter time.Duration // as the receiver asks, or 0
+	RetryAfter time.Duration // as requested by the receiver, or 0
 }
 
 type Sender interface {
-	// Send returns the receiver's response with any status.
+	// Send returns the receiver's response, whatever its status.
 	//
 	// Errors: a [NoResponse].
 	Send(ctx context.Context, url string, m Message) (Response, error)
@@ -60,9 +60,9 @@ type Attempt struct {
 	Number   int
 	At       time.Time
 	Duration time.Duration
-	Status   int       // of the response, or 0
-	Error    string    // the reason for a failure, or empty
-	Next     time.Time // the due time of the next attempt, or zero
+	Status   int       // the response's status, or 0
+	Error    string    // why the attempt failed, or empty
+	Next     time.Time // when the next attempt is due, or zero
 }
 
 type ScheduledAttempt struct {
@@ -82,11 +82,11 @@ type Log interface {
 	Attempts(ctx context.Context, event string) ([]Attempt, error)
 }
 
-// Store keeps attempts. Times are stored to the millisecond.
+// Store stores attempts. Times have millisecond precision.
 type Store interface {
 	Log
 
-	// A repeated Record succeeds.
+	// Recording the same attempt again succeeds.
 	//
 	// Errors: fault.Conflict if the attempt's number does not follow the last recorded one.
 	Record(ctx context.Context, e Event, a Attempt) error

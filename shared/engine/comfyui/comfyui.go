@@ -1,11 +1,11 @@
-// Package comfyui edits media with ComfyUI servers. A model of the catalog names a workflow in
-// API format and the inputs that take an edit's values.
+// Package comfyui edits media with ComfyUI servers. A catalog model names a workflow in API format
+// and the inputs that receive an edit's values.
 //
-// For a run, it converts the input to the result's size and frame rate, uploads it (POST
-// /upload/image), sends the workflow (POST /prompt), and follows the server's WebSocket. Then it
-// fetches the result (GET /history/{id}, GET /view) and converts it to the size, frame rate,
-// length and sound that the catalog promises. The WebSocket only reports progress. The history
-// shows how a run ended, so a lost connection does no harm.
+// For a run, the package converts the input to the result's size and frame rate, uploads it (POST
+// /upload/image), sends the workflow (POST /prompt), and listens to the server's WebSocket. Then it
+// fetches the result (GET /history/{id}, GET /view) and converts it to the size, frame rate, length
+// and sound that the catalog promises. The WebSocket only reports progress. The history shows how a
+// run ended, so a lost connection does no harm.
 //
 // Servers are not trusted: responses are limited, redirects are not followed, and every call ends
 // if the server is silent for too long.
@@ -29,27 +29,28 @@ import (
 
 const Name = "comfyui"
 
-// The progress when a run is sent, and when its result is ready.
+// These are the progress when a run is sent and when its result is ready.
 const prepared, generated = 0.05, 0.9
 
 const (
-	// A healthy server is polled much more often.
+	// A healthy server is polled much more often than this.
 	defaultSilence = 2 * time.Minute
-	// No node runs as long without progress, not even while it loads a large model.
+	// No node runs this long without progress, not even while it loads a large model.
 	defaultStall = 5 * time.Minute
-	// A crashed server restarts faster.
+	// A server that has crashed restarts faster than this.
 	defaultStarting  = 2 * time.Minute
 	defaultPollEvery = 5 * time.Second
-	// retryEvery is the time between two checks while no server accepts the run.
+	// retryEvery is the time between two checks while no server can accept the run.
 	retryEvery = 500 * time.Millisecond
 	lookTime   = 5 * time.Second
 	forgetTime = 5 * time.Second
 )
 
 type Config struct {
-	// Servers lists http or https URLs, such as http://127.0.0.1:8188.
+	// Servers lists HTTP or HTTPS URLs, such as http://127.0.0.1:8188.
 	Servers []string
-	// Key is sent to the servers as a bearer token, for example for a proxy. It may be empty.
+	// Key is sent to the servers as a bearer token, for example for a proxy in front of them. It
+	// may be empty.
 	Key string
 	// Models without a workflow cannot be edited.
 	Models []*catalog.Model
@@ -57,11 +58,13 @@ type Config struct {
 	Folder string
 	Runner transfer.Runner
 	Random io.Reader
-	// A server without data for this time counts as hung. 0 means two minutes.
+	// Silence is how long a server may send nothing before it is considered hung. 0 means two
+	// minutes.
 	Silence time.Duration
-	// A workflow without progress for this time counts as hung. 0 means five minutes.
+	// Stall is how long a workflow may make no progress before it is considered hung. 0 means five
+	// minutes.
 	Stall time.Duration
-	// A run waits this long for an available server. 0 means two minutes.
+	// Starting is how long a run waits for an available server. 0 means two minutes.
 	Starting time.Duration
 	// PollEvery is the time between two polls of a run; 0 means five seconds.
 	PollEvery time.Duration
@@ -81,7 +84,7 @@ var (
 	_ engine.Inspected = (*Engine)(nil)
 )
 
-// New reads the workflows. It does not check whether the servers are running: see [Engine.Inspect].
+// New reads the workflows. It does not check that the servers are running; see [Engine.Inspect].
 func New(c Config) (*Engine, error) {
 	e := &Engine{
 		workflows: map[string]*workflow{}, finisher: transfer.Finisher{Runner: c.Runner, Done: generated},
@@ -139,8 +142,8 @@ func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities
 
 func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 
-// Run edits as [engine.Engine] specifies. If no server accepts runs, it waits for one, so that a
-// restart does not use up an attempt of the job.
+// Run edits as specified by [engine.Engine]. If no server can accept the run, it waits for one, so
+// that a server restart does not use up one of the job's attempts.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (report engine.Outcome, err error) {

@@ -43,7 +43,7 @@ func says(status int, body string) http.HandlerFunc {
 func crashes(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 func hangs(_ http.ResponseWriter, r *http.Request) {
-	// A handler notices that its caller has disconnected only after it has read the body.
+	// A handler detects a disconnect only after it has read the body.
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
@@ -135,7 +135,7 @@ func record(content string) http.HandlerFunc {
 	}
 }
 
-// A restarted server has lost the run. Another run succeeds.
+// A restarted server has lost the run. The next run succeeds.
 func TestRestartFailsRunImmediately(t *testing.T) {
 	s := fakeServer(t)
 	s.Hold = make(chan struct{})
@@ -173,7 +173,7 @@ func TestRunIsPolledWithoutWebSocket(t *testing.T) {
 	}
 }
 
-// The server gets no runs until the workflow has ended.
+// The server gets no other run until the stalled workflow has ended.
 func TestStalledWorkflowIsInterrupted(t *testing.T) {
 	s := fakeServer(t)
 	s.Hold = make(chan struct{})
@@ -190,7 +190,7 @@ func TestStalledWorkflowIsInterrupted(t *testing.T) {
 	}
 }
 
-// A running run is interrupted. Its history is deleted.
+// A run in progress is interrupted, and its history is deleted.
 func TestCancellationRemovesRuns(t *testing.T) {
 	s := fakeServer(t)
 	s.Hold = make(chan struct{})
@@ -312,7 +312,7 @@ func TestMemoryIsCheckedBeforeRun(t *testing.T) {
 	}
 }
 
-// The requirements are logged by name, and a run goes to another server.
+// The missing requirements are logged by name, and the run goes to another server.
 func TestMissingRequirementsAreReported(t *testing.T) {
 	complete, poor := fakeServer(t), fakeServer(t)
 	delete(poor.Classes, "ImageAddNoise")

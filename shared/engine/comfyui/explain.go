@@ -17,10 +17,10 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxReason limits a server's texts in the log, in code points.
+// maxReason limits text from a server in the log, in code points.
 const maxReason = 300
 
-// explain converts a run's error. ctx is the caller's context, and within is the run's.
+// explain converts the error of a run. ctx is the caller's context, and within is that of the run.
 func explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -38,7 +38,7 @@ func explain(ctx, within context.Context, err error) error {
 	case errors.As(err, &nonsense):
 		return garbled(fmt.Errorf("comfyui: %w", err))
 	case errors.As(err, &status):
-		// A rejection is permanent unless the server itself failed.
+		// A rejection is permanent unless it is due to a server failure.
 		again := status.status >= 500 || status.status == http.StatusTooManyRequests
 		return failed("The engine rejected the edit.", again, fmt.Errorf("comfyui: %w", err))
 	}
@@ -60,7 +60,7 @@ func (r *run) invalid(refused *statusError) error {
 			} `json:"errors"`
 		} `json:"node_errors"`
 	}
-	// Do not log values, because they include the prompt.
+	// Do not log the values, because they include the prompt.
 	again := false
 	var reasons []string
 	if boundedjson.Unmarshal(refused.body, maxValues, &reported) == nil {
@@ -68,7 +68,7 @@ func (r *run) invalid(refused *statusError) error {
 		for _, id := range slices.Sorted(maps.Keys(reported.Nodes)) {
 			for _, e := range reported.Nodes[id].Errors {
 				reasons = append(reasons, fmt.Sprintf("%s of %q of node %s (%s)", e.Type, e.Info.Input, id, reported.Nodes[id].Class))
-				// A restarted server has lost the uploaded files.
+				// The uploaded files are lost if the server has restarted.
 				at := catalog.Place{Node: id, Input: e.Info.Input}
 				again = again || slices.Contains(r.workflow.Data, at) || slices.Contains(r.workflow.Reference, at)
 			}
@@ -111,7 +111,7 @@ func (d *record) failure(prompt string) error {
 	return failed(job.EngineFailedMessage, true, errors.New("comfyui: the run failed without a reason"))
 }
 
-// GPU exceptions usually have their own type; CPU exceptions do not.
+// GPU out-of-memory exceptions usually have their own type, but those on the CPU do not.
 func outOfMemory(kind, message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(kind, "OutOfMemory") || slices.ContainsFunc(
@@ -125,7 +125,7 @@ type file struct {
 	Type      string `json:"type"`
 }
 
-// resultOf returns the first file in a node's output, whatever the node calls its list.
+// resultOf returns the first file in a node's output, regardless of the name of the list.
 func resultOf(output map[string]json.RawMessage) (file, bool) {
 	lists := slices.Sorted(maps.Keys(output))
 	slices.SortStableFunc(lists, func(a, b string) int { return first(b) - first(a) })
@@ -141,7 +141,7 @@ func resultOf(output map[string]json.RawMessage) (file, bool) {
 	return file{}, false
 }
 
-// first is 1 for the list to search first.
+// first returns 1 for the list that is searched first, and 0 for others.
 func first(list string) int {
 	if list == "images" {
 		return 1
@@ -149,7 +149,7 @@ func first(list string) int {
 	return 0
 }
 
-// oneLine removes control characters and line breaks, and truncates the text, for the log.
+// oneLine removes control characters and line breaks from text, and truncates it, for the log.
 func oneLine(text string) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// settleEvery is the time between two checks for a run that should soon appear in the history.
+// settleEvery is how often the history is checked for a run that should appear there soon.
 const settleEvery = 50 * time.Millisecond
 
 func (r *run) follow(
@@ -36,7 +36,8 @@ func (r *run) follow(
 			}
 			stalled.Reset(r.engine.stall)
 			if e.ends() {
-				// A run ends only once. A server that repeats the message must not delay polling.
+				// A run ends only once. A server that repeats the message must not delay the
+				// polling.
 				if !ended {
 					ended, wait = true, settleEvery
 					poll.Reset(wait)
@@ -51,7 +52,8 @@ func (r *run) follow(
 			if done != nil || err != nil {
 				return done, err
 			}
-			// Without a WebSocket, or while other runs are served, a healthy run looks stalled.
+			// Without a WebSocket, or while the run waits for other runs, a healthy run looks
+			// stalled.
 			if where == pending || !listening.connected.Load() {
 				stalled.Reset(r.engine.stall)
 			}
@@ -78,12 +80,12 @@ func (r *run) show(preview []byte, m *meter) {
 	r.progress(p)
 }
 
-// poll returns the run's record if the run has ended, and otherwise its place in the queue. It
-// retries until the server has been silent for too long. If the server is gone, so is the run.
+// poll returns the run's record if the run has ended, and otherwise where the run is. It retries
+// until the server has been silent for too long. If the server is gone, so is the run.
 func (r *run) poll(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()
-	// Keep this order: a run appears in the history before it leaves the queue.
+	// Keep this order, because a run appears in the history before it leaves the queue.
 	where, err := r.server.find(bounded, r.id)
 	if err == nil && where == nowhere {
 		var done *record
@@ -132,8 +134,8 @@ func (e event) ends() bool {
 	return false
 }
 
-// meter computes a run's progress from messages. Each node counts once. If the workflow sets a
-// sampler's steps, each step counts as much as a node.
+// meter computes a run's progress from messages. Each node counts once. If the workflow sets the
+// number of a sampler's steps, each step counts as much as a node.
 type meter struct {
 	nodes, steps int
 	current      string
@@ -155,7 +157,7 @@ func newMeter(g graph) *meter {
 	return m
 }
 
-// note returns the progress after a message, 0 to 1, and whether it changed.
+// note returns the progress after a message, from 0 to 1, and whether it has changed.
 func (m *meter) note(e event) (fraction float64, moved bool) {
 	switch e.Type {
 	case "execution_start":
@@ -170,7 +172,7 @@ func (m *meter) note(e event) (fraction float64, moved bool) {
 		m.finish(m.current)
 		m.current = *e.Data.Node
 	case "progress":
-		// A node with more steps than the workflow sets, such as a tiled decoder, counts once.
+		// A node with more steps than the workflow sets, such as a tiled decoder, counts as one.
 		if e.Data.Node == nil || len(*e.Data.Node) > maxID || !(e.Data.Max >= 1) || e.Data.Max > float64(m.steps) ||
 			len(m.stepped) > m.nodes {
 			return m.reached, false
@@ -195,15 +197,16 @@ func (m *meter) finish(id string) {
 	}
 }
 
-// known is false for other messages, because nodes may send any kind.
+// known is false for unknown messages. Nodes may send any type of message.
 func parseEvent(text []byte) (e event, known bool) {
 	return e, boundedjson.Unmarshal(text, maxValues, &e) == nil && e.Type != ""
 }
 
-// The kind of the binary message, and the kind of its picture.
+// These are the type of the binary message and the type of its picture.
 const previewMessage, jpegPicture = 1, 1
 
-// parsePreview reads two kinds of four bytes each, then the picture. It returns false if unusable.
+// parsePreview reads two four-byte types, followed by the picture. It returns false if the message
+// cannot be used.
 func parsePreview(content []byte) (event, bool) {
 	const head = 8
 	if len(content) <= head || binary.BigEndian.Uint32(content) != previewMessage ||

@@ -63,7 +63,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 		})
-		// The run's outcome differs from call to call.
+		// Whether the run succeeds depends on the redirected call.
 		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore)
 		if led.Load() > 0 {
 			t.Errorf("%s was redirected to another host", call)
@@ -71,7 +71,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// After a protocol switch, a call does not wait until the connection ends.
+// After a protocol switch, the call does not wait for the connection to close.
 func TestProtocolSwitchesAreIgnored(t *testing.T) {
 	spec := still(t)
 	for _, call := range calls {
@@ -86,7 +86,7 @@ func TestProtocolSwitchesAreIgnored(t *testing.T) {
 			_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 			_, _ = io.Copy(io.Discard, buffered) // until the caller disconnects
 		})
-		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore) // a waiting run ends at the limit of the test
+		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore) // a run that waits ends at the test's time limit
 	}
 }
 
@@ -102,7 +102,7 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 					if _, err := w.Write(space); err != nil {
 						return
 					}
-					_ = http.NewResponseController(w).Flush() // the next write fails
+					_ = http.NewResponseController(w).Flush() // if this fails, so does the next write
 					time.Sleep(10 * time.Millisecond)
 				}
 			})
@@ -117,7 +117,8 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	const most = 8<<20 - 100
 	many := func(piece string) string { return strings.Repeat(piece, most/len(piece)) }
-	// The largest accepted number of values, in the largest accepted size.
+	// full returns a response with the largest accepted number of values and the largest accepted
+	// size.
 	full := func(piece string, each int) string {
 		text := strings.Repeat(piece, 99_900/each)
 		return text + strings.Repeat(" ", most-len(text))
@@ -170,17 +171,17 @@ func pictured(content []byte) frame {
 	return frame{websocket.MessageBinary, append([]byte{0, 0, 0, 1, 0, 0, 0, 1}, content...)}
 }
 
-// claiming returns a JPEG whose header claims another size.
+// claiming returns a JPEG whose header claims the given size.
 func claiming(t *testing.T, width, height uint16) []byte {
 	t.Helper()
 	content := preview(t)
-	at := bytes.Index(content, []byte{0xff, 0xc0}) // the frame's header: length, precision, height, width
+	at := bytes.Index(content, []byte{0xff, 0xc0}) // the frame header: length, precision, height, width
 	binary.BigEndian.PutUint16(content[at+5:], height)
 	binary.BigEndian.PutUint16(content[at+7:], width)
 	return content
 }
 
-// The run ends, invalid previews are not shown, and progress stays within its limits.
+// The run ends, invalid previews are not shown, and progress stays between 0 and 1.
 func TestRunSurvivesHostileMessages(t *testing.T) {
 	var large bytes.Buffer
 	if err := jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 513, 4)), nil); err != nil {
@@ -249,7 +250,7 @@ func TestRunSurvivesHostileMessages(t *testing.T) {
 				switch {
 				case p.Preview == nil:
 				case bytes.Equal(p.Preview, last):
-					read.Do(func() { close(s.Hold) }) // everything was read
+					read.Do(func() { close(s.Hold) }) // all messages have been read
 				default:
 					t.Errorf("a preview of %d bytes is shown", len(p.Preview))
 				}
@@ -261,8 +262,8 @@ func TestRunSurvivesHostileMessages(t *testing.T) {
 	}
 }
 
-// sends serves a WebSocket that sends these messages, with the caller's id for %id. Then, unless
-// after is nil, it calls after and closes.
+// sends serves a WebSocket that sends the frames, with %id replaced by the caller's id. If after is
+// not nil, it then calls after and closes.
 func sends(frames []frame, after func()) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		socket, err := websocket.Accept(w, r, nil)
@@ -284,7 +285,7 @@ func sends(frames []frame, after func()) http.HandlerFunc {
 	}
 }
 
-// The run loses only its progress.
+// The run loses only its progress messages.
 func TestRunSurvivesRepeatedWebSocketLoss(t *testing.T) {
 	for name, frames := range map[string][]frame{
 		"it closes immediately": {text("{}")}, "it sends a huge message": {text("{}"), text("%s", strings.Repeat(" ", 9<<20))},
@@ -308,7 +309,7 @@ func TestRunSurvivesRepeatedWebSocketLoss(t *testing.T) {
 	}
 }
 
-// A server may repeat a run's end forever.
+// A server might repeat the end of a run forever.
 func TestRepeatedEndMessagesDoNotBlockRun(t *testing.T) {
 	s := fakeServer(t)
 	s.Break = on("GET /ws", func(w http.ResponseWriter, r *http.Request) {
@@ -333,7 +334,7 @@ func TestRunSurvivesFlappingServer(t *testing.T) {
 	s.Break = on("GET /queue", func(w http.ResponseWriter, _ *http.Request) {
 		switch n := asked.Add(1); {
 		case n > 6:
-			s.Wait() // otherwise it would have lost the run
+			s.Wait() // otherwise the run would seem lost
 			says(200, `{"queue_running":null}`)(w, nil)
 		case n%2 == 0:
 			crashes(w, nil)
@@ -348,7 +349,7 @@ func TestRunSurvivesFlappingServer(t *testing.T) {
 	}
 }
 
-// A run never gets another run's id, and with it the result.
+// A run never gets the id of another run, and thus its result.
 func TestDuplicateRunIDIsRejected(t *testing.T) {
 	s := fakeServer(t)
 	s.Hold = make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// maxLacks limits the reported requirements of a workflow.
+// maxLacks limits how many missing requirements of a workflow are reported.
 const maxLacks = 20
 
 type class struct {
@@ -23,7 +23,8 @@ type class struct {
 	Output []json.RawMessage `json:"output"`
 }
 
-// inputType is a class's input: its type or the list of its possible values, then its options.
+// inputType describes an input of a node class: its type or a list of its possible values, then its
+// options.
 type inputType []json.RawMessage
 
 func (t inputType) values() (values []any, known bool) {
@@ -68,7 +69,8 @@ func (s *server) inspect(ctx context.Context, w *workflow) (lacks []string, err 
 	return l.lacks, l.err
 }
 
-// lacks describes missing requirements. It caches a complete result until a run is rejected.
+// lacks describes what the server lacks for a workflow. If it lacks nothing, the result is cached
+// until a run is rejected.
 func (s *server) lacks(ctx context.Context, w *workflow) ([]string, error) {
 	s.mu.Lock()
 	complete := s.complete[w]
@@ -142,7 +144,7 @@ func (c *class) input(name string) inputType {
 	return c.Input.Optional[name]
 }
 
-// missingValue returns an input's value, such as a model's file, if the server does not have it.
+// missingValue reports an input's value, such as a model file, if the server does not have it.
 func missingValue(t inputType, value any, filledIn bool, at string) []string {
 	if _, _, linked := link(value); linked || filledIn {
 		return nil

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// maxMessage limits a WebSocket message, including previews, in bytes.
+	// maxMessage limits the size of a WebSocket message, including previews, in bytes.
 	maxMessage  = 8 << 20
 	redialEvery = time.Second
 )
 
-// listener is the WebSocket of a run. It reconnects when the connection is lost.
+// listener receives a run's WebSocket messages. It reconnects when the connection is lost.
 type listener struct {
 	client    string
 	events    chan event
@@ -25,8 +25,8 @@ type listener struct {
 	first     chan struct{}
 }
 
-// listen returns after the first connection attempt, so that it receives all messages of a run
-// sent afterwards. The caller must close the listener.
+// listen returns after the first attempt to connect, so that it receives all messages of a run that
+// is sent afterwards. The caller must close the listener.
 func (r *run) listen(ctx context.Context) *listener {
 	ctx, stop := context.WithCancel(ctx)
 	l := &listener{client: r.id, events: make(chan event), stop: stop, first: make(chan struct{})}
@@ -48,7 +48,8 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// once reads messages. It ignores errors, because the history shows how a run ends.
+// once reads messages from one connection. It ignores errors, because the history shows how a run
+// ends.
 func (l *listener) once(ctx context.Context, s *server, first bool) {
 	dialing, cancel := context.WithTimeout(ctx, lookTime)
 	connection, response, err := websocket.Dial(dialing, s.base+"/ws?clientId="+l.client, &websocket.DialOptions{
@@ -58,7 +59,8 @@ func (l *listener) once(ctx context.Context, s *server, first bool) {
 		defer response.Body.Close()
 	}
 	if err == nil {
-		// Messages before the greeting, which a server sends to a new listener, are lost.
+		// A server greets each new listener. Messages sent before the greeting are lost, so wait
+		// for it.
 		connection.SetReadLimit(maxMessage)
 		_, _, err = connection.Read(dialing)
 	}
@@ -68,7 +70,7 @@ func (l *listener) once(ctx context.Context, s *server, first bool) {
 		close(l.first)
 	}
 	if connection != nil {
-		defer func() { _ = connection.CloseNow() }() // errors are ignored
+		defer func() { _ = connection.CloseNow() }() // errors do not matter here
 	}
 	if err != nil {
 		return

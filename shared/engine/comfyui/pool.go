@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// A run goes to the least loaded server that meets all requirements.
+// pool gives each run to the least loaded server that meets all its requirements.
 type pool struct {
 	mu       sync.Mutex
 	servers  []*server
@@ -21,16 +21,16 @@ type pool struct {
 
 type state struct {
 	server *server
-	// err is why the server accepts no runs now, or nil.
+	// err is the reason why the server cannot accept runs now, or nil.
 	err   error
 	lacks []string
-	// short means that other runs use the memory that the run needs.
+	// short means that the memory that the run needs is in use by other runs.
 	short bool
 	// queued is the number of runs in the server's queue, from all clients.
 	queued int
 }
 
-// choose waits while no server accepts the run. It counts the run.
+// choose waits until a server can accept the run, and counts the run for that server.
 func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
 	patience := time.NewTimer(p.starting)
 	defer patience.Stop()
@@ -70,7 +70,7 @@ func (p *pool) check(ctx context.Context, w *workflow) []state {
 	return states
 }
 
-// take counts a run for the least loaded server. It returns nil if every server rejects runs.
+// take counts a run for the least loaded server. It returns nil if no server can accept the run.
 func (p *pool) take(states []state) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *pool) leave(s *server) {
 	s.runs--
 }
 
-// A retry may succeed if a server lacks nothing or could not be checked.
+// refusal returns an error that is retryable if some server lacks nothing or could not be checked.
 func refusal(states []state) *engine.Error {
 	var causes []error
 	var unreachable, short bool
@@ -134,7 +134,7 @@ func (p *pool) health(ctx context.Context) error {
 	return errors.Join(causes...)
 }
 
-// If w is nil, check checks only whether the server accepts runs.
+// check checks whether the server can accept runs, and unless w is nil, whether it can run w.
 func (s *server) check(ctx context.Context, w *workflow) state {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -193,7 +193,7 @@ func (s *server) checkStuck(ctx context.Context) error {
 	return nil
 }
 
-// take records a run's id on the server. It returns false if another run has the id.
+// take records a run's id for the server. It returns false if another run already has the id.
 func (s *server) take(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +216,8 @@ func (s *server) setStuck(id string) {
 	s.stuck = id
 }
 
-// memory returns the device's memory for a run, free or held by the server, and the total.
+// memory returns the device memory that a run can use, whether free or held by the server, and the
+// total.
 func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 	var reported struct {
 		Devices []struct {
@@ -233,7 +234,7 @@ func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 		return 0, 0, &nonsenseError{errors.New("the server has no device")}
 	}
 	d := reported.Devices[0]
-	// free includes the memory that is free within torch.
+	// Add the memory that is free within PyTorch.
 	free = min(d.Free+d.TorchHas-min(d.TorchFree, d.TorchHas), d.Total)
 	return free, d.Total, nil
 }

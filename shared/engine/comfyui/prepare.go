@@ -13,14 +13,14 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// maxReference limits a reference image's longer side, in pixels.
+// maxReference limits the longer side of a reference image, in pixels.
 const maxReference = 2048
 
-// inputs holds the files to upload. Paths of missing inputs are empty.
+// inputs holds the files to upload. The path of a missing input is empty.
 type inputs struct{ data, reference transfer.Made }
 
-// prepare converts the inputs to ordinary files: upright, opaque and in sRGB; a clip with the
-// result's size and rate and without sound. So servers never read original files.
+// prepare converts the inputs to ordinary files, so that servers never read original files. All are
+// upright, opaque and in sRGB. A clip gets the result's size and frame rate and has no sound.
 func (e *Engine) prepare(ctx context.Context, w *workflow, spec engine.Spec) (prepared inputs, err error) {
 	if spec.Data != nil {
 		to := w.size(spec)
@@ -47,7 +47,7 @@ func stillAt(folder, name string) transfer.Made {
 	return transfer.Made{Path: filepath.Join(folder, name+".png"), MIME: "image/png"}
 }
 
-// bounded returns the size of a picture, or a reduced size if the picture is large.
+// bounded returns the size of a picture, reduced if it exceeds maxReference.
 func bounded(info media.Info) catalog.Size {
 	size := catalog.Size{Width: info.Width, Height: info.Height}
 	if max(info.Width, info.Height) <= maxReference {
@@ -74,7 +74,7 @@ func (e *Engine) clip(
 	})
 }
 
-// still writes a PNG, of an animation's first frame.
+// still writes a PNG. Of an animation, it writes the first frame.
 func (e *Engine) still(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, _ int, path string,
 ) error {
@@ -88,7 +88,8 @@ func (e *Engine) still(
 	})
 }
 
-// onWhite returns filters that put a picture with alpha on white and convert it to a format.
+// onWhite returns filters that put a picture with alpha on a white background and convert it to a
+// pixel format.
 func onWhite(info media.Info, format string) string {
 	if !info.Alpha {
 		return "setsar=1," + format

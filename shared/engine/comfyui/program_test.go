@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "record the responses of the program")
 
-// address starts ComfyUI if no URL is set.
+// address returns the URL of ComfyUI. It starts ComfyUI if no URL is set.
 func address(t *testing.T) string {
 	t.Helper()
 	if url := os.Getenv("CUTROOM_TEST_COMFYUI"); url != "" {
@@ -30,7 +30,7 @@ func address(t *testing.T) string {
 
 func TestProgram(t *testing.T) {
 	h := harness(newEngine(t, config(t, address(t))))
-	// The program encodes the saved file.
+	// ComfyUI encodes the file that it saves.
 	h.Inexact = true
 	enginetest.Run(t, h)
 }
@@ -59,7 +59,7 @@ func TestProgramRespondsAsRecorded(t *testing.T) {
 	}
 }
 
-// The program may have no models.
+// ComfyUI may have no models installed.
 func TestComfyUISupportsBundledWorkflows(t *testing.T) {
 	for _, found := range newEngine(t, ready(t, address(t))).Inspect(t.Context()) {
 		if found.Err != nil {

@@ -10,7 +10,8 @@ import (
 	"cutroom/shared/engine/comfyui"
 )
 
-// readyFolder contains the ready workflows. readyFile describes their classes as the program does.
+// readyFolder contains the bundled workflows. readyFile describes their node classes as ComfyUI
+// does.
 const readyFolder = "../../../../gpu/comfyui"
 
 var readyFile = filepath.Join("testdata", "ready.json")

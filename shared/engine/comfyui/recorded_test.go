@@ -22,7 +22,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recordedFile contains the program's responses; classesFile, its descriptions of node classes.
+// recordedFile contains responses of ComfyUI, classesFile its descriptions of node classes.
 var (
 	recordedFile = filepath.Join("testdata", "recorded.json")
 	classesFile  = filepath.Join("testdata", "classes.json")
@@ -46,8 +46,8 @@ func TestFakeServerRespondsAsRecorded(t *testing.T) {
 	}
 }
 
-// differs returns the fields of a response that the recorded one lacks or has with another type.
-// The fake server omits unused fields.
+// differs returns the fields of a response that the recorded response lacks or that have another
+// type there. The fake server omits unused fields.
 func differs(got, recorded any, at string) (wrong []string) {
 	switch got := got.(type) {
 	case map[string]any:
@@ -81,12 +81,13 @@ func differs(got, recorded any, at string) (wrong []string) {
 	return wrong
 }
 
-// scenario makes the engine's calls, and returns the responses with ids, times and paths replaced.
+// scenario makes the calls that the engine makes, and returns the responses with ids, times and
+// paths replaced.
 func scenario(t *testing.T, base string) map[string]any {
 	s := &session{T: t, base: base, responses: map[string]any{}}
 	stats := s.get("stats", "/system_stats").(map[string]any)
-	delete(stats["system"].(map[string]any), "argv") // it contains the machine's folders
-	// Use new names in each run, because the program caches equal inputs.
+	delete(stats["system"].(map[string]any), "argv") // contains local paths
+	// Use new names in each run, because ComfyUI caches equal inputs.
 	still, other, moving := "data-"+rand.Text()+".png", "data-"+rand.Text()+".png", "data-"+rand.Text()+".mp4"
 	s.get("idle", "/prompt")
 	s.get("no run", "/history/absent")
@@ -216,7 +217,7 @@ func (s *session) run(name string, graph map[string]any) {
 	}
 	defer func() { _ = socket.CloseNow() }()
 	socket.SetReadLimit(8 << 20)
-	// The program sends a greeting when it has registered a listener.
+	// ComfyUI sends a greeting after it has registered a listener.
 	if _, _, err := socket.Read(ctx); err != nil {
 		s.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func (s *session) run(name string, graph map[string]any) {
 		}
 	}
 	s.responses[name+": messages"] = messages
-	// The number of executed nodes depends on the program's cache.
+	// The number of executed nodes depends on ComfyUI's cache.
 	sequence = slices.Compact(sequence)
 	s.responses[name+": order"] = map[string]any{"sequence": sequence}
 	record := s.get(name+": record", "/history/"+runID).(map[string]any)[runID].(map[string]any)

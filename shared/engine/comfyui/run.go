@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// In bytes.
+	// These limits are in bytes.
 	maxResult          = 2 << 30
 	maxID, maxFileName = 128, 1024
-	// folder is the subfolder that this package uses in a server's folders.
+	// folder is the subfolder for this package's files on a server.
 	folder = "cutroom"
 )
 
@@ -37,9 +37,10 @@ type run struct {
 	inputs   inputs
 	progress func(engine.Progress)
 
-	// id is the run's id on the server. Until the server responds, it is this engine's id.
+	// id is the run's id on the server. Until the server responds, it is an id chosen by this
+	// engine.
 	id string
-	// watch cancels the run if the server is silent.
+	// watch cancels the run if the server is silent for too long.
 	watch *time.Timer
 	shown time.Time
 }
@@ -66,7 +67,7 @@ func (r *run) generate(ctx context.Context) (made transfer.Made, err error) {
 	return made, nil
 }
 
-// uuid formats random bytes as the id of a run (RFC 9562, version 4).
+// uuid formats random bytes as a version 4 UUID (RFC 9562).
 func uuid(b []byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	text := hex.EncodeToString(b)
@@ -84,7 +85,7 @@ func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made tra
 		return made, err
 	}
 	filled := r.workflow.fill(r.spec, uploaded, folder+"/"+r.id)
-	// The connection uses the run's id, so it receives only this run's messages.
+	// The connection uses the run's id as its client id, so it receives only this run's messages.
 	listening := r.listen(ctx)
 	defer listening.close()
 	defer func() {
@@ -109,7 +110,7 @@ func (r *run) upload(ctx context.Context, file transfer.Made, called string) (st
 	}
 	r.progress(engine.Progress{Fraction: prepared, Stage: "upload"})
 	name := r.id + "-" + called + filepath.Ext(file.Path)
-	// Servers empty the folder for temporary files at startup.
+	// Use the folder for temporary files, which servers empty at startup.
 	form, contentType := transfer.Form(
 		[]transfer.Field{{Name: "type", Value: "temp"}, {Name: "subfolder", Value: folder}, {Name: "overwrite", Value: "true"}},
 		transfer.File{Field: "image", Name: name, Path: file.Path, MIME: file.MIME})
@@ -144,7 +145,7 @@ func (r *run) submit(ctx context.Context, filled graph, client string) error {
 	}, &accepted)
 	var status *statusError
 	if errors.As(err, &status) && status.status == http.StatusBadRequest {
-		// The server may have lost requirements since the check.
+		// The server may have lost something that the workflow needs since the check.
 		r.server.setComplete(r.workflow, false)
 		return r.invalid(status)
 	}
@@ -158,7 +159,7 @@ func (r *run) submit(ctx context.Context, filled graph, client string) error {
 	if !r.server.take(accepted.ID) {
 		return &nonsenseError{errors.New("the response has the id of another run")}
 	}
-	// Older versions choose the id themselves.
+	// Older versions ignore the given id and choose one themselves.
 	r.id = accepted.ID
 	return nil
 }
@@ -176,7 +177,7 @@ func (r *run) download(ctx context.Context, done *record) (made transfer.Made, e
 	}
 	defer response.Body.Close()
 	content := bufio.NewReader(&watched{response.Body, r.alive})
-	// Reject a file that is not media before it fills the disk.
+	// Reject a file that is not media before it can fill the disk.
 	head, err := content.Peek(media.SniffLen)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return made, fmt.Errorf("download: %w", err)

@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	// maxAnswer limits a JSON response, in bytes. The node class of a loader lists every file.
+	// maxAnswer limits a JSON response, in bytes. The node class of a loader lists every file that
+	// it can load.
 	maxAnswer = 8 << 20
-	// maxQueue limits the queue, which contains the workflows of all clients.
+	// maxQueue limits the response with the queue, which contains the workflows of all clients.
 	maxQueue = 32 << 20
-	// maxValues limits the values in a JSON response. Lists have one value for each file.
+	// maxValues limits the number of values in a JSON response. Some lists have one value per file.
 	maxValues = 100_000
-	// maxRefusal limits the bytes of an error response.
+	// maxRefusal limits an error response, in bytes.
 	maxRefusal = 1 << 20
 	maxHeader  = 256 << 10
 	dialTime   = 10 * time.Second
@@ -39,7 +40,7 @@ type server struct {
 	taken map[string]bool
 	// stuck is the id of a cancelled run that is still running, or empty.
 	stuck string
-	// complete holds the workflows without missing requirements.
+	// complete contains the workflows for which the server lacks nothing.
 	complete map[*workflow]bool
 }
 
@@ -58,7 +59,7 @@ func newServer(base, key string, silence time.Duration) *server {
 	}
 }
 
-// statusError is a response with a status other than 200 and the part of its body that was read.
+// statusError holds a status other than 200, and the part of the body that was read.
 type statusError struct {
 	status int
 	body   []byte
@@ -76,7 +77,8 @@ func (s *server) header() http.Header {
 	return header
 }
 
-// The caller must close the response's body. A status other than 200 is a [*statusError].
+// send sends a request. The caller must close the response's body. A status other than 200 is
+// returned as a [*statusError].
 func (s *server) send(
 	ctx context.Context, method, path string, body io.Reader, contentType string,
 ) (*http.Response, error) {
@@ -97,9 +99,9 @@ func (s *server) send(
 	}
 	defer response.Body.Close()
 	refused := &statusError{status: response.StatusCode}
-	// After a protocol switch, the body is a connection that no context closes.
+	// After a protocol switch, the body is a connection that the context cannot end.
 	if refused.status >= http.StatusBadRequest {
-		// A truncated body is fine: the status is enough.
+		// The body may be truncated, because the status is enough.
 		refused.body, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	}
 	return nil, refused
@@ -199,7 +201,7 @@ func (s *server) find(ctx context.Context, id string) (place, error) {
 	return nowhere, nil
 }
 
-// hasRun decodes one item at a time, because many small items would take a lot of memory.
+// hasRun decodes one item at a time, because many small items would use a lot of memory.
 func hasRun(list json.RawMessage, id string) (bool, error) {
 	items := json.NewDecoder(bytes.NewReader(list))
 	switch opening, err := items.Token(); {
@@ -222,7 +224,8 @@ func hasRun(list json.RawMessage, id string) (bool, error) {
 	return false, nil
 }
 
-// runOf returns a queue item's run, or "". An item has a number, the run's id, and the workflow.
+// runOf returns the id of the run in a queue item, or "". An item consists of a number, the run's
+// id, and the workflow.
 func runOf(item json.RawMessage) (id string) {
 	parts := json.NewDecoder(bytes.NewReader(item))
 	opening, err := parts.Token()
@@ -237,7 +240,7 @@ type record struct {
 	Outputs map[string]map[string]json.RawMessage `json:"outputs"`
 	Status  *struct {
 		Said string `json:"status_str"`
-		// Messages are pairs of a name and data.
+		// Each message is a pair of a name and data.
 		Messages [][]json.RawMessage `json:"messages"`
 	} `json:"status"`
 }
@@ -250,7 +253,8 @@ func (s *server) history(ctx context.Context, id string) (*record, error) {
 	return records[id], nil
 }
 
-// forget removes or interrupts a run, deletes its history, and reports whether it has ended.
+// forget removes a run from the queue or interrupts it, and deletes its history. It reports whether
+// the run has ended.
 func (s *server) forget(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()
@@ -262,12 +266,12 @@ func (s *server) forget(ctx context.Context, id string) bool {
 		case err != nil:
 			return false
 		case where == nowhere:
-			_ = s.post(ctx, "/history", map[string]any{"delete": []string{id}}, nil) // nothing more can be done
+			_ = s.post(ctx, "/history", map[string]any{"delete": []string{id}}, nil) // there is nothing else to try
 			return true
 		case where == pending:
 			_ = s.post(ctx, "/queue", map[string]any{"delete": []string{id}}, nil) // retried below
 		case where == running:
-			// Older versions interrupt any running run, so check which one is running.
+			// Older versions interrupt whichever run is active, so check which one that is.
 			_ = s.post(ctx, "/interrupt", map[string]any{"prompt_id": id}, nil) // retried below
 		}
 		select {

@@ -15,10 +15,11 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// In bytes.
+// maxWorkflow limits a workflow file, in bytes.
 const maxWorkflow = 4 << 20
 
-// An input is a value, or a link to a node: a list of its id and the number of its output.
+// An input is a value or a link to another node. A link is a list of that node's id and the number
+// of its output.
 type node struct {
 	Class  string         `json:"class_type"`
 	Inputs map[string]any `json:"inputs"`
@@ -32,7 +33,7 @@ type workflow struct {
 	graph graph
 }
 
-// readWorkflow reads a model's workflow and checks that it has the inputs in the catalog.
+// readWorkflow reads a model's workflow and checks that the inputs named in the catalog exist.
 func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
 	path := m.Workflow.File
 	if !filepath.IsAbs(path) {
@@ -56,7 +57,7 @@ func parseGraph(content []byte) (graph, error) {
 	if len(content) > maxWorkflow {
 		return nil, fmt.Errorf("the file has more than %d bytes", maxWorkflow)
 	}
-	// The editor's format has a list of nodes, and inputs without names.
+	// In the editor's own format, nodes are a list and inputs have no names.
 	var saved struct{ Nodes []any }
 	if json.Unmarshal(content, &saved) == nil && saved.Nodes != nil {
 		return nil, errors.New("the workflow is not in API format: export it with \"Export (API)\"")
@@ -86,7 +87,7 @@ func parseGraph(content []byte) (graph, error) {
 	return g, nil
 }
 
-// link returns the node and the number of the output in a link. linked is false for other values.
+// link returns the node id and the output number in a link. linked is false for any other value.
 func link(value any) (from string, output int, linked bool) {
 	pair, _ := value.([]any)
 	if len(pair) != 2 {
@@ -133,14 +134,15 @@ func (w *workflow) size(spec engine.Spec) catalog.Size {
 	return catalog.Size{Width: round(spec.Size.Width), Height: round(spec.Size.Height)}
 }
 
-// The result may have fewer frames.
+// frames returns the number of frames to generate. The result may need fewer.
 func (w *workflow) frames(spec engine.Spec) int {
 	return (transfer.FrameCount(spec)-1+w.FrameStep-1)/w.FrameStep*w.FrameStep + 1
 }
 
 type names struct{ data, reference string }
 
-// prefix is the name prefix of the saved result.
+// fill returns the workflow with an edit's values. prefix is the prefix for the name of the saved
+// file.
 func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 	filled := graph{}
 	for id, n := range w.graph {
@@ -163,7 +165,7 @@ func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 			filled.set(places, value)
 		}
 	}
-	// Only a unique name forces a server to save a cached result again.
+	// A unique name makes a server save the result again even if it is cached.
 	if _, saves := filled[w.Result].Inputs["filename_prefix"]; saves {
 		filled.set([]catalog.Place{{Node: w.Result, Input: "filename_prefix"}}, prefix)
 	}

@@ -1,10 +1,11 @@
-// Package engineserver edits media with an engine server, a separate program on this machine that
-// runs models on a GPU. Both share a disk, so they exchange only paths, progress and outcomes.
+// Package engineserver edits media with an engine server, a separate program on the same machine
+// that runs models on a GPU. The two share a disk, so they exchange only paths, progress and
+// outcomes.
 //
-// A run is one POST to /v1/runs, with a [Request] as JSON. The response is lines of JSON: any
-// number of [Line]s with progress, then one with the result or the error. Closing the connection
-// cancels the run. GET /healthz returns 200 while the server accepts runs. The request has the
-// traceparent (W3C Trace Context) of the run's span if the run is traced.
+// A run is one POST to /v1/runs with a [Request] as JSON. The response consists of lines of JSON:
+// any number of [Line]s with progress, then one with the result or the error. Closing the
+// connection cancels the run. GET /healthz returns 200 while the server can accept runs. If the run
+// is traced, the request carries the traceparent (W3C Trace Context) of the run's span.
 package engineserver
 
 import (
@@ -28,10 +29,11 @@ import (
 )
 
 const (
-	// A healthy server sends a line every ten seconds. The server itself reports a hanging run;
-	// silence means that the server hangs.
+	// A healthy server sends a line every ten seconds. If a run hangs, the server reports it.
+	// Silence means that the server itself hangs.
 	defaultSilence = 2 * time.Minute
-	// A crashed server restarts faster: a server loads weights when it needs them, not at startup.
+	// A server that has crashed restarts faster than this, because it loads weights only when it
+	// needs them.
 	defaultStarting = 2 * time.Minute
 	retryEvery      = 500 * time.Millisecond
 	healthTime      = 5 * time.Second
@@ -39,15 +41,16 @@ const (
 
 type Config struct {
 	URL string
-	// A server without data for this time counts as hung. 0 means two minutes.
+	// Silence is how long a server may send nothing before it is considered hung. 0 means two
+	// minutes.
 	Silence time.Duration
-	// A run waits this long for an unreachable server. 0 means two minutes.
+	// Starting is how long a run waits for an unreachable server. 0 means two minutes.
 	Starting time.Duration
 	// nil means a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Engine is safe for concurrent use; the server limits concurrent runs.
+// Engine is safe for concurrent use. The server limits the number of concurrent runs.
 type Engine struct {
 	client            *http.Client
 	base              string
@@ -65,7 +68,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		base: strings.TrimSuffix(c.URL, "/"), silence: c.Silence, starting: c.Starting,
 		client: &http.Client{
-			// A proxy has no access to the shared disk.
+			// Use no proxy, because the server must be on this machine to share the disk.
 			Transport: &http.Transport{
 				Proxy: nil, DialContext: c.Dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 				MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
@@ -104,10 +107,12 @@ func (e *Engine) Health(ctx context.Context) error {
 	return nil
 }
 
-// Run edits as [engine.Engine] specifies. The stages are the server's. When the context ends, the
-// connection is closed and the server stops at its next step; Run does not wait for that.
+// Run edits as specified by [engine.Engine]. The stages are those of the server. When the context
+// ends, the connection is closed, and the server stops at its next step. Run does not wait for
+// that.
 //
-// Run waits for an unreachable server, so that a restart does not use up an attempt of the job.
+// Run waits for an unreachable server, so that a server restart does not use up one of the job's
+// attempts.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (report engine.Outcome, err error) {
@@ -115,7 +120,8 @@ func (e *Engine) Run(
 	if err != nil {
 		return report, fmt.Errorf("engineserver: %w", err)
 	}
-	// The watchdog cancels a run whose server sends nothing, starting with the call.
+	// From the start of the call, the watchdog cancels the run if its server is silent for too
+	// long.
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watch := time.AfterFunc(e.silence, func() { stop(errSilent) })
@@ -139,7 +145,7 @@ func (e *Engine) Run(
 	return result.outcome(), nil
 }
 
-// reach sends the run, and retries with a stopped watchdog while no server listens.
+// reach sends the run. While no server is listening, it retries, with the watchdog stopped.
 func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
 	patience := time.NewTimer(e.starting)
 	defer patience.Stop()
@@ -187,7 +193,7 @@ func (e *Engine) explain(ctx, within context.Context, err error) error {
 	}
 }
 
-// check checks the server's output file. The worker stores that file unchanged.
+// check checks the server's output file, which the worker stores unchanged.
 func check(spec engine.Spec, result Result) error {
 	broken := func(cause error) error {
 		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: cause}

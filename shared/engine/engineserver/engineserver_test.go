@@ -35,7 +35,7 @@ const (
 	hangs
 )
 
-// scripted returns the URL of a server that sends the status and the text for every run.
+// scripted returns the URL of a server that responds to every run with the status and text.
 func scripted(t *testing.T, status int, text string, then ending) string {
 	t.Helper()
 	release := make(chan struct{})
@@ -182,7 +182,7 @@ func TestResponsesDetermineOutcome(t *testing.T) {
 	}
 }
 
-// The response is not read until its connection ends.
+// The response is rejected without waiting for its connection to close.
 func TestProtocolSwitchIsRejected(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -366,7 +366,7 @@ func TestRunStopsWaitingForUnreachableServer(t *testing.T) {
 	}
 }
 
-// The server may be absent for longer than it may be silent.
+// A server may take longer to come up than it may stay silent during a run.
 func TestRunWaitsForLateServer(t *testing.T) {
 	spec := newSpec(t)
 	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
@@ -408,7 +408,7 @@ func answerOnce(conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+wrote)
 }
 
-// The run may take longer than a server may be silent. It ends when the lines stop.
+// A run may take longer than a server may be silent, as long as lines keep arriving.
 func TestQuietRunContinuesWhileLinesArrive(t *testing.T) {
 	const quiet = 20 * time.Minute
 	for name, lives := range map[string]bool{"a server that is alive": true, "a server that hangs": false} {
@@ -442,7 +442,7 @@ func TestQuietRunContinuesWhileLinesArrive(t *testing.T) {
 	}
 }
 
-// answerQuietly sends a line every ten seconds, and in the end a result if lives is true.
+// answerQuietly sends a line every ten seconds, and at the end a result if lives is true.
 func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
 	defer conn.Close()
 	request, err := http.ReadRequest(bufio.NewReader(conn))

@@ -29,12 +29,13 @@ type EstimatedEdit struct {
 	Lengths   []float64    `json:"lengths"`
 }
 
-// EstimatesResponse has one element per edit, null for an edit that is not supported.
+// EstimatesResponse has one element per edit, which is null if the edit is not supported.
 type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }
 
-// EditEstimate is an edit's run time in seconds for each length, and job.Estimate's slack.
+// EditEstimate holds an edit's run time in seconds for each length, and the slack as in
+// job.Estimate.
 type EditEstimate struct {
 	Seconds []float64 `json:"seconds"`
 	Slack   float64   `json:"slack"`
@@ -105,7 +106,7 @@ func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (report
 	return reported, boundedjson.Read(response.Body, maxEstimates, maxValues, &reported)
 }
 
-// Estimates asks the first server that responds. All servers have the same models and cards.
+// Estimates asks servers in turn until one responds. All servers have the same models and cards.
 func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
 	var wrong error
 	for _, m := range p.members {

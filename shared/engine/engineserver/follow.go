@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxLine is in bytes. A line with a preview in base64 is the longest.
+// maxLine limits a line, in bytes. The longest lines hold a preview in base64.
 const maxLine = 2 * engine.MaxPreview
 
-// follow reads a server's response to its end and reports the progress. It calls alive for every
-// line. Errors: [*engine.Error].
+// follow reads a server's response to the end and reports progress. It calls alive for every line.
+// Errors: [*engine.Error].
 func follow(response *http.Response, alive func(), progress func(engine.Progress)) (Result, error) {
 	if response.StatusCode != http.StatusOK {
 		return Result{}, refusal(response)
@@ -28,7 +28,7 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 			return Result{}, garbled(fmt.Errorf("a line is longer than %d bytes", maxLine))
 		}
 		if err != nil {
-			// A last line without a newline is truncated.
+			// If the last line has no newline, it is truncated.
 			return Result{}, fmt.Errorf("engineserver: read the response: %w", err)
 		}
 		alive()
@@ -51,13 +51,14 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 	}
 }
 
-// refusal returns the error for a run that was not started, from its protocol line if any.
+// refusal returns the error for a run that was not started. It uses the error line in the response
+// if there is one.
 func refusal(response *http.Response) error {
 	cause := fmt.Errorf("engineserver: the engine server returned status %d", response.StatusCode)
-	// After a protocol switch, the body is a connection that no context closes.
+	// After a protocol switch, the body is a connection that the context cannot end.
 	var body []byte
 	if response.StatusCode >= http.StatusBadRequest {
-		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // a truncated body is not a line
+		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // a truncated body is not a valid line
 	}
 	if len(body) > 0 {
 		if line, err := parse(body); err == nil && line.Error != nil {
@@ -66,7 +67,7 @@ func refusal(response *http.Response) error {
 			return failure
 		}
 	}
-	// A rejection is permanent unless the server itself failed.
+	// A rejection is permanent unless it is due to a server failure.
 	return &engine.Error{
 		Code: job.EngineError, Message: "The engine rejected the edit.", Retryable: response.StatusCode >= 500,
 		Err: cause,

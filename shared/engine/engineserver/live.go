@@ -20,18 +20,19 @@ import (
 )
 
 const (
-	// openTime limits the start of a session, which needs a loaded model.
+	// openTime limits how long opening a session may take. The model must already be loaded.
 	openTime = 5 * time.Second
-	// A server that takes longer for a frame, a prompt or an image counts as hung.
+	// A server that takes longer for a frame, a prompt or an image is considered hung.
 	defaultFrame = 10 * time.Second
-	// maxCatalogue limits a server's description of its models, in bytes.
+	// maxCatalogue limits a server's model descriptions, in bytes.
 	maxCatalogue = 1 << 20
 )
 
 var ErrNotLive = errors.New("engineserver: no engine server edits this model live")
 
-// Live edits live frames with engine servers (package livewire). A session uses the server that
-// has its model, free capacity and the fewest sessions. It is safe for concurrent use.
+// Live edits live frames with engine servers (package livewire). For a session it chooses, among
+// the servers that have the model and free capacity, the one with the fewest sessions. It is safe
+// for concurrent use.
 type Live struct {
 	servers []*liveServer
 	frame   time.Duration
@@ -48,7 +49,7 @@ var _ engine.LiveEngine = (*Live)(nil)
 type LiveConfig struct {
 	Servers []Config
 	Seed    func() uint32
-	// Frame limits a server's time for a frame. 0 means ten seconds.
+	// Frame limits how long a server may take for a frame. 0 means ten seconds.
 	Frame time.Duration
 }
 
@@ -68,8 +69,8 @@ func NewLive(c LiveConfig) (*Live, error) {
 	return l, nil
 }
 
-// Errors: ErrNotLive if no server edits live with the model; fault.Unavailable if the servers are
-// loading, full or unreachable.
+// Errors: ErrNotLive if no server edits live video with the model; fault.Unavailable if the servers
+// are loading, full or unreachable.
 func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	e := &liveEditor{live: l, model: m.ID, seed: l.seed(), changing: make(chan struct{}, 1)}
 	c, err := l.connect(ctx, e.model, e.seed)
@@ -80,7 +81,7 @@ func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, e
 	return e, nil
 }
 
-// connect opens a session's connection to the first server that accepts it. Errors: as Open.
+// connect opens a session's connection to the first server that accepts it. Errors: as for Open.
 func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
 	serving, wrong := l.serving(ctx, model)
 	if len(serving) == 0 && wrong == nil {
@@ -99,7 +100,8 @@ func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveCon
 	return nil, fault.Wrap(wrong, fault.Unavailable, "The engine has no free session. Try again.")
 }
 
-// serving returns the model's servers, those with the fewest sessions first.
+// serving returns the servers that have the model, starting with those that have the fewest
+// sessions.
 func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, wrong error) {
 	answers := make([]livewire.Catalogue, len(l.servers))
 	failures := make([]error, len(l.servers))
@@ -120,7 +122,8 @@ func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, 
 	return found, errors.Join(failures...)
 }
 
-// The catalogue is empty if the server does not support this version of live sessions.
+// liveCatalogue returns an empty catalog if the server does not support this version of live
+// sessions.
 func (e *Engine) liveCatalogue(ctx context.Context) (reported livewire.Catalogue, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -148,7 +151,8 @@ func (e *Engine) liveCatalogue(ctx context.Context) (reported livewire.Catalogue
 	return reported, nil
 }
 
-// liveEditor reopens a broken connection on any server, with the last prompt and image.
+// liveEditor edits frames over a connection. If the connection breaks, it reconnects to any server
+// and restores the last prompt and image.
 type liveEditor struct {
 	live  *Live
 	model string
@@ -170,7 +174,7 @@ var (
 
 func (e *liveEditor) Offloaded() bool { return true }
 
-// Until the server has prepared the prompt, frames are edited with the previous one.
+// Until the server has prepared the prompt, frames are still edited with the previous one.
 func (e *liveEditor) SetPrompt(ctx context.Context, prompt string) (engine.Outcome, error) {
 	return e.set(ctx, func(number uint32) ([]byte, error) {
 		return livewire.AppendText(nil, livewire.Wish{Number: number, Prompt: prompt})
@@ -183,8 +187,8 @@ func (e *liveEditor) SetImage(ctx context.Context, reference *engine.ReferenceIm
 	}, func() { e.image = reference })
 }
 
-// set sends a change, and remembers it once the server has applied it. Errors: fault.Invalid if the
-// server rejects it; fault.Unavailable.
+// set sends a change. Once the server has applied it, set remembers it. Errors: fault.Invalid if
+// the server rejects it; fault.Unavailable.
 func (e *liveEditor) set(
 	ctx context.Context, message func(number uint32) ([]byte, error), remember func(),
 ) (reported engine.Outcome, err error) {
@@ -240,7 +244,7 @@ func (e *liveEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine
 	defer cancel()
 	edited, err := e.editOnce(within, picture)
 	if errors.Is(err, errLiveEnded) {
-		// The server has stopped. It may restart, or another server may accept the session.
+		// The server has stopped. Either it restarts, or another server accepts the session.
 		edited, err = e.editOnce(within, picture)
 	}
 	switch {
@@ -285,7 +289,8 @@ func (e *liveEditor) current() *liveConnection {
 	return e.connection
 }
 
-// reconnect reopens an ended connection, waiting for a server. The caller must hold changing.
+// reconnect reopens the connection if it has ended, and waits for a server if necessary. The caller
+// must hold changing.
 func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 	for {
 		if c := e.current(); c != nil {

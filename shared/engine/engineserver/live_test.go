@@ -129,7 +129,7 @@ func TestLiveServerIsChosenByModelAndCapacity(t *testing.T) {
 	})
 }
 
-// liveScript is a ready server that calls the function with each message until it returns false.
+// liveScript starts a ready server that calls on with each message, until on returns false.
 func liveScript(
 	t *testing.T, ready string, on func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool,
 ) string {
@@ -225,7 +225,7 @@ func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 	}{
 		"a picture that is larger than its header": {answer(func(p *engine.Picture, n uint32) []byte {
 			m := livewire.AppendPicture(nil, n, p)
-			m[13] = 200 // in the width
+			m[13] = 200 // a byte of the width
 			return m
 		}), fault.EngineFailed},
 		"a picture without a size": {answer(func(_ *engine.Picture, n uint32) []byte {
@@ -256,7 +256,7 @@ func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 			t.Parallel()
 			url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
 				switch {
-				case number == 0: // the start
+				case number == 0: // the start message message
 				case kind == livewire.Picture:
 					return c.on(payload, w)
 				default:

@@ -20,25 +20,25 @@ import (
 
 var errLiveEnded = errors.New("engineserver: the connection of a live session has ended")
 
-// liveConnection is a session on a server: one request, whose body and response stream at the same
-// time. Its memory is limited to two frames to send and three received ones.
+// liveConnection is a session on a server: a single request whose body and response stream at the
+// same time. It buffers at most two outgoing and three incoming frames.
 type liveConnection struct {
 	server *liveServer
 	end    func()
 	body   *io.PipeWriter
 	name   string
 
-	// outgoing holds messages for the writer, which returns the memory of pictures to packed.
+	// outgoing holds messages for the writer, which returns picture buffers to packed.
 	outgoing chan outgoing
 	packed   chan []byte
-	// results holds the newest result. spare holds the memory of older results.
+	// results holds the newest result. spare holds buffers of older results.
 	results chan liveResult
 	spare   chan []byte
 	sets    chan livewire.Set
-	// held is the memory of the last returned frame.
+	// held is the buffer of the last frame returned.
 	held []byte
 
-	// ended is closed once the connection has ended; why holds the error.
+	// ended is closed once the connection has ended. why is the error that ended it.
 	ended  chan struct{}
 	ending sync.Once
 	why    error
@@ -64,7 +64,7 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	rest, body := io.Pipe()
-	// A call returns only after its body has ended.
+	// An HTTP call returns only once its request body has ended.
 	end := func() {
 		cancel()
 		body.Close()
@@ -86,7 +86,7 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	}
 	c.packed <- nil
 	c.packed <- nil
-	// The caller or openTime limits the wait for the server.
+	// The wait for the server ends with the caller's context or after openTime.
 	late := time.AfterFunc(openTime, end)
 	left := context.AfterFunc(ctx, end)
 	response, reader, err := s.begin(request)
@@ -113,7 +113,8 @@ type readyReader struct {
 	ready livewire.Ready
 }
 
-// begin reads the first message. It returns an error if the server rejects the session.
+// begin sends the request and reads the server's first message. It returns an error if the server
+// rejects the session.
 func (s *liveServer) begin(request *http.Request) (response *http.Response, reader readyReader, err error) {
 	response, err = s.client.Do(request)
 	if err != nil {
@@ -141,7 +142,8 @@ func (s *liveServer) begin(request *http.Request) (response *http.Response, read
 	return response, reader, nil
 }
 
-// Either the request is at fault, or a retry may succeed.
+// faultOf returns fault.Invalid if the request is at fault, and fault.Unavailable if a retry may
+// succeed.
 func faultOf(f livewire.Failure) error {
 	code := fault.Unavailable
 	if f.Code == job.InvalidInput {
@@ -163,8 +165,8 @@ func named(reported string) string {
 
 func liveRefusal(response *http.Response) error {
 	var body []byte
-	if response.StatusCode >= http.StatusBadRequest { // other bodies may have no end
-		body, _ = io.ReadAll(io.LimitReader(response.Body, livewire.MaxText)) // a truncated body is not a line
+	if response.StatusCode >= http.StatusBadRequest { // other bodies may never end
+		body, _ = io.ReadAll(io.LimitReader(response.Body, livewire.MaxText)) // a truncated body does not parse
 	}
 	var line livewire.Line
 	if boundedjson.Unmarshal(body, maxValues, &line) != nil || line.Error == nil {
@@ -185,7 +187,7 @@ func (c *liveConnection) guarded(work func() error) func() {
 	}
 }
 
-// The first error counts.
+// Only the first error is recorded.
 func (c *liveConnection) fail(err error) {
 	c.ending.Do(func() {
 		c.why = err
@@ -251,7 +253,7 @@ func (c *liveConnection) read(from *livewire.Reader) error {
 	}
 }
 
-// hear handles a text message. It fails if the session has ended or the text is invalid.
+// hear handles a text message. It returns an error if the message ends the session or is invalid.
 func (c *liveConnection) hear(text []byte) error {
 	var line livewire.Line
 	if err := boundedjson.Unmarshal(text, maxValues, &line); err != nil {
@@ -265,7 +267,7 @@ func (c *liveConnection) hear(text []byte) error {
 	case line.Refused != nil:
 		c.put(liveResult{number: line.Refused.Number, err: faultOf(line.Refused.Error)})
 	case line.Set != nil:
-		// A response that was never fetched belongs to an abandoned change.
+		// Discard a response that was never fetched: its change was abandoned.
 		select {
 		case <-c.sets:
 		default:
@@ -300,8 +302,8 @@ func (c *liveConnection) reuse(memory []byte) {
 	}
 }
 
-// edit returns the result, which is valid until the next call. Errors: fault.Invalid if the server
-// rejects the frame; errLiveEnded.
+// edit sends a picture and returns its result, which is valid until the next call. Errors:
+// fault.Invalid if the server rejects the frame; errLiveEnded.
 func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engine.Picture) (*engine.Picture, error) {
 	c.reuse(c.held)
 	c.held = nil
@@ -341,8 +343,8 @@ func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engin
 	}
 }
 
-// set returns the server's response to a change. Errors: fault.Invalid if the server rejects it;
-// fault.Unavailable.
+// set sends a change and returns the server's response. Errors: fault.Invalid if the server rejects
+// it; fault.Unavailable.
 func (c *liveConnection) set(ctx context.Context, number uint32, message []byte) (reported engine.Outcome, err error) {
 	ended := func() error { return fault.Wrap(c.lost(), fault.Unavailable, "The engine has stopped. Try again.") }
 	if err := c.send(ctx, outgoing{message, false}); errors.Is(err, errLiveEnded) {
@@ -383,7 +385,8 @@ func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	}
 }
 
-// lost returns why a connection has ended. After a final end it must not be reopened.
+// lost returns why the connection has ended. After a fault.EngineFailed, the session must not be
+// reopened.
 func (c *liveConnection) lost() error {
 	var reported *engine.Error
 	if errors.As(c.why, &reported) && !reported.Retryable {

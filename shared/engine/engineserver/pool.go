@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// Pool sends a run to the engine server with the fewest runs. It is safe for concurrent use.
+// Pool sends each run to the engine server with the fewest runs. It is safe for concurrent use.
 type Pool struct {
 	mu      sync.Mutex
 	members []*member
@@ -67,7 +67,7 @@ func (m *member) check(ctx context.Context) (err error) {
 	return m.Health(ctx)
 }
 
-// Run waits for a server that does not accept runs only if no server does.
+// Run prefers a server that accepts runs. If no server does, it waits for the least loaded one.
 func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	m := p.choose(ctx)
 	defer p.leave(m)
@@ -89,7 +89,8 @@ func (p *Pool) choose(ctx context.Context) *member {
 	}
 }
 
-// take counts a run for the least loaded server that is not in down, or returns nil.
+// take picks the least loaded server that is not in down and counts the run. It returns nil if
+// there is none.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 )
 
 type gated struct {
-	begun  chan string // the name of a server that has started a run
+	begun  chan string // receives the name of each server that starts a run
 	name   string
 	finish chan struct{}
 }
@@ -70,7 +70,7 @@ func (p *pool) run() string {
 	return await.Receive(p.t, "p.begun", p.begun)
 }
 
-// The next run goes to the first free server.
+// The next run goes to the first server that becomes free.
 func TestPoolDistributesRuns(t *testing.T) {
 	p := newPool(t, "a", "b", "c")
 	first := map[string]bool{p.run(): true, p.run(): true, p.run(): true}
@@ -78,7 +78,7 @@ func TestPoolDistributesRuns(t *testing.T) {
 		t.Fatalf("three runs went to %v", first)
 	}
 	p.finish["b"] <- struct{}{}
-	// The run has ended on its server; its caller is notified a moment later.
+	// The run has ended on its server, but the pool notices a moment later.
 	waiting := p.run()
 	for waiting != "b" {
 		p.finish[waiting] <- struct{}{}

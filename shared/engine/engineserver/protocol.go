@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// Request is a run. Paths are absolute, times are in seconds, and sizes in pixels.
+// Request describes a run. Paths are absolute, times are in seconds, and sizes are in pixels.
 type Request struct {
 	Job       string         `json:"job"`
 	Model     string         `json:"model"`
@@ -27,13 +27,14 @@ type Request struct {
 	Height    int            `json:"height"`
 	FPS       int            `json:"fps"`
 	Duration  float64        `json:"duration"`
-	// Remaining is the time until the run is stopped, or 0 if unknown. The server must reject the
-	// run immediately if it expects to need longer.
+	// Remaining is the time until the run is stopped, or 0 if unknown. If the server expects to
+	// need longer, it must reject the run immediately.
 	Remaining float64 `json:"remaining,omitempty"`
-	// PreviewEvery is the shortest time between two previews, or 0 for none. Old servers send none.
-	// Unless asked, servers must send none, because the lines would be too long for old workers.
+	// PreviewEvery is the minimum time between two previews, or 0 for no previews. Servers must not
+	// send previews unless asked, because the lines would be too long for old workers. Old servers
+	// never send any.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
-	// Folder is an empty folder for this run only. Output is the file to write in it.
+	// Folder is an empty folder for this run only. Output is the file to write in that folder.
 	Folder string `json:"folder"`
 	Output string `json:"output"`
 }
@@ -41,7 +42,7 @@ type Request struct {
 type Input struct {
 	Path string `json:"path"`
 	MIME string `json:"mime"`
-	// The displayed size, after the file's rotation.
+	// The displayed size, with the file's rotation applied.
 	Width    int     `json:"width"`
 	Height   int     `json:"height"`
 	Duration float64 `json:"duration"`
@@ -53,12 +54,12 @@ type Input struct {
 	Interlaced   bool   `json:"interlaced,omitempty"`
 }
 
-// Line is progress and its stage, or the end of the run. An empty line shows that the server is
-// alive.
+// Line reports progress and its stage, or the end of the run. An empty line shows that the server
+// is alive.
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
-	// Preview is an optional picture of the unfinished result, a JPEG (see engine.CheckPreview).
+	// Preview is an optional JPEG of the unfinished result (see engine.CheckPreview).
 	Preview []byte   `json:"preview,omitempty"`
 	Result  *Result  `json:"result,omitempty"`
 	Error   *Failure `json:"error,omitempty"`
@@ -66,7 +67,7 @@ type Line struct {
 
 type Result struct {
 	Bytes int64 `json:"bytes"`
-	// Stages maps stages to seconds.
+	// Stages maps stage names to seconds.
 	Stages map[string]float64 `json:"stages,omitempty"`
 	// The engine's report (see engine.Outcome). All fields are optional.
 	Engine     string   `json:"engine,omitempty"`
@@ -74,7 +75,7 @@ type Result struct {
 	Notice     string   `json:"notice,omitempty"`
 }
 
-// Name is for a server that does not report its own.
+// Name is used for a server that does not report its own name.
 const Name = "engine server"
 
 const (
@@ -97,7 +98,7 @@ func (r Result) outcome() engine.Outcome {
 	return report
 }
 
-// A stage's name becomes the name of a metric.
+// A stage name becomes a metric name.
 var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
 
 const maxValues = 10_000
@@ -158,7 +159,7 @@ func resultType(spec engine.Spec) string {
 // maxMessage limits a message for a user, in code points.
 const maxMessage = 300
 
-// Codes that an engine may not send, such as a cancellation, count as engine_error.
+// Codes that an engine may not send, such as a cancellation, become engine_error.
 func (f *Failure) asError() *engine.Error {
 	code := f.Code
 	cause := error(nil)
@@ -173,7 +174,7 @@ func (f *Failure) asError() *engine.Error {
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
 }
 
-// oneLine removes control characters and line breaks, and truncates after longest code points.
+// oneLine removes control characters and line breaks, and truncates to longest code points.
 func oneLine(text string, longest int) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",

@@ -1,4 +1,4 @@
-// Package enginetest has tests that every [engine.Engine] and [engine.LiveEngine] runs.
+// Package enginetest holds conformance tests for every [engine.Engine] and [engine.LiveEngine].
 package enginetest
 
 import (
@@ -25,15 +25,17 @@ import (
 
 type Harness struct {
 	Engine engine.Engine
-	// Models maps each kind to a model. It is nil for an engine that considers only the kind.
+	// Models maps each kind to a model. It is nil if the engine looks only at the kind.
 	Models map[catalog.Kind]string
-	// The sizes of results, in landscape. They are small, because the tests do not judge pictures.
+	// Video and Image are the result sizes, in landscape. They are small, because the tests do not
+	// judge image quality.
 	Video, Image catalog.Size
 	FPS          int
 	// Person is a clip that shows a face, for try-on, or empty if the engine dresses anything.
 	Person   string
 	Previews bool
-	// Inexact is true if clips with the same seed are only similar, because the encoder varies.
+	// Inexact is true if clips with the same seed are similar but not identical, because the
+	// encoder varies.
 	Inexact bool
 }
 
@@ -144,11 +146,12 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	return info
 }
 
-// maxApart is the largest mean luma difference between similar clips. Two encodings of one noisy
-// clip differ by 2 to 5; clips with different seeds differ by 20 or more.
+// maxApart is the largest mean luma difference between clips that count as similar. Two encodings
+// of one noisy clip differ by 2 to 5; clips with different seeds differ by 20 or more.
 const maxApart = 10
 
-// Results of an inexact engine need only be similar. how describes the comparison.
+// same compares two results. For an inexact engine they need only be similar. how describes the
+// comparison.
 func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
 	s.Helper()
 	a, err := os.ReadFile(one)

@@ -44,7 +44,7 @@ func (s *liveSuite) open() engine.LiveEditor {
 	return editor
 }
 
-// live returns a picture with a gradient and colours. Its rows are longer than its width.
+// live returns a picture with a gradient and colors. Its stride exceeds its width.
 func live(size image.Point, ratio image.YCbCrSubsampleRatio, narrow bool) *engine.Picture {
 	whole := image.NewYCbCr(image.Rect(0, 0, size.X+7, size.Y+3), ratio)
 	for i := range whole.Y {

@@ -1,4 +1,4 @@
-// Package enhance expands prompts with a chat model of the gateway or of a similar server.
+// Package enhance expands prompts with a chat model of the gateway or of a compatible server.
 package enhance
 
 import (
@@ -36,7 +36,7 @@ type Enhancer struct {
 	key    string
 }
 
-// FromSettings reads the settings CUTROOM_ENHANCE_…. It returns nil if none is set.
+// FromSettings takes the values of the CUTROOM_ENHANCE_… settings. It returns nil if none is set.
 func FromSettings(base, model, key string) (*Enhancer, error) {
 	if base == "" {
 		if model != "" || key != "" {
@@ -80,7 +80,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// The result is not empty and has at most maxLength code points.
+// Enhance returns the expanded prompt, which is not empty and has at most maxLength code points.
 func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (string, error) {
 	body, err := json.Marshal(map[string]any{
 		"model":      e.model,

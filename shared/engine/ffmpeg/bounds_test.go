@@ -65,7 +65,7 @@ func TestProcessorTimeIsLimited(t *testing.T) {
 	}
 }
 
-// The largest accepted picture is decoded. No program uses much memory, whatever the file.
+// The largest accepted picture is decoded. No program uses much memory, whatever the file contains.
 func TestDecompressionBombsAreHarmless(t *testing.T) {
 	tools := find(t)
 	const filter = "scale=64:64"
@@ -89,7 +89,7 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	checkCode(t, err, job.InvalidInput)
 	checkCode(t, resize(t, small, profile, filter), job.InvalidInput)
 
-	// The header may understate the size. Even fewer pixels than an image may have are too many.
+	// The header may understate the size. Decoding fails even below the pixel limit for images.
 	large := mediatest.Video{Width: 1280, Height: 1200, Seconds: 0.1, Source: "color", Silent: true}.Make(t)
 	checkCode(t, small.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: large, MIME: "video/mp4"}},
@@ -100,7 +100,7 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
 		t.Fatal(err)
 	}
-	most := usage.Maxrss // from the largest child so far
+	most := usage.Maxrss // of the largest child process so far
 	if runtime.GOOS != "darwin" {
 		most <<= 10
 	}
@@ -109,14 +109,14 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	}
 }
 
-// The environment may contain a key.
+// The server's environment may contain a key.
 func TestEnvironmentIsEmpty(t *testing.T) {
 	t.Setenv("CUTROOM_DEV_KEY", "ck_secret")
 	var out bytes.Buffer
 	if _, err := find(t).RunShell(t.Context(), t.TempDir(), "env", &out); err != nil {
 		t.Fatal(err)
 	}
-	expected := []string{"PATH", "MALLOC_ARENA_MAX", "PWD", "OLDPWD", "SHLVL", "_"} // the shell sets some
+	expected := []string{"PATH", "MALLOC_ARENA_MAX", "PWD", "OLDPWD", "SHLVL", "_"} // some are set by the shell
 	for line := range strings.Lines(out.String()) {
 		if name, _, _ := strings.Cut(line, "="); !slices.Contains(expected, name) {
 			t.Errorf("the environment has %s", name)
@@ -124,7 +124,7 @@ func TestEnvironmentIsEmpty(t *testing.T) {
 	}
 }
 
-// If memory is scarce, the kernel must not kill the server.
+// If memory runs out, the kernel must not kill the server.
 func TestKernelKillsDecodersFirst(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has such a score")
@@ -193,7 +193,8 @@ func TestProcessorTimeDependsOnInput(t *testing.T) {
 	}
 }
 
-// Frames are counted if the header has no count, and text is measured before it is decompressed.
+// Frames are counted if the header does not say how many there are. Text is measured before it is
+// decompressed.
 func TestTooManyFramesAreRejected(t *testing.T) {
 	tools := find(t)
 	for name, mime := range map[string]string{

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// A running update may damage a program at startup.
+// An update in progress may damage a program while it starts.
 func TestBrokenProgramIsNotInvalidInput(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	t.Setenv("TMPDIR", t.TempDir())

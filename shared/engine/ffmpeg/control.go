@@ -16,14 +16,13 @@ import (
 
 const controlTime = 30 * time.Second
 
-// In pixels.
 const controlSide = 16
 
-// control decodes a known good picture with the program, ffmpeg or ffprobe, in the usual sandbox
+// control decodes a known good picture with the program, ffmpeg or ffprobe, under the usual sandbox
 // and limits. If memory is true, the system must also reserve all the memory that the program may
 // use.
 //
-// An error means that this machine cannot decode anything now.
+// An error means that this machine currently cannot decode anything.
 func (t *Tools) control(ctx context.Context, program string, memory bool) error {
 	var good, out bytes.Buffer
 	if err := png.Encode(&good, image.NewGray(image.Rect(0, 0, controlSide, controlSide))); err != nil {
@@ -60,7 +59,7 @@ var goodHEIC []byte
 
 // CheckHEIC decodes a known good picture.
 //
-// An error explains why HEIC and AVIF pictures cannot be decoded.
+// The error explains why HEIC and AVIF pictures cannot be decoded.
 func (t *Tools) CheckHEIC(ctx context.Context) (err error) {
 	if t.heif.Path == "" {
 		return errors.New("heif-convert is not in PATH; HEIC and AVIF pictures are rejected. Install " + heifPackage)

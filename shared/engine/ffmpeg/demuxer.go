@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// demuxers maps each accepted type to its demuxer. FFmpeg must not guess, because it could choose
-// a playlist or a script demuxer.
+// demuxers maps each accepted type to its demuxer. FFmpeg must not guess, because it might pick a
+// playlist or script demuxer.
 var demuxers = map[string]string{
 	"video/mp4":        "mov",
 	"video/quicktime":  "mov",
@@ -32,7 +32,7 @@ var demuxers = map[string]string{
 // maxStreams limits the tracks in a file. Phones and action cameras write about ten.
 const maxStreams = 64
 
-// sandbox returns the options that restrict an input to its file, its type and the limits.
+// sandbox returns the options that restrict an input to a single file, its type and the limits.
 func (t *Tools) sandbox(mime string, pixels int) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
@@ -47,7 +47,7 @@ func (t *Tools) sandbox(mime string, pixels int) ([]string, error) {
 		"-max_pixels", strconv.Itoa(pixels),
 	}
 	if demuxer == "mov" {
-		// A track must not be read from another file.
+		// A track must not reference another file.
 		options = append(options, "-enable_drefs", "0", "-use_absolute_path", "0")
 	}
 	return options, nil
@@ -57,7 +57,8 @@ func (t *Tools) maxPixels() int {
 	return roughly(max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight))
 }
 
-// maxPixelsOf limits a picture in a file of the type, because headers may understate the size.
+// maxPixelsOf returns the pixel limit for pictures in a file of the type. Headers may understate
+// the size.
 func (t *Tools) maxPixelsOf(mime string) int {
 	if kind, _ := media.Find(mime); kind.Video && !kind.Image {
 		return roughly(t.limits.VideoWidth * t.limits.VideoHeight)
@@ -65,9 +66,9 @@ func (t *Tools) maxPixelsOf(mime string) int {
 	return t.maxPixels()
 }
 
-// roughly allows somewhat more pixels, because decoders round sides up to blocks.
+// roughly adds a margin, because decoders round dimensions up to whole blocks.
 func roughly(pixels int) int { return pixels + pixels/8 + 1<<20 }
 
-// maxAlloc limits one allocation, in bytes: a picture with four channels of 16 bits (pictures
-// with 32 bits are allocated by channel), and a margin.
+// maxAlloc limits one allocation, in bytes. It allows a picture with four 16-bit channels and a
+// margin. Pictures with 32-bit channels are allocated per channel.
 func (t *Tools) maxAlloc() int { return 8*t.maxPixels() + 64<<20 }

@@ -36,8 +36,8 @@ func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engin
 	return input, err
 }
 
-// develop is ReadImage without the probe, and returns videos unchanged. If side is not 0, a
-// picture that is converted is also scaled down to it.
+// develop is ReadImage without the probe, and returns videos unchanged. If side is not 0, a picture
+// that needs conversion is also scaled down to it.
 func (t *Tools) develop(
 	ctx context.Context, folder string, input engine.Input, side int, most time.Duration,
 ) (engine.Input, error) {
@@ -87,7 +87,8 @@ func (t *Tools) develop(
 	if side > 0 {
 		filters = append([]string{scaled(side)}, filters...)
 	}
-	// The picture is in sRGB now. Nothing else in the file may rotate or colour it again.
+	// The picture is now upright and in sRGB, so drop metadata that would rotate or recolor it
+	// again.
 	filters = append(filters, "sidedata=mode=delete", "setparams=color_primaries=bt709:color_trc=iec61966-2-1")
 	source, err := t.inputArgs(Source{Path: input.Path, MIME: input.MIME, Options: []string{"-noautorotate"}})
 	if err != nil {
@@ -107,7 +108,8 @@ const profileTable = "profile.cube"
 
 func isHEIF(mime string) bool { return mime == "image/heic" || mime == "image/avif" }
 
-// corrections returns filters, which may read the table, or nil if ffmpeg needs none.
+// corrections returns the filters that ffmpeg needs, or nil if it needs none. The filters may read
+// the table cube.
 func corrections(still media.Still) (filters []string, cube []byte) {
 	if still.CMYK {
 		filters = append(filters, "format=rgb24")
@@ -134,13 +136,13 @@ func corrections(still media.Still) (filters []string, cube []byte) {
 	return filters, cube
 }
 
-// FFmpeg's names for the colour properties (ITU-T H.273) that are converted.
+// FFmpeg's names for the color properties (ITU-T H.273) that can be converted.
 var (
 	transfers = map[int]string{16: "smpte2084", 18: "arib-std-b67"}
 	colours   = map[int]string{9: "bt2020", 12: "smpte432"}
 )
 
-// unpack converts a HEIC or AVIF to a PNG in the folder and returns the remaining corrections.
+// unpack converts a HEIC or AVIF file to a PNG in the folder and returns the remaining corrections.
 func (t *Tools) unpack(
 	ctx context.Context, folder string, file io.ReaderAt, size int64, still media.Still, most time.Duration,
 ) (engine.Input, media.Still, error) {
@@ -175,7 +177,7 @@ const maxHEIF = 256 << 20
 
 const unpacked = "unpacked.png"
 
-// others holds the offsets of the flags of all other pictures in the file.
+// others holds the offsets of the flag bytes of all other pictures in the file.
 func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, others []int64, most time.Duration) error {
 	copied := filepath.Join(folder, "picture.heif")
 	if err := write(copied, from); err != nil {
@@ -194,7 +196,7 @@ func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, 
 	return err
 }
 
-// hide hides pictures, so that heif-convert decodes only the main one.
+// hide marks pictures as hidden, so that heif-convert decodes only the main one.
 func hide(path string, flags []int64) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 const quarters = "geq=r='255*(lt(X,W/2)*lt(Y,H/2)+gte(X,W/2)*gte(Y,H/2))':" +
 	"g='255*gte(X,W/2)':b='255*gte(Y,H/2)'"
 
-// orientations maps each Exif orientation to the shown quarters, by rows.
+// orientations maps each Exif orientation to the colors of the displayed quarters, row by row.
 var orientations = map[int]string{
 	1: "rgbw", 2: "grwb", 3: "wbgr", 4: "bwrg", 5: "rbgw", 6: "brwg", 7: "wgbr", 8: "gwrb",
 }
@@ -65,8 +65,8 @@ func name(c color.RGBA) string {
 	return fmt.Sprintf("(%d,%d,%d)", c.R, c.G, c.B)
 }
 
-// The test covers all orientations of all formats. Tools rotate PNG and all other formats except
-// HEIC and AVIF in the same way.
+// All formats are inspected in every orientation. Only PNG and HEIC are decoded in every
+// orientation, because tools rotate the other formats, except AVIF, like PNG.
 func TestImagesAreUpright(t *testing.T) {
 	for file, mime := range images {
 		for orientation, want := range orientations {
@@ -119,7 +119,8 @@ func kept(t *testing.T, content []byte) string {
 	return path
 }
 
-// A Display P3 red becomes the sRGB red that looks the same, in all formats with a profile.
+// A Display P3 red becomes the sRGB red that looks the same, in every format that can have a
+// profile.
 func TestColoursAreConverted(t *testing.T) {
 	p3 := mediatest.File(t, "display-p3.jpg")
 	file, err := os.ReadFile(p3)

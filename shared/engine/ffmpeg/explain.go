@@ -12,17 +12,18 @@ import (
 	"cutroom/shared/engine"
 )
 
-// The search for the input that made a run fail may take this long.
+// checkTime limits the search for the input that made a run fail.
 const checkTime = time.Minute
 
-// trouble matches a system error at the end of a line that means a shortage of resources or
-// denied access to files. An input cannot cause these errors.
+// trouble matches system errors at the end of a line that report a resource shortage or denied file
+// access. An input cannot cause these errors.
 var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|` +
 	`Resource temporarily unavailable|Read-only file system|Permission denied|Operation not permitted|` +
 	`Stale file handle|Transport endpoint is not connected|` +
 	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
-// FFmpeg reports a decoder's failure -1 with the text of the system error -1. The input causes it.
+// FFmpeg reports a decoder's return value -1 as system error 1, "Operation not permitted". Here the
+// input is the cause.
 var decoding = regexp.MustCompile(
 	`(?m)^.*(?i:error while decoding|decoding error|packet to decoder).*: Operation not permitted\s*$`)
 
@@ -38,7 +39,7 @@ func explain(f *failure) *engine.Error {
 	case f.overTime:
 		return engine.InvalidInput(f, "The file takes too long to process: more than %.0f s of CPU time.", f.most.Seconds())
 	case f.signal == syscall.SIGKILL, f.signal == syscall.SIGTERM, f.signal == syscall.SIGINT:
-		// The system killed the program for lack of memory, or an operator killed it.
+		// The system killed the program because memory ran out, or an operator killed it.
 		return &engine.Error{Code: job.EngineError, Message: "The engine was stopped.", Retryable: true, Err: f}
 	case trouble.MatchString(decoding.ReplaceAllString(f.log, "")):
 		return shortage(f)
@@ -54,8 +55,8 @@ func shortage(cause error) *engine.Error {
 
 func (f *failure) says(text string) bool { return strings.Contains(f.log, text) }
 
-// explainRun decodes the inputs without the rest of the command to find the cause, because FFmpeg's
-// exit status does not show it, and its messages change between releases.
+// explainRun finds the cause of a failed run by decoding the inputs without the rest of the
+// command. FFmpeg's exit status does not show the cause, and its messages change between releases.
 func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Duration, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -99,12 +100,12 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 	return &engine.Error{Code: job.EngineError, Message: job.EngineFailedMessage, Err: f}
 }
 
-// Either the program's limits are too low for its input, or the machine has too little memory.
+// Either the program's limit is too low for its input, or the machine has too little memory.
 func (f *failure) lacksMemory() bool {
 	return f.says("Cannot allocate memory") || f.says("cannot allocate memory")
 }
 
-// A probe's command never changes, so either the file or the machine is at fault.
+// A probe's command is always the same, so either the file or the machine is at fault.
 func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -119,13 +120,14 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	return t.inputError(ctx, f, "The file cannot be decoded.")
 }
 
-// inputError returns the error for an input that cannot be edited, if the machine is healthy: the
-// same program decodes a good picture, and if memory was missing, the system can provide all of it.
+// inputError blames the input for the failure, but only if the machine is healthy: the same program
+// must decode a known good picture. If memory may have run out, the system must also be able to
+// provide all of the program's limit.
 func (t *Tools) inputError(ctx context.Context, f *failure, message string) error {
 	if t.skipControl {
 		return engine.InvalidInput(f, "%s", message)
 	}
-	silent := strings.TrimSpace(f.log) == "" // as for a profile that did not fit in memory
+	silent := strings.TrimSpace(f.log) == "" // e.g. a profile did not fit in memory
 	switch err := t.control(ctx, f.program, silent || f.lacksMemory()); {
 	case ctx.Err() != nil:
 		return ctx.Err()

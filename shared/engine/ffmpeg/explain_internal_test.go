@@ -6,7 +6,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A decoder may fail with -1, the number of another error of the system.
+// A decoder may fail with -1, which is also the system's error number for "Operation not
+// permitted".
 func TestDecoderFailureIsNotMachineTrouble(t *testing.T) {
 	const permitted = ": Operation not permitted\n"
 	for log, ofMachine := range map[string]bool{

@@ -14,7 +14,7 @@ func (t *Tools) SetBounds(memory int64, runTime time.Duration) {
 	t.bounds.memory, t.bounds.runTime = memory, runTime
 }
 
-// RunShell runs a shell script as if it were ffmpeg, and returns the end of its messages.
+// RunShell runs a shell script as if it were ffmpeg, and returns the end of its log.
 func (t *Tools) RunShell(ctx context.Context, folder, script string, stdout io.Writer) (log string, err error) {
 	shell, err := sandbox.NewProgram(ctx, "/bin/sh")
 	if err != nil {
@@ -38,7 +38,8 @@ func (t *Tools) ThatWriteAnywhere() *Tools {
 	return &loose
 }
 
-// ThatTrustTheMachine skips the control after each failure, half of all starts with many bad files.
+// ThatTrustTheMachine skips the control run after each failure. With many bad files, control runs
+// are half of all runs.
 func (t *Tools) ThatTrustTheMachine() *Tools {
 	fast := *t
 	fast.skipControl = true

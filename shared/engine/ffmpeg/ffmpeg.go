@@ -1,9 +1,9 @@
 // Package ffmpeg runs the programs ffmpeg and ffprobe on untrusted files.
 //
-// Every run is restricted: the sniffed type forces the demuxer, the protocol whitelist is "file",
-// memory, CPU time, output size, pixels and duration are limited, and the program runs in a
-// separate process group that has ended when the call returns. Package sandbox also confines a
-// compromised program.
+// Every run is restricted: the sniffed type forces the demuxer; the protocol whitelist is "file";
+// memory, CPU time, output size, pixels and duration are limited. The program runs in its own
+// process group, which has ended when the call returns. Package sandbox also confines a compromised
+// program.
 package ffmpeg
 
 import (
@@ -27,37 +27,38 @@ import (
 	"cutroom/shared/platform/sandbox"
 )
 
-// oldestMajor is the oldest release whose options this package uses.
+// oldestMajor is the oldest FFmpeg release that supports the options used here.
 const oldestMajor = 5
 
-// A build of FFmpeg must support these features. Distributions' builds usually do.
+// required lists the features that a build of FFmpeg must have. Distributions' builds usually have
+// them.
 var required = map[string][]string{
 	"encoder": {"libx264", "aac", "png"},
 	"decoder": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
 	"filter":  {"scale", "zscale", "tonemap", "lut3d", "fps", "pad", "bwdif"},
 }
 
-// Homebrew's formula ffmpeg lacks zscale, and ffmpeg-full is not in PATH automatically.
+// Homebrew's ffmpeg formula lacks zscale, and ffmpeg-full is not put in PATH automatically.
 const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or ` +
 	`"brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
 
-// heif-convert is in this package.
+// heifPackage names the package that contains heif-convert.
 const heifPackage = "libheif-examples (Debian, Ubuntu; elsewhere libheif or libheif-tools)"
 
-// Tools holds the programs, which were found and checked. Its methods are safe for concurrent use.
+// Tools holds the programs that Find located and checked. Its methods are safe for concurrent use.
 type Tools struct {
-	// Folder is for temporary folders: absolute, or "" for the system's. Set it before the first
-	// use.
+	// Folder is where temporary folders are created: an absolute path, or "" for the system
+	// default. Set it before first use.
 	Folder string
 
 	ffmpeg, ffprobe sandbox.Program
-	// heif is heif-convert. Its path is empty if it is not installed.
+	// heif is heif-convert. Its path is empty if the program is not installed.
 	heif   sandbox.Program
 	box    *sandbox.Sandbox
 	limits catalog.Limits
 	bounds bounds
 	has    coders
-	// skipControl skips the control in inputError, in tests with many bad files.
+	// skipControl skips the control run in inputError, for tests with many bad files.
 	skipControl bool
 }
 
@@ -70,8 +71,8 @@ type bounds struct {
 	runTime, probeTime time.Duration
 }
 
-// A command may use pictureTime of CPU time. Each video adds perSecond seconds for each second, and
-// a second for every pixelsPerSecond pixels in its frames. Harmless inputs need far less.
+// A command may use pictureTime of CPU time. Each video adds perSecond seconds per second of
+// length, and a second per pixelsPerSecond pixels in its frames. Harmless inputs need far less.
 const (
 	pictureTime     = 30 * time.Second
 	perSecond       = 15
@@ -97,18 +98,19 @@ func (b bounds) timeFor(command Command) time.Duration {
 	return time.Duration(min(seconds, b.runTime.Seconds()) * float64(time.Second))
 }
 
-// defaultBounds are far above the needs of any input within the limits: 1.3 GB to tone-map
-// pictures of 4096x4096, and the stacks of FFmpeg's threads for each core.
+// defaultBounds returns limits far above the needs of any input within the limits of the catalog:
+// 1.3 GB to tone-map 4096x4096 pictures, plus the thread stacks for each core.
 func defaultBounds() bounds {
 	cores := runtime.NumCPU()
 	return bounds{
 		memory:    memoryFor(machineMemory(), cores),
 		runTime:   job.MaxAge * time.Duration(cores),
-		probeTime: 20 * time.Second, // a third of the wait for an image
+		probeTime: 20 * time.Second, // a third of how long a request waits for an image
 	}
 }
 
-// memoryFor returns at most half of the machine's memory, enough for a 4K picture; 0 if unknown.
+// memoryFor returns enough memory for a 4K picture, but at most half of the machine's, in bytes.
+// machine is 0 if unknown.
 func memoryFor(machine int64, cores int) int64 {
 	most := int64(4<<30 + cores*32<<20)
 	if machine == 0 {
@@ -137,10 +139,9 @@ func machineMemory() (least int64) {
 	}
 }
 
-// Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restricts the
-// inputs.
+// Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restricts the inputs.
 //
-// An error is one line that names the missing feature and how to install it.
+// The error is one line that names the missing feature and how to install it.
 func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	tools := &Tools{limits: limits, bounds: defaultBounds()}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -154,7 +155,7 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 			return nil, err
 		}
 	}
-	for _, name := range []string{"heif-dec", "heif-convert"} { // the second is the older name
+	for _, name := range []string{"heif-dec", "heif-convert"} { // heif-convert is the older name
 		if path, err := exec.LookPath(name); err == nil {
 			if tools.heif, err = sandbox.NewProgram(ctx, path); err != nil {
 				return nil, err
@@ -173,17 +174,17 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 // versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1 ...".
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
-// leanForm matches a configuration that omits common parts.
+// leanForm matches a build configuration that leaves out common components.
 var leanForm = regexp.MustCompile(`--disable-(all|everything|filter|swscale)`)
 
-// hasFilters reports whether a banner's configuration shows that the build has the filters. All
-// except zscale are in every build that omits nothing.
+// hasFilters reports whether the configuration in a banner shows that the build has the filters.
+// Every build that leaves nothing out has all of them except zscale.
 func hasFilters(banner string) bool {
 	return strings.Contains(banner, "--enable-libzimg") && !leanForm.MatchString(banner)
 }
 
 // check asks the program for its codecs, and for its filters if its configuration does not show
-// them. Each call delays the service's startup by a tenth of a second.
+// them. Each query delays startup by a tenth of a second.
 func (t *Tools) check(ctx context.Context) error {
 	codecs, banner, err := t.list(ctx, "codecs")
 	if err != nil {
@@ -238,8 +239,8 @@ func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, e
 //	DEV.LS h264   H.264 / AVC (decoders: h264 h264_qsv ) (encoders: libx264 )
 var codersForm = regexp.MustCompile(`\((decoder|encoder)s: ([^)]*)\)`)
 
-// coders holds the decoders, encoders and filters of a build, each as its kind and name, such as
-// "encoder libx264". "codec h264" means that a decoder exists for it.
+// coders is the set of a build's decoders, encoders and filters, each as kind and name, such as
+// "encoder libx264". "codec h264" means that some decoder for it exists.
 type coders map[string]bool
 
 func supported(codecs, filters string) coders {
@@ -256,7 +257,7 @@ func supported(codecs, filters string) coders {
 				has[found[1]+" "+name] = true
 			}
 		}
-		// If the only coder has the codec's name, the list omits the coder.
+		// The list omits a coder that is the only one and has the codec's name.
 		named := func(kind string) bool {
 			return slices.ContainsFunc(listed, func(found []string) bool { return found[1] == kind })
 		}

@@ -16,12 +16,12 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// docs/contract/media.md#input-limits
+// See docs/contract/media.md#input-limits.
 var limits = catalog.Limits{
 	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
 }
 
-// Looking up the programs starts each of them several times.
+// Find is called once, because it runs each program several times.
 var installed = sync.OnceValues(func() (*ffmpeg.Tools, error) { return ffmpeg.Find(context.Background(), limits) })
 
 func find(t *testing.T) *ffmpeg.Tools {
@@ -43,7 +43,8 @@ func findAnew(t *testing.T) *ffmpeg.Tools {
 	return tools
 }
 
-// checkCode checks an engine's error and its code, and that its message is safe to show.
+// checkCode checks that an error is an engine's with the given code, and that its message is safe
+// to show.
 func checkCode(t *testing.T, err error, code job.Code) *engine.Error {
 	t.Helper()
 	var failure *engine.Error

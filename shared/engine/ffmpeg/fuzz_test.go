@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The programs' outputs are not trusted either, because a file may have compromised the programs.
+// The programs' output is not trusted either, because a file may have compromised them.
 
 func FuzzStill(f *testing.F) {
 	f.Add([]byte("P7\nWIDTH 2\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n12345678"))

@@ -17,13 +17,13 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// trap is an address and a file that decoders must not open.
+// trap is an address and a file that decoders must not access.
 type trap struct {
 	address, file string
 	accepted      atomic.Int32
 }
 
-// setTrap listens on an address of this machine. The file is a clip that can be concatenated.
+// setTrap listens on an address of this machine. The file is a clip that FFmpeg could concatenate.
 func setTrap(t *testing.T) *trap {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -80,7 +80,8 @@ func TestTrapWorksOutsideSandbox(t *testing.T) {
 	}
 }
 
-// checkRunRejects checks that a run rejects the input and writes no result, even without a probe.
+// checkRunRejects checks that a run rejects the input and writes no result, even if the input was
+// not probed first.
 func checkRunRejects(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -152,7 +153,7 @@ func TestFilesThatAreNotMediaAreRejected(t *testing.T) {
 	}
 }
 
-// The intact part is used, as in players.
+// The intact part is used, as in video players.
 func TestTruncatedClipIsUsed(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Truncated(t, mediatest.Video{FastStart: true, Seconds: 2}.Make(t), 0.7)

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// More packets than five minutes have at media.MaxFrameRate.
+	// More packets than a five-minute video has at media.MaxFrameRate.
 	maxPackets = 150_000
-	// assumedFrameRate is for a video without a declared rate, in frames per second.
+	// assumedFrameRate is used for a video without a declared rate, in frames per second.
 	assumedFrameRate = 25
 )
 
 // measure reads packet times to count the pictures and find the duration of a video that does not
-// declare it, such as a browser's recording. The duration includes sound outside the pictures. It
-// stops when a limit is exceeded.
+// declare it, such as a browser recording. The duration includes sound before and after the
+// pictures. It stops when a limit is exceeded.
 func (t *Tools) measure(
 	ctx context.Context, path, mime string, info media.Info,
 ) (duration time.Duration, packets int, err error) {
@@ -65,15 +65,15 @@ func (t *Tools) measure(
 }
 
 type packetTimes struct {
-	// packets counts the pictures of the track with most of them.
+	// packets is the number of pictures in the track that has the most.
 	packets  int
 	duration time.Duration
 	beyond   bool
-	// failed is a panic in the reader.
+	// failed is set if the reader panicked.
 	failed error
 }
 
-// readPacketTimes reads lines with "video,0,pts,dts,duration". Each time is in seconds or N/A.
+// readPacketTimes reads lines such as "video,0,pts,dts,duration". Each time is in seconds or N/A.
 func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	var times packetTimes
 	var pictures [maxStreams]int
@@ -82,7 +82,7 @@ func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	for lines.Scan() && !times.beyond {
 		fields := strings.Split(lines.Text(), ",")
 		if len(fields) < 5 || fields[0] != "video" && fields[0] != "audio" {
-			continue // other data, or the line of a packet's side data
+			continue // other data, or a packet's side data
 		}
 		if track, err := strconv.Atoi(fields[1]); err == nil && fields[0] == "video" && track >= 0 && track < maxStreams {
 			pictures[track]++

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Plain returns the filters that scale a picture and convert its colours to plain RGB.
+// Plain returns the filters that scale a picture and convert it to plain RGB.
 func Plain(info media.Info, to catalog.Size) string {
 	size := fmt.Sprintf("%d:%d", to.Width, to.Height)
 	if info.HDR() {
@@ -15,14 +15,14 @@ func Plain(info media.Info, to catalog.Size) string {
 	}
 	matrix := "auto"
 	if (info.Matrix == "" || info.Matrix == "unknown") && max(info.Width, info.Height) >= 1280 {
-		// Players assume this for high definition without a declared matrix.
+		// Players assume BT.709 for high definition without a declared matrix.
 		matrix = "bt709"
 	}
 	return fmt.Sprintf("scale=%s:flags=bicubic:in_color_matrix=%s", size, matrix)
 }
 
-// toneMap is like Plain, for HDR. It scales first, which is cheaper, and then maps tones in
-// linear light. White is at 203 cd/m2 (ITU-R BT.2408).
+// toneMap is Plain for HDR. It scales first, which is cheaper, and then maps tones in linear light.
+// White is at 203 cd/m2 (ITU-R BT.2408).
 func toneMap(info media.Info, size string) string {
 	known := func(value, otherwise string) string {
 		if value == "" || value == "unknown" {

@@ -25,10 +25,10 @@ const (
 	// A thumbnail's limits, in pixels and in bytes (docs/contract/jobs.md#thumbnails).
 	thumbnailSide = 320
 	maxThumbnail  = 20_000
-	// posterTime limits the CPU time for the first frame of a file; the largest image takes about
-	// a second. laterTime is for a later frame, which requires decoding two seconds of a video.
+	// posterTime limits the CPU time for a file's first frame; the largest image takes about a
+	// second. laterTime is for a later frame, which requires decoding two seconds of video.
 	posterTime, laterTime = 4 * time.Second, 2 * time.Second
-	// JPEG qualities. bestPoster is good enough for the size; with worstPoster, even noise fits.
+	// JPEG qualities. bestPoster is good enough for this size. With worstPoster, even noise fits.
 	bestPoster, worstPoster = 80, 10
 )
 
@@ -46,25 +46,26 @@ func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }
 
-// A video that starts blank has maxCandidates frames to choose from, candidatesApart seconds apart.
+// For a video that starts blank, there are maxCandidates frames to choose from, candidatesApart
+// seconds apart.
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
-	// A picture whose brightness deviates less is blank (standard deviation of 0 to 255).
+	// A picture is blank if its brightness deviates less (standard deviation, 0 to 255).
 	blankBelow = 8.0
-	// A candidate is accepted from this fraction of the largest deviation: the first such
-	// candidate is the earliest after a fade from black.
+	// The first candidate with at least this fraction of the largest deviation is chosen. After a
+	// fade from black, it is the earliest clear frame.
 	clearFrom = 0.8
 )
 
-// Posters returns a JPEG of each file. For a video it is the first frame, or if that is blank, a
-// frame from the first two seconds that is not. A thumbnail has at most 320 pixels on the longer
-// side and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files belong
-// together, like a result and its input: if one thumbnail would be blank, all show the same later
-// moment, because an edit may draw on black too. Posters writes into the folder. One ffmpeg
-// process makes the first pictures; each video with a search for later pictures needs another.
+// Posters returns a JPEG of each file. For a video it shows the first frame, or if that is blank, a
+// non-blank frame from the first two seconds. A thumbnail has at most 320 pixels on the longer side
+// and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files are related,
+// like a result and its input: if one thumbnail would be blank, all show the same later moment,
+// because an edit may also start blank. Posters writes into the folder. One ffmpeg process makes
+// all first pictures; each video that is searched for a later picture needs another.
 //
-// Errors: [*engine.Error]. If one file cannot be decoded, all fail.
+// Errors: [*engine.Error]. If one file cannot be decoded, the call fails.
 func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
 	of = slices.Clone(of)
 	for i, picture := range of {
@@ -94,10 +95,10 @@ func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted
 	return posters, ctx.Err()
 }
 
-// searchLater replaces the pictures of videos if some videos start blank. The new pictures are
-// from the moment at which all of these show something. A video that cannot be decoded that far
-// keeps its first picture. The search leaves a quarter of the context's time, so that Posters can
-// still return the first pictures.
+// searchLater replaces the videos' pictures if some videos start blank. The new pictures all show
+// the moment at which none of these is blank. A video that cannot be decoded that far keeps its
+// first picture. The search leaves a quarter of the context's time, so that Posters can still
+// return the first pictures.
 func (t *Tools) searchLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
 	if end, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
@@ -134,7 +135,7 @@ func isVideo(input engine.Input) bool {
 	return kind.Video
 }
 
-// firstPictures writes each file's first picture. A file with two pictures is decoded once.
+// firstPictures writes each file's first picture. A file that needs two pictures is decoded once.
 func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.Depicted) error {
 	args := append(t.globalArgs(), "-filter_threads", "1")
 	var paths, outputs []string
@@ -166,7 +167,7 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 	return t.explainProbe(ctx, err)
 }
 
-// sourceOf probes a video that was not probed yet, unless the header describes it.
+// sourceOf probes a video that has not been probed, unless the header describes it.
 func (t *Tools) sourceOf(ctx context.Context, of engine.Depicted) (Source, error) {
 	source := Source{Path: of.Path, MIME: of.MIME, Info: of.Info, Options: []string{"-threads", "1"}}
 	if kind, _ := media.Find(of.MIME); !kind.Video || kind.Image || of.Info.Width > 0 {
@@ -184,8 +185,8 @@ func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 
 const laterFile = "poster-later.pam"
 
-// candidates returns at most the given number of candidates, for a poster only the last one. If the
-// time runs out, it returns the pictures that ffmpeg has written.
+// candidates returns up to the given number of candidates; for a poster, only the last one. If time
+// runs out, it returns the pictures written so far.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source, err := t.sourceOf(ctx, of)
 	if err != nil {
@@ -222,7 +223,7 @@ func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicte
 	return found, err
 }
 
-// clearest returns the index of the first picture that shows about as much as the best one.
+// clearest returns the index of the first picture whose deviation is close to the largest.
 func clearest(stills []still) int {
 	most := 0.0
 	for _, s := range stills {
@@ -231,15 +232,16 @@ func clearest(stills []still) int {
 	return max(0, slices.IndexFunc(stills, func(s still) bool { return s.deviation() >= clearFrom*most }))
 }
 
-// Picture describes a graph's pictures, from which thumbnails are made.
+// Picture describes the pictures in a filter graph from which thumbnails are made.
 type Picture struct {
 	Size catalog.Size
-	// Limited pictures have luma and chroma in video range. Others are RGB, with Alpha RGBA.
+	// Limited pictures have luma and chroma in video range. Others are RGB, or RGBA if Alpha is
+	// set.
 	Limited, Alpha bool
 }
 
-// ThumbnailFilters returns the filters that make a picture for ReadThumbnail, written with "-c:v
-// pam -f image2pipe". zscale takes a third of the time of scale.
+// ThumbnailFilters returns the filters that make a picture for ReadThumbnail, to be written with
+// "-c:v pam -f image2pipe". zscale takes a third of scale's time.
 func (p Picture) ThumbnailFilters() string {
 	planes := "gbrp"
 	if p.Alpha {
@@ -248,16 +250,17 @@ func (p Picture) ThumbnailFilters() string {
 	return fmt.Sprintf("zscale=%s:f=bicubic:%s,format=%s,format=rgba", within(thumbnailSide), p.fullRange(), planes)
 }
 
-// PosterFilters makes a picture of poster size for a JPEG. The picture's sides must be even.
+// PosterFilters returns the filters that make a poster-sized picture for a JPEG. The picture's
+// sides must be even.
 func (p Picture) PosterFilters() string {
 	if max(p.Size.Width, p.Size.Height) > engine.PosterSide {
-		// A side may be odd here, and zscale cannot subsample its chroma.
+		// A side may be odd here, in which case zscale cannot subsample chroma.
 		return scaled(engine.PosterSide) + ":out_color_matrix=bt601:out_range=pc,format=yuvj420p"
 	}
 	return "zscale=m=170m:" + p.fullRange() + ",format=yuvj420p"
 }
 
-// RGB frames may still be marked with the video's range.
+// RGB frames may still be tagged with the video's range.
 func (p Picture) fullRange() string {
 	if p.Limited {
 		return "rin=limited:r=full:d=none"
@@ -267,7 +270,7 @@ func (p Picture) fullRange() string {
 
 type Thumbnail struct {
 	JPEG []byte
-	// Blank means that the picture shows nothing, like the black start of a film.
+	// Blank means that the picture shows nothing, like a film's black opening.
 	Blank bool
 }
 
@@ -288,7 +291,7 @@ type still struct {
 	size   catalog.Size
 }
 
-// eachStill calls take with at least one and at most most pictures, none larger than the side.
+// eachStill calls take with one to most pictures. A picture larger than side is an error.
 func eachStill(path string, side, most int, take func(still)) error {
 	file, err := engine.OpenRegular(path)
 	if err != nil {
@@ -316,7 +319,8 @@ func firstStill(path string, side int) (first still, err error) {
 
 func (s still) blank() bool { return s.deviation() < blankBelow }
 
-// deviation is the standard deviation of the brightness, 0 to 255. Transparent counts as white.
+// deviation returns the standard deviation of the brightness, 0 to 255. Transparent pixels count as
+// white.
 func (s still) deviation() float64 {
 	var sum, squares float64
 	for at := 0; at < len(s.pixels); at += 4 {
@@ -329,7 +333,7 @@ func (s still) deviation() float64 {
 	return math.Sqrt(max(0, squares/n-(sum/n)*(sum/n)))
 }
 
-// encode encodes a JPEG with the best quality that fits. Transparent parts become white.
+// encode returns a JPEG with the best quality that fits. Transparent areas become white.
 func (s still) encode(wanted format) ([]byte, error) {
 	area := image.Rect(0, 0, s.size.Width, s.size.Height)
 	opaque := &image.RGBA{Pix: s.pixels, Stride: 4 * s.size.Width, Rect: area}

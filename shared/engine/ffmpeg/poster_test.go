@@ -81,7 +81,7 @@ func pictures(of ...engine.Input) (all []engine.Depicted) {
 	return all
 }
 
-// The poster is a later frame with content. If there is none, it is the first frame.
+// The poster is a later frame if the first ones are blank. If all are blank, it is the first.
 func TestPostersSkipBlankStart(t *testing.T) {
 	tools := find(t)
 	clip := func(source, filter string) engine.Input {
@@ -108,15 +108,15 @@ func TestPostersSkipBlankStart(t *testing.T) {
 	}
 }
 
-// The search stops soon, however many frames the first two seconds have. The poster is then the
-// first frame. CPU time does not depend on other load.
+// The search stops early, however many frames the first two seconds have, and the first frame
+// becomes the poster. The test measures CPU time, which does not depend on other load.
 func TestPosterSearchIsLimited(t *testing.T) {
 	tools := find(t)
 	folder := t.TempDir()
 	frame, path := filepath.Join(folder, "frame.h264"), filepath.Join(folder, "blank.mp4")
 	mediatest.Run(t, "-f", "lavfi", "-i", "color=black:s=4096x4096", "-frames:v", "1", "-c:v", "libx264",
 		"-f", "h264", frame)
-	one, err := os.ReadFile(frame) // 4 KB, which take 13 ms to decode
+	one, err := os.ReadFile(frame) // 4 KB that take 13 ms to decode
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func childrenTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// An edit may draw on its input's black frames. Both posters still show the same moment.
+// An edit may draw on black frames of its input. Both posters still show the same moment.
 func TestPostersOfEditMatchInputTime(t *testing.T) {
 	fading := mediatest.Video{Seconds: 3, Filter: "fade=d=1", Silent: true}
 	framed := fading

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// In wall-clock time. A healthy file takes a small fraction of a second.
+	// Wall-clock time. A healthy file takes a small fraction of it.
 	probeTime = 2 * time.Minute
 	// maxReport limits ffprobe's output, in bytes.
 	maxReport = 1 << 20
 )
 
-// Only these entries are requested from ffprobe, without tags, which can be large. The properties
-// of a video are known after decoding its first frames; an image's frame also has the orientation.
+// ffprobe is asked only for these entries, without tags, which can be large. A video's properties
+// are known after decoding its first frames; an image's frame also has the orientation.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
 	videoEntries   = "format=duration:stream=codec_type,codec_name,avg_frame_rate,r_frame_rate,duration," +
@@ -51,7 +51,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 		return media.Info{}, err
 	}
 	claimed := info
-	info.FrameRate = 0 // FFmpeg guesses the rate of some videos, such as recordings of browsers
+	info.FrameRate = 0 // FFmpeg guesses the rate of some videos, such as browser recordings
 	if err := check(info); err != nil {
 		return media.Info{}, err
 	}
@@ -59,7 +59,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	if !decoded {
 		return media.Info{}, t.undecoded(ctx, log, "The video cannot be decoded.")
 	}
-	// FFmpeg only guesses the duration of a transport stream, which has no header.
+	// A transport stream has no header, so FFmpeg only guesses its duration.
 	unknown := info.Duration == 0 || mime == "video/mp2t"
 	if unknown || media.CheckRate(info) != nil {
 		measured, packets, err := t.measure(ctx, path, mime, info)
@@ -81,13 +81,13 @@ func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info,
 		return media.Info{}, false, log, err
 	}
 	info, decoded = report.video(t.has)
-	// Only part of a broadcast may be interlaced.
+	// A broadcast may be interlaced only in parts.
 	info.Interlaced = info.Interlaced || mime == "video/mp2t" && min(info.Width, info.Height) >= leastFields
 	info.SoundVaries = info.Audio && (info.SoundVaries || slices.Contains(unsteady, mime))
 	return info, decoded, log, nil
 }
 
-// unsteady lists containers that do not declare the format of their sound.
+// unsteady lists containers that do not declare their sound format.
 var unsteady = []string{"video/mp2t", "video/ogg"}
 
 // ProbeImage examines an image, or an animation's first picture, by decoding it, and checks it
@@ -111,7 +111,8 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return info, t.checkImage(info)
 }
 
-// precheck names the limit that a file's header exceeds. ffprobe would only fail to decode.
+// precheck names the limit that a file's header exceeds. ffprobe would only report that it cannot
+// decode the file.
 func precheck(path, mime string, check func(media.Info) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -130,7 +131,7 @@ func precheckContent(r io.ReaderAt, size int64, mime string, check func(media.In
 	if err != nil {
 		return fmt.Errorf("ffmpeg: probe: %w", err)
 	}
-	if isHEIF(mime) && info.Width == 0 { // heif-convert has no limit on pixels
+	if isHEIF(mime) && info.Width == 0 { // heif-convert has no pixel limit
 		return engine.InvalidInput(nil, "The HEIC or AVIF has no readable size. Save it again, or send a JPEG or PNG.")
 	}
 	checks := map[string]func(io.ReaderAt, int64) error{"image/png": media.CheckPNG, "image/jpeg": media.CheckJPEG}
@@ -212,8 +213,8 @@ func (c *capped) Write(p []byte) (int, error) {
 }
 
 // DescribeVideo returns ProbeVideo's result from the header alone, and whether it is complete (see
-// [media.Describe]). It starts no program, so the pictures may still be undecodable. Errors: as for
-// ProbeVideo, if the video exceeds a limit.
+// [media.Describe]). It starts no program, so the pictures may still be undecodable. If the video
+// exceeds a limit, the error is ProbeVideo's.
 func (t *Tools) DescribeVideo(path, mime string) (info media.Info, whole bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -93,7 +93,7 @@ func TestProbeVideoReportsProperties(t *testing.T) {
 			if test.want.Duration == 0 {
 				test.want.Duration = time.Second
 			}
-			// A frame may be shown slightly longer, and sound is cut at packet boundaries.
+			// The last frame may be shown slightly longer, and sound is cut at packet boundaries.
 			if off := got.Duration - test.want.Duration; off.Abs() > 110*time.Millisecond {
 				t.Errorf("duration %v, want %v", got.Duration, test.want.Duration)
 			}

@@ -14,39 +14,39 @@ import (
 )
 
 const (
-	// The pipes of an exited program may stay open for drainTime.
+	// After a program has exited, its pipes may stay open for drainTime.
 	drainTime = 5 * time.Second
-	// In bytes of a program's last messages.
+	// How much of a program's last messages is kept, in bytes.
 	keptLog = 4 << 10
-	// exitOfLinker is the exit code of the dynamic linker if a library is missing.
+	// exitOfLinker is the dynamic linker's exit code for a missing library.
 	exitOfLinker = 127
 )
 
 type process struct {
 	program sandbox.Program
 	args    []string
-	// folder is the program's writable working folder, or "" for a program that only reads.
+	// folder is the program's writable working folder, or "" if the program only reads.
 	folder   string
 	inputs   []string
 	stdin    io.Reader
 	stdout   io.Writer
 	progress *os.File
-	// processorTime limits the CPU time over all threads.
+	// processorTime limits the total CPU time of all threads.
 	processorTime time.Duration
 	maxFile       int64
 	background    bool
-	// reserve makes the start fail if the system could not provide all of the memory.
+	// reserve makes the start fail if the system cannot provide all of the memory.
 	reserve bool
 }
 
 type failure struct {
-	// program is a path, or "" if a successful run produced nothing.
+	// program is a path, or "" if the run succeeded but produced nothing.
 	program string
 	log     string
-	// signal killed the program, unless it is 0.
+	// signal is the signal that killed the program, or 0.
 	signal syscall.Signal
 	notRun bool
-	// overTime means that the program used up its CPU time, most.
+	// overTime means that the program used up its CPU time, which is most.
 	overTime bool
 	most     time.Duration
 	err      error
@@ -65,7 +65,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	return err
 }
 
-// say also returns the last of the program's messages.
+// say is run, but also returns the program's last messages.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
 	// The child dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
@@ -107,7 +107,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		if !f.says("Error writing trailer") && !f.says("Error closing file") {
 			return f.log, nil
 		}
-		// FFmpeg 5 exits with 0 if the end of a file cannot be written.
+		// FFmpeg 5 exits with 0 even if it cannot finish writing a file.
 		f.err = errors.New("a file was not written completely")
 	}
 	if state := cmd.ProcessState; state != nil {
@@ -115,7 +115,8 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
-		// The system charges a program killed at the limit slightly less than the limit.
+		// If a program is killed at the limit, the system reports slightly less CPU time than the
+		// limit.
 		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
 	return f.log, f

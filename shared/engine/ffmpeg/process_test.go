@@ -49,7 +49,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// With this environment variable, the test binary becomes the program that is killed.
+// This environment variable turns the test binary into the program that is killed.
 const role = "CUTROOM_TEST_RUN_ENDLESSLY"
 
 func TestKilledProgramKillsItsChildren(t *testing.T) {
@@ -97,7 +97,7 @@ func number(text string) int {
 	return n
 }
 
-// Some systems cannot list child processes.
+// childrenOf reads every process's stat, because some systems cannot list a process's children.
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -113,8 +113,8 @@ func childrenOf(t *testing.T, parent int) []int {
 	return children
 }
 
-// afterName returns the fields after the name in a process's stat: its state, its parent and so
-// on. It returns none if the process has exited.
+// afterName returns the fields after the name in /proc/PID/stat: the state, the parent and so on.
+// It returns nil if the process has exited.
 func afterName(path string) []string {
 	stat, err := os.ReadFile(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 const cubeSide = 33
 
-// primaries, a matrix by rows, converts linear red, green and blue to XYZ of the illuminant D50.
+// primaries is a row-major matrix from linear RGB to XYZ under illuminant D50.
 type primaries [3][3]float64
 
 var fromXYZ = primaries{
@@ -23,8 +23,9 @@ func (p primaries) apply(v [3]float64) (out [3]float64) {
 	return out
 }
 
-// toSRGB returns a table in Adobe's cube format from an ICC profile to sRGB. It returns nil if they
-// are practically equal, or if the profile does not consist of primaries and curves.
+// toSRGB returns a table in Adobe's cube format that converts an ICC profile's colors to sRGB. It
+// returns nil if they are practically equal, or if the profile does not consist of primaries and
+// curves.
 func toSRGB(profile []byte) []byte {
 	from, curves, ok := readProfile(profile)
 	if !ok {
@@ -53,7 +54,7 @@ func toSRGB(profile []byte) []byte {
 	return cube.Bytes()
 }
 
-// encodeSRGB applies the curve of sRGB (IEC 61966-2-1).
+// encodeSRGB applies the sRGB transfer curve (IEC 61966-2-1).
 func encodeSRGB(v float64) float64 {
 	switch v = min(max(v, 0), 1); {
 	case v <= 0.0031308:
@@ -87,7 +88,7 @@ func readProfile(profile []byte) (matrix primaries, curves [3]func(float64) floa
 		return nil
 	}
 	if tag("A2B0") != nil {
-		return matrix, curves, false // a table
+		return matrix, curves, false // a lookup table
 	}
 	for c, colour := range []string{"r", "g", "b"} {
 		xyz := tag(colour + "XYZ")
@@ -106,7 +107,7 @@ func readProfile(profile []byte) (matrix primaries, curves [3]func(float64) floa
 
 func fixed(b []byte) float64 { return float64(int32(binary.BigEndian.Uint32(b))) / (1 << 16) }
 
-// readCurve reads a curve to linear light (ICC.1:2022, 10.6 and 10.18), or returns nil.
+// readCurve reads a transfer curve to linear light (ICC.1:2022, 10.6 and 10.18), or returns nil.
 func readCurve(tag []byte) func(float64) float64 {
 	if len(tag) < 12 {
 		return nil
@@ -136,7 +137,7 @@ func readCurve(tag []byte) func(float64) float64 {
 		if int(kind) >= len(counts) || len(tag) < 12+4*counts[kind] {
 			return nil
 		}
-		var p [7]float64 // g a b c d e f
+		var p [7]float64 // in the order g a b c d e f
 		p[1] = 1
 		for i := range counts[kind] {
 			p[i] = fixed(tag[12+4*i:])

@@ -20,7 +20,8 @@ type stream struct {
 	CodecType    string `json:"codec_type"`
 	CodecName    string `json:"codec_name"`
 	AvgFrameRate string `json:"avg_frame_rate"`
-	// RFrameRate, FFmpeg's guess of a rate that fits all times, is used if the average is unknown.
+	// RFrameRate is FFmpeg's guess of a rate that fits all times. It is used if the average is
+	// unknown.
 	RFrameRate  string `json:"r_frame_rate"`
 	Duration    string
 	FieldOrder  string `json:"field_order"`
@@ -46,13 +47,14 @@ type picture struct {
 	SideData          []sideData `json:"side_data_list"`
 }
 
-// sideData contains the rotation of a picture in degrees, or its mirroring.
+// sideData holds a picture's rotation, in degrees, or mirroring.
 type sideData struct {
 	Rotation      float64
 	DisplayMatrix string
 }
 
-// video describes the chosen picture and sound, and reports whether the picture could be decoded.
+// video describes the chosen video and audio tracks, and reports whether the picture could be
+// decoded.
 func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	kinds := map[string][]stream{}
 	for _, s := range r.Streams {
@@ -90,7 +92,7 @@ func choose(tracks []stream, has coders) (track int, found bool) {
 	for i, s := range tracks {
 		score := s.Disposition.Default + 1
 		if s.SampleFmt != "" && s.SampleFmt != "unknown" || s.PixFmt != "" && s.PixFmt != "unknown" {
-			score += 2 // the probe decoded it
+			score += 2 // the probe has decoded it
 		}
 		if has["codec "+s.CodecName] && score > best {
 			track, best = i, score
@@ -99,14 +101,14 @@ func choose(tracks []stream, has coders) (track int, found bool) {
 	return track, best > 0
 }
 
-// leastFields is the smallest side of frames that are deinterlaced, in pixels.
+// leastFields is the smallest frame side that is deinterlaced, in pixels.
 const leastFields = 8
 
 // FFmpeg's own decoders of these codecs ignore alpha.
 var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}
 
-// steady reports whether a codec's sound keeps its sample rate and channels, because containers
-// declare them. Other codecs repeat them in each packet, and broadcasts change them.
+// steady reports whether a codec's sound keeps its sample rate and channels, because the container
+// declares them. Other codecs repeat them in each packet, and broadcasts change them in mid-stream.
 func steady(codec string) bool {
 	return slices.Contains([]string{"aac", "opus", "vorbis", "flac", "alac"}, codec) || strings.HasPrefix(codec, "pcm_")
 }
@@ -141,7 +143,8 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio parses "30000/1001" or "4:3". It returns otherwise for an unknown, zero or infinite value.
+// ratio parses "30000/1001" or "4:3". It returns otherwise if the value is unknown, zero or
+// infinite.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
 	if !ok {
@@ -155,7 +158,7 @@ func ratio(text string, otherwise float64) float64 {
 	return a / b
 }
 
-// parseSeconds parses "12.345000". It returns 0 for an unknown value.
+// parseSeconds parses "12.345000". It returns 0 if the value is unknown.
 func parseSeconds(text string) time.Duration {
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil {

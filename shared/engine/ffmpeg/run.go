@@ -17,9 +17,9 @@ import (
 const defaultMaxOutput = 2 << 30
 
 type Source struct {
-	// Path is absolute. MIME, detected from the content, determines the demuxer.
+	// Path is absolute. MIME is detected from the content and determines the demuxer.
 	Path, MIME string
-	// Info determines a command's CPU time and is zero if the file was not probed.
+	// Info determines the CPU time allowed. It is zero if the file was not probed.
 	Info media.Info
 	// Options precede the input, such as "-ss", "1".
 	Options []string
@@ -27,25 +27,25 @@ type Source struct {
 
 // Command is one ffmpeg run. The package adds the restricting options.
 type Command struct {
-	// Outputs are relative to Folder.
+	// Output paths are relative to Folder.
 	Folder string
-	// Frames, unless nil, is the first input, before Inputs.
+	// Frames, if not nil, is the first input, before Inputs.
 	Frames *Frames
 	Inputs []Source
 	// Args follows the inputs: filters, codecs and outputs. Use [Source.Picture] and
 	// [Source.Sound] for the tracks that the probe describes.
 	Args []string
-	// Stdout, unless nil, receives the bytes written to pipe:1.
+	// Stdout, if not nil, receives the bytes written to pipe:1.
 	Stdout io.Writer
-	// Progress, unless nil, is called several times a second until Run returns. Calls do not
+	// Progress, if not nil, is called several times a second until Run returns. Calls do not
 	// overlap.
 	Progress func(written time.Duration)
 	// MaxOutput limits each written file, in bytes; 0 means 2 GiB.
 	MaxOutput int64
 }
 
-// When the context ends, the program is killed and has exited before Run returns. Errors: the
-// context's; [*engine.Error] if the input or the machine is at fault.
+// When the context ends, Run kills the program and waits for it to exit. Errors: the context's;
+// [*engine.Error] if the input or the machine is at fault.
 func (t *Tools) Run(ctx context.Context, command Command) error {
 	args := t.globalArgs()
 	var stdin io.Reader
@@ -100,7 +100,7 @@ func (t *Tools) globalArgs() []string {
 		"-nostdin", "-hide_banner", "-y",
 		"-loglevel", "error", "-nostats",
 		"-max_alloc", strconv.Itoa(t.maxAlloc()),
-		// If no picture is decoded, fail instead of writing an empty file or one with only sound.
+		// If no picture is decoded, fail rather than write an empty file or one with only sound.
 		"-abort_on", "empty_output+empty_output_stream",
 	}
 }
@@ -110,7 +110,7 @@ func (t *Tools) inputArgs(input Source) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Use only video and audio. Limit the length, because a header may understate it.
+	// Use only video and audio. Limit the length, because the header may understate it.
 	args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration+media.Grace))
 	args = append(append(args, input.trackOptions()...), input.Options...)
 	return append(args, "-i", "file:"+input.Path), nil
@@ -129,7 +129,7 @@ func readProgress(r io.Reader, report func(time.Duration)) {
 			report(time.Duration(us) * time.Microsecond)
 		}
 	}
-	// A line that is too long stops the reports, not the run: the pipe must still be drained.
+	// A line that is too long ends the reports, not the run: keep draining the pipe.
 	_, _ = io.Copy(io.Discard, r)
 }
 

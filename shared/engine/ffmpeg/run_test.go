@@ -62,7 +62,7 @@ func TestRunReadsFramesFirst(t *testing.T) {
 	}
 }
 
-// The program only sees the end of its input.
+// The program only sees that its input ends.
 func TestRunFailsWithBrokenFrames(t *testing.T) {
 	frames := io.MultiReader(bytes.NewReader(make([]byte, 3*4*2)), iotest.ErrReader(errors.New("broken")))
 	err := find(t).Run(t.Context(), ffmpeg.Command{
@@ -88,7 +88,7 @@ func TestRunWorksWithoutInput(t *testing.T) {
 	}
 }
 
-// An invalid command is this program's fault. Its messages are not shown to the client.
+// An invalid command is the service's fault. FFmpeg's messages are not shown to the client.
 func TestRunDistinguishesInputFromMachine(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Video{}.Make(t)

@@ -24,13 +24,13 @@ import (
 const stillTime = 5 * time.Second
 
 // Still decodes a picture, or an animation's first frame, for a program that does not decode
-// untrusted pictures itself. It shows the picture as ReadImage does, and scales it down if its
-// longer side exceeds side, in pixels. The result has rows from the top with four bytes per
-// pixel: red, green, blue and alpha, not premultiplied. The bytes pass through pipes, not a disk,
-// unless the picture must be converted first.
+// untrusted pictures itself. The picture looks as ReadImage renders it, scaled down if its longer
+// side exceeds side, in pixels. The result is stored row by row from the top, with four bytes per
+// pixel: red, green, blue and alpha, not premultiplied. The bytes pass through pipes, not through a
+// disk, unless the picture must be converted first.
 //
-// Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable
-// if the machine is at fault.
+// Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable if
+// the machine is at fault.
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
 ) (pixels []byte, size catalog.Size, err error) {
@@ -48,7 +48,7 @@ func (t *Tools) Still(
 		return nil, size, fault.Wrap(err, fault.Invalid, "The file is not an image.")
 	}
 	if mime == "image/gif" {
-		// The usual demuxer must seek in a long animation.
+		// The usual demuxer would have to seek in a long animation.
 		input = append(input, "-f", "gif_pipe")
 	}
 	out := &capped{limit: maxStillHeader + 4*side*side}
@@ -87,7 +87,7 @@ func (t *Tools) developed(ctx context.Context, data []byte, mime string, side in
 }
 
 func (t *Tools) stillArgs(input []string, length, side int) []string {
-	// If an option is given twice, the last one counts.
+	// If an option is given twice, the last one wins.
 	input = append(input, "-protocol_whitelist", "pipe", "-threads", "1")
 	if strings.Contains(strings.Join(input, " "), "_pipe ") {
 		// Treat the entire file as one frame.
@@ -111,7 +111,7 @@ func within(side int) string {
 	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw*sar"), fmt.Sprintf(fit, "ih"))
 }
 
-// The command never changes, so either the picture or the machine is at fault.
+// The command is always the same, so either the picture or the machine is at fault.
 func (t *Tools) explainStill(ctx context.Context, err error) error {
 	return explained(ctx, t.explainProbe(ctx, err))
 }
@@ -133,7 +133,7 @@ func explained(ctx context.Context, err error) error {
 // In bytes.
 const maxStillHeader = 128
 
-// The PAM format has lines of text, then the pixels.
+// A PAM file has text lines, followed by the pixels.
 func readStill(from io.Reader, side int) (pixels []byte, size catalog.Size, err error) {
 	broken := errors.New("ffmpeg: the decoded picture is invalid")
 	reader := bufio.NewReader(from)

@@ -49,7 +49,8 @@ func TestStillDecodesPictures(t *testing.T) {
 	}
 }
 
-// In a container only the server's own folder is writable. A rotated photo and a HEIC need it.
+// In a container only the server's own folder is writable. Rotated photos and HEIC files need a
+// temporary file.
 func TestStillWritesOnlyToItsFolder(t *testing.T) {
 	tools, folder := *find(t), t.TempDir()
 	tools.Folder = folder

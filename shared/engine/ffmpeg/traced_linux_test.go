@@ -17,11 +17,11 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// This environment variable lists the files to decode in the traced process.
+// This environment variable lists the files that the traced process decodes.
 const traceRole = "CUTROOM_TEST_DECODE"
 
 // The files refer to other files, have false headers, or are damaged. Every file and socket that
-// FFmpeg opens is checked, whether or not the sandbox prevents it.
+// FFmpeg opens is checked, whether or not the sandbox would block it.
 func TestHostileFilesTraced(t *testing.T) {
 	if list := os.Getenv(traceRole); list != "" {
 		decodeAll(t, list)
@@ -86,7 +86,7 @@ func decodeAll(t *testing.T, list string) {
 		}
 		_, probed := probe(t.Context(), file.Path, file.MIME)
 		if file.Refused && probed != nil && i%3 > 0 {
-			// A third of the rejected files is also run.
+			// A third of the rejected files are also run.
 			checkCode(t, probed, job.InvalidInput)
 			continue
 		}
@@ -107,8 +107,8 @@ func decodeAll(t *testing.T, list string) {
 	}
 }
 
-// The lines of strace: a process and a call. If another process's line interrupts a call, the
-// call takes two lines, and the first ends as unfinished.
+// Each line of strace names a process and a call. If another process's line interrupts a call, the
+// call takes two lines, of which the first ends with "unfinished".
 var (
 	executed = regexp.MustCompile(`^(\d+) +execve\("[^"]*/ff(?:mpeg|probe)".*(?: = 0| <unfinished \.\.\.>)$`)
 	box      = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-sandbox",`)
@@ -135,7 +135,7 @@ func readTrace(t *testing.T, path string) map[string]bool {
 			programs++
 			continue
 		}
-		// The id of an exited process is reused for the sandbox of a later one.
+		// An exited process's id can be reused for the sandbox of a later one.
 		if found := box.FindStringSubmatch(line); found != nil {
 			delete(decoders, found[1])
 			continue
@@ -162,7 +162,8 @@ func readTrace(t *testing.T, path string) map[string]bool {
 	return opened
 }
 
-// mayOpen allows a hostile file itself, a result, and system files that FFmpeg reads.
+// mayOpen returns whether FFmpeg may open a path: a hostile file itself, a result, or a system
+// file.
 func mayOpen(set []mediatest.HostileFile, path string) bool {
 	for _, file := range set {
 		if file.Path == path {

@@ -7,17 +7,17 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Only this file determines how tracks are read and corrected. The probe chooses them as
-// docs/contract/media.md#tracks specifies.
+// This file alone determines how tracks are read and corrected. The probe chooses them as specified
+// in docs/contract/media.md#tracks.
 
-// Corrections need a probe. FFmpeg itself rotates phones' videos, whose size does not change.
+// Corrections need a probe. FFmpeg itself rotates phone videos, whose frame size does not change.
 func (s Source) corrected() bool {
 	kind, _ := media.Find(s.MIME)
 	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Turned
 }
 
-// trackOptions selects the decoder. Size changes are left to the filters: FFmpeg would restart
-// the graph, which loses the state of filters and crashes some.
+// trackOptions selects the decoder. Size changes are left to the filters. Otherwise FFmpeg would
+// restart the graph, which loses filter state and crashes some filters.
 func (s Source) trackOptions() []string {
 	var options []string
 	if s.corrected() {
@@ -29,17 +29,18 @@ func (s Source) trackOptions() []string {
 	return options
 }
 
-// PictureTrack and SoundTrack name tracks for "-map" and links, without the input's number.
+// PictureTrack and SoundTrack name tracks for "-map" and filter links, without the input's number.
 func (s Source) PictureTrack() string { return fmt.Sprintf("V:%d", s.Info.PictureTrack) }
 
 func (s Source) SoundTrack() string { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
 
-// Picture starts a filter chain with an input's chosen video track, corrected.
+// Picture starts a filter chain with the input's chosen video track, corrected.
 func (s Source) Picture(number int) string {
 	return fmt.Sprintf("[%d:%s]%s", number, s.PictureTrack(), s.corrections())
 }
 
-// corrections returns filters that make frames progressive and give them the first frame's size.
+// corrections returns filters that make frames progressive and scale them to the first frame's
+// size.
 func (s Source) corrections() string {
 	switch {
 	case !s.corrected():
@@ -63,14 +64,14 @@ func boxed(info media.Info) string {
 }
 
 // Sound returns a filter chain from the input's sound to the link out, in sync with the picture.
-// Put it into a separate graph, because FFmpeg restarts the graph when the sound changes.
+// Put it in a separate graph, because FFmpeg restarts the graph when the sound format changes.
 func (s Source) Sound(number int, seconds float64, out string) string {
 	start, format := "async=1:first_pts=0", "sample_rates=48000|44100:channel_layouts=stereo|mono"
 	if s.Info.SoundVaries {
 		start, format = "async=1", "sample_rates=48000:channel_layouts=stereo"
 	}
-	// Samples as integers are finite, which the encoder demands. Later in the chain, FFmpeg would not
-	// find a layout for six channels.
+	// Integer samples are always finite, as the encoder requires. Later in the chain, FFmpeg would
+	// not find a layout for six channels.
 	return fmt.Sprintf("[%d:%s]aformat=s32,aresample=%s,aformat=%s,apad,atrim=end=%.6f%s",
 		number, s.SoundTrack(), start, format, seconds, out)
 }

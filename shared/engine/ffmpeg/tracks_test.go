@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// The detail of these progressive frames looks like interlacing to a deinterlacer.
+// These frames are progressive, but their detail looks interlaced to a deinterlacer.
 func TestCorrectionsKeepOtherPictures(t *testing.T) {
 	tools := find(t)
 	const lines = "geq=lum='255*mod(Y,2)':cb='X':cr='Y'"
@@ -36,7 +36,7 @@ func TestCorrectionsKeepOtherPictures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Broadcasts have both kinds of frames.
+			// Broadcasts mix progressive and interlaced frames.
 			info.Interlaced = info.PixelFormat != "argb"
 			source := ffmpeg.Source{Path: path, MIME: c.mime, Info: info}
 			var got bytes.Buffer

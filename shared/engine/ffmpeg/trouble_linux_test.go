@@ -117,7 +117,7 @@ func TestMissingProcessesAreRetryable(t *testing.T) {
 		restore := limitOf(t, unix.RLIMIT_NPROC, limit)
 		succeeded := everything(t, tools, clip, picture)
 		restore()
-		if limit == 0 && succeeded == 4 { // a call that needs no thread may succeed
+		if limit == 0 && succeeded == 4 { // one call that needs no thread may succeed
 			t.Error("all calls succeeded without processes")
 		}
 	}
@@ -132,7 +132,7 @@ func TestMissingMemoryIsRetryable(t *testing.T) {
 	}
 	bomb := mediatest.PNGProfileBomb(t, 100<<20)
 	checkCode(t, resize(t, tools, bomb, "scale=16:16"), job.InvalidInput)
-	// No machine has that much memory.
+	// No machine has this much memory, so the allocation fails.
 	tools.SetBounds(1<<47, time.Minute)
 	err = resize(t, tools, bomb, "scale=16:16")
 	checkRetryable(t, err)

@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxImage limits a response with an image, in bytes. The image is base64 in JSON, which is read
-// completely. The limit is far above a PNG of the catalog's largest size.
+// maxImage limits a response that contains an image, in bytes. The image is base64 in JSON, which
+// is read completely. The limit is far above a PNG of the catalog's largest size.
 const maxImage = 64 << 20
 
 const maxValues = 1000

@@ -1,10 +1,9 @@
-// Package openaimedia edits media with servers that have the OpenAI interface for videos and
-// images, such as vLLM-Omni and SGLang. It uses POST /v1/videos, whose job it polls, and POST
-// /v1/images/edits.
+// Package openaimedia edits media with servers that offer OpenAI's video and image API, such as
+// vLLM-Omni and SGLang. It uses POST /v1/videos, whose jobs it polls, and POST /v1/images/edits.
 //
-// A server has one model with limits: it receives at most one clip, and a second image only for
-// image edits. Its result is converted to the size, frame rate, length and sound that the catalog
-// promises.
+// Such a server runs one model, with restrictions: it receives at most one clip, and a second image
+// only for image edits. Its result is converted to the size, frame rate, length and sound that the
+// catalog promises.
 package openaimedia
 
 import (
@@ -36,7 +35,7 @@ type Config struct {
 	Videos, Images string
 	Key            string
 	Runner         transfer.Runner
-	// PollEvery is the time between two polls of a video. 0 means a second.
+	// PollEvery is the time between polls of a video. 0 means one second.
 	PollEvery time.Duration
 }
 
@@ -50,8 +49,8 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// newClient is for an untrusted server. It follows no redirect, which would send the key to
-// another server, reads at most 64 KiB of headers, and does not decompress.
+// newClient returns a client for untrusted servers. It follows no redirects, which would send the
+// key to another server, reads at most 64 KiB of headers, and does not decompress.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -132,7 +131,7 @@ func (e *Engine) call(
 		return response, nil
 	}
 	response.Body.Close()
-	// A rejection is permanent unless the server itself failed.
+	// A rejection is permanent unless the server failed or was busy.
 	busy := response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests
 	return nil, failed("The engine rejected the edit.", busy, &statusError{response.StatusCode})
 }
@@ -147,7 +146,7 @@ func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// ours returns the context's error if it has ended, otherwise err.
+// ours returns the context's error if the context has ended, otherwise err.
 func ours(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

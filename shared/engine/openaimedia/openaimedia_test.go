@@ -88,7 +88,7 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(left) > 1 {
 		u.answers[got.what] = left[1:]
 	}
-	if left[0].status == 0 { // a crash
+	if left[0].status == 0 { // simulates a crash
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(left[0].status)
@@ -360,7 +360,7 @@ func TestCancellationDeletesRun(t *testing.T) {
 	}
 }
 
-// The server must not accept half of an upload as if it were complete.
+// The server must not treat half an upload as complete.
 func TestUnreadableInputAbortsUpload(t *testing.T) {
 	e, _ := serve(t, map[string][]answer{create: {says(queued)}})
 	spec := newSpec(t, catalog.Edit)

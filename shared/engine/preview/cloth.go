@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// layCloth puts cloth on the subject: a pattern with the garment's colours and texture replaces the
-// clothes' own colours and keeps their folds. Errors: [*engine.Error] if there is no face, because
-// the clothes are searched for below the face.
+// layCloth puts cloth on the subject: a pattern with the garment's colors and texture replaces the
+// clothes' own colors and keeps their folds. Errors: [*engine.Error] if no face is found, because
+// clothes are searched for below a face.
 func (e *edit) layCloth(ctx context.Context, link string) (string, error) {
 	stills, size, apart, err := e.stills(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *edit) layCloth(ctx context.Context, link string) (string, error) {
 
 	plain, rest := e.split(link)
 	lit, found := e.split(rest)
-	// Blurring closes the gaps that noise and folds leave.
+	// Blurring closes gaps caused by noise and folds.
 	mask := e.filter(fmt.Sprintf("%s,%s,format=gray,median=radius=%d,avgblur=sizeX=%d,%s", e.shrink(2), colors,
 		e.pixels(0.007), e.pixels(0.0015), e.full()), found)
 	mask = e.filter("blend=all_mode=multiply:shortest=1", mask, area)
@@ -76,7 +76,7 @@ func (e *edit) layCloth(ctx context.Context, link string) (string, error) {
 	return e.filter("maskedmerge", plain, dressed, mask), nil
 }
 
-// Clothes must be visible this far below a face, in face sizes.
+// The area below a face that must be visible for its clothes to be found, in face sizes.
 const clothed = 1.5
 
 const (
@@ -86,7 +86,8 @@ const (
 	maxStills   = 24
 )
 
-// stills decodes small pictures, evenly spaced. It returns their size and interval in seconds.
+// stills decodes small, evenly spaced pictures. It returns their size and their interval in
+// seconds.
 func (e *edit) stills(ctx context.Context) (pictures [][]byte, size catalog.Size, apart float64, err error) {
 	side := max(e.size.Width, e.size.Height)
 	small := *e
@@ -110,7 +111,8 @@ type sighting struct {
 	garment.Shot
 }
 
-// follow finds the subject's face. A face of a very different size belongs to another person.
+// follow finds the subject's face in each picture. A face of a very different size is taken for
+// another person's.
 func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, error) {
 	var seen []sighting
 	var sizes []float64
@@ -135,11 +137,11 @@ func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, er
 	return slices.DeleteFunc(seen, func(s sighting) bool { return s.Face.Size > 1.7*middle || s.Face.Size < middle/1.7 }), nil
 }
 
-// torso returns the link of a mask of the clothes, white on black. The mask moves with the face.
+// torso returns the link of a mask of the clothes, white on black, that moves with the face.
 func (e *edit) torso(seen []sighting) (string, error) {
 	width := float64(e.size.Width)
 	face := seen[0].Face
-	// The torso's box lies within these distances of the face, in face sizes.
+	// The torso's box extends this far from the face, in face sizes.
 	const beside, above, below = 2.1, 0.7, 4.7
 	box := catalog.Size{
 		Width: max(2, int(2*beside*face.Size*width)), Height: max(2, int((below-above)*face.Size*width)),
@@ -156,8 +158,8 @@ func (e *edit) torso(seen []sighting) (string, error) {
 		ground, e.filter("format=gbrp", drawn)), nil
 }
 
-// along returns a filter expression for a length that changes linearly from one sighting to the
-// next, and is constant before the first and after the last.
+// along returns a filter expression for a length that is interpolated linearly between sightings,
+// and is constant before the first and after the last.
 func along(seen []sighting, length func(garment.Face) float64) string {
 	expression := fmt.Sprintf("%.1f", length(seen[len(seen)-1].Face))
 	for i := len(seen) - 2; i >= 0; i-- {
@@ -179,7 +181,7 @@ func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	return picture
 }
 
-// A reference image is searched for a garment at this longer side, in pixels.
+// A reference image is scaled to this longer side, in pixels, to search it for a garment.
 const garmentSide = 384
 
 func (e *edit) cloth(ctx context.Context) (image.Image, error) {

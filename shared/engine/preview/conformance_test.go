@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The bundled clip plays for four seconds: one is enough here.
+	// The bundled clip is four seconds long; one second is enough here.
 	short := filepath.Join(t.TempDir(), "person.mp4")
 	mediatest.Run(t, "-i", person, "-t", "1", "-c", "copy", short)
 	small := catalog.Size{Width: 160, Height: 96}

@@ -25,7 +25,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// encoded lists containers with encoders of pictures and sound that people use in them.
+// encoded lists containers, each with the video and audio encoders that are common in it.
 const encoded = `
 mp4 libx264:aac libx265:ac3 libsvtav1:libopus libvpx-vp9:flac mpeg4:libmp3lame mpeg2video:mp2 mjpeg:eac3
 mp4 mpeg1video:alac
@@ -47,7 +47,7 @@ ogv libtheora:libvorbis libtheora:libopus libtheora:flac libtheora:libspeex libv
 flv flv:libmp3lame libx264:aac flashsv:pcm_s16le flashsv2:adpcm_swf flv:nellymoser flv:libspeex
 gif gif:`
 
-// encodings makes a clip of each container and pair of encoders. Its colours change in time.
+// encodings returns a clip for each container and pair of encoders. Their colors change over time.
 func encodings() (clips []clip) {
 	for line := range strings.Lines(strings.TrimSpace(encoded)) {
 		container, pairs, _ := strings.Cut(line, " ")
@@ -78,18 +78,17 @@ func encodings() (clips []clip) {
 	return clips
 }
 
-// clip is a video of a second, or of equal parts.
+// clip is a video of one second, possibly made of equal parts.
 type clip struct {
 	name string
 	make func(t *testing.T) string
-	// first and last are ffmpeg's arguments for the right pictures at both ends. If first is nil,
-	// ffmpeg shows and plays the file correctly.
+	// first and last are ffmpeg's arguments for the correct first and last pictures. If first is
+	// nil, ffmpeg itself shows and plays the file correctly.
 	first, last []string
-	// tones holds the frequencies in equal parts of the result; it is empty for silence.
+	// tones has a frequency for each of the result's equal parts. It is empty for silence.
 	tones []float64
 }
 
-// turned returns clips with every orientation.
 func turned() (clips []clip) {
 	for i, matrices := range [][4]int32{
 		{1, 0, 0, 1}, {-1, 0, 0, 1}, {-1, 0, 0, -1}, {1, 0, 0, -1},
@@ -103,21 +102,20 @@ func turned() (clips []clip) {
 	return clips
 }
 
-// orientations are ffmpeg's filters for the orientations of Exif, from 1.
+// orientations are the ffmpeg filters for the Exif orientations, starting from 1.
 var orientations = []string{
 	"null", "hflip", "hflip,vflip", "vflip",
 	"transpose=cclock_flip", "transpose=clock", "transpose=clock_flip", "transpose=cclock",
 }
 
-// still is an image.
 type still struct {
 	name string
 	make func(t *testing.T) string
-	// want holds ffmpeg's arguments for the right picture. If it is nil, ffmpeg shows the file correctly.
+	// want holds ffmpeg's arguments for the correct picture. If it is nil, ffmpeg itself shows the
+	// file correctly.
 	want []string
 }
 
-// stills returns images of all formats.
 func stills() (all []still) {
 	source := drawn("testsrc2", "96x64", "1")
 	for _, c := range []struct {
@@ -142,7 +140,7 @@ func stills() (all []still) {
 		}
 		all = append(all, made)
 	}
-	// These are red, green, blue and white quarters.
+	// The pictures have red, green, blue and white quarters.
 	fixed := func(name string, want []string) still {
 		return still{name, func(t *testing.T) string { return mediatest.File(t, name) }, want}
 	}
@@ -207,8 +205,8 @@ func received(t *testing.T, path string, image bool) (engine.Input, error) {
 	return engine.Input{Path: path, MIME: kind.MIME, Info: info}, err
 }
 
-// TestCorpusOfVideos edits videos of all kinds without a change, and compares pictures and sound
-// with the original ones.
+// TestCorpusOfVideos runs videos of all kinds through the engine without changes, and compares
+// pictures and sound with the originals.
 func TestCorpusOfVideos(t *testing.T) {
 	clips := slices.Concat(encodings(), turned(), unusual())
 	for i, c := range clips {
@@ -234,7 +232,7 @@ func TestCorpusOfVideos(t *testing.T) {
 			}
 			first := check(t, spec, c, result)[0]
 			if c.first != nil {
-				data.Info = media.Info{} // as for uploads
+				data.Info = media.Info{} // an upload's info is unknown
 			}
 			checkPoster(t, data, first)
 			mutate(t, path, false, i, len(clips))
@@ -242,7 +240,7 @@ func TestCorpusOfVideos(t *testing.T) {
 	}
 }
 
-// checkPlayed compares a result with ffmpeg's decode of the input.
+// checkPlayed compares a result with the input as ffmpeg decodes it.
 func checkPlayed(t *testing.T, spec engine.Spec, _ clip, result string) []picture {
 	t.Helper()
 	both := framesOf(t, spec.Size, spec.Data.Path, result)
@@ -251,7 +249,7 @@ func checkPlayed(t *testing.T, spec engine.Spec, _ clip, result string) []pictur
 		t.Errorf("%d pictures, want %d", len(got), len(want))
 	}
 	for _, at := range []int{0, len(want) / 2, len(want) - 1} {
-		// The time of a picture may be half-way between two of the result.
+		// A picture's time may be halfway between two pictures of the result.
 		next := min(at+1, len(got)-1)
 		if d := min(apart(want[at], got[next-1]), apart(want[at], got[next])); d > 6 {
 			t.Errorf("picture %d differs by %.1f", at, d)
@@ -260,7 +258,7 @@ func checkPlayed(t *testing.T, spec engine.Spec, _ clip, result string) []pictur
 	if spec.Data.Info.Audio != (spec.Data.MIME != "image/gif") {
 		t.Errorf("sound is %v", spec.Data.Info.Audio)
 	} else if spec.Data.Info.Audio {
-		// The tone of mediatest has 440 Hz, and a click in the middle.
+		// The tone made by mediatest is 440 Hz, with a click in the middle.
 		if heard := tones(t, result, 1); !near(heard, []float64{471}, 20) {
 			t.Errorf("the sound has the tone %.0f, want 471", heard)
 		}
@@ -288,8 +286,8 @@ func checkCorrected(t *testing.T, spec engine.Spec, c clip, result string) []pic
 	return got
 }
 
-// TestCorpusOfImages edits images of all formats without a change, and compares the result, the
-// poster and the reference image of a session with the original ones.
+// TestCorpusOfImages runs images in all formats through the engine without changes, and compares
+// the result, the poster and a session's reference image with the originals.
 func TestCorpusOfImages(t *testing.T) {
 	all := stills()
 	for i, c := range all {
@@ -364,8 +362,8 @@ func checkPoster(t *testing.T, of engine.Input, want picture) {
 	}
 }
 
-// mutate edits damaged copies of a file and makes their posters. Only the input may be at fault.
-// CUTROOM_MUTATIONS sets the number of copies of all files, and each file gets its share.
+// mutate edits damaged copies of a file and makes their posters. Every failure must be blamed on
+// the input. CUTROOM_MUTATIONS sets the number of copies, which is divided among the files.
 func mutate(t *testing.T, path string, image bool, file, files int) {
 	t.Helper()
 	count, err := strconv.Atoi(cmp.Or(os.Getenv("CUTROOM_MUTATIONS"), "20"))

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// The converted clip is RGB. The file may have any colours.
+// The converted clip is RGB. The original may have any color space.
 func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 	size := box
 	for _, c := range []struct{ name, matrix, primaries, transfer string }{
@@ -44,7 +44,7 @@ func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 				t.Fatalf("the clip is reported as %+v", given.Info)
 			}
 			converted := *given
-			converted.Info.PixelFormat = "" // as if it were not known
+			converted.Info.PixelFormat = "" // as if it were unknown, which forces a conversion
 			for _, prompt := range []string{"warmer", "watercolor", "anime", "pencil sketch", "underwater"} {
 				spec := engine.Spec{
 					Kind: catalog.Edit, Prompt: prompt, Seed: 7, Size: size, FPS: 10, Duration: 200 * time.Millisecond,

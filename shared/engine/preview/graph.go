@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// graph is a filter graph under construction, with the files that it reads. Between its filters,
-// pictures are planar RGB, at first in the result's size, or luma and chroma.
+// graph is a filter graph under construction, together with the files that it reads. Between
+// filters, pictures are planar RGB (initially in the result's size) or luma and chroma.
 type graph struct {
 	folder string
 	prefix string
@@ -26,11 +26,11 @@ type graph struct {
 	luma bool
 	// gray is true while red, green and blue are the same.
 	gray bool
-	// single is true while pictures are one plane that stands for red, green and blue.
+	// single is true while pictures have a single plane that stands for red, green and blue.
 	single bool
-	// crisp is true if pictures have blocks of few colours whose borders must stay sharp.
+	// crisp is true if pictures have few-colored blocks whose edges must stay sharp.
 	crisp bool
-	// restless grades how much of a texture changes from frame to frame.
+	// restless grades how much a texture changes from frame to frame.
 	restless restlessness
 	// fps is 0 for a single picture.
 	fps    int
@@ -40,27 +40,27 @@ type graph struct {
 	labels int
 }
 
-// restlessness grades how badly an encoder can predict the pictures. The worst is last.
+// restlessness grades how hard the pictures are for an encoder to predict, from easiest to hardest.
 type restlessness int
 
 const (
-	// calm pictures move like their input.
+	// calm pictures move only as their input does.
 	calm restlessness = iota
-	// waving pictures move everywhere, with small differences.
+	// waving pictures move everywhere, but only slightly.
 	waving
-	// jumping textures stay for some frames and then move elsewhere.
+	// jumping textures stay for several frames and then move elsewhere.
 	jumping
-	// rushing textures move further with each frame than an encoder searches.
+	// rushing textures move farther per frame than an encoder searches.
 	rushing
 	// flickering textures move elsewhere every other frame or so.
 	flickering
 )
 
-// flickerTo is the longest time in seconds that a flickering texture stays.
+// flickerTo is the longest time in seconds that a flickering texture stays put.
 const flickerTo = 0.15
 
-// From this speed in units per second, a texture rushes. At 720 lines and 20 frames per second,
-// it is 14 pixels per frame; encoders search 16 pixels.
+// At or above this speed, in units per second, a texture rushes. At 720 lines and 20 frames per
+// second, it is 14 pixels per frame; encoders search 16 pixels.
 const rushFrom = 0.4
 
 func (g *graph) stir(motion look.Motion) {
@@ -79,7 +79,7 @@ func (g *graph) label() string {
 	return fmt.Sprintf("[v%d]", g.labels)
 }
 
-// filter passes links through filters and returns the name of the output link.
+// filter passes links through filters and returns the output link's name.
 func (g *graph) filter(filters string, links ...string) string {
 	out := g.label()
 	g.chains = append(g.chains, strings.Join(links, "")+filters+out)
@@ -112,7 +112,8 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<16)
-	// The file is read once, so its size does not matter. Compression took a fifth of the time.
+	// The file is read only once, so its size does not matter. Compressing it took a fifth of the
+	// time.
 	encoder := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := encoder.Encode(out, picture); err != nil {
 		return "", fmt.Errorf("preview: %w", err)

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// sample is the bundled clip; most tests examine its edits, small and short.
+// sample is the bundled clip. Most tests check short, small edits of it.
 var sample = filepath.Join("..", "..", "..", "testdata", "clip.mp4")
 
 var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
@@ -31,10 +31,10 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// Most tests edit the sample, so its properties are cached.
+// Most tests edit the sample, so its properties and decoded pictures are cached.
 var (
-	inputs    sync.Map // the path to *engine.Input
-	originals sync.Map // the arguments of ffmpeg to []picture
+	inputs    sync.Map // path to *engine.Input
+	originals sync.Map // ffmpeg arguments to []picture
 )
 
 func input(t testing.TB, path string, image bool) *engine.Input {
@@ -113,8 +113,8 @@ func frames(t testing.TB, path string, size catalog.Size) []picture {
 	return decode(t, size, "-i", path, "-vf", "scale="+strings.Replace(size.String(), "x", ":", 1)+":flags=bicubic")
 }
 
-// edits runs the edits, which have one size, and returns their frames. One ffmpeg process decodes
-// them all, because a start takes longer than decoding the frames.
+// edits runs the edits, which all have the same size, and returns their frames. One ffmpeg process
+// decodes them all, because starting ffmpeg takes longer than decoding the frames.
 func edits(t testing.TB, specs ...engine.Spec) [][]picture {
 	t.Helper()
 	var paths []string
@@ -150,7 +150,7 @@ func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 	return decoded
 }
 
-// untouched decodes the input's frames at the result's number, size and rate.
+// untouched decodes the input at the result's size and frame rate, and returns as many frames.
 func untouched(t testing.TB, spec engine.Spec) []picture {
 	t.Helper()
 	filters := "scale=" + strings.Replace(spec.Size.String(), "x", ":", 1) + ":flags=bicubic"

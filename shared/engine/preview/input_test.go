@@ -15,7 +15,7 @@ import (
 
 var box = catalog.Size{Width: 320, Height: 180}
 
-// corners paints the quarters of a picture red, green, blue and white.
+// corners paints a picture's quarters red, green, blue and white.
 const corners = "drawbox=c=red:t=fill:w=iw/2:h=ih/2,drawbox=c=lime:t=fill:x=iw/2:w=iw/2:h=ih/2," +
 	"drawbox=c=blue:t=fill:y=ih/2:w=iw/2:h=ih/2,drawbox=c=white:t=fill:x=iw/2:y=ih/2:w=iw/2:h=ih/2"
 
@@ -25,7 +25,7 @@ func TestTypicalInputsAreEdited(t *testing.T) {
 		clip  mediatest.Video
 		sound bool
 		size  catalog.Size
-		// In the input.
+		// seconds is the length of the input.
 		seconds float64
 	}{
 		{"portrait", mediatest.Video{Width: 90, Height: 160}, true, catalog.Size{Width: 180, Height: 320}, 1},
@@ -65,7 +65,8 @@ func TestTypicalInputsAreEdited(t *testing.T) {
 	}
 }
 
-// TestAlphaIsKeptOrWhite edits pictures with holes: an image keeps them, a video shows white.
+// TestAlphaIsKeptOrWhite edits pictures with transparent areas: an image keeps them, a video shows
+// white there.
 func TestAlphaIsKeptOrWhite(t *testing.T) {
 	hole := "format=rgba,geq=r=200:g=30:b=30:a='255*gt(X,W/2)'"
 	image := input(t, mediatest.Image{PixelFormat: "rgba", Filter: hole}.Make(t), true)
@@ -87,7 +88,7 @@ func TestAlphaIsKeptOrWhite(t *testing.T) {
 	}
 }
 
-// On a screen, both edits of one scene must look about the same.
+// Edits of the same scene in HDR and SDR must look about the same on a screen.
 func TestHDRLooksLikeSDR(t *testing.T) {
 	edit := func(clip mediatest.Video) picture {
 		data := input(t, clip.Make(t), false)
@@ -99,7 +100,7 @@ func TestHDRLooksLikeSDR(t *testing.T) {
 	ordinary := mediatest.Video{Source: "smptehdbars", Silent: true, Seconds: 0.2}
 	high := ordinary
 	high.Codec, high.PixelFormat, high.HDR = "libx265", "yuv420p10le", true
-	// The scene as a camera for HDR stores it, with white at 203 cd/m2 (ITU-R BT.2408).
+	// The same scene as an HDR camera stores it, with white at 203 cd/m2 (ITU-R BT.2408).
 	high.Filter = "scale=out_color_matrix=bt709,format=yuv444p10le," +
 		"setparams=color_primaries=bt709:color_trc=bt709:colorspace=bt709:range=tv,zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=2020,zscale=t=smpte2084:m=2020_ncl:r=tv:npl=203,format=yuv420p10le"
 	sdr, hdr := edit(ordinary), edit(high)
@@ -111,7 +112,7 @@ func TestHDRLooksLikeSDR(t *testing.T) {
 	}
 }
 
-// Flashes and clicks that coincide stay together, to within a frame.
+// Simultaneous flashes and clicks stay together to within a frame.
 func TestSoundStaysInSync(t *testing.T) {
 	data := input(t, mediatest.Video{Flash: true, Source: "color=c=gray", Seconds: 2, FPS: 20}.Make(t), false)
 	spec := engine.Spec{
@@ -149,11 +150,11 @@ func TestSoundStaysInSync(t *testing.T) {
 	}
 }
 
-// Video and audio start or end at different times. Gaps become a still or silence.
+// Video and audio start or end at different times. A still or silence fills the gaps.
 func TestResultHasLengthOfLongerTrack(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// args read a picture and a sound.
+		// args are ffmpeg arguments that read video and audio.
 		args   []string
 		frames int
 	}{
@@ -185,7 +186,7 @@ func TestResultHasLengthOfLongerTrack(t *testing.T) {
 					Kind: catalog.Edit, Prompt: "winter", Data: data, Size: box, FPS: 20, Duration: data.Info.Duration,
 				}
 				path := run(t, spec)
-				if container == "mp4" { // the sound of a transport stream may begin late
+				if container == "mp4" { // a transport stream's sound may start late
 					checkVideo(t, path, spec, true)
 				}
 				if got := len(frames(t, path, box)); math.Abs(float64(got-c.frames)) > 1 {

@@ -13,7 +13,7 @@ import (
 
 type edited struct {
 	before, after traits
-	// first and second are frames of the result, old the input's first.
+	// first and second are frames of the result, old is the input's first frame.
 	old, first, second picture
 }
 
@@ -244,7 +244,7 @@ var popColors = [][3]float64{
 	{0x6a, 0x2f, 0xb5},
 }
 
-// inPalette returns the fraction of pixels within a distance of one of the colours.
+// inPalette returns the fraction of pixels that are within a distance of one of the colors.
 func inPalette(p picture, distance float64, colors [][3]float64) float64 {
 	near := 0.0
 	for y := range p.height {
@@ -261,7 +261,7 @@ func inPalette(p picture, distance float64, colors [][3]float64) float64 {
 	return near / float64(p.width*p.height)
 }
 
-// alongPalette is the correlation between the light in two pictures.
+// alongPalette returns the correlation between two pictures' luma.
 func alongPalette(a, b picture) float64 {
 	var la, lb []float64
 	for y := range a.height {
@@ -353,7 +353,7 @@ func TestModifiersChangePicture(t *testing.T) {
 	}
 }
 
-// Large pictures are edited at a smaller fraction of their size.
+// The larger a picture, the smaller the fraction of its size at which it is edited.
 func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
 		less, more := small(t, prompt), small(t, prompt)
@@ -366,8 +366,8 @@ func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	}
 }
 
-// Frames of looks that change or move a lot are predicted only from earlier ones, others also from
-// later ones. The encoder looks ahead if frames share content.
+// Looks that change or move a lot are encoded without B-frames, other looks with them. The encoder
+// looks ahead if frames share content.
 func TestEncoderSearchMatchesTexture(t *testing.T) {
 	for prompt, want := range map[string]struct{ both, ahead bool }{
 		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},

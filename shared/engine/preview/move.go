@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// early moves a soft warp to the start, where the picture still has luma and chroma, if the
+// early moves a soft warp to the start, where the picture is still luma and chroma, if the
 // operations before it treat all points alike.
 func (g *graph) early(ops []look.Op) []look.Op {
 	if !g.luma || !g.even() {
@@ -48,7 +48,7 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
 }
 
-// wave is warp for a soft warp of luma and chroma. Its maps are drawn at half size.
+// wave renders a soft warp on luma and chroma. Its maps are drawn at half size.
 func (g *graph) wave(link string, op look.Warp, seed uint32) (string, error) {
 	still := func(s *look.Sheet) {
 		for i := range s.Values {
@@ -82,7 +82,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	case g.fps == 0 && motion.Hold > 0:
 		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,%s", g.size.Width, g.size.Height, g.drawn()), drawn)
 	case g.fps == 0 || motion == look.Motion{}:
-		// One picture is enough, because the last one of an ended input is repeated.
+		// One picture is enough, because the last picture of an ended input is repeated.
 		return g.filter(g.drawn(), drawn)
 	case motion.Hold > 0:
 		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))
@@ -93,7 +93,8 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	return g.drift(drawn, motion)
 }
 
-// drift moves a drawn picture that wraps around, by cuts of a tiled picture without copies.
+// drift moves a drawn picture that wraps around. It crops from a tiled picture, which copies
+// nothing.
 func (g *graph) drift(drawn string, motion look.Motion) string {
 	drawn = g.filter(g.drawn(), drawn)
 	tile := func(stack string, speed float64, side int) string {
@@ -110,7 +111,8 @@ func (g *graph) drift(drawn string, motion look.Motion) string {
 	return g.filter(fmt.Sprintf("loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'", g.size.Width, g.size.Height, x, y), drawn)
 }
 
-// drawn is the format of drawn pictures, the same as the picture below them.
+// drawn returns the filter to the pixel format for drawn pictures, which matches that of the
+// picture below.
 func (g *graph) drawn() string {
 	switch {
 	case g.single:
@@ -121,7 +123,8 @@ func (g *graph) drawn() string {
 	return "format=gbrp"
 }
 
-// shortest ends the output with the picture's frames if a drawn picture's frames never end.
+// shortest returns the option that ends the output with the picture's frames if those of a drawn
+// picture never end.
 func (g *graph) shortest(motion look.Motion) string {
 	if g.fps > 0 && motion != (look.Motion{}) {
 		return "1"
@@ -129,7 +132,7 @@ func (g *graph) shortest(motion look.Motion) string {
 	return "0"
 }
 
-// jump returns the expression for the start of a layer's visible part (see look.JumpAcross).
+// jump returns the expression for where a layer's visible part starts (see look.JumpAcross).
 func jump(step float64, held, margin int) string {
 	return fmt.Sprintf("floor(mod(floor(n/%d)*%f,1)*%d)", held, step, margin)
 }

@@ -7,11 +7,11 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// apply renders the operations of a look with fast filters: filters written in C that process
-// slices in parallel.
+// apply renders a look's operations with fast filters: those written in C that process slices in
+// parallel.
 //
-// Operations that leave no detail are rendered at half size, and so are later ones that add none.
-// Operations that change only shapes work on luma and chroma.
+// Operations that leave no fine detail run at half size, as do later ones that add none. Operations
+// that change only shapes work on luma and chroma.
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	full := g.size
 	defer func() { g.size = full }()
@@ -33,7 +33,7 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 			continue
 		default:
 			g.size = g.finer(op, full)
-			link = g.colors(link) // before restore, which depends on the format
+			link = g.colors(link) // must precede restore, which depends on the format
 			link = g.filter(g.restore(), link)
 		}
 		if link, err = g.op(link, op, l.Seed); err != nil {
@@ -48,13 +48,14 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 	return link, nil
 }
 
-// From this radius in pixels, a picture is smoothed at half size.
+// From this radius, in pixels, smoothing runs at half size.
 const halvedFrom = 2.5
 
-// From this radius in pixels, patches are made at a third of the size.
+// From this radius, in pixels, flattening runs at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the first operation, after warps or color changes, leaves no detail.
+// softens reports whether the first operation, apart from warps and color changes, leaves no fine
+// detail.
 func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -75,7 +76,7 @@ func (g *graph) softens(ops []look.Op) bool {
 	return false
 }
 
-// part returns the scale divisor for operations that leave no detail.
+// part returns the scale divisor for operations that leave no fine detail.
 func (g *graph) part(ops []look.Op) int {
 	for _, op := range ops {
 		if op, ok := op.(look.Flatten); ok && g.length(op.Radius) >= thirdFrom {
@@ -89,8 +90,8 @@ func partOf(full catalog.Size, by int) catalog.Size {
 	return catalog.Size{Width: evened(full.Width / by), Height: evened(full.Height / by)}
 }
 
-// finer returns the size for an operation that needs more than the current size. If a change of
-// colours makes borders between patches at a third of the size, they need at most half.
+// finer returns the size for an operation that needs a larger picture than the current one. Half
+// size is enough for a color change that creates edges between patches.
 func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 	half := partOf(full, 2)
 	if grade, ok := op.(look.Grade); ok && !grade.LUT.Nearest && g.size.Width < half.Width {
@@ -99,7 +100,7 @@ func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 	return full
 }
 
-// coarse reports whether an operation adds no detail to a picture without detail.
+// coarse reports whether an operation adds no detail to a picture that has none.
 func (g *graph) coarse(op look.Op) bool {
 	switch op := op.(type) {
 	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Bloom:
@@ -148,7 +149,7 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 	return g.coloured(g.colors(link), op, seed)
 }
 
-// coloured renders the operations that need red, green and blue.
+// coloured renders the operations that need RGB.
 func (g *graph) coloured(link string, op look.Op, seed uint32) (string, error) {
 	switch op := op.(type) {
 	case look.Pixelate:
@@ -182,7 +183,7 @@ func (g *graph) shape(link, filters string) string {
 
 func (g *graph) even() bool { return g.size.Width%2 == 0 && g.size.Height%2 == 0 }
 
-// colors converts a picture to red, green and blue if it has luma and chroma, or one plane.
+// colors converts a picture to RGB if it is luma and chroma or a single plane.
 func (g *graph) colors(link string) string {
 	if g.single {
 		g.single = false
@@ -199,22 +200,22 @@ func bilateral(radius, within float64, planes int) string {
 	return fmt.Sprintf("bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=%d", radius, within, planes)
 }
 
-// Colours with a smaller difference become one in a patch, as [look.Smooth] specifies.
+// Color differences below this are flattened within a patch; see [look.Smooth].
 const chromaRange = 0.1
 
-// flatten makes patches of luma. Chroma is small and soft and needs no slow median.
+// flatten turns luma into flat patches. Chroma is small and soft and does not need a slow median.
 func (g *graph) flatten(op look.Flatten) string {
 	radius := g.pixels(op.Radius)
 	luma := fmt.Sprintf("median=radius=%d:planes=1", radius)
 	if radius == 1 {
-		// This does the same for nine pixels in a fortieth of the time.
+		// For 3x3 pixels, this filter gives the same result in a fortieth of the time.
 		luma = "removegrain=m0=4"
 	}
 	return luma + "," + bilateral(g.length(op.Radius)/2, chromaRange, 6)
 }
 
-// grade changes colours with a table in 16 bits. The filter is several times faster with 16 bits
-// than with 8, which outweighs the conversions. zscale converts in a quarter of the time of scale.
+// grade changes colors with a table, in 16 bits. The filter is several times faster with 16 bits
+// than with 8, which outweighs the conversions. zscale converts in a quarter of scale's time.
 func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 	if g.gray && !g.luma && !lut.Nearest {
 		g.gray = false
@@ -232,8 +233,8 @@ func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 	return g.filter(table, link), nil
 }
 
-// toned is grade for a gray picture, whose colours lie on the diagonal of the table: each channel
-// is a line from point to point over the gray.
+// toned is grade for a gray picture, whose colors lie on the table's diagonal. Each output channel
+// is a piecewise linear function of the gray level.
 func (g *graph) toned(link string, lut *look.LUT) string {
 	side, _ := lut.Points()
 	step := 255 / float64(side-1)
@@ -242,7 +243,7 @@ func (g *graph) toned(link string, lut *look.LUT) string {
 		r, green, b := lut.At(v, v, v)
 		return 255 * [3]float64{r, green, b}[channel]
 	}
-	// The expression is a tree. Only one branch is evaluated.
+	// The expression is a binary tree, of which only one branch is evaluated.
 	var curve func(channel, from, to int) string
 	curve = func(channel, from, to int) string {
 		if to == from+1 {
@@ -257,7 +258,7 @@ func (g *graph) toned(link string, lut *look.LUT) string {
 	return g.filter(fmt.Sprintf("lutrgb=r=%s:g=%s:b=%s", of(0), of(1), of(2)), g.colors(link))
 }
 
-// clarity works on luma and chroma as well as on colours.
+// clarity works on either luma and chroma or RGB.
 func (g *graph) clarity(link string, op look.Clarity) string {
 	sharp, wide := g.split(link)
 	factor := blurFactor(g.length(op.Radius))
@@ -269,7 +270,7 @@ func (g *graph) clarity(link string, op look.Clarity) string {
 	return g.filter(fmt.Sprintf("lut2=c0=%[1]s:c1=%[1]s:c2=%[1]s", sum), sharp, wide)
 }
 
-// linesOf draws lines at a size over a picture that may be smaller.
+// linesOf draws lines at the given size over a picture that may be smaller.
 func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, error) {
 	if g.single {
 		link = g.colors(link)
@@ -334,10 +335,11 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 	return g.filter("blend=all_mode=multiply", picture, ratio), nil
 }
 
-// levels adapts an expression to a filter that evaluates 65536 levels instead of 256.
+// levels adapts an expression for a filter that evaluates it for 65536 levels instead of 256.
 func levels(of string) string { return "'if(gt(val,255),0," + of + ")'" }
 
-// curve is a channel of the ink for a picture that is darker than its surroundings by a ratio.
+// curve returns the expression for one channel of the ink. Its input is the ratio of the picture to
+// its surroundings.
 func curve(op look.Lines, ink float64) string {
 	share := fmt.Sprintf("clip((val/255-%.4f)/%.4f,0,1)", op.From, op.To-op.From)
 	return levels(fmt.Sprintf("255*(%.4f+%.4f*(st(0,%s)*ld(0)*(3-2*ld(0))))+0.5", ink, 1-ink, share))
@@ -379,7 +381,7 @@ func (g *graph) pixels(units float64) int {
 	return look.Pixels(units, g.size.Width, g.size.Height)
 }
 
-// A picture may be scaled down by this factor before a blur, which hides the loss.
+// blurFactor returns how far a picture may be scaled down before a blur, which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 20:
@@ -392,7 +394,7 @@ func blurFactor(pixels float64) int {
 	return 1
 }
 
-// shrink and full scale to a fraction of the result's size and back.
+// shrink and full return filters that scale to a fraction of the result's size and back.
 func (g *graph) shrink(factor int) string {
 	return fmt.Sprintf("scale=%d:%d:flags=area", max(1, g.size.Width/factor), max(1, g.size.Height/factor))
 }
@@ -401,7 +403,8 @@ func (g *graph) full() string {
 	return fmt.Sprintf("scale=%d:%d:flags=bicubic,format=gbrp", g.size.Width, g.size.Height)
 }
 
-// reduce and restore are faster, for planar pictures that keep their format.
+// reduce and restore are faster versions of shrink and full for planar pictures that keep their
+// format.
 func (g *graph) reduce(factor int) string {
 	return g.zscale(evened(g.size.Width/factor), evened(g.size.Height/factor), "bilinear") + g.planar()
 }
@@ -417,10 +420,10 @@ func (g *graph) zscale(width, height int, filter string) string {
 	return fmt.Sprintf("zscale=w=%d:h=%d:f=%s:%s", width, height, filter, keepRange)
 }
 
-// evened is the next lower side that has whole pixels of chroma too.
+// evened rounds a side down to an even number, so that chroma has whole pixels.
 func evened(side int) int { return max(2, side/2*2) }
 
-// planar keeps the format of the graph's pictures.
+// planar returns the filter that keeps the graph's pixel format.
 func (g *graph) planar() string {
 	if g.luma {
 		return ",format=yuv420p"
@@ -428,5 +431,5 @@ func (g *graph) planar() string {
 	return ",format=gbrp"
 }
 
-// zscale must keep the range of RGB and not dither.
+// zscale must keep the RGB range and must not dither.
 const keepRange = "rin=full:r=full:d=none"

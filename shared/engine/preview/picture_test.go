@@ -16,7 +16,7 @@ type picture struct {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// difference is the mean over all channels of all pixels of all frames, 0 to 255.
+// difference returns the mean difference over all channels, pixels and frames, 0 to 255.
 func difference(a, b []picture) float64 {
 	sum, count := 0.0, 0
 	for i := range min(len(a), len(b)) {
@@ -39,20 +39,22 @@ func differenceIn(a, b picture, size catalog.Size, part image.Rectangle) float64
 	return sum / float64(count)
 }
 
-// traits are measures of a picture, 0 to 255 unless they say otherwise.
+// traits are measurements of a picture, from 0 to 255 unless stated otherwise.
 type traits struct {
-	// luma's mean, standard deviation, and 2nd and 98th percentiles.
+	// light, contrast, black and white are luma's mean, standard deviation, and 2nd and 98th
+	// percentiles.
 	light, contrast, black, white float64
-	// color is the mean chroma in Oklab x 1000.
+	// color is the mean Oklab chroma times 1000.
 	color float64
 	// warmth is the mean of red minus the mean of blue.
 	warmth           float64
 	red, green, blue float64
-	// The mean of luma's steps between neighbours, and of its second differences.
+	// edges is the mean luma step between neighboring pixels, grain the mean of luma's second
+	// differences.
 	edges, grain float64
-	// tones is how many of 4096 colours (4 bits a channel) cover nine tenths of the picture.
+	// tones is how many of 4096 colors (4 bits per channel) cover nine tenths of the picture.
 	tones int
-	// The light of the outermost pixels, and around the picture's centre.
+	// borders is the luma of the outermost pixels, middle the luma around the center.
 	borders, middle float64
 }
 
@@ -146,7 +148,7 @@ func hues(p picture, within float64, around ...float64) float64 {
 	return near / sum
 }
 
-// blockiness is the mean luma step inside squares with the given side, and between them.
+// blockiness returns the mean luma step inside squares of the given side and between them.
 func blockiness(p picture, side int) (inside, between float64) {
 	var sums, counts [2]float64
 	for y := range p.height {
@@ -162,7 +164,7 @@ func blockiness(p picture, side int) (inside, between float64) {
 	return sums[0] / counts[0], sums[1] / counts[1]
 }
 
-// likeness is the correlation, -1 to 1, of two pictures' coarse edges.
+// likeness returns the correlation, -1 to 1, between two pictures' coarse edges.
 func likeness(a, b picture) float64 {
 	const side = 6
 	steps := func(p picture) []float64 {

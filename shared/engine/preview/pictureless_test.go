@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// The clip has a valid header and sound, but no decodable picture.
+// The clip has a valid header and sound, but no picture that can be decoded.
 func TestClipWithoutPicturesIsRejected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp4")

@@ -1,23 +1,22 @@
-// Package preview edits media on the CPU with FFmpeg, so that the service is complete on a
-// machine without a GPU.
+// Package preview edits media on the CPU with FFmpeg, so that the service is complete on a machine
+// without a GPU.
 //
-// It is a preview, not a model. It does not recognize objects: it changes colours, edges and
+// It is a preview, not a model. It does not recognize objects: it changes colors, edges and
 // textures. A prompt is looked up in a lexicon of looks (package look). A reference image
-// contributes its colours; try-on recolours the clothes below a face; a video from text is a
-// painted landscape or abstraction chosen by words. A GPU engine with the same interface
-// understands the prompt, adds and replaces things, keeps people recognizable, and follows
-// motion.
+// contributes its colors; try-on recolors the clothes below a face; a video from text is a painted
+// landscape or abstraction chosen by words. A GPU engine with the same interface understands the
+// prompt, adds and replaces objects, keeps people recognizable, and follows motion.
 //
-// The engine reports which parts of a request it follows. Other parts change nothing: a request
-// without any followed part returns the input's picture, and a notice that says so.
+// The engine reports which parts of a request it follows. Other parts change nothing: if it follows
+// no part of a request, it returns the input's picture with a notice that says so.
 //
-// The edit is reproducible: the same request with the same seed produces the same bytes with the
-// same build of FFmpeg on the same kind of processor. Each edit is one pass of FFmpeg; if colours
-// must be known first, a few small frames are decoded before it.
+// Edits are reproducible: with the same FFmpeg build on the same kind of processor, the same
+// request and seed produce the same bytes. Each edit is one FFmpeg pass. If colors must be measured
+// first, a few small frames are decoded beforehand.
 //
-// With the option self_anchor (the default), a reference image's colours are matched to those of
-// the clip's first frame, otherwise to key frames of the entire clip. enhance_prompt has no
-// effect here: this package has no language model.
+// A reference image's colors are matched to the clip's first frame if the option self_anchor is set
+// (the default), otherwise to key frames of the entire clip. enhance_prompt has no effect here,
+// because this package has no language model.
 package preview
 
 import (
@@ -36,16 +35,16 @@ import (
 	"cutroom/shared/engine/preview/understanding"
 )
 
-// Run runs an FFmpeg command until it ends, like [ffmpeg.Tools].
+// Runner runs an FFmpeg command to completion, like [ffmpeg.Tools].
 type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Engine is the preview engine. It keeps nothing between edits and is safe for concurrent use.
+// Engine is the preview engine. It keeps no state between edits and is safe for concurrent use.
 type Engine struct {
 	runner Runner
-	// drawing is held by the edit that draws its textures. Drawing uses half of the processors;
-	// several edits would leave none for a server in the same process.
+	// drawing is held by the edit that is drawing its textures. Drawing uses half of the
+	// processors, so several edits would leave none for a server in the same process.
 	drawing *semaphore.Weighted
 }
 
@@ -58,7 +57,7 @@ func (*Engine) Capabilities() engine.Capabilities { return engine.Capabilities{D
 
 const Name = understanding.Engine
 
-// Run edits as [engine.Engine] specifies. The stages are "analyze" and "edit".
+// Run implements [engine.Engine]. The stages are "analyze" and "edit".
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (engine.Outcome, error) {
@@ -97,12 +96,12 @@ type edit struct {
 	asked    understanding.Result
 	progress func(engine.Progress)
 	captures []string
-	// reported is the last reported progress; it never falls.
+	// reported is the last reported progress, which never decreases.
 	reported float64
 	shown    previews
 }
 
-// analyzed is the fraction of the progress that belongs to the analysis.
+// analyzed is the fraction of the progress that the analysis accounts for.
 const analyzed = 0.04
 
 func (e *edit) report(stage string, fraction float64) {
@@ -110,12 +109,13 @@ func (e *edit) report(stage string, fraction float64) {
 	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
 }
 
-// The result is as long as the input, and has at least one frame.
+// length returns the result's number of frames: as long as the input, and at least one.
 func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
 
-// The look has no operations if the engine follows no part of the request.
+// look returns the requested look. It has no operations if the engine follows no part of the
+// request.
 func (e *edit) look() look.Look {
 	if e.asked.ByReference {
 		return look.Reference(e.spec.Seed)
@@ -123,7 +123,7 @@ func (e *edit) look() look.Look {
 	return look.Parse(e.spec.Prompt, e.spec.Seed)
 }
 
-// video applies the look to the entire frame or the subject.
+// video applies the look to the entire frame or only to the subject.
 func (e *edit) video(ctx context.Context) error {
 	data := *e.spec.Data
 	link := e.upright(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}), data)
@@ -157,7 +157,7 @@ func (e *edit) style(ctx context.Context, link string) (string, error) {
 	return e.filter(table, link), nil
 }
 
-// draw applies a look to a picture once no other edit draws.
+// draw applies a look to a picture. It waits until no other edit is drawing.
 func (e *edit) draw(ctx context.Context, link string, asked look.Look) (string, error) {
 	if err := e.drawing.Acquire(ctx, 1); err != nil {
 		return "", err
@@ -166,7 +166,7 @@ func (e *edit) draw(ctx context.Context, link string, asked look.Look) (string, 
 	return e.apply(link, asked)
 }
 
-// encode writes H.264 and AAC in an MP4 with its index in front.
+// encode writes H.264 and AAC to an MP4 file with its index in front.
 func (e *edit) encode(ctx context.Context, link string) error {
 	seconds := float64(e.length()) / float64(e.fps)
 	link = e.capture(link, resultThumbnail)
@@ -181,7 +181,7 @@ func (e *edit) encode(ctx context.Context, link string) error {
 		e.effort()...)
 	args = append(args,
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
-		// The file contains nothing about the machine and none of the input's tags.
+		// Write nothing about the machine, and none of the input's tags, to the file.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact",
 		"-map_metadata", "-1", "-map_chapters", "-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
@@ -201,29 +201,29 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	return nil
 }
 
-// effort returns the encoder's options. Motion search is useless for textures such as grain, which
-// no two frames share, and takes half of the time.
+// effort returns the encoder's options. Motion search takes half of the time, but is useless for
+// textures such as grain, which differ in every frame.
 func (e *edit) effort() []string {
 	const alone = "bframes=0:rc-lookahead=0:weightp=0"
 	switch e.restless {
 	case calm:
 		return []string{"-preset", "veryfast", "-crf", "20"}
 	case waving:
-		// A longer search saves a seventh of the bytes but takes almost twice the time.
+		// A longer search would save a seventh of the bytes but take almost twice the time.
 		return []string{"-preset", "superfast", "-crf", "22"}
 	case jumping:
-		// A frame either repeats the previous one or differs completely. A frame that stays on
-		// screen is worth more bytes. The encoder looks ahead to find such frames.
+		// Each frame either repeats the previous one or differs completely. A frame that stays on
+		// screen deserves more bytes. The encoder looks ahead to find such frames.
 		return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:mbtree=1:rc-lookahead=5"}
 	case rushing:
-		// Without frames predicted from two others, every frame has the best one's quality.
+		// Without B-frames, every frame has the quality of the best one.
 		return []string{"-preset", "superfast", "-crf", "21", "-x264-params", alone}
 	}
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}
 }
 
-// broadcast returns the filter from RGB to luma and chroma. zscale takes two fifths of the time of
-// scale, but does not support half-pixel chroma, and spreads a point's chroma further.
+// broadcast returns the filter from RGB to luma and chroma. zscale takes two fifths of scale's
+// time, but does not support half-pixel chroma and spreads each pixel's chroma farther.
 func (e *edit) broadcast() string {
 	if len(e.asked.Understood) > 0 && e.even() && !e.crisp {
 		return "zscale=m=709:rin=full:r=limited:d=none"

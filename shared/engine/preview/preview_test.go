@@ -69,7 +69,7 @@ func TestEveryKindIsEdited(t *testing.T) {
 			}
 			least := 8.0
 			if c.kind == catalog.TryOn {
-				// The clothes cover a tenth of the sample.
+				// Clothes cover only a tenth of the sample.
 				least = 4
 			}
 			if d := difference(untouched(t, spec), result); d < least {
@@ -79,8 +79,8 @@ func TestEveryKindIsEdited(t *testing.T) {
 	}
 }
 
-// checkVideo checks that a browser plays a result immediately: H.264 High in 8-bit 4:2:0, with
-// its index in front, exact size, frame rate and length, and audio in sync.
+// checkVideo checks that a browser can play a result immediately: H.264 High in 8-bit 4:2:0, with
+// the index at the front, exact size, frame rate and length, and audio in sync.
 func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	t.Helper()
 	f := inspect(t, path)
@@ -171,7 +171,7 @@ func TestPromptsGiveDifferentPictures(t *testing.T) {
 	all(t, prompts, 8, func(prompt string) engine.Spec { return small(t, prompt) })
 }
 
-// The request has no followed part. The engine reports the reason.
+// The engine can follow no part of the prompt, and reports why.
 func TestIgnoredPromptChangesNothing(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle, catalog.Clip, catalog.TryOn, catalog.Image} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestIgnoredPromptChangesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				results = append(results, result)
-				// Encoding again changes pixels a little.
+				// Re-encoding changes pixels slightly.
 				if d := difference(untouched(t, spec), frames(t, path, spec.Size)); d > 2.5 {
 					t.Errorf("the picture differs from the input's by %.2f", d)
 				}
@@ -217,7 +217,8 @@ func TestScenesDiffer(t *testing.T) {
 	})
 }
 
-// The clothes are a sixth of this picture, so an entire frame differs by a sixth as much.
+// The clothes cover a sixth of this picture, so the difference over the entire frame is only a
+// sixth.
 func TestTryOnFollowsGarmentAndPrompt(t *testing.T) {
 	all(t, []string{
 		"", "red", "a blue denim jacket", "a green leather coat", "striped wool",
@@ -228,7 +229,7 @@ func TestTryOnFollowsGarmentAndPrompt(t *testing.T) {
 	})
 }
 
-// The clothes of a moving photograph of a person change, but neither the face nor the hair.
+// The person's clothes in a moving photograph change, but the face and hair do not.
 func TestTryOnKeepsFace(t *testing.T) {
 	spec := small(t, "a blue denim jacket")
 	spec.Kind, spec.Data, spec.Duration = catalog.TryOn, input(t, person, false), time.Second
@@ -317,7 +318,7 @@ func all(t *testing.T, names []string, least float64, of func(name string) engin
 	}
 }
 
-// The clip turns from blue to red. Without the option, the colours are matched to the entire clip.
+// The clip turns from blue to red. Without the option, colors are matched to the entire clip.
 func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
 	var specs []engine.Spec

@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// ffmpeg overwrites this file with each picture.
+	// ffmpeg overwrites this file with each new picture.
 	previewFile = "preview.jpg"
 	// In pixels.
 	previewSide = 320
-	// A result shorter than this number of seconds is finished before anyone sees a preview.
+	// A result shorter than this, in seconds, is finished before anyone would see a preview.
 	previewedFrom = 2
 )
 
-// previews holds the state of a run's previews. One picture for each second of the result goes to
-// a second output, from frames that the graph has already made, so they need no extra pass.
+// previews is the state of a run's previews. ffmpeg writes one picture per second of video to a
+// second output. The pictures come from the frames of the edit, so they need no extra pass.
 type previews struct {
-	// When the last sent preview was written, and when it was sent, or zero.
+	// When the last sent preview was written and when it was sent. Zero if none was sent.
 	written, sent time.Time
 }
 
-// watch adds previews of a link, if wanted, and returns the next link and the output's arguments.
+// watch adds a preview output for a link, if previews are wanted. It returns the next link and the
+// output's arguments.
 func (e *edit) watch(link string) (next string, args []string) {
 	if e.spec.PreviewEvery <= 0 || e.spec.Duration.Seconds() < previewedFrom {
 		return link, nil
@@ -41,7 +42,7 @@ func (e *edit) watch(link string) (next string, args []string) {
 	small := e.filter(fmt.Sprintf("fps=1,scale=%d:%d:out_range=pc,format=yuvj420p", size.Width, size.Height), aside)
 	return next, []string{
 		"-map", small, "-c:v", "mjpeg", "-q:v", "5", "-threads", "1",
-		// Write atomically: the file is read while the next one is written.
+		// Write atomically, because the file is read while ffmpeg writes the next picture.
 		"-update", "1", "-atomic_writing", "1", "-f", "image2", "file:" + filepath.Join(e.folder, previewFile),
 	}
 }
@@ -57,7 +58,7 @@ func (e *edit) show() {
 	}
 	picture, err := os.ReadFile(path)
 	if err != nil || engine.CheckPreview(picture) != nil {
-		return // a preview must not fail the run
+		return // a failed preview must not fail the run
 	}
 	e.shown.written, e.shown.sent = info.ModTime(), time.Now()
 	e.progress(engine.Progress{Fraction: e.reported, Stage: "edit", Preview: picture})

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// The longer side of the measured frames, in pixels.
+	// The longer side of the frames to measure, in pixels.
 	sampleSide   = 160
 	sampleFrames = 12
 )
 
-// sample decodes the input's first frame, or key frames of the entire clip, at a small size, after
-// the operations of a look. It returns the frames one after another, with three bytes per pixel.
+// sample decodes the input's first frame, or key frames of the entire clip, at a small size, and
+// applies a look to them. It returns the frames concatenated, with three bytes per pixel.
 func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Size, error) {
 	small := *e
 	side := max(e.size.Width, e.size.Height)
@@ -70,7 +70,7 @@ func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error)
 	return small.decode(ctx, small.filter(ffmpeg.Plain(image.Info, small.size)+",format=rgba", link), 1)
 }
 
-// transfer returns the table for the reference image's colours on the input after the look.
+// transfer returns the table that gives the input, after the look, the reference image's colors.
 func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error) {
 	before, _, err := e.sample(ctx, after)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error)
 	return look.Transfer(look.Measure(before), look.Measure(onWhite(pixels))), nil
 }
 
-// onWhite removes the alpha of pixels, and the pixels that are mostly transparent.
+// onWhite drops the alpha channel, and pixels that are mostly transparent.
 func onWhite(pixels []byte) []byte {
 	var opaque []byte
 	for i := 0; i+3 < len(pixels); i += 4 {

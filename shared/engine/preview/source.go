@@ -11,16 +11,16 @@ import (
 )
 
 // source prepares the input's picture for the operations: upright, at the result's size and frame
-// rate, opaque, in sRGB colours. FFmpeg itself rotates pictures that request it.
+// rate, opaque and in sRGB. If a picture requests rotation, FFmpeg itself rotates it.
 func (e *edit) source(link string, input engine.Input) string {
 	return e.colors(e.upright(link, input))
 }
 
-// upright is source for operations that take luma and chroma too.
+// upright is source for operations that also accept luma and chroma.
 func (e *edit) upright(link string, input engine.Input) string {
 	var filters []string
 	if e.fps > 0 {
-		// The first and the last picture are extended, even if the sound is longer.
+		// Extend the video with its first and last frames, even if the sound is longer.
 		filters = append(
 			filters, fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d", e.fps, e.length()),
 		)
@@ -44,7 +44,7 @@ func (e *edit) opaque(link string) string {
 	return e.filter("overlay=format=gbrp:shortest=1,format=gbrp", ground, link)
 }
 
-// matrixOf returns the matrix of pictures that are used as decoded, otherwise "".
+// matrixOf returns the color matrix if decoded pictures can be used directly, otherwise "".
 func matrixOf(info media.Info) string {
 	if info.PixelFormat != "yuv420p" || info.HDR() || info.FullRange {
 		return ""

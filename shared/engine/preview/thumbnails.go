@@ -15,8 +15,8 @@ const (
 	resultPoster    = "poster.jpg"
 )
 
-// capture writes the first picture of a link to a file, if thumbnails are wanted, and returns the
-// next link. It becomes a video's poster. Another start of ffmpeg would take longer.
+// capture writes a link's first picture to a file if thumbnails are wanted, and returns the next
+// link. For a video it also writes the poster. Starting ffmpeg again would take longer.
 func (e *edit) capture(link, file string) (next string) {
 	if !e.spec.Thumbnails {
 		return link
@@ -28,7 +28,7 @@ func (e *edit) capture(link, file string) (next string) {
 	if file == resultThumbnail && e.spec.Kind != catalog.Image {
 		small, large := e.split(first)
 		first = small
-		// ffmpeg encodes it, so that the pixels, which are megabytes, need no file.
+		// Let ffmpeg encode the poster, so that megabytes of pixels need no file.
 		e.write(e.filter(picture.PosterFilters(), large), resultPoster, "mjpeg", "-q:v", "4", "-threads", "1")
 	}
 	e.write(e.filter(picture.ThumbnailFilters(), first), file, "pam")
@@ -40,7 +40,8 @@ func (e *edit) write(link, file, codec string, options ...string) {
 	e.captures = append(e.captures, "-f", "image2pipe", "file:"+filepath.Join(e.folder, file))
 }
 
-// readPoster returns nil if the file is missing or too large; the result then gives the poster.
+// readPoster returns nil if the file is missing or too large. The poster is then made from the
+// result.
 func (e *edit) readPoster() []byte {
 	path := filepath.Join(e.folder, resultPoster)
 	info, err := os.Stat(path)
@@ -70,7 +71,7 @@ func (e *edit) thumbnails() engine.Thumbnails {
 		made.Input = read(inputThumbnail)
 	}
 	if blank && e.spec.Kind != catalog.Image {
-		// The thumbnails are then made from the files, because they need more of a clip.
+		// The thumbnails are then made from the files, because they need later frames.
 		return engine.Thumbnails{}
 	}
 	if e.spec.Kind != catalog.Image {

@@ -69,7 +69,7 @@ func TestThumbnailsComeWithResult(t *testing.T) {
 	}
 }
 
-// The caller decodes more of a clip that starts blank, and makes the thumbnails.
+// If a clip starts blank, the caller decodes more of it and makes the thumbnails itself.
 func TestBlankStartHasNoThumbnails(t *testing.T) {
 	t.Parallel()
 	spec := small(t, "a watercolor painting")
@@ -100,7 +100,7 @@ func TestThumbnailsHavePictureColours(t *testing.T) {
 		kind         catalog.Kind
 		data         *engine.Input
 		size         catalog.Size
-		// right is the colour of the right half; the left half is red.
+		// right is the color of the right half. The left half is red.
 		right [3]uint32
 	}{
 		{"a clip that is not edited", "qwertz", catalog.Edit, input(t, clip, false),

@@ -20,7 +20,8 @@ const (
 	others = "smptebars,hue=h=120"
 )
 
-// drawn is a source filter with a size, such as "320x180", and seconds, at 25 frames per second.
+// drawn returns ffmpeg arguments for a source filter with a size, such as "320x180", and a length
+// in seconds, at 25 frames per second.
 func drawn(source, size, seconds string) []string {
 	name, rest, more := strings.Cut(source, ",")
 	if more {
@@ -45,7 +46,7 @@ func write(t *testing.T, args ...string) string {
 	return path
 }
 
-// join plays files one after the other, in one file, without encoding them again.
+// join concatenates files into one file without re-encoding.
 func join(t *testing.T, name string, paths ...string) string {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "list")
@@ -57,7 +58,7 @@ func join(t *testing.T, name string, paths ...string) string {
 
 var x264 = strings.Fields("-pix_fmt yuv420p -c:v libx264 -preset ultrafast -g 25")
 
-// unusual returns clips with several tracks, or whose tracks change or need corrections.
+// unusual returns clips with several tracks, and clips whose tracks change or need corrections.
 func unusual() []clip {
 	wide, silent := drawn(bars, "320x180", "1"), []float64(nil)
 	changing := func(t *testing.T, name, codec string, args []string, sizes ...string) string {
@@ -175,14 +176,14 @@ func TestLooksSurviveSizeChange(t *testing.T) {
 	}
 }
 
-// moving are bars that move by 8 pixels in a fiftieth of a second.
+// moving is a source of bars that move by 8 pixels every fiftieth of a second.
 const moving = "nullsrc=s=320x180:r=50:d=1,geq=lum='255*lt(mod(X+8*N,64),32)':cb=128:cr=128"
 
 func at(number int) []string {
 	return []string{"-f", "lavfi", "-i", moving, "-vf", "select=eq(n\\," + itoa(2*number) + ")"}
 }
 
-// fields encodes the moving bars as interlaced frames, whose two fields have different times.
+// fields encodes the moving bars as interlaced frames whose two fields are from different times.
 func fields(t *testing.T, codec, name string) string {
 	t.Helper()
 	return write(t, "-f", "lavfi", "-i", moving, "-vf", "tinterlace=interleave_top,setfield=tff",
@@ -192,7 +193,7 @@ func fields(t *testing.T, codec, name string) string {
 var white = slices.Concat(drawn("color=c=white", "320x180", "1"),
 	[]string{"-vf", "drawbox=c=red:t=fill:x=iw/2:w=iw/2:h=ih"})
 
-// holed encodes a red picture whose transparent half hides green.
+// holed encodes a red picture whose other half is transparent and hides green.
 func holed(t *testing.T, codec string) string {
 	t.Helper()
 	return write(t, slices.Concat(drawn("color=c=red", "320x180", "0.4"), []string{
@@ -201,7 +202,7 @@ func holed(t *testing.T, codec string) string {
 	})...)
 }
 
-// unknownSound changes the codec of a movie's uncompressed audio to one that no decoder supports.
+// unknownSound changes the codec of a movie's uncompressed audio to one without a decoder.
 func unknownSound(t *testing.T, path string) string {
 	t.Helper()
 	return changed(t, path, func(movie []byte) bool {
@@ -233,7 +234,8 @@ func changed(t *testing.T, path string, change func(content []byte) bool) string
 	return path
 }
 
-// tones returns the frequencies in equal parts of a file's sound, from its zero crossings.
+// tones returns the frequency in each of several equal parts of a file's sound, measured by zero
+// crossings.
 func tones(t *testing.T, path string, parts int) []float64 {
 	t.Helper()
 	if parts == 0 {

@@ -13,22 +13,23 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// Run runs an FFmpeg command until it ends, like [ffmpeg.Tools].
+// Runner runs an FFmpeg command to completion, like [ffmpeg.Tools].
 type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Finisher converts a result to the size, rate, length and sound that the catalog promises.
+// Finisher converts a server's result to the size, rate, length and sound that the catalog
+// promises.
 type Finisher struct {
 	Runner Runner
-	// Done is the progress before the conversion, 0 to 1.
+	// Done is the progress reached before the conversion, 0 to 1.
 	Done float64
 }
 
 // MIME is detected from the content.
 type Made struct{ Path, MIME string }
 
-// The result is as long as the input, and has at least one frame.
+// FrameCount returns the result's number of frames: as long as the input, and at least one.
 func FrameCount(spec engine.Spec) int {
 	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
 }
@@ -51,7 +52,7 @@ func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progre
 	args = append(args,
 		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "18", "-g", strconv.Itoa(2*spec.FPS),
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
-		// The result must not contain metadata of the machine or the files.
+		// The result must not contain metadata about the machine or the files.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-map_chapters",
 		"-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+spec.Output)

@@ -1,5 +1,6 @@
-// Package transfer is for engines whose servers do not share a disk with this machine: forms with
-// files, downloads, and the conversion of a server's result to the catalog's promises.
+// Package transfer is for engines whose servers do not share a disk with this machine. It provides
+// forms with files, downloads, and the conversion of a server's result to what the catalog
+// promises.
 package transfer
 
 import (
@@ -15,17 +16,17 @@ import (
 type Field struct{ Name, Value string }
 
 type File struct {
-	// Field is the name of the form field, and Name is the file name. Neither may contain a quote.
+	// Field is the form field's name, and Name is the file's. Neither may contain a quotation mark.
 	Field, Name string
 	Path, MIME  string
 }
 
-// The form is generated while it is read. The caller must close it, which stops the writer.
+// Form generates the form while it is read. The caller must close it, which stops the writer.
 func Form(fields []Field, files ...File) (body io.ReadCloser, contentType string) {
 	read, write := io.Pipe()
 	form := multipart.NewWriter(write)
 	go func() {
-		// The reader of the form receives the error unless the form was closed.
+		// The form's reader gets the error unless the form was closed.
 		_ = write.CloseWithError(fill(form, fields, files))
 	}()
 	return read, form.FormDataContentType()

@@ -9,10 +9,10 @@ import (
 	"cutroom/shared/engine"
 )
 
-// saveStep is the number of bytes between two checks of the free space.
+// saveStep is the number of bytes between checks of the free disk space.
 const saveStep = 8 << 20
 
-// Save writes a server's content to the path, which must not exist, and returns the length. It
+// Save writes a server's content to the path, which must not exist, and returns its length. It
 // reads at most one byte beyond the limit. Errors: fault.StorageFull if spec.Free leaves too little
 // space.
 func Save(spec engine.Spec, path string, content io.Reader, limit int64) (written int64, err error) {

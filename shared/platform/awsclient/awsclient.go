@@ -1,5 +1,5 @@
-// Package awsclient contains the retry policy and timeouts for AWS clients that make short calls,
-// which calls.tsv in the testdata of awstest lists.
+// Package awsclient contains the retry policy and timeouts for AWS clients that make short calls.
+// These calls are listed in calls.tsv in awstest's testdata.
 package awsclient
 
 import (
@@ -13,18 +13,21 @@ import (
 )
 
 const (
-	// Attempts is the maximum for a call that is throttled, fails inside AWS or gets no response.
+	// Attempts is the maximum number of attempts for a call that is throttled, fails inside AWS or
+	// gets no response.
 	Attempts = 4
-	// AttemptTime limits the wait for a response in one attempt.
+	// AttemptTime limits how long one attempt waits for a response.
 	AttemptTime = 3 * time.Second
-	// CallTime limits an operation with all its calls and attempts.
+	// CallTime limits an operation including all its calls and attempts.
 	CallTime = 15 * time.Second
 
-	// The longest wait before the second attempt. It doubles with each, up to longestBackoff.
+	// firstBackoff is the longest wait before the second attempt. It doubles with each further
+	// attempt, up to longestBackoff.
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer limits one client's retries, so that a fault in AWS does not meet four times the load.
+// Retryer limits each client's retries, so that an outage in AWS does not attract four times the
+// load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -34,13 +37,13 @@ func Retryer() aws.Retryer {
 
 func backoff(attempt int, _ error) (time.Duration, error) { return rand.N(LongestWait(attempt)), nil }
 
-// Attempts count from 1.
+// Attempts are counted from 1.
 func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
-// HTTPClient returns the configured transport, for example with AWS_CA_BUNDLE, or one that limits
-// each attempt to AttemptTime plus wait, the duration of a long poll.
+// HTTPClient returns the configured client, for example one for AWS_CA_BUNDLE. Otherwise it returns
+// one that limits each attempt to AttemptTime plus wait, which is the duration of a long poll.
 func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	if config.HTTPClient != nil {
 		return config.HTTPClient

@@ -14,7 +14,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Trace makes one span for each call with all its attempts, unless the tracer is nil.
+// Trace makes clients create one span per call, including all attempts. A nil tracer turns tracing
+// off.
 func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	if tracer == nil {
 		return config
@@ -26,7 +27,7 @@ func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	return config
 }
 
-// spans uses only names that the SDK defines, because a call's parameters contain users' data.
+// spans records only names that the SDK defines, because call parameters contain users' data.
 type spans struct{ tracer api.Tracer }
 
 func (spans) ID() string { return "CutroomSpan" }
@@ -47,7 +48,7 @@ func (s spans) HandleInitialize(
 	return out, metadata, err
 }
 
-// reasonOf returns an AWS error's code, from a fixed list, or "no_answer" without a response.
+// reasonOf returns an AWS error's code, from a fixed list, or "no_answer" if there was no response.
 func reasonOf(err error) string {
 	var told smithy.APIError
 	if errors.As(err, &told) {

@@ -1,5 +1,5 @@
-// Package awsconfig configures the AWS clients of functions from the environment. The SDK's loader
-// would double a function's start time and add a quarter to its size.
+// Package awsconfig configures the functions' AWS clients from the environment. The SDK's own
+// loader would double a function's start time and add a quarter to its size.
 package awsconfig
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 // FromEnvironment reads AWS_REGION, the credentials, AWS_ENDPOINT_URL and
-// AWS_ENDPOINT_URL_<SERVICE>. It fails without a region or credentials.
+// AWS_ENDPOINT_URL_<SERVICE>. It fails if there is no region or there are no credentials.
 func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	credentials := aws.Credentials{
 		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),
@@ -42,7 +42,8 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 
 type endpoints struct{ getenv func(string) string }
 
-// The SDK calls GetServiceBaseEndpoint with a name such as "DynamoDB" or "Secrets Manager".
+// GetServiceBaseEndpoint is called by the SDK with a service name such as "DynamoDB" or "Secrets
+// Manager".
 func (e endpoints) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
 	url := e.getenv("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))
 	return url, url != "", nil

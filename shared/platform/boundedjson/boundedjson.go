@@ -1,5 +1,6 @@
-// Package boundedjson decodes untrusted JSON. Decoded text with many small values takes 40 times
-// its length or more, so the package limits the number of values as well as the bytes.
+// Package boundedjson decodes untrusted JSON. Decoding many small values can take 40 times the
+// JSON's length or more in memory, so the package limits the number of values as well as the number
+// of bytes.
 package boundedjson
 
 import (
@@ -18,8 +19,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the JSON has more than %d %s", e.Most, e.What)
 }
 
-// Read reads to the end and decodes the first JSON text, like json.Decoder. Errors: LimitError for
-// more than maxBytes or maxValues; errors of the reader and of json.Decoder, such as
+// Read reads to the end and decodes the first JSON value, like json.Decoder. Errors: LimitError if
+// there are more than maxBytes or maxValues; errors of the reader and of json.Decoder, such as
 // io.ErrUnexpectedEOF.
 func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	text, err := io.ReadAll(io.LimitReader(from, int64(maxBytes)+1))
@@ -35,8 +36,8 @@ func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	return json.NewDecoder(bytes.NewReader(text)).Decode(into)
 }
 
-// Unmarshal is json.Unmarshal with a limit. Field names count as values. Errors: LimitError for
-// more than maxValues; errors of json.Unmarshal.
+// Unmarshal is json.Unmarshal with a limit on the number of values. Field names count as values.
+// Errors: LimitError if there are more than maxValues; errors of json.Unmarshal.
 func Unmarshal(text []byte, maxValues int, into any) error {
 	if hasMore(text, maxValues) {
 		return &LimitError{maxValues, "values"}
@@ -44,13 +45,13 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore accepts invalid JSON. It counts values by their brackets, commas and colons.
+// hasMore accepts invalid JSON. It counts values by brackets, commas and colons.
 func hasMore(text []byte, most int) bool {
 	count := 1
 	for _, sign := range []string{",", ":", "[", "{"} {
 		count += bytes.Count(text, []byte(sign))
 	}
-	if count <= most { // usually enough, even counting signs inside strings
+	if count <= most { // usually sufficient, even though it counts inside strings
 		return false
 	}
 	count = 1

@@ -1,10 +1,10 @@
 // Package c2pa writes and verifies Content Credentials (c2pa.org), the signed record of a file's
 // origin, with the library libc2pa_c.
 //
-// That library parses untrusted files. So every call starts a helper: this program in a
-// [sandbox.Sandbox], which loads the library, receives open files, and exits. The signing key
+// That library parses untrusted files. So every call starts a helper, which is this program in a
+// [sandbox.Sandbox]. The helper loads the library, receives open files, and exits. The signing key
 // stays in the server: a helper requests a signature through a pipe, and gets only one. This
-// package never uses a network.
+// package never uses the network.
 package c2pa
 
 import (
@@ -24,13 +24,14 @@ import (
 
 var (
 	ErrNone = errors.New("c2pa: the file has no Content Credentials")
-	// ErrElsewhere means remote credentials, at an address that the file's creator chose.
+	// ErrElsewhere means that the credentials are remote, at an address that the file's creator
+	// chose.
 	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, which is not called")
 	// ErrLost means that the file made the helper crash or use too much memory or time.
 	ErrLost = errors.New("c2pa: the helper exited")
 )
 
-// Refusal is the library's message about a file that it rejects.
+// Refusal is the library's message about why it rejects a file.
 type Refusal struct{ Problem string }
 
 func (e *Refusal) Error() string { return "c2pa: " + e.Problem }
@@ -40,7 +41,7 @@ type Library struct {
 	box   *sandbox.Sandbox
 	self  sandbox.Program
 	found helper.Found
-	// spare is the address space for a helper's work, in bytes.
+	// spare is the address space available for a helper's work, in bytes.
 	spare int64
 }
 
@@ -76,7 +77,8 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 	return l, nil
 }
 
-// beside returns a library's path next to this program, or its name for the system's search.
+// beside returns the path of a library next to this program, or just the library's name, for the
+// system to search.
 func beside(executable func() (string, error)) string {
 	program, err := executable()
 	if err != nil {
@@ -94,7 +96,7 @@ func beside(executable func() (string, error)) string {
 
 func (l *Library) String() string { return l.found.Version }
 
-// Within changes the limit on a helper's address space in bytes, for machines with less memory.
+// Within sets the limit on a helper's address space, in bytes, for machines with less memory.
 func (l *Library) Within(spare int64) *Library {
 	bounded := *l
 	bounded.spare = spare
@@ -105,7 +107,8 @@ func environment(folder string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=2", "MALLOC_ARENA_MAX=2", "TMPDIR=" + folder}
 }
 
-// The library verifies inputs and outputs, without a network. anchors is PEM, or "".
+// settings makes the library verify both what it reads and what it signs, without network access.
+// anchors is PEM, or "".
 func settings(anchors string) string {
 	all := map[string]any{
 		"version": 1,
@@ -119,13 +122,13 @@ func settings(anchors string) string {
 	if anchors != "" {
 		all["trust"] = map[string]any{"user_anchors": anchors}
 	}
-	text, _ := json.Marshal(all) // strings and bools
+	text, _ := json.Marshal(all) // strings and bools always encode always encode
 	return string(text)
 }
 
-// Read verifies a file and returns the library's report, a JSON object as in reports.md of c2pa-rs.
-// anchors contains the trusted certificates in PEM. Changed bytes are not an error; the report
-// shows them. Errors: ErrNone; ErrElsewhere; ErrLost; *Refusal.
+// Read verifies a file and returns the library's report, a JSON object as described in reports.md
+// of c2pa-rs. anchors contains the trusted certificates in PEM. A file whose bytes were changed is
+// not an error; the report shows it. Errors: ErrNone; ErrElsewhere; ErrLost; *Refusal.
 func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string) ([]byte, error) {
 	answer, err := l.run(ctx, call{
 		order: helper.Order{Settings: settings(anchors), MIME: mime}, files: []*os.File{file},
@@ -134,7 +137,7 @@ func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string)
 }
 
 type Ingredient struct {
-	// JSON describes the file as in c2pa-rs's documentation of its manifest definition.
+	// JSON describes the file as documented for c2pa-rs's manifest definition.
 	JSON string
 	MIME string
 	// File is open for reading. Its Content Credentials become part of the new ones.
@@ -142,7 +145,7 @@ type Ingredient struct {
 }
 
 type Signing struct {
-	// Manifest is a manifest definition of c2pa-rs, in JSON.
+	// Manifest is a c2pa-rs manifest definition in JSON.
 	Manifest string
 	MIME     string
 	// From is open for reading. To is empty, and open for reading and writing.
@@ -155,18 +158,18 @@ type Signing struct {
 
 // A Signer's key never leaves the process.
 type Signer interface {
-	// Algorithm returns C2PA's name for the algorithm, such as "es256".
+	// Algorithm returns the algorithm's C2PA name, such as "es256".
 	Algorithm() string
 	// Chain returns the certificates in PEM, the signer's first.
 	Chain() string
-	// Sign returns the COSE signature (RFC 9053) of the data.
+	// Sign returns the COSE signature (RFC 9053) for the data.
 	Sign(data []byte) ([]byte, error)
 }
 
-// The numbers are the library's.
+// The library's numbers for the algorithms.
 var algorithms = map[string]int32{"es256": 0, "es384": 1, "es512": 2, "ps256": 3, "ps384": 4, "ps512": 5, "ed25519": 6}
 
-// Sign copies a file with Content Credentials and verifies them. Errors: ErrLost; *Refusal.
+// Sign copies a file, adds Content Credentials and verifies them. Errors: ErrLost; *Refusal.
 func (l *Library) Sign(ctx context.Context, s Signing) error {
 	algorithm, known := algorithms[s.Signer.Algorithm()]
 	if !known {

@@ -23,13 +23,14 @@ const (
 	processorTime = 2 * time.Minute
 	// A busy disk may take a minute for 2 GB.
 	workTime = 5 * time.Minute
-	// A signed file may be this much larger, in bytes: inputs' Content Credentials are copied.
+	// A signed file may be this much larger than its source, in bytes, because the inputs' Content
+	// Credentials are copied into it.
 	MaxGrowth = 32 << 20
 	// maxOutput limits a helper's output in bytes.
 	maxOutput = 16 << 20
-	// maxSigned limits the bytes to sign, which are only the claim.
+	// maxSigned limits the data to sign, which is only the claim, in bytes.
 	maxSigned = 1 << 20
-	// The pipes of an exited helper may stay open for drainTime.
+	// After a helper has exited, its pipes may stay open for drainTime.
 	drainTime = 5 * time.Second
 )
 
@@ -81,7 +82,7 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	theirOut.Close()
 	answer, talked := c.converse(in, out)
 	if talked != nil {
-		_ = cmd.Process.Kill() // fails if it has exited
+		_ = cmd.Process.Kill() // fails if the helper has exited
 	}
 	return answer, c.outcome(ctx, answer, talked, ended(cmd, start, &said))
 }
@@ -116,7 +117,7 @@ func (c call) outcome(ctx context.Context, answer helper.Answer, talked, ended e
 	return nil
 }
 
-// converse sends the order, signs once on request, and returns the helper's last line.
+// converse sends the order, signs once if asked, and returns the helper's last line.
 func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxOutput))
 	if err := to.Encode(c.order); err != nil {
@@ -145,7 +146,7 @@ func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 
 type head struct{ kept []byte }
 
-// In bytes of the helper's messages.
+// How much of the helper's messages is kept, in bytes.
 const keptLog = 2 << 10
 
 func (h *head) Write(p []byte) (int, error) {
@@ -153,5 +154,4 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the kept bytes on one line.
 func (h *head) String() string { return strings.Join(strings.Fields(string(h.kept)), " ") }

@@ -3,8 +3,8 @@
 // records stays wrong.
 //
 // A clock continues from its last time. It logs a step of the machine's clock immediately, but
-// follows it only after Hold. It never follows a step of more than Absurd. For Quiet after a
-// step, the clock is not settled: nothing should be deleted because of its age.
+// follows it only after Hold. It never follows a step larger than Absurd. For Quiet after a step,
+// the clock is not settled: nothing should be deleted because of its age.
 package clock
 
 import (
@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// Hold is how long a step must last before it is followed.
+	// Hold is how long a step must last before the clock follows it.
 	Hold  = 10 * time.Minute
 	Quiet = 10 * time.Minute
-	// Absurd is the largest step that is followed.
+	// Absurd is the largest step that the clock follows.
 	Absurd = 366 * 24 * time.Hour
-	// A smaller difference than drift is followed immediately and does not count as a step.
+	// A difference of at most drift is followed immediately and does not count as a step.
 	drift = time.Second
-	// After a longer time off, the machine's clock is trusted immediately.
+	// If the machine was off for longer than this, the clock is not settled at first.
 	longAway = 24 * time.Hour
-	// The intervals of checks for steps, and of writing the time for the next start.
+	// How often to check for steps, and how often to store the time for the next start.
 	checkEvery, keepEvery = time.Second, time.Minute
 )
 
@@ -40,24 +40,24 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Clock's times have no monotonic reading, so their differences follow this clock.
+// A Clock's times have no monotonic reading, so that differences between them follow this clock.
 type Clock struct {
 	Config
 	file *os.File
 
 	mu sync.Mutex
-	// base is the time at which the elapsed time was start.
+	// base is the time of day when the elapsed time was start.
 	base  time.Time
 	start time.Duration
-	// step is the machine's clock minus this one, or 0. stepped is when it last changed.
+	// step is the machine's clock minus this clock, or 0. stepped is when it last changed.
 	step       time.Duration
 	stepped    time.Duration
 	quiet      bool
 	complained time.Duration
 }
 
-// Open returns a clock that continues from the previous one. It fails if the machine's clock is
-// far from the stored time or impossibly early, or if the file cannot be read.
+// Open returns a clock that continues from the time that the previous run stored. It fails if the
+// machine's clock is far from that time or impossibly early, or if the file cannot be read.
 func Open(c Config) (*Clock, error) {
 	k := &Clock{Config: c}
 	k.start, k.base = k.read()
@@ -75,7 +75,7 @@ func Open(c Config) (*Clock, error) {
 		}
 	}
 	if k.file, err = os.OpenFile(c.Path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-		// The disk may be full. The next start then knows less, which is harmless.
+		// The disk may be full. The next start then has no recent time, which is harmless.
 		c.Logger.Warn("cannot store the time for the next start", "error", err)
 		k.file = nil
 	}
@@ -83,7 +83,7 @@ func Open(c Config) (*Clock, error) {
 	return k, nil
 }
 
-// This program was written later.
+// Any earlier time is wrong, because this program did not exist.
 var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (k *Clock) resume(last last, wall time.Time) error {
@@ -115,7 +115,7 @@ func (k *Clock) Now() time.Time {
 	return k.at(k.Elapsed())
 }
 
-// read reads both clocks, again if the process was delayed between the reads.
+// read reads both clocks. It repeats this if the process was delayed between the two reads.
 func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 	const tries, apart = 10, 100 * time.Millisecond
 	for range tries {
@@ -141,9 +141,10 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run checks for steps until the context ends, and then stores the time. To follow a step, it calls
-// follow before the clock moves forward, or after it moved back, so that records that follow
-// adjusts never look older than they are. The clock follows a step only after follow returns nil.
+// Run checks for steps until the context ends, and then stores the time. When it follows a step, it
+// calls follow so that stored records can be adjusted: before a step forward, and after a step
+// back, so that records never look older than they are. The clock follows the step only if follow
+// returns nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
 	look, keep := time.NewTicker(checkEvery), time.NewTicker(keepEvery)
 	defer look.Stop()

@@ -121,7 +121,7 @@ func TestLastingStepsAreFollowed(t *testing.T) {
 	}
 }
 
-// follow is called before the clock moves forward, and after it moved back.
+// follow is called before a step forward and after a step back.
 func TestFollowIsCalledInOrder(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		m := newMachine(t)
@@ -153,7 +153,7 @@ func TestStartsAfterClockChanges(t *testing.T) {
 		away time.Duration
 		step time.Duration
 		boot string
-		// want is the clock's resulting offset. refused means that opening the clock fails.
+		// want is the clock's expected offset. refused means that opening the clock fails.
 		want    time.Duration
 		settled bool
 		refused bool

@@ -15,11 +15,11 @@ type last struct {
 	boot    string
 }
 
-// The length is the same for every time, so overwriting it needs no free disk space.
+// The length is constant, so overwriting the file needs no free disk space.
 const lastForm = "cutroom-clock %020d %020d %s\n"
 
 func readLast(path string) (l last, kept bool, err error) {
-	// Opening a pipe would block until there is a writer.
+	// Opening a pipe would block until it has a writer.
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return last{}, false, nil
@@ -39,7 +39,7 @@ func readLast(path string) (l last, kept bool, err error) {
 	return l, true, nil
 }
 
-// If this fails, the next start knows less, which is harmless.
+// If the write fails, the next start has only an older time, which is harmless.
 func (k *Clock) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

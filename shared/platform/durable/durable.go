@@ -1,4 +1,4 @@
-// Package durable writes files that have the old or the new content after a crash, never both.
+// Package durable writes files that, after a crash, have either the old or the new content.
 package durable
 
 import (
@@ -9,11 +9,12 @@ import (
 	"syscall"
 )
 
-// Write replaces the file, readable only by its owner. Before the rename it calls check, unless
-// nil, with the path of the complete file. When it returns nil, content and name are durable. After
-// an error, the old file still exists. Errors of the content and of check are unchanged.
+// Write replaces the file with one that only its owner can read. Before the rename it calls check,
+// if not nil, with the path of the complete file. If it returns nil, the content and the name are
+// durable. After an error, the old file still exists. Errors from reading the content and from
+// check are returned unchanged.
 func Write(path string, content io.Reader, check func(path string) error) error {
-	// A symbolic link with that name could lead to another user's file.
+	// A symbolic link with that name could point to another user's file.
 	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err

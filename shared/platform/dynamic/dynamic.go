@@ -1,7 +1,7 @@
 //go:build !static
 
-// Package dynamic calls shared libraries without cgo. With the tag static, a program starts on
-// systems without glibc, such as Alpine, and loads no library.
+// Package dynamic calls shared libraries without cgo. If built with the tag static, the program
+// also starts on systems without glibc, such as Alpine, but cannot load libraries.
 package dynamic
 
 import "github.com/ebitengine/purego"
@@ -14,8 +14,8 @@ func Symbol(handle uintptr, name string) (address uintptr, err error) {
 	return purego.Dlsym(handle, name)
 }
 
-// Bind makes the function to which the pointer points call the address.
+// Bind sets a function variable, given by its pointer, to call the address.
 func Bind(function any, address uintptr) { purego.RegisterFunc(function, address) }
 
-// A callback is never freed.
+// Callbacks are never freed.
 func Callback(function any) uintptr { return purego.NewCallback(function) }

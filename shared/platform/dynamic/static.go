@@ -8,7 +8,7 @@ func Open(name string) (handle uintptr, err error) {
 	return 0, fmt.Errorf("%s: this static build of the program cannot load libraries", name)
 }
 
-// The others are unreachable, because Open fails.
+// The functions below are unreachable, because Open always fails.
 
 func Symbol(uintptr, string) (address uintptr, err error) { panic("dynamic: no library is open") }
 

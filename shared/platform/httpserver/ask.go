@@ -10,8 +10,8 @@ import (
 
 const askTime = 4 * time.Second
 
-// AskHealth fails unless the server returns 200 for /healthz. It is a container's health check. It
-// replaces an empty or wildcard host with localhost, and uses no proxy.
+// AskHealth returns an error unless the server returns 200 for /healthz. Containers use it as their
+// health check. It replaces an empty or wildcard host with localhost, and uses no proxy.
 func AskHealth(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

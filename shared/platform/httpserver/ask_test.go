@@ -19,7 +19,7 @@ func TestAskHealthReportsHealth(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer server.Close()
-	// A proxy could not reach this machine.
+	// A proxy cannot reach this machine, so it must not be used.
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	address := strings.TrimPrefix(server.URL, "http://")
 	_, port, err := net.SplitHostPort(address)

@@ -8,48 +8,48 @@ import (
 	"time"
 )
 
-// A client that waits for "100 Continue" but got a response may still start to send.
+// A client that waits for "100 Continue" may start to send even after it got a response.
 const continueGrace = time.Second
 
 // unknownGrace limits the grace for a request whose account is not known yet.
 const unknownGrace = 5 * time.Second
 
-// The server waits this long for the small rest of a request before it responds.
+// The server waits this long for the rest of a request, if it is small, before it responds.
 const smallRestTime = 100 * time.Millisecond
 
-// A large body must arrive at this average speed, in bytes per second: 1 Mbit/s. Config.Longest
-// applies to bodies that need less time at this rate.
+// A large body must arrive at this average speed, in bytes per second: 1 Mbit/s. For bodies that
+// need less time at this speed, Config.Longest applies instead.
 const steadyRate = 128 << 10
 
-// BodyStalledMessage is for a 408 response after os.ErrDeadlineExceeded.
+// BodyStalledMessage is the message of a 408 response after os.ErrDeadlineExceeded.
 const BodyStalledMessage = "The request's body stopped arriving."
 
-// body is a request body with a minimum speed and a maximum time. The sender starts with spare
-// time, pace.Grace. Waiting for bytes reduces the spare time. Every byte adds the time that it
-// takes at the minimum speed, up to the initial value. So a sender may pause or be slow at times,
-// but a sender of a byte now and then is soon cut off.
+// body is a request body with a minimum speed and a maximum time. The sender starts with some spare
+// time, pace.grace. Waiting for bytes uses it up. Every byte adds the time that it takes at the
+// minimum speed, up to the initial value. So a sender may pause or be slow at times, but a sender
+// that only sends a byte now and then is soon cut off.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
 	pace       pace
 	// grace is pace.grace, or less while the account is unknown.
 	grace time.Duration
-	// due is when the spare time ends; end is when the maximum time ends.
+	// due is when the spare time runs out. end is when the maximum time runs out.
 	due, end time.Time
-	// returned is when the last read returned. The handler's own time does not count.
+	// returned is when the last read returned. Time spent in the handler does not count.
 	returned time.Time
-	// until is the deadline for all reads, unless it is zero.
+	// until, if not zero, is the deadline for all reads.
 	until time.Time
-	// length is the declared length, or -1.
+	// length is the declared length, or -1 if unknown.
 	length int64
 	read   int64
-	// expecting means that the client waits for "100 Continue", which the first read sends.
+	// expecting means that the client is waiting for "100 Continue", which the first read sends.
 	expecting bool
 	// ended means that nothing more can be read, because the body is complete or reading it failed.
 	ended, complete bool
 }
 
-// See Config.
+// See Config for the fields.
 type pace struct {
 	slowest int64
 	grace   time.Duration
@@ -66,7 +66,7 @@ func (p pace) allowed(length int64) time.Duration {
 // newBody returns nil if the request has no body.
 func newBody(r *http.Request, controller *http.ResponseController, pace pace) *body {
 	if r.Body == nil || r.Body == http.NoBody {
-		// The server watches for the end of the connection, and a deadline would look like that.
+		// The server watches for the end of the connection and would mistake a deadline for it.
 		controller.SetReadDeadline(time.Time{})
 		return nil
 	}
@@ -77,12 +77,12 @@ func newBody(r *http.Request, controller *http.ResponseController, pace pace) *b
 		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
-	// The server itself reads what a handler leaves, so the deadline applies from the start.
+	// The server itself reads what a handler leaves unread, so the deadline applies from the start.
 	b.limit()
 	return b
 }
 
-// limit sets the deadline for the next bytes, if the transport has deadlines.
+// limit sets the deadline for the next bytes, if the transport supports deadlines.
 func (b *body) limit() {
 	limit := b.due
 	if b.end.Before(limit) {
@@ -108,8 +108,8 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) {
 		b.complete = true
-		// From here on the server watches for the end of the connection. The deadline would end
-		// the request while it is being served.
+		// From now on the server watches for the end of the connection. A deadline would end the
+		// request while it is being served.
 		b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
@@ -146,6 +146,6 @@ func (b *body) drain(bytes int64, within time.Duration) {
 		}
 	}
 	b.until = time.Now().Add(within)
-	// Errors do not matter: the response was sent, and the connection is closed next.
+	// Ignore errors: the response has been sent, and the connection is closed next.
 	_, _ = io.CopyN(io.Discard, b, bytes)
 }

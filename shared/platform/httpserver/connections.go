@@ -16,31 +16,33 @@ const (
 	fullLogEvery = time.Minute
 )
 
-// connections limits a server's open connections. At a limit, a new connection replaces one without
-// a known account, or is closed if there is none. The replaced connection is from the site and the
-// address with the most connections: the longest idle connection, or if none is idle, the oldest.
+// connections limits a server's open connections. When a limit is reached, a new connection
+// replaces one without a known account, or is closed if there is none. The connection to replace is
+// chosen from the site and address with the most connections: the one that has been idle longest,
+// or if none is idle, the oldest.
 type connections struct {
 	mu   sync.Mutex
 	most int
-	// open counts the connections of each address, or /64 network of IPv6, at most perHost. sites
-	// does so for /48 networks, at most perSite, because one customer may have all of one.
+	// open counts the connections per address (per /64 network for IPv6), at most perHost. sites
+	// does the same per /48 network, at most perSite, because a customer may own an entire /48.
 	open, sites      map[netip.Prefix]int
 	perHost, perSite int
 	total            int
-	// known counts the protected connections of each account, at most perAccount, so that an
-	// account leaves connections to others, even behind a proxy with one address.
+	// known counts each account's protected connections, at most perAccount, so that an account
+	// leaves connections for others, even behind a proxy with a single address.
 	known      map[string]int
 	perAccount int
-	// unknown lists each *watchedConn that waits for a request, or whose request has no account
-	// yet. The least recently changed connection is first.
+	// unknown lists each *watchedConn that is waiting for a request, or whose request has no known
+	// account yet. The least recently changed connection comes first.
 	unknown *list.List
 	logger  *slog.Logger
-	// replaced and refused count closed connections since the last log line.
+	// replaced and refused count the connections closed since the last log line.
 	replaced, refused int
 	logged            time.Time
 }
 
-// ConnectionLimit leaves three quarters of the process's file descriptors for other uses.
+// ConnectionLimit returns most, or less if needed to leave three quarters of the process's file
+// descriptors for other uses.
 func ConnectionLimit(most int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
@@ -58,7 +60,8 @@ func newConnections(logger *slog.Logger) *connections {
 	}
 }
 
-// NetworkOf returns an IPv6 address's network with this many bits, or an IPv4 address.
+// NetworkOf returns an IPv6 address's network with the given prefix length. For an IPv4 address it
+// returns the address itself.
 func NetworkOf(address netip.Addr, bits int) netip.Prefix {
 	if address = address.Unmap(); address.Is4() {
 		bits = address.BitLen()
@@ -67,7 +70,7 @@ func NetworkOf(address netip.Addr, bits int) netip.Prefix {
 	return network
 }
 
-// admit counts a connection and reports whether it may be served. It may close another one.
+// admit counts a connection and reports whether it may be served. It may close another connection.
 func (c *connections) admit(conn *watchedConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +90,8 @@ func (c *connections) admit(conn *watchedConn) bool {
 	return true
 }
 
-// evict closes an unknown connection for which fits returns true, and reports whether it found one.
+// evict closes a connection without a known account for which fits returns true, and reports
+// whether it found one.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
 	for at := c.unknown.Front(); at != nil; at = at.Next() {
@@ -113,7 +117,7 @@ func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	return true
 }
 
-// log logs closed connections, at most once in fullLogEvery.
+// log logs closed connections, at most once per fullLogEvery.
 func (c *connections) log() {
 	if now := time.Now(); now.Sub(c.logged) >= fullLogEvery {
 		c.logger.Warn("closed connections at a limit", "replaced", c.replaced, "refused", c.refused,
@@ -122,7 +126,7 @@ func (c *connections) log() {
 	}
 }
 
-// forget stops counting a connection. It may be called again.
+// forget stops counting a connection. Calling it again has no effect.
 func (c *connections) forget(conn *watchedConn) {
 	c.keep(conn)
 	if conn.forgotten {
@@ -138,7 +142,7 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-// keep protects a connection and clears its account. The caller must hold the lock.
+// keep removes a connection from its account and from unknown. The caller must hold the lock.
 func (c *connections) keep(conn *watchedConn) {
 	if conn.account != "" {
 		if c.known[conn.account]--; c.known[conn.account] == 0 {
@@ -169,7 +173,7 @@ func (c *connections) closed(conn *watchedConn) {
 	c.forget(conn)
 }
 
-// note records that a connection became idle, or started a request.
+// note records that a connection has become idle or has started a request.
 func (c *connections) note(conn *watchedConn, idle bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

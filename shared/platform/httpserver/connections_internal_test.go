@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The caller has a /48 network of IPv6 addresses and one connection per address.
+// The caller has a /48 IPv6 network and uses one connection per address.
 func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(text string) *watchedConn {
@@ -20,7 +20,7 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 		return conn
 	}
 	oldest := connect("2001:db8:1::1")
-	c.note(oldest, true) // it waits idle the longest
+	c.note(oldest, true) // it has been idle the longest
 	for i := range uint16(2 * maxConnections) {
 		address := netip.MustParseAddr("2001:db8:2::1").As16()
 		binary.BigEndian.PutUint16(address[6:], i)

@@ -68,14 +68,14 @@ func TestNewConnectionReplacesIdleOne(t *testing.T) {
 	}
 }
 
-// Unfinished requests use at most a small multiple of their size in memory.
+// Unfinished requests use memory of at most a small multiple of their size.
 func TestUnfinishedHeadersDoNotBlockOthers(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	head := "GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 60_000)
 	took := alloctest.Of(func() {
 		for range perAddress + 10 {
 			conn := dialFrom(t, "127.0.0.1", address)
-			_, _ = io.WriteString(conn, head) // the last ones are closed
+			_, _ = io.WriteString(conn, head) // the server closes the last ones
 		}
 		if !asks(t, dialFrom(t, "127.0.0.2", address)) {
 			t.Error("another address is not served")
@@ -107,7 +107,8 @@ func TestAccountWithManyAddressesDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// Slow senders use all connections. Uploads with a credential continue at their address.
+// Slow senders use up all connections of their addresses. Uploads with a credential from those
+// addresses continue.
 func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	known := make(chan struct{}, 1)
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -127,7 +128,7 @@ func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 		for i := range perAddress + 10 {
 			slow := unfinished
 			if i%2 == 0 {
-				slow += "\r\n." // a byte of the body, not only a part of the header
+				slow += "\r\n." // sends a byte of the body too, not just part of the header
 			}
 			_, _ = io.WriteString(dialFrom(t, from, address), slow)
 		}

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Origins lists the origins from which browsers may call. An empty list or "*" allows any.
+// Origins lists the origins from which browsers may call. If it is empty or contains "*", any
+// origin may.
 type Origins []string
 
-// preflightAge is the largest maximum of any browser, in seconds.
+// preflightAge is the maximum that Chromium accepts, in seconds.
 const preflightAge = "7200"
 
 func (o Origins) Allows(origin string) bool {
@@ -31,13 +32,13 @@ func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	header.Set("Access-Control-Expose-Headers", exposed)
 }
 
-// See the Fetch standard, "CORS-preflight request".
+// IsPreflight follows the Fetch standard, "CORS-preflight request".
 func IsPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
 		r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// AnswerPreflight runs before any other check, because browsers send no key with a preflight.
+// AnswerPreflight must run before all checks, because browsers send no key with a preflight.
 func AnswerPreflight(w http.ResponseWriter, r *http.Request, methods string) {
 	header := w.Header()
 	header.Del("Access-Control-Expose-Headers")

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// errFraming means that the end of a request is ambiguous (RFC 9112, sections 6.1 and 11.2), or
-// that its header has more than maxFields fields, or a chunk's length or extension has more than
-// maxKeptLine bytes. If a read returns this error, net/http responds with 400 and closes the
-// connection.
+// errFraming means that the end of a request is ambiguous (RFC 9112, sections 6.1 and 11.2), that
+// its header has more than maxFields fields, or that a chunk-size line exceeds maxKeptLine bytes.
+// If a read returns this error, net/http responds with 400 and closes the connection.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// For very short fields, net/http uses 25 times the header's length in memory.
+// If fields are very short, net/http uses 25 times the header's length in memory.
 const maxFields = 500
 
-// maxKeptLine limits the bytes kept from a line. Only the end of a start line matters.
+// maxKeptLine is how much of a line is kept, in bytes. For a start line, only the end matters.
 const maxKeptLine = 1 << 10
 
 type part int
@@ -28,21 +27,21 @@ const (
 	chunkData
 	chunkEnd
 	trailerLine
-	// lost is a stream that net/http itself rejects.
+	// lost means that net/http itself rejects the stream.
 	lost
 )
 
-// framing follows the requests on a connection, just far enough to know where each ends. It
-// rejects requests that net/http accepts although a proxy may see a different end:
-// Transfer-Encoding together with Content-Length or in HTTP/1.0, and folded fields. It accepts
-// only lengths made of digits.
+// framing parses the requests on a connection just far enough to know where each ends. It rejects
+// requests that net/http accepts although a proxy might see a different end: Transfer-Encoding
+// together with Content-Length or in HTTP/1.0, and folded fields. Lengths may consist only of
+// digits.
 type framing struct {
 	part part
-	// line is the part of a line from earlier reads.
+	// line is the beginning of the current line, from earlier reads.
 	line []byte
-	// left is the number of missing bytes in a body or a chunk.
+	// left is the number of bytes still missing from a body or chunk.
 	left uint64
-	// The header read so far.
+	// Properties of the header read so far.
 	isOld, hasLength, isChunked bool
 	fields                      int
 	length                      uint64
@@ -83,7 +82,7 @@ func (f *framing) follow(read []byte) (int, error) {
 	return len(read), nil
 }
 
-// keep stores the relevant start of a line and reports whether the line is faulty.
+// keep stores the part of an incomplete line that matters and reports whether the line is faulty.
 func (f *framing) keep(text []byte) (fault bool) {
 	const version = len(" HTTP/1.0\r")
 	more := len(f.line) + len(text) - maxKeptLine
@@ -93,7 +92,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	switch f.part {
 	case startLine:
-		// Only the version matters, and that the line exists.
+		// Only the version matters, and that the line is not empty.
 		if len(text) < version {
 			text = append(f.line[max(0, len(f.line)-version):len(f.line):len(f.line)], text...)
 		}
@@ -108,7 +107,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	colon := bytes.IndexByte(f.line, ':')
 	if colon < 0 {
-		f.line[len(f.line)-1] = ':' // take needs a colon; such a long name is neither of these
+		f.line[len(f.line)-1] = ':' // take needs a colon; such a long name is neither field
 		return false
 	}
 	name := f.line[:colon]
@@ -125,7 +124,7 @@ func (f *framing) endBody() {
 	}
 }
 
-// take processes a line without its line break and reports whether it is faulty.
+// take processes a line without its line break. It reports whether the line is faulty.
 func (f *framing) take(line []byte) (fault bool) {
 	switch f.part {
 	case startLine:
@@ -209,7 +208,7 @@ func (f *framing) beginChunk(line []byte) {
 	}
 }
 
-// strconv accepts more than digits.
+// strconv accepts more than digits, such as signs.
 func number(text string, base uint64) (n uint64, ok bool) {
 	if text == "" || len(text) > 64 {
 		return 0, false

@@ -2,7 +2,7 @@ package httpserver
 
 import "testing"
 
-// The position of a fault must not depend on how the bytes arrive.
+// The result must not depend on how the bytes are split.
 func FuzzFraming(f *testing.F) {
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n\r\n"), 7)
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 1)
@@ -27,7 +27,7 @@ func FuzzFraming(f *testing.F) {
 			taken += n
 			rest = rest[len(part):]
 		}
-		// Part of a line that arrived in pieces was forwarded.
+		// If a line arrives in pieces, part of it may have been forwarded before the error.
 		if fault != err || taken > len(stream) {
 			t.Errorf("%v in pieces of %d, %v in one piece", fault, piece, err)
 		}

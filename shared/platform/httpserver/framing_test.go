@@ -15,7 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keyed has a route with a key and one without. If reads is set, it reads bodies first.
+// keyed returns a handler with one route that requires a key and one that does not. If reads is
+// set, it reads the body first.
 func keyed(reads bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reads {
@@ -34,7 +35,7 @@ func keyed(reads bool) http.Handler {
 	})
 }
 
-// A request that hides another is rejected, or is one request for every reader.
+// A request that hides another is either rejected or seen as a single request by every reader.
 func TestRequestSmugglingIsPrevented(t *testing.T) {
 	attacks := servertest.FramingAttacks("/v1/things")
 	if len(attacks) < 100 {
@@ -57,7 +58,8 @@ func TestRequestSmugglingIsPrevented(t *testing.T) {
 	}
 }
 
-// No later bytes may count as a request that a proxy did not see.
+// Bytes after the request must not be treated as another request, which a proxy would not have
+// seen.
 func TestAmbiguousLengthClosesConnection(t *testing.T) {
 	served := make(chan string, 10)
 	address, _ := start(t,
@@ -145,7 +147,8 @@ func TestValidConnectionsStayOpen(t *testing.T) {
 	}
 }
 
-// The body looks like net/http's own response, and the writes split it in different places.
+// The body looks like net/http's own error response, and is split into writes at different
+// positions.
 func TestBodyLikeARefusalIsUnchanged(t *testing.T) {
 	for _, look := range []string{
 		"HTTP/1.1 417 X\r\n\r\n",

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Handler adds this package's features; New serves the result. It also works without a listener,
-// for example in a function, and skips unsupported deadlines.
+// Handler adds this package's features to c.Handler; New serves the result. It also works without a
+// listener, for example in a function, and skips deadlines that are not supported.
 func Handler(c Config) http.Handler {
 	c = c.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c, w, r) })
@@ -25,7 +25,7 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// RequestID returns "" without a request.
+// RequestID returns "" if the context does not belong to a request.
 func RequestID(ctx context.Context) string {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return e.id
@@ -33,8 +33,9 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetAccount records a request's account. The access log shows it, the connection is protected, and
-// a slow body gets its full time. The goroutine that handles the request must call it.
+// SetAccount records a request's account. The access log then shows the account, the connection is
+// protected, and a slow body gets its full time. It must be called from the goroutine that handles
+// the request.
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
@@ -47,8 +48,8 @@ func SetAccount(ctx context.Context, account string) {
 
 const RefusalKey = "refusal"
 
-// SetRefusal marks a 5xx response as a rejection, which alarms ignore, with a reason in one short
-// word. The goroutine that handles the request must call it.
+// SetRefusal marks a 5xx response as a rejection, which alarms ignore. reason is one short word. It
+// must be called from the goroutine that handles the request.
 func SetRefusal(ctx context.Context, reason string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.refusal = reason
@@ -98,12 +99,13 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	}
 	c.Logger.LogAttrs(r.Context(), c.levelOf(r, answer.status), "request", attributes...)
 	if aborted {
-		// After this panic the server closes the connection, so the response looks incomplete.
+		// This panic makes the server close the connection, so that the response looks incomplete.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// run responds for a handler that panics. It reports whether the response must be aborted.
+// run calls the handler, and responds if it panics. It reports whether the response must be
+// aborted.
 func run(c Config, w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		switch p := recover(); {
@@ -126,7 +128,8 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 	return false
 }
 
-// levelOf returns debug for successful health probes, and with QuietReads for successful reads.
+// levelOf returns debug for successful health probes, and for successful reads if QuietReads is
+// set.
 func (c Config) levelOf(r *http.Request, status int) slog.Level {
 	_, path, _ := strings.Cut(r.Pattern, "/")
 	if (path == "healthz" || path == "health") && status == http.StatusOK {

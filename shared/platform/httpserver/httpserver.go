@@ -1,5 +1,6 @@
-// Package httpserver adds to HTTP servers request ids, the access log, recovery from panics, time
-// limits, complete responses to clients that are still sending, and an orderly shutdown.
+// Package httpserver adds the following to HTTP servers: request ids, an access log, panic
+// recovery, time limits, complete responses to clients that are still sending, and graceful
+// shutdown.
 package httpserver
 
 import (
@@ -17,40 +18,42 @@ import (
 
 const (
 	headerTime = 10 * time.Second
-	// An idle connection is kept open this long for its next request.
+	// How long an idle connection stays open for the next request.
 	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// Cut-off handlers may respond within partingTime, and must return within cutTime after that.
+	// When handlers are cut off, they may still respond within partingTime, and must return within
+	// another cutTime.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )
 
-// ErrStopping is the cause if Shutdown ended a context. The client can still get a response.
+// ErrStopping is the cause of contexts that Shutdown ends. The client can still get a response.
 var ErrStopping = errors.New("httpserver: the server is stopping")
 
-// Handler and Logger are required. Zero values of other fields select the defaults.
+// Handler and Logger are required. The zero values of other fields select defaults.
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
-	// QuietReads logs successful reads at the debug level, for people who watch the log.
+	// QuietReads logs successful reads at the debug level, which makes the log easier to follow.
 	QuietReads bool
 	Tracer     api.Tracer
 	Observer   Observer
 	// OnPanic responds with the service's error after a panic. By default the body is empty.
 	OnPanic http.HandlerFunc
-	// By default NewRequestID returns 26 random letters and digits.
+	// NewRequestID returns 26 random letters and digits by default.
 	NewRequestID func() string
-	// Stall limits the time that a peer may take for the next bytes of a response: 60 s by
-	// default. An entire response has no limit.
+	// Stall limits how long a peer may take to read the next bytes of a response: 60 s by default.
+	// An entire response has no time limit.
 	Stall time.Duration
-	// Slowest is a body's minimum speed in bytes per second, 10 KiB by default. Grace is how far a
-	// sender may fall behind that: 30 s by default, and never more than Stall.
+	// Slowest is a body's minimum speed in bytes per second: 10 KiB by default. Grace is how far a
+	// sender may fall behind it: 30 s by default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
-	// Longest limits a body's time: 1 hour by default, or longer if needed at 1 Mbit/s.
+	// Longest limits how long a body may take: 1 hour by default. Bodies that need longer at 1
+	// Mbit/s get more time.
 	Longest time.Duration
-	// DrainBytes and DrainTime limit how much of a request is read after an early response, and
-	// for how long: 1 GiB and 30 s by default.
+	// DrainBytes and DrainTime limit how much of a request is read after an early response, and for
+	// how long. The defaults are 1 GiB and 30 s.
 	DrainBytes int64
 	DrainTime  time.Duration
 }
@@ -86,7 +89,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	http http.Server
 	cut  context.CancelCauseFunc
-	// newRequestID is for responses that no handler writes.
+	// newRequestID is used for responses that no handler writes.
 	newRequestID func() string
 	active       active
 	logger       *slog.Logger
@@ -107,10 +110,10 @@ func New(c Config) *Server {
 			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime,
-		// This limits only requests that net/http rejects before Handler, such as an unknown
-		// expectation, and then reads to their end. Handler removes it and sets a deadline for
-		// every step instead, because this timeout and a write timeout would limit entire
-		// transfers.
+		// This limits only requests that net/http itself rejects before calling Handler, for
+		// example because of an unknown expectation, and then reads to the end. Handler removes
+		// this timeout and sets a deadline for each step instead, because a read or write timeout
+		// would limit entire transfers.
 		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -123,8 +126,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// Serve accepts connections until Shutdown, and then returns nil. It closes the listener. A
-// request with an ambiguous end gets 400, and its connection is closed.
+// Serve accepts connections until Shutdown, and then returns nil. It closes the listener. If the
+// end of a request is ambiguous, the response is 400 and the connection is closed.
 func (s *Server) Serve(l net.Listener) error {
 	watched := watchedListener{l, s.newRequestID, newConnections(s.logger)}
 	if err := s.http.Serve(watched); !errors.Is(err, http.ErrServerClosed) {
@@ -133,10 +136,10 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting connections and waits for the requests in progress. If the context
-// ends first, the requests are cut off: their contexts end with ErrStopping as the cause,
-// handlers have a second to respond, and then their connections are closed. Shutdown returns the
-// context's error when the handlers have returned, or after at most 6 s.
+// Shutdown stops accepting connections and waits for requests in progress. If the context ends
+// first, the requests are cut off: their contexts end with ErrStopping as the cause, handlers have
+// a second to respond, and then their connections are closed. Shutdown then returns the context's
+// error once all handlers have returned, or after at most 6 s.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(ErrStopping)
 	err := s.http.Shutdown(ctx)
@@ -164,7 +167,7 @@ type active struct {
 	none    chan struct{}
 }
 
-// begin reports whether a handler may run. If it may, the caller must call end.
+// begin reports whether a handler may run. If so, the caller must call end afterwards.
 func (a *active) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +187,8 @@ func (a *active) end() {
 	}
 }
 
-// stop prevents new handlers, and returns a channel that is closed when none is running.
+// stop prevents new handlers from running, and returns a channel that is closed once none is
+// running.
 func (a *active) stop() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -45,7 +45,7 @@ func start(t *testing.T, c httpserver.Config) (address string, server *httpserve
 	return listener.Addr().String(), server
 }
 
-// A request's line is written slightly later than when the client sees the response.
+// log collects log lines. A request's line is written slightly after the client sees the response.
 type log struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -319,7 +319,7 @@ func TestStalledPeerIsDisconnected(t *testing.T) {
 	}
 }
 
-// The deadline for a step of an upload must not end the work after the upload.
+// The stall timeout of an upload must not interrupt the work that follows it.
 func TestStallTimeDoesNotLimitHandler(t *testing.T) {
 	busytest.Try(t, 20*time.Millisecond, func(stall time.Duration) error {
 		address, _ := start(t,
@@ -343,7 +343,7 @@ func TestStallTimeDoesNotLimitHandler(t *testing.T) {
 	})
 }
 
-// A function is invoked with a request, so it has no deadlines.
+// A Lambda function gets requests without a connection, so there are no deadlines.
 func TestHandlerWorksWithoutConnection(t *testing.T) {
 	log := newLog()
 	handler := httpserver.Handler(httpserver.Config{Handler: reject, Logger: log.logger()})
@@ -397,7 +397,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// A handler that notices this can still send its client a complete response.
+// A handler that notices the shutdown can still send a complete response.
 func TestShutdownCutsOffSlowRequests(t *testing.T) {
 	entered, returned := make(chan struct{}), make(chan struct{})
 	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ const (
 	maxRefusal  = 1 << 10
 )
 
-// It watches only TCP connections.
+// watchedListener watches only TCP connections.
 type watchedListener struct {
 	net.Listener
 	newRequestID func() string
@@ -50,7 +50,8 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// limitUnsent limits what the kernel holds, without slowing downloads as a small buffer would.
+// limitUnsent limits the unsent data in the kernel, without slowing down downloads as a small send
+// buffer would.
 func limitUnsent(conn *net.TCPConn) {
 	raw, _ := conn.SyscallConn() // fails only for a nil connection
 	_ = raw.Control(func(fd uintptr) {
@@ -58,11 +59,11 @@ func limitUnsent(conn *net.TCPConn) {
 	})
 }
 
-// watchedConn rejects faulty requests. Only one goroutine at a time may read from it.
+// watchedConn rejects faulty requests. Only one goroutine may read from it at a time.
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
-	// network, site, unknown, account, idle and forgotten belong to connections.
+	// The lock of connections guards network, site, unknown, account, idle and forgotten.
 	connections *connections
 	network     netip.Prefix
 	site        netip.Prefix
@@ -72,14 +73,14 @@ type watchedConn struct {
 	forgotten   bool
 	framing     framing
 	fault       error
-	// refused is set after net/http has responded without a handler.
+	// refused is set once net/http has responded without a handler.
 	refused atomic.Bool
-	// answering is set while a handler responds: its writes are not net/http's own.
+	// answering is set while a handler responds, when writes are not net/http's own.
 	answering atomic.Bool
 	upgraded  atomic.Bool
 }
 
-// Read reads up to a faulty request, and then always returns an error.
+// Read reads up to a faulty request. From then on, it returns an error.
 func (c *watchedConn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fault
@@ -99,13 +100,13 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return 0, fault
 }
 
-// net/http sends this in response to an unreadable request.
+// net/http sends this header in response to an unreadable request.
 var refusalHeader = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
-// net/http sends this in response to an unknown expectation.
+// net/http sends this status in response to an unknown expectation.
 var expectationFailed = []byte("HTTP/1.1 417 ")
 
-// Write adds a request id to net/http's own responses, because all responses have one.
+// Write adds a request id to net/http's own responses, because every response must have one.
 func (c *watchedConn) Write(p []byte) (int, error) {
 	if len(p) > maxRefusal || c.answering.Load() || c.upgraded.Load() || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) {
 		return c.TCPConn.Write(p)
@@ -125,13 +126,14 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteTo prevents io.Copy from bypassing Read.
+// WriteTo keeps io.Copy from bypassing Read.
 func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }
 
-// If bytes are unread, the system resets a closed connection, and the client loses the end of the
-// response. So Close first sends that end and discards arriving bytes.
+// If a connection is closed with unread bytes, the system resets it, and the client loses the end
+// of the response. So after net/http's own responses, Close first ends the stream and discards
+// incoming bytes.
 func (c *watchedConn) Close() error {
 	c.connections.closed(c)
 	if c.refused.Load() {
@@ -154,7 +156,8 @@ func beginAnswer(r *http.Request) {
 	}
 }
 
-// After a response the connection waits for the next request; a hijacked one is not HTTP.
+// After a response, the connection waits for the next request. A hijacked connection no longer uses
+// HTTP.
 func followState(conn net.Conn, state http.ConnState) {
 	watched, ok := conn.(*watchedConn)
 	switch {

@@ -37,7 +37,7 @@ func drip(conn net.Conn, every time.Duration) {
 	}
 }
 
-// A body may stay within the time for every step, or never end.
+// The body is slow but never pauses for too long, or it never ends.
 func TestSlowBodyIsCutOff(t *testing.T) {
 	for says, c := range map[string]struct {
 		config httpserver.Config
@@ -73,7 +73,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 	}
 }
 
-// The sender is fast enough on average. The handler's own time does not count.
+// The sender is fast enough on average. Time that the handler spends does not count.
 func TestBodyMayPause(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, time.Second, func(grace time.Duration) error {

@@ -5,5 +5,6 @@ import "strings"
 const maxParameters = 100
 
 // HasManyParameters reports whether a value such as a Content-Type has more than 100 parameters.
-// Package mime uses 40 times the length of such a value, so check values from outside first.
+// Package mime uses 40 times the value's length in memory, so call this first for values from
+// outside.
 func HasManyParameters(value string) bool { return strings.Count(value, ";") > maxParameters }

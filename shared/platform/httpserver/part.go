@@ -8,7 +8,7 @@ import (
 
 var bareName = regexp.MustCompile(`(?i)(;\s*(?:file)?name=)([^";\s][^";]*)`)
 
-// Unlike FormName, PartName accepts unquoted non-ASCII names, as scripts write them.
+// PartName is like FormName, but also accepts unquoted non-ASCII names, as sent by scripts.
 func PartName(part *multipart.Part) string {
 	const key = "Content-Disposition"
 	header := part.Header.Get(key)
@@ -18,8 +18,8 @@ func PartName(part *multipart.Part) string {
 	return part.FormName()
 }
 
-// unescapes decodes the escapes of browsers in file names (HTML, multipart/form-data).
+// unescapes decodes browsers' escapes in file names (HTML, multipart/form-data).
 var unescapes = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
 
-// PartName must have been called before.
+// PartFile requires that PartName has been called.
 func PartFile(part *multipart.Part) string { return unescapes.Replace(part.FileName()) }

@@ -7,12 +7,12 @@ import (
 
 const version = "/v1/"
 
-// PrefixHeader contains the path below which a proxy or a stage of API Gateway serves the
-// service. The request's path does not include it.
+// PrefixHeader contains the path under which a proxy or an API Gateway stage serves the service.
+// The request's path does not include it.
 const PrefixHeader = "X-Forwarded-Prefix"
 
-// collapseSlashes accepts //v1/files, for base URLs that end with a slash. It does not redirect,
-// because many clients do not follow redirects of a POST.
+// collapseSlashes accepts paths like //v1/files, for base URLs that end with a slash. It does not
+// redirect, because many clients do not follow redirects of a POST.
 func collapseSlashes(r *http.Request) *http.Request {
 	path := r.URL.Path
 	if !strings.HasPrefix(path, "//") && !strings.HasPrefix(path, version+"/") {

@@ -7,7 +7,7 @@ import (
 )
 
 // Parameter returns the first value of a query parameter, or "" if it is missing or invalid. Unlike
-// URL.Query it does not store the others, up to 20,000 in a request line.
+// URL.Query, it does not store the other parameters, of which a request line can hold 20,000.
 func Parameter(r *http.Request, name string) string {
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		key, value, _ := strings.Cut(pair, "=")
@@ -23,7 +23,8 @@ func Parameter(r *http.Request, name string) string {
 	return ""
 }
 
-// TrimUpgrade removes fields that a WebSocket library would split and that no client needs.
+// TrimUpgrade removes header fields that no client needs or that are too long, because a WebSocket
+// library would split them.
 func TrimUpgrade(header http.Header) {
 	header.Del("Sec-WebSocket-Extensions")
 	header.Del("Sec-WebSocket-Protocol")

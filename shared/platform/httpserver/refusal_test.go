@@ -28,7 +28,7 @@ var reject = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, body)
 })
 
-// net/http itself rejects an unknown expectation, and must not hold the connection longer.
+// net/http itself rejects unknown expectations. That must not keep the connection open longer.
 func TestRejectedExpectationClosesConnection(t *testing.T) {
 	busytest.Try(t, 500*time.Millisecond, func(stall time.Duration) error {
 		address, _ := start(t, httpserver.Config{Handler: reject, Stall: stall})
@@ -117,7 +117,7 @@ func TestRejectionReplacesContinue(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", upload)
-	all, err := io.ReadAll(conn) // ends when the server closes
+	all, err := io.ReadAll(conn) // ends when the server closes the connection the connection
 	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 401 ") || strings.Contains(string(all), "100 Continue") {
 		t.Errorf("got %q: %v", all, err)
 	}
@@ -165,7 +165,7 @@ func TestSmallRejectedRequestKeepsConnection(t *testing.T) {
 	}
 }
 
-// The response arrives long before the time for a step has passed.
+// The response arrives long before the stall timeout.
 func TestSmallUnfinishedRequestIsRejected(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: reject, Stall: time.Hour, DrainTime: time.Second})
 	for name, drip := range map[string]bool{"silent": false, "dripping": true} {
@@ -186,7 +186,7 @@ func TestSmallUnfinishedRequestIsRejected(t *testing.T) {
 					}
 				}()
 			}
-			conn.SetReadDeadline(time.Now().Add(await.Max)) // not an hour
+			conn.SetReadDeadline(time.Now().Add(await.Max)) // the stall timeout is an hour
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -226,7 +226,7 @@ func TestDrainingIsLimited(t *testing.T) {
 	}
 }
 
-// The clients use their own defaults.
+// The clients run with their default settings.
 func TestRejectionReachesCurlAndPython(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: reject})
 	file := filepath.Join(t.TempDir(), "upload")

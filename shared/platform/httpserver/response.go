@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// A smaller rest of a request is read before the response, to keep the connection.
+// If at most this much of a request is unread, it is read before the response to keep the
+// connection open.
 const smallRest = 64 << 10
 
-// response has a time limit for every write.
+// response limits the time of every write.
 //
 // A response must reach the client even if the request was not sent completely
 // (docs/contract/errors.md#order-of-checks). If a connection is closed with unread bytes, the
-// system resets it, and a reset discards bytes that the client has not read yet. So the response
-// is sent completely, with "Connection: close", and then the rest of the request is read and
-// discarded before the connection closes. A client that waits for "100 Continue" gets the
-// response instead.
+// system resets it, and the client loses any bytes that it has not read yet. So the response is
+// sent completely, with "Connection: close", and then the rest of the request is read and discarded
+// before the connection closes. A client that waits for "100 Continue" gets the response instead.
 //
-// Such a response needs a Content-Length. Otherwise it is complete only when the rest of the
+// Such a response needs a Content-Length. Otherwise it is complete only once the rest of the
 // request has been discarded.
 type response struct {
 	http.ResponseWriter
@@ -27,20 +27,20 @@ type response struct {
 	stall      time.Duration
 	status     int
 	sent       int64
-	// early means that the response started before the entire request was read.
+	// early means that the response started before the request had been read completely.
 	early bool
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// extend restarts the peer's time to read the next bytes.
+// extend restarts the time that the peer has to read the next bytes.
 func (w *response) extend() { w.controller.SetWriteDeadline(time.Now().Add(w.stall)) }
 
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if status == http.StatusSwitchingProtocols {
-			// The handler also takes the unread bytes; net/http would wait for them.
+			// The handler takes over unread bytes. Otherwise net/http would wait for them.
 			_ = w.controller.EnableFullDuplex()
 		} else {
 			w.beforeAnswer()
@@ -74,7 +74,8 @@ func (w *response) beforeAnswer() {
 		return
 	}
 	if rest := b.length - b.read; !b.expecting && rest >= 0 && rest <= smallRest {
-		// Usually it has arrived, and the connection is kept. A slow client is not awaited.
+		// Usually the rest has already arrived, and the connection can be kept. Do not wait for
+		// slow clients.
 		b.until = time.Now().Add(smallRestTime)
 		_, _ = io.CopyN(io.Discard, b, rest+1) // one more byte to detect the end
 		if b.complete {

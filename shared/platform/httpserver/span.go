@@ -13,26 +13,27 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Observer receives responses. The goroutine that has handled the request calls it.
+// Observer is notified of responses, from the goroutine that handled the request.
 type Observer interface {
 	Answered(Answer)
 }
 
 type Answer struct {
 	Method string
-	// Route is the pattern of the path, or "" for an unknown path.
+	// Route is the path's pattern, or "" if the path is unknown.
 	Route    string
 	Status   int
 	Duration time.Duration
-	// Received and Sent count the bytes of the bodies.
+	// Received and Sent are the sizes of the bodies, in bytes.
 	Received, Sent int64
 }
 
-// Monitoring requests these paths every few seconds. Their spans would fill the traces.
+// Monitoring requests these paths every few seconds, so their spans would flood the traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
-// begin starts a request's span below the context's span or the client's in the header (W3C Trace
-// Context). A nil tracer forwards the client's trace. An unrecorded span is nil.
+// begin starts a request's span. Its parent is the context's span, or else the client's from the
+// header (W3C Trace Context). If tracer is nil, the client's trace is forwarded. The span is nil if
+// it is not recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()
 	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
@@ -54,7 +55,7 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 			attribute.String("http.request.method", knownMethod(r.Method)), attribute.String("http.route", r.Pattern),
 			attribute.String("cutroom.request_id", e.id), attribute.String("cutroom.account", e.account),
 		)
-		if status > 0 { // otherwise it was cut off before it started
+		if status > 0 { // otherwise cut off before the response started
 			span.SetAttributes(attribute.Int("http.response.status_code", status))
 		}
 		if status >= http.StatusInternalServerError {
@@ -64,7 +65,8 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 	span.End()
 }
 
-// See OpenTelemetry, "Semantic conventions for HTTP": unknown methods are "_OTHER".
+// knownMethod follows OpenTelemetry's "Semantic conventions for HTTP": unknown methods become
+// "_OTHER".
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

@@ -1,4 +1,4 @@
-// Package lambdaevent starts the Lambda functions that events invoke.
+// Package lambdaevent runs Lambda functions that are invoked by events.
 package lambdaevent
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Main serves events until Lambda ends the process, or logs why the handler was not created.
+// Main handles events until Lambda ends the process. If make fails, it logs the error and exits.
 func Main[Event, Answer any](make func() (func(context.Context, Event) (Answer, error), error)) {
 	handle, err := make()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 )
 
-// API Gateway turns this error into 502.
+// API Gateway turns this error into a 502.
 var errAborted = errors.New("the handler aborted its response")
 
 func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse,
@@ -23,7 +23,7 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 		w := &bufferedWriter{answer: core.NewProxyResponseWriter(), header: http.Header{},
 			bodiless: r.Method == http.MethodHead}
 		defer func() {
-			// Nothing was sent yet, and an incomplete response must not look complete.
+			// Nothing has been sent yet, and an aborted response must not look complete.
 			if p := recover(); p == http.ErrAbortHandler {
 				err = errAborted
 			} else if p != nil {
@@ -36,7 +36,8 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// As on a server, the first status fixes the header, and HEAD has no body.
+// bufferedWriter behaves like a server's writer: the first status freezes the header, and HEAD has
+// no body.
 type bufferedWriter struct {
 	answer   *core.ProxyResponseWriter
 	header   http.Header

@@ -85,7 +85,7 @@ func handler() http.Handler {
 	mux.HandleFunc("/v1/steps", func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		for _, step := range []string{"one", "two", "three"} {
-			// The test decides when to take the next step.
+			// The test decides when each step runs.
 			if _, err := http.Get(r.Header.Get("X-Next")); err != nil {
 				panic(err)
 			}
@@ -262,7 +262,7 @@ func TestStreamIsSentAsItIsWritten(t *testing.T) {
 	answer, err := f.Request(t.Context(), event("GET", "/v1/steps", "/v1/steps", func(e *events.APIGatewayProxyRequest) {
 		e.MultiValueHeaders["X-Next"] = []string{steps.URL}
 	}))
-	// The header arrives before any part of the body is written.
+	// The header arrives before any of the body is written.
 	if err != nil || answer.Status != 200 || !answer.Streamed {
 		t.Fatalf("%+v, %v", answer, err)
 	}
@@ -291,7 +291,7 @@ func TestStreamExceedsBufferedLimit(t *testing.T) {
 	}
 }
 
-// The next request of the function succeeds.
+// The function's next request succeeds.
 func TestAbortedResponseLooksIncomplete(t *testing.T) {
 	var failure *lambdatest.FunctionError
 	f := start(t)
@@ -345,7 +345,7 @@ func TestLogHasIDsButNoSecrets(t *testing.T) {
 func TestInvocationEndsItsHandler(t *testing.T) {
 	ended := make(chan error, 1)
 	invoke := lambdahttp.Stream(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := w.Write(make([]byte, 10<<20)) // more than any buffer can hold
+		_, err := w.Write(make([]byte, 10<<20)) // more than any buffer holds
 		ended <- errors.Join(err, r.Context().Err())
 	}))
 	answer, err := invoke(t.Context(),

@@ -22,8 +22,8 @@ const requestIDHeader = "X-Request-Id"
 // See httpserver.
 const prefixHeader = "X-Forwarded-Prefix"
 
-// newRequest converts an event. The path is relative to the stage, or to the base path of a
-// custom domain. The body is decoded when it is read, so that the bytes are not held twice.
+// newRequest converts an event. The path is relative to the stage, or to a custom domain's base
+// path. The body is decoded while it is read, so that memory does not hold the bytes twice.
 func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http.Request, error) {
 	body, length := bodyOf(event)
 	event.Body, event.IsBase64Encoded = "", false
@@ -33,7 +33,7 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	if err != nil {
 		return nil, fmt.Errorf("read the event: %w", err)
 	}
-	// As on a server: the host is not in Header, and an empty body is http.NoBody.
+	// As on a server, Host is not in Header and an empty body is http.NoBody.
 	r.Header.Del("Host")
 	r.Body, r.ContentLength = http.NoBody, 0
 	if length > 0 {
@@ -51,8 +51,8 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	return r.WithContext(withInvocation(withTrace(ctx, r.Header), event.RequestContext.RequestID)), nil
 }
 
-// withTrace makes Lambda's segment of the invocation the request's parent. If Lambda does not
-// trace it, withTrace forwards the client's trace from the header.
+// withTrace makes Lambda's segment for the invocation the request's parent. If Lambda does not
+// trace the invocation, it forwards the client's trace from the header.
 func withTrace(ctx context.Context, header http.Header) context.Context {
 	segment, _ := ctx.Value("x-amzn-trace-id").(string) // the key that aws-lambda-go uses
 	traced := xray.WithParent(ctx, segment)
@@ -71,8 +71,8 @@ func bodyOf(event events.APIGatewayProxyRequest) (io.Reader, int64) {
 	return base64.NewDecoder(base64.StdEncoding, source), int64(base64.StdEncoding.DecodedLen(len(event.Body)) - padding)
 }
 
-// pathBelow returns the part of a path that matches the resource's pattern. The part before it is
-// the base path of a custom domain. An event's path never contains the name of a stage.
+// pathBelow returns the part of a path that matches the resource's pattern. The part before it is a
+// custom domain's base path. An event's path never contains the stage's name.
 func pathBelow(path, resource string) string {
 	if !strings.HasPrefix(resource, "/") || strings.Contains(resource, "+}") {
 		return path // a greedy pattern matches any number of segments
@@ -87,5 +87,5 @@ func pathBelow(path, resource string) string {
 	return path
 }
 
-// A trailing slash is ignored.
+// segments counts path segments, ignoring a trailing slash.
 func segments(path string) int { return strings.Count(strings.TrimSuffix(path, "/"), "/") }

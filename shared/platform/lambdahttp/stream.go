@@ -11,13 +11,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// The runtime's client sends as many bytes at a time.
+// The runtime's client sends this many bytes at a time.
 const streamBuffer = 32 << 10
 
-// errClosed is returned by a handler's writes after the invocation has ended.
 var errClosed = errors.New("the invocation has ended")
 
-// stream sends the response while the handler writes it.
 func stream(handler http.Handler) func(context.Context,
 	events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse,
@@ -40,7 +38,7 @@ func stream(handler http.Handler) func(context.Context,
 		select {
 		case <-w.started:
 		case <-body.ended:
-			// Without a status, an aborted invocation fails and API Gateway responds.
+			// If there is no status, the invocation fails and API Gateway responds.
 			if w.status == 0 {
 				cancel()
 				return nil, w.failure
@@ -50,8 +48,8 @@ func stream(handler http.Handler) func(context.Context,
 	}
 }
 
-// streamBody is a response's body. The runtime's client calls Close at the end, which cancels the
-// handler and waits for it.
+// streamBody is the body of a response. The runtime's client calls Close at the end, which cancels
+// the handler and waits for it.
 type streamBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -65,19 +63,18 @@ func (b *streamBody) Close() error {
 	return nil
 }
 
-// The fields of streamWriter belong to the handler's goroutine, except for started. Fields that
-// are set before started is closed may be read after that.
+// Only the handler's goroutine uses the fields of streamWriter, except for started. Fields that are
+// set before started is closed may be read by others after that.
 type streamWriter struct {
 	header http.Header
-	// started is closed after the first status has set status and sent.
+	// started is closed once the first status has set status and sent.
 	started  chan struct{}
 	status   int
 	sent     http.Header
 	bodiless bool
 	pipe     *io.PipeWriter
 	buffer   *bufio.Writer
-	// failure is why the response was aborted.
-	failure error
+	failure  error
 }
 
 // If the handler panics, the client sees an incomplete response.
@@ -118,7 +115,7 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	return w.buffer.Write(p)
 }
 
-// http.ResponseController calls it.
+// FlushError is called by http.ResponseController.
 func (w *streamWriter) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	return w.buffer.Flush()

@@ -1,4 +1,5 @@
-// Package otlp sends traces with OTLP over HTTP, configured by OpenTelemetry's variables.
+// Package otlp sends traces with OTLP over HTTP, configured through OpenTelemetry's environment
+// variables.
 package otlp
 
 import (
@@ -19,21 +20,23 @@ import (
 )
 
 const (
-	// queueSize limits the waiting spans, about 4 MB. More are dropped.
+	// queueSize limits the number of waiting spans, about 4 MB. Further spans are dropped.
 	queueSize = 2048
-	// batchSize spans are sent together. batchEvery is how long a span waits for others.
+	// batchSize is the number of spans sent together. batchEvery is how long a span waits for
+	// others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// The time limits for a batch with all its attempts, and for the rest at the end.
+	// sendTime limits a batch including all attempts. stopTime limits sending the remaining spans
+	// at the end.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
 	// maxAnswer limits the size of a collector's response, because the text of an error is logged.
 	maxAnswer = 8 << 10
-	// Limits per span and per text.
+	// Limits on the attributes per span and on the length of each string.
 	maxAttributes, maxText = 32, 256
 )
 
-// See OpenTelemetry, "OTLP Exporter Configuration". One turns everything off.
+// See OpenTelemetry, "OTLP Exporter Configuration". disabledVariable turns all tracing off.
 const (
 	endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	tracesVariable   = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -48,12 +51,12 @@ type Traces struct {
 }
 
 // FromEnvironment returns the zero value if neither OTEL_EXPORTER_OTLP_ENDPOINT nor
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. OpenTelemetry's SDK reads the other variables of the
-// exporter, the sampler and the resource from the process's environment. service is the name of
-// the program unless OTEL_SERVICE_NAME sets another.
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. OpenTelemetry's SDK reads the other variables for the
+// exporter, the sampler and the resource from the process's environment. service is the program's
+// name unless OTEL_SERVICE_NAME overrides it.
 //
-// The caller must close it after the last span has ended. An unreachable collector causes no
-// error and no delay. An invalid endpoint is an error.
+// The caller must close the result after the last span has ended. An unreachable collector causes
+// neither an error nor a delay. An invalid endpoint is an error.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (Traces, error) {
 	endpoint := ""
@@ -77,7 +80,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	return New(exporter, service, logger), nil
 }
 
-// NewExporter applies this package's limits. By default the environment configures it.
+// NewExporter applies this package's limits. Without options, the environment configures it.
 func NewExporter(ctx context.Context, options ...otlptracehttp.Option) (sdk.SpanExporter, error) {
 	return otlptracehttp.New(ctx, append([]otlptracehttp.Option{
 		otlptracehttp.WithTimeout(sendTime), otlptracehttp.WithMaxResponseSize(maxAnswer),
@@ -85,7 +88,7 @@ func NewExporter(ctx context.Context, options ...otlptracehttp.Option) (sdk.Span
 }
 
 // New returns Traces that send spans in the background. The caller must close them after the last
-// span has ended. Spans that cannot be sent are lost; creating spans never waits.
+// span has ended. Spans that cannot be sent are dropped, and creating spans never blocks.
 func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces {
 	name := attribute.String("service.name", service)
 	// The environment takes precedence over the program's name.
@@ -127,8 +130,8 @@ func (t Traces) Close() {
 
 const reportEvery = time.Minute
 
-// reporter logs the errors of an exporter. OpenTelemetry would pass them to a global handler,
-// which writes to stderr. The batch processor calls one method at a time.
+// reporter logs an exporter's errors. Otherwise OpenTelemetry would pass them to a global handler,
+// which writes to stderr. The batch processor calls only one method at a time.
 type reporter struct {
 	sdk.SpanExporter
 	logger    *slog.Logger
@@ -137,7 +140,7 @@ type reporter struct {
 	lost      int
 }
 
-// ExportSpans logs a failure and does not return it.
+// ExportSpans logs failures and does not return them.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if r.abandoned.Err() != nil {
 		return nil

@@ -1,8 +1,8 @@
 // Package panics confines a panic to the work that caused it.
 //
 // A panic in a goroutine ends the process and all its other work. Therefore every goroutine that
-// works on untrusted data uses a function of this package. The process's own loops do not: after
-// a fault there, a restart is better than hiding it.
+// works on untrusted data uses a function from this package. The process's own loops do not: after
+// a fault there, restarting is better than hiding it.
 package panics
 
 import (
@@ -20,7 +20,7 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
-// A panic that a [Group] repeats keeps the stack of its origin.
+// If a [Group] raises a panic again, the panic keeps its original stack.
 func newPanic(value any) *Panic {
 	if p, passed := value.(*Panic); passed {
 		return p
@@ -38,7 +38,8 @@ func Error(err *error) {
 	}
 }
 
-// Run calls do and reports whether it returned. It logs a panic with the name and the stack.
+// Run calls do and reports whether it returned. If do panics, Run logs the panic with the name and
+// the stack.
 func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -50,7 +51,7 @@ func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	return true
 }
 
-// Group moves a panic in one of its goroutines to the goroutine that waits for them.
+// Group moves a panic in one of its goroutines to the goroutine that waits for the group.
 type Group struct {
 	running  sync.WaitGroup
 	panicked atomic.Pointer[Panic]

@@ -1,5 +1,5 @@
 // Package reserve reserves disk space in a file for writes that must succeed on a full disk,
-// because deleting takes space too.
+// because even deleting needs space.
 package reserve
 
 import (
@@ -18,8 +18,8 @@ type Reserve struct {
 	held bool
 }
 
-// Open uses the reserve in a file, and fills it if the disk has space. If the disk is too full,
-// the reserve is not held, which is not an error.
+// Open uses the reserve in an existing file, or fills a new one. If the disk is too full, the
+// reserve is not held, which is not an error.
 func Open(path string, size int64) *Reserve {
 	r := &Reserve{path: path, size: size}
 	if info, err := os.Stat(path); err == nil && info.Size() == size {
@@ -35,7 +35,7 @@ func (r *Reserve) Held() bool {
 	return r.held
 }
 
-// Release frees the space, and reports whether any was held.
+// Release frees the reserved space and reports whether any was held.
 func (r *Reserve) Release() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,13 +46,14 @@ func (r *Reserve) Release() bool {
 	return os.Truncate(r.path, 0) == nil
 }
 
-// ReleaseIfFull calls Release if the disk has almost no space left.
+// ReleaseIfFull calls Release if the disk is almost full.
 func (r *Reserve) ReleaseIfFull() bool {
 	room, err := r.free()
 	return err == nil && room < r.size/2 && r.Release()
 }
 
-// Restore reserves the space again when more than enough is free, and reports whether it is held.
+// Restore reserves the space again if more than enough is free. It reports whether the reserve is
+// held.
 func (r *Reserve) Restore() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +84,7 @@ func (r *Reserve) free() (int64, error) {
 	return int64(disk.Bavail) * int64(disk.Bsize), nil
 }
 
-// The disk must actually store the bytes.
+// fill makes sure that the disk actually stores the bytes.
 func (r *Reserve) fill() error {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -72,13 +72,13 @@ var acts = map[string]func(string) error{
 	"signal":  func(string) error { return unix.Kill(os.Getpid(), 0) },
 	"shorten": func(path string) error { return unix.Truncate(path, 1) },
 	"age":     func(path string) error { return os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)) },
-	// These change an unrelated process, whose id they are given.
+	// The next actions change an unrelated process, given by its id.
 	"limit": func(process string) error {
 		pid, limit := number(process), unix.Rlimit{}
 		return errors.Join(unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit), unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil))
 	},
 	"slow": func(process string) error {
-		const most = 20 // the system call returns this minus the nice value
+		const most = 20 // getpriority returns 20 minus the nice value
 		level, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		return errors.Join(err, unix.Setpriority(unix.PRIO_PROCESS, number(process), most-level))
 	},
@@ -157,7 +157,8 @@ func number(process string) int {
 	return pid
 }
 
-// If the kernel reports the call's invalid arguments, the call was allowed.
+// unsupported reports whether a system call is denied. If the kernel complains about invalid
+// arguments, the call was allowed.
 func unsupported(call uintptr) error {
 	_, _, errno := unix.RawSyscall(call, 0, 0, 0)
 	if errno == unix.EINVAL || errno == unix.EFAULT {
@@ -166,7 +167,7 @@ func unsupported(call uintptr) error {
 	return failed(errno)
 }
 
-// These environment variables make this program act like a compromised program.
+// These environment variables make the test binary act like a compromised program.
 const actName, actArgument = "SANDBOX_ACT", "SANDBOX_ARGUMENT"
 
 func act(name string) {

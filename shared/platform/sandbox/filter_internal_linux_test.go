@@ -43,7 +43,7 @@ func TestFiltersMatchPolicy(t *testing.T) {
 	}
 }
 
-// The launcher replaces launcher.OwnProcess in a filter with its process id.
+// In each filter, the launcher replaces launcher.OwnProcess with its process id.
 func TestFiltersContainOwnProcessOnce(t *testing.T) {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		found := 0

@@ -17,7 +17,7 @@ var (
 	filterARM64 string
 )
 
-// callFilter returns one instruction per word, or nil except on amd64 and arm64.
+// callFilter returns one instruction per word. It returns nil except on amd64 and arm64.
 func callFilter() []uint64 {
 	encoded := map[string]string{"amd64": filterAMD64, "arm64": filterARM64}[runtime.GOARCH]
 	filter := make([]uint64, len(encoded)/8)

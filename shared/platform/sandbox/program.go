@@ -15,14 +15,15 @@ import (
 	"time"
 )
 
-// Decoders and their libraries read these system files, such as the number of processors.
+// System files that decoders and their libraries read, for example to find the number of
+// processors.
 var shown = []string{
 	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
 	"/sys/devices/system/cpu", "/sys/devices/system/node",
 }
 
-// wide is for a program with unknown requirements.
+// wide lists the folders for programs whose requirements are unknown.
 var wide = []string{
 	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store",
 	"/snap",
@@ -34,8 +35,8 @@ var wide = []string{
 //	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f...)
 var libraryForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(/\S+) \(0x[0-9a-f]+\)$`) })
 
-// NewProgram determines a program's libraries. A script may read all folders of the system's
-// programs and libraries. NewProgram fails if the program does not exist.
+// NewProgram determines which libraries a program needs. A script may read all folders that contain
+// the system's programs and libraries. NewProgram fails if the program does not exist.
 func NewProgram(ctx context.Context, path string) (Program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -72,8 +73,8 @@ func (p Program) WithPlugins() Program {
 	return p
 }
 
-// interpreter returns the dynamic linker of a program, or "" if unknown. dynamic is false for a
-// static program and true for a file that is not an ELF program.
+// interpreter returns a program's dynamic linker, or "" if unknown. dynamic is false for static
+// programs and true for files that are not ELF programs.
 func interpreter(path string) (linker string, dynamic bool) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -93,7 +94,8 @@ func interpreter(path string) (linker string, dynamic bool) {
 	return "", false
 }
 
-// dependencies returns nil if the dynamic linker cannot list a program's libraries, such as musl's.
+// dependencies returns nil if the dynamic linker cannot list a program's libraries (musl's, for
+// example).
 func dependencies(ctx context.Context, path string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -111,7 +113,7 @@ func dependencies(ctx context.Context, path string) []string {
 	return libraries
 }
 
-// Self returns this program to run in the sandbox, even after its file was replaced.
+// Self returns this program for running in the sandbox, even if its file has been replaced since.
 func Self(ctx context.Context) (Program, error) {
 	path, err := ownProgram()
 	if err != nil {

@@ -35,17 +35,17 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// Layers lists the parts of the sandbox that a machine may lack.
+// Layers lists the parts of the sandbox that some machines lack.
 type Layers struct {
 	Seccomp, Landlock, Namespaces, User bool
 }
 
-// Sandbox has the layers of this machine. Its methods are safe for concurrent use.
+// Sandbox uses the layers that this machine supports. Its methods are safe for concurrent use.
 type Sandbox struct {
-	// self is this program, which becomes the launcher.
+	// self is the path of this program, which becomes the launcher.
 	self   string
 	layers Layers
-	// landlock is the version of the kernel's interface, or 0.
+	// landlock is the version of the kernel's Landlock interface, or 0.
 	landlock int
 	root     bool
 	// filter is the seccomp program, or nil.
@@ -60,22 +60,22 @@ type Program struct {
 type Plan struct {
 	Program Program
 	Args    []string
-	// Folder is the writable working folder, or "" for a program that only reads.
+	// Folder is the writable working folder, or "" if the program only reads.
 	Folder string
 	Inputs []string
 	// Extra lists open files that the program inherits, as descriptors 3 and up.
 	Extra []*os.File
 	// Memory limits the address space, and MaxFile the size of each written file, in bytes.
 	Memory, MaxFile int64
-	// ProcessorTime limits the CPU time of all threads together, in whole seconds.
+	// ProcessorTime limits the total CPU time of all threads, in whole seconds.
 	ProcessorTime time.Duration
-	// Background lowers the priority below the server's if processors are scarce.
+	// Background gives the program a lower priority than the server.
 	Background bool
-	// Reserve makes the start fail if the system could not provide all of Memory.
+	// Reserve makes the start fail if the system cannot provide all of Memory.
 	Reserve bool
 }
 
-// New determines the layers of this machine. It fails if this program cannot run itself.
+// New detects which layers this machine supports. It fails if this program cannot execute itself.
 func New(ctx context.Context) (*Sandbox, error) {
 	self, err := ownProgram()
 	if err != nil {
@@ -92,7 +92,7 @@ func New(ctx context.Context) (*Sandbox, error) {
 	}
 	f.landlock = able.Landlock
 	f.layers.Seccomp, f.layers.Landlock = able.Seccomp, able.Landlock > 0
-	// A capability lets the user read all files. Landlock must limit that to the inputs.
+	// The capability lets the user read all files, so Landlock must limit that to the inputs.
 	f.layers.User = able.User && f.layers.Landlock
 	if !f.layers.Landlock && !f.layers.Namespaces {
 		hideProcess()
@@ -112,7 +112,7 @@ func (f *Sandbox) ask(ctx context.Context, layers Layers) (able launcher.Ability
 	return able, ctx.Err()
 }
 
-// Lacks returns a line for each missing layer, with its consequence.
+// Lacks returns a line for each missing layer that explains the consequence.
 func (f *Sandbox) Lacks() []string {
 	if runtime.GOOS != "linux" {
 		return []string{"this system has only limits: a compromised decoder can do everything that the server's user can"}
@@ -160,7 +160,8 @@ func (f *Sandbox) String() string {
 	return parts
 }
 
-// Without returns a sandbox without some layers, for tests of which layer prevents an action.
+// Without returns a sandbox without some layers. Tests use it to find out which layer prevents an
+// action.
 func (f *Sandbox) Without(out Layers) *Sandbox {
 	less := *f
 	less.layers = Layers{
@@ -170,8 +171,8 @@ func (f *Sandbox) Without(out Layers) *Sandbox {
 	return &less
 }
 
-// Command prepares a run with an empty environment, which dies on Linux with the thread that starts
-// it. The caller sets the streams, Cancel and WaitDelay, and closes the start at the end.
+// Command prepares a run with an empty environment. On Linux, the program dies with the thread that
+// started it. The caller sets the streams, Cancel and WaitDelay, and finally closes the Start.
 func (f *Sandbox) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
 		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {
@@ -211,7 +212,8 @@ func (f *Sandbox) launcher(ctx context.Context, o launcher.Order, files []*os.Fi
 // Start reports whether a program was started.
 type Start struct{ read, write *os.File }
 
-// Ended reports whether the launcher became the program. Call it after the exit or a failed start.
+// Ended reports whether the launcher executed the program. Call it after the process has exited or
+// failed to start.
 func (s *Start) Ended() (ran bool, reason string) {
 	s.write.Close()
 	defer s.read.Close()

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) world {
 	}
 	err := os.Mkdir(w.folder, 0o700)
 	for _, path := range []string{w.input, w.secret, filepath.Join(w.folder, "mine")} {
-		// Every user may read it, so only the sandbox protects it.
+		// Every user may read these files, so only the sandbox protects them.
 		err = errors.Join(err, os.WriteFile(path, []byte("content"), 0o644), os.Chmod(path, 0o644))
 	}
 	var programErr error
@@ -125,7 +125,8 @@ func TestPermittedActionsWork(t *testing.T) {
 	}
 }
 
-// The actions succeed without the layers that deny them, which proves that they are responsible.
+// Without the layers that deny them the actions succeed, which proves that those layers are
+// responsible.
 func TestForbiddenActionsAreDenied(t *testing.T) {
 	f := newSandbox(t)
 	if len(f.Lacks()) > 0 && os.Getuid() != 0 {
@@ -187,7 +188,7 @@ func TestForbiddenActionsAreDenied(t *testing.T) {
 				t.Errorf("sandboxed: got %v, ran %v: %s %s", o.err, o.ran, o.log, o.reason)
 			}
 			if test.name == "BPF" || os.Getuid() == 0 && (test.act == "slow" || test.act == "place") {
-				return // the kernel reserves it for root, and changes to root's processes for a process with all capabilities
+				return // only root, or a process with all capabilities, may do this
 			}
 			w = newWorld(t)
 			argument = strings.NewReplacer(
@@ -232,7 +233,7 @@ func TestResourcesAreLimited(t *testing.T) {
 			}
 			argument := test.argument
 			if test.act == "spin" {
-				return // without a limit it would never end
+				return // without a limit, it would never end
 			}
 			if test.act == "fill" {
 				argument = filepath.Join(t.TempDir(), argument)
@@ -244,7 +245,7 @@ func TestResourcesAreLimited(t *testing.T) {
 	}
 }
 
-// The server's parent left the descriptor open.
+// The server's parent process left the descriptor open.
 func TestInheritedDescriptorIsClosed(t *testing.T) {
 	w := newWorld(t)
 	fd, err := unix.Open(w.secret, unix.O_RDONLY, 0)
@@ -252,7 +253,7 @@ func TestInheritedDescriptorIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	// Higher than the launcher's descriptors.
+	// This is higher than any of the launcher's descriptors.
 	const high = 40
 	if err := unix.Dup2(fd, high); err != nil {
 		t.Fatal(err)
@@ -266,7 +267,7 @@ func TestInheritedDescriptorIsClosed(t *testing.T) {
 	}
 }
 
-// The server runs as root.
+// If the server runs as root, the program runs as a separate user.
 func TestProgramRunsAsOwnUser(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	o := w.do(t, f, "whoami", "", nil)
@@ -279,7 +280,7 @@ func TestProgramRunsAsOwnUser(t *testing.T) {
 	}
 }
 
-// A program that cannot be started is distinguished from a program that failed.
+// A program that cannot be started is reported differently from one that fails.
 func TestFailedStartIsReported(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	for name, change := range map[string]func(*sandbox.Plan){

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownProgram returns the file of this program, even after it was replaced.
+// ownProgram returns the path of this program's file, which works even after the file was replaced.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
 // attributes makes the kernel kill the child when this program dies, even by SIGKILL.
 //
-// In separate namespaces, the child has no network, sees no other IPC, and is the first process
-// of its namespace, so all others end with it. Only root may create the namespaces directly;
-// other users first create a user namespace and keep their ids there.
+// In separate namespaces, the child has no network, sees no other IPC, and is the first process in
+// its namespace, so all others there end with it. Only root may create these namespaces directly.
+// Other users first create a user namespace in which they keep their ids.
 func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if !namespaces {
@@ -30,5 +30,5 @@ func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	return a
 }
 
-// hideProcess protects this process's keys in memory from the same user's other processes.
+// hideProcess protects the keys in this process's memory from other processes of the same user.
 func hideProcess() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -9,10 +9,11 @@ import (
 
 func ownProgram() (string, error) { return os.Executable() }
 
-// These systems cannot kill a child when this program dies. Its CPU time limit ends it.
+// These systems cannot kill a child when this program dies. The CPU time limit eventually ends the
+// child.
 func attributes(bool, bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func hideProcess() {}
 
-// This system has no seccomp.
+// These systems have no seccomp.
 func callFilter() []uint64 { return nil }

@@ -1,8 +1,8 @@
 // Package trace carries traces from a request to the submitted job, and on to its worker and
-// engine. It uses OpenTelemetry's API; shared/platform/otlp sends the traces. Without a receiver
-// it still forwards a client's trace and logs the trace's id.
+// engine. It uses OpenTelemetry's API; shared/platform/otlp sends the traces. If no collector is
+// configured, it still forwards a client's trace and logs the trace id.
 //
-// Names and attributes of spans contain no prompt, key, file name, or address with a query.
+// Span names and attributes never contain a prompt, a key, a file name, or a URL with a query.
 package trace
 
 import (
@@ -19,8 +19,8 @@ import (
 // Scope is OpenTelemetry's instrumentation scope for the service's spans.
 const Scope = "cutroom"
 
-// A trace passes between programs under these names (W3C Trace Context). tracestate is not
-// forwarded: it belongs to other systems and would have to be stored with every job.
+// Traces pass between programs under these names (W3C Trace Context). tracestate is not forwarded:
+// it belongs to other systems and would have to be stored with every job.
 const (
 	parentField = "traceparent"
 	Header      = "Traceparent"
@@ -33,7 +33,8 @@ func OrNoop(tracer api.Tracer) api.Tracer {
 	return tracer
 }
 
-// Spans of the context are children of a traceparent's span. An invalid one is ignored.
+// WithParent makes spans of the context children of the traceparent's span. It ignores an invalid
+// traceparent.
 func WithParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
@@ -41,7 +42,7 @@ func WithParent(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{parentField: traceparent})
 }
 
-// Parent returns the traceparent of the context's span, for another program, or "".
+// Parent returns the traceparent of the context's span, to pass to another program, or "".
 func Parent(ctx context.Context) string {
 	if !api.SpanContextFromContext(ctx).IsValid() {
 		return ""
@@ -51,7 +52,7 @@ func Parent(ctx context.Context) string {
 	return carrier[parentField]
 }
 
-// ID returns the id of the context's trace in hex for the log, or "".
+// ID returns the hex id of the context's trace, for the log, or "".
 func ID(ctx context.Context) string {
 	if span := api.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()
@@ -60,7 +61,7 @@ func ID(ctx context.Context) string {
 }
 
 // Fail marks a span as failed if err is not nil. It records only the reason, one of the service's
-// codes, because an error's text may contain a path or a client's data.
+// codes, because an error's text may contain a path or client data.
 func Fail(span api.Span, reason string, err error) {
 	if err == nil || !span.IsRecording() {
 		return
@@ -69,7 +70,7 @@ func Fail(span api.Span, reason string, err error) {
 	span.SetAttributes(attribute.String("error.type", reason))
 }
 
-// Logger adds the id of the context's trace to each line, as trace_id.
+// Logger adds the id of the context's trace to each log line, as trace_id.
 func Logger(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }

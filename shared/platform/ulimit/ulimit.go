@@ -1,10 +1,9 @@
-// Package ulimit stops a server that cannot reserve enough address space, with one line that
-// names the limit. Below about 2 GiB, the Go runtime would stop it with a stack trace before
-// main, while it initializes other packages. Below about 1 GiB, the runtime stops before it runs
-// this package.
+// Package ulimit stops a server that cannot reserve enough address space, with one line that names
+// the limit. Below about 2 GiB, the Go runtime would crash with a stack trace before main, while it
+// initializes other packages. Below about 1 GiB, it crashes before this package runs.
 //
-// The package imports only a few packages of the standard library, so Go initializes it before
-// packages whose paths begin with a host.
+// The package imports only a few standard packages, so Go initializes it before packages whose
+// paths begin with a host.
 package ulimit
 
 import (
@@ -13,10 +12,11 @@ import (
 	"syscall"
 )
 
-// Least is in bytes. An idle server reserves 2 GiB and uses 0.1 GiB of it.
+// Least is the minimum address space in bytes. An idle server reserves 2 GiB and uses 0.1 GiB of
+// it.
 const Least = 4 << 30
 
-// main is too late.
+// Checking in main would be too late.
 func init() {
 	var limit syscall.Rlimit
 	if len(os.Args) < 2 || os.Args[1] != "dev" || syscall.Getrlimit(syscall.RLIMIT_AS, &limit) != nil ||

@@ -22,22 +22,22 @@ type Codec struct {
 
 	mu     sync.Mutex
 	helper *process
-	// begun means that the decoder has the frames on which later ones depend.
+	// begun means that the decoder has the frames that later ones depend on.
 	begun bool
-	// last is the helper, which Close ends while another goroutine holds mu.
+	// last is the current helper, which Close can end while another goroutine holds mu.
 	last atomic.Pointer[process]
 	// restarts counts the helpers started after the first.
 	restarts atomic.Int64
 }
 
 // Decode decodes the stream's next frame into the picture, resizing it and reusing its memory.
-// shown is false for frames that only prepare later ones, and leave the picture unchanged.
+// shown is false for frames that only prepare later ones and leave the picture unchanged.
 //
-// Frames must be in order and without gaps. After a gap, a decoder shows wrong frames until the
-// next key frame. After an error, only key frames are accepted, and others return ErrKeyFrame.
+// Frames must be in order and without gaps. After a gap, the decoder shows wrong frames until the
+// next key frame. After an error, only key frames are accepted; others return ErrKeyFrame.
 //
-// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed,
-// ErrClosed; the context's, after which the next frame must be a key frame.
+// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed, ErrClosed;
+// the context's, after which the next frame must be a key frame.
 func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) (shown bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 		return false, err
 	}
 	begun := c.begun
-	c.begun = false // unless this frame is decoded
+	c.begun = false // until this frame has been decoded
 	header, ok := Inspect(frame)
 	switch {
 	case !ok:
@@ -77,8 +77,8 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	return true, nil
 }
 
-// Encode encodes the stream's next 4:2:0 frame. A frame of another size becomes a key frame.
-// Errors: ErrTooLarge; ErrLost, after which the next frame is a key frame; ErrFailed, ErrClosed.
+// Encode encodes the stream's next 4:2:0 frame. If the size changes, it makes a key frame. Errors:
+// ErrTooLarge; ErrLost, after which the next frame is a key frame; ErrFailed, ErrClosed.
 func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) (Frame, error) {
 	size := picture.Rect.Size()
 	switch {
@@ -115,7 +115,7 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 // In kbit/s.
 const leastBitrate, mostBitrate = 10, 100_000
 
-// Close ends the helper, even while a call waits for it. It may be called again.
+// Close ends the helper, even while a call is waiting for it. It may be called more than once.
 func (c *Codec) Close() {
 	c.closed.Store(true)
 	if h := c.last.Load(); h != nil {
@@ -131,7 +131,7 @@ func (c *Codec) Close() {
 
 func (c *Codec) Restarts() int64 { return c.restarts.Load() }
 
-// running returns the helper and starts one if necessary. The caller must hold mu. Errors:
+// running returns the helper, starting one if necessary. The caller must hold mu. Errors:
 // ErrFailed, ErrClosed.
 func (c *Codec) running(ctx context.Context) (*process, error) {
 	switch {
@@ -150,7 +150,7 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 	}
 	again := c.last.Swap(h) != nil
 	c.helper = h
-	// If Close did not see the helper yet, this call must end it.
+	// If Close ran before it could see this helper, end the helper here.
 	if c.closed.Load() {
 		h.kill()
 	}
@@ -166,7 +166,7 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 	return h, nil
 }
 
-// ask returns the helper's response. It ends the helper after an invalid response.
+// ask returns the helper's response. It ends the helper if the response is invalid.
 func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (helper.Answer, error) {
 	answer, err := h.ask(ctx, order)
 	if err != nil {

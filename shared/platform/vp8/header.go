@@ -20,7 +20,7 @@ func Inspect(frame []byte) (Header, bool) {
 	if len(frame) < 10 || string(frame[3:6]) != startCode {
 		return Header{}, false
 	}
-	// The upper two bits of each side request scaling, which is left to the viewer.
+	// The upper two bits of each dimension request scaling, which is left to the viewer.
 	h := Header{
 		Key:    true,
 		Width:  (int(frame[6]) | int(frame[7])<<8) & 0x3fff,

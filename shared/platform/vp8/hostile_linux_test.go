@@ -23,7 +23,7 @@ import (
 
 const hostileFrames = 2000
 
-// VP8 streams of the sample clip, with and without the features that live video uses.
+// encoded holds VP8 streams of the sample clip, with and without the features that live video uses.
 var encoded = sync.OnceValues(func() ([][][]byte, error) {
 	var all [][][]byte
 	for _, options := range []string{
@@ -72,21 +72,21 @@ func broken(frame []byte, random *rand.Rand) []byte {
 		for range 1 + random.IntN(20) {
 			frame[random.IntN(len(frame))] ^= 1 << random.IntN(8)
 		}
-	case 1: // a missing end
+	case 1: // truncated
 		return frame[:at]
-	case 2: // a zeroed part
+	case 2: // a zeroed range
 		clear(frame[at : at+random.IntN(len(frame)-at)])
-	case 3: // flipped bits in the headers, with sizes and partitions
+	case 3: // flipped bits in the headers, which contain sizes and partitions
 		for range 1 + random.IntN(4) {
 			frame[random.IntN(min(40, len(frame)))] ^= 1 << random.IntN(8)
 		}
 	case 4: // noise after a valid header
 		noise(frame[min(10, len(frame)):])
-	case 5: // only noise
+	case 5: // pure noise
 		noise(frame)
-	case 6: // a repeated part and extra bytes at the end
+	case 6: // a repeated range and extra bytes at the end
 		frame = append(frame[:at:at], append(bytes.Clone(frame[at/2:]), frame...)...)
-	case 7: // another size
+	case 7: // a changed size
 		if len(frame) > 10 {
 			binary.LittleEndian.PutUint16(frame[6:], uint16(random.IntN(2000)))
 			binary.LittleEndian.PutUint16(frame[8:], uint16(random.IntN(2000)))
@@ -95,7 +95,8 @@ func broken(frame []byte, random *rand.Rand) []byte {
 	return frame
 }
 
-// A good frame follows damaged video, and processes, mappings and descriptors do not increase.
+// After damaged video, a good frame still decodes, and there are no more processes, mappings or
+// descriptors than before.
 func TestBrokenVideoIsHarmless(t *testing.T) {
 	l, err := library()
 	if err != nil {
@@ -224,7 +225,7 @@ func inventory(t *testing.T) left {
 		t.Fatal(err)
 	}
 	for _, task := range tasks {
-		pids, _ := os.ReadFile(task) // a thread may have ended
+		pids, _ := os.ReadFile(task) // the thread may have exited
 		children += len(strings.Fields(string(pids)))
 	}
 	maps, err := os.ReadFile("/proc/self/maps")

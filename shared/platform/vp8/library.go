@@ -19,7 +19,8 @@ import (
 
 // Library is this machine's libvpx. It is safe for concurrent use.
 type Library struct {
-	// A helper that takes longer for one frame is killed. Find sets DefaultFrameTime.
+	// FrameTime is how long a helper may take for one frame before it is killed. Find sets it to
+	// DefaultFrameTime.
 	FrameTime time.Duration
 
 	box   *sandbox.Sandbox
@@ -61,12 +62,12 @@ func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 
 func (l *Library) String() string { return "libvpx " + strings.TrimPrefix(l.found.Version, "v") }
 
-// Helpers use one processor. With more arenas their threads would fill the address space.
+// Helpers use a single processor. With more arenas, their threads would fill the address space.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
 }
 
-// packageOf returns the name of this system's package with libvpx.
+// packageOf returns the name of the system package that contains libvpx.
 func packageOf(read func(string) ([]byte, error)) string {
 	if runtime.GOOS == "darwin" {
 		return "libvpx (brew install libvpx)"
@@ -87,14 +88,14 @@ func packageOf(read func(string) ([]byte, error)) string {
 	return "libvpx"
 }
 
-// A helper may fail a few times in a row, and then once in a while.
+// A helper may be restarted a few times in quick succession, and then only once per interval.
 const (
 	restartsAtOnce = 5
 	restartEvery   = 10 * time.Second
 )
 
-// Open opens the codec of one session. The caller must close it. The context limits only the start.
-// Errors: ErrFailed.
+// Open opens the codec for one session. The caller must close it. The context limits only the
+// start. Errors: ErrFailed.
 func (l *Library) Open(ctx context.Context) (*Codec, error) {
 	c := &Codec{library: l, starts: rate.NewLimiter(rate.Every(restartEvery), restartsAtOnce)}
 	c.mu.Lock()

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// The address space for frames, in bytes. A stream of the largest ones uses a quarter.
+	// The address space for frames, in bytes. A stream of the largest frames uses a quarter of it.
 	spareSpace = 512 << 20
-	// CPU time for hours of live video. Then a new helper continues from a key frame.
+	// Enough CPU time for hours of live video. After that, a new helper continues from a key frame.
 	processorTime = time.Hour
 	startTime     = 20 * time.Second
 	keptLog       = 2 << 10
-	// The pipes of an exited helper may stay open for drainTime.
+	// After a helper has exited, its pipes may stay open for drainTime.
 	drainTime = 5 * time.Second
 )
 
@@ -35,8 +35,8 @@ type process struct {
 	out       *os.File // for responses
 	cmd       *exec.Cmd
 	log       head
-	// ended is closed when the process has exited. reason explains the exit, and cause explains
-	// why the server ended the process, if it did.
+	// ended is closed once the process has exited. reason says how it exited. cause says why the
+	// server ended it, if it did.
 	ended  chan struct{}
 	reason string
 
@@ -72,7 +72,6 @@ func (l *Library) start() (*process, error) {
 	return h, nil
 }
 
-// run starts the process and waits until it exits.
 func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error) {
 	// The process dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
@@ -118,7 +117,7 @@ func (h *process) ask(ctx context.Context, order helper.Request) (answer helper.
 		limit = startTime
 	}
 	until := time.Now().Add(limit)
-	// A compromised helper may not read its requests.
+	// A compromised helper may not read its requests, so writing needs a deadline too.
 	if err := errors.Join(h.in.SetWriteDeadline(until), h.out.SetReadDeadline(until)); err != nil {
 		return answer, err
 	}
@@ -143,12 +142,12 @@ func (h *process) ask(ctx context.Context, order helper.Request) (answer helper.
 	return answer, err
 }
 
-// The process cannot have started others.
+// Killing one process is enough, because it cannot have started others.
 func (h *process) kill() {
-	_ = h.cmd.Process.Kill() // fails if it has exited
+	_ = h.cmd.Process.Kill() // fails if the helper has exited
 }
 
-// end ends the process and frees its resources. Only why may be called after it.
+// end ends the process and frees its resources. Afterwards, only why may be called.
 func (h *process) end() {
 	h.in.Close()
 	h.kill()

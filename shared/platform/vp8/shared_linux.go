@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The size is fixed, because a helper that shrank the memory would crash the server.
+// The size is sealed, because a helper that shrank the memory would crash the server.
 func newShared(size int) (*os.File, []byte, error) {
 	fd, err := unix.MemfdCreate("cutroom-vp8", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

@@ -4,7 +4,7 @@ package vp8
 
 import "os"
 
-// The shared memory is a file without a name.
+// The shared memory is an unlinked file.
 func newShared(size int) (*os.File, []byte, error) {
 	file, err := os.CreateTemp("", "cutroom-vp8-")
 	if err != nil {

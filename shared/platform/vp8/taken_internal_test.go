@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/vp8/helper"
 )
 
-// takenOver returns a codec whose helper was compromised and behaves as the function does.
+// takenOver returns a codec whose helper has been compromised and behaves as does says.
 func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *Codec {
 	t.Helper()
 	memory, shared, err := newShared(helper.SharedSize)
@@ -62,10 +62,10 @@ func answerEach(answer helper.Answer) func(io.Reader, io.Writer) {
 	}
 }
 
-// The frame has 16x16 pixels.
+// keyFrame is a frame of 16x16 pixels.
 var keyFrame = []byte{0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0}
 
-// A frame must have a valid size.
+// The codec rejects pictures of invalid size.
 func TestCompromisedHelperCannotFakePicture(t *testing.T) {
 	for _, answer := range []helper.Answer{
 		{Width: 16}, {Width: helper.MaxSide + 1, Height: 1}, {Width: helper.MaxSide, Height: helper.MaxSide},

@@ -1,17 +1,16 @@
 // Package vp8 decodes and encodes VP8 (RFC 6386) in separate processes.
 //
-// An untrusted video may compromise its decoder. So every [Codec] has a helper, this program in a
-// [sandbox.Sandbox], which loads libvpx and can only compute. The server writes compressed frames
-// and pictures into memory shared with the helper, and sends requests through a pipe. If a helper
-// crashes or takes too long, its session gets one error; the next call starts another helper,
-// which continues from a key frame.
+// An untrusted video may compromise its decoder. So every [Codec] has a helper, which is this
+// program in a [sandbox.Sandbox]. The helper loads libvpx and can only compute. The server writes
+// compressed frames and pictures to memory shared with the helper, and sends requests through a
+// pipe. If a helper crashes or takes too long, its session gets one error. The next call starts
+// another helper, which continues from a key frame.
 //
-// Pictures are *image.YCbCr with the chroma subsampled 4:2:0, in video range: luma 16 to 235,
-// chroma 16 to 240 (BT.601). Packages image/jpeg and image/color use the same type with the full
-// range.
+// Pictures are *image.YCbCr with 4:2:0 chroma subsampling, in video range: luma 16 to 235, chroma
+// 16 to 240 (BT.601). Packages image/jpeg and image/color use the same type with the full range.
 //
-// libvpx is a library of the system, which the server finds at startup ([Find]). The program is
-// built without cgo.
+// libvpx is a system library that the server looks for at startup ([Find]). The program is built
+// without cgo.
 package vp8
 
 import (
@@ -25,29 +24,32 @@ import (
 // MaxPixels limits frames of any shape: 1920x1080, rounded up to whole macroblocks.
 const MaxPixels = helper.MaxPixels
 
-// MaxFrame limits a compressed frame to decode, in bytes.
+// MaxFrame limits the size of a compressed input frame, in bytes.
 const MaxFrame = helper.MaxFrame
 
-// A frame takes milliseconds, but the machine may be busy.
+// A frame takes only milliseconds, but the machine may be busy.
 const DefaultFrameTime = 5 * time.Second
 
 var (
-	// The frame is not VP8 or is damaged.
+	// ErrBroken means that the frame is not VP8 or is damaged.
 	ErrBroken = errors.New("vp8: the frame cannot be decoded")
-	// A picture has more than MaxPixels, or a frame more than MaxFrame bytes.
+	// ErrTooLarge means that a picture has more than MaxPixels, or a frame more than MaxFrame
+	// bytes.
 	ErrTooLarge = errors.New("vp8: the frame is too large")
-	// The frame depends on frames that the decoder does not have. Ask the sender for a key frame.
+	// ErrKeyFrame means that the frame depends on frames that the decoder does not have. Ask the
+	// sender for a key frame.
 	ErrKeyFrame = errors.New("vp8: a key frame is needed")
-	// The helper exited while it worked on the frame, or was killed after FrameTime. Ask the sender
-	// for a key frame, for the next helper. The next encoded frame is a key frame.
+	// ErrLost means that the helper exited while working on the frame, or was killed after
+	// FrameTime. The next helper needs a key frame, so ask the sender for one. The next encoded
+	// frame will be a key frame.
 	ErrLost = errors.New("vp8: the codec stopped and must restart")
-	// Helpers cannot be started, or exit repeatedly. The session should end.
+	// ErrFailed means that helpers cannot be started or keep exiting. The session should end.
 	ErrFailed = errors.New("vp8: the codec has failed")
 	ErrClosed = errors.New("vp8: the codec is closed")
 )
 
-// NeedsKeyFrame reports whether this error of Decode requires a key frame from the sender.
-// ErrFailed and ErrClosed end the stream.
+// NeedsKeyFrame reports whether an error from Decode means that the sender must send a key frame.
+// ErrFailed and ErrClosed end the stream instead.
 func NeedsKeyFrame(err error) bool {
 	return errors.Is(err, ErrBroken) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrKeyFrame) ||
 		errors.Is(err, ErrLost)

@@ -10,7 +10,7 @@ import (
 
 const frameLength = 40 * time.Millisecond
 
-// Sizes may change and be odd.
+// Frame sizes may change and may be odd.
 func TestStreamSurvivesEncodingAndDecoding(t *testing.T) {
 	c := open(t)
 	var got image.YCbCr

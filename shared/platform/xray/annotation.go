@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// Annotation returns the key of an attribute's annotation, in letters, digits and underscores. It
-// returns "" for OpenTelemetry attributes that X-Ray knows.
+// Annotation returns the X-Ray annotation key for an attribute, in letters, digits and underscores.
+// It returns "" for OpenTelemetry attributes that X-Ray knows.
 func Annotation(key attribute.Key) string {
 	switch key {
 	case "http.request.method", "http.response.status_code", "http.route", "rpc.system", "rpc.service", "rpc.method":

@@ -9,8 +9,8 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// WithParent returns a context whose spans are children of the segment in an X-Ray tracing
-// header, for example Root=1-…;Parent=…;Sampled=1. It ignores an invalid header.
+// WithParent returns a context whose spans are children of the segment in an X-Ray tracing header,
+// such as Root=1-…;Parent=…;Sampled=1. It ignores an invalid header.
 func WithParent(ctx context.Context, header string) context.Context {
 	var config api.SpanContextConfig
 	for part := range strings.SplitSeq(header, ";") {
@@ -36,7 +36,7 @@ func WithParent(ctx context.Context, header string) context.Context {
 	return api.ContextWithRemoteSpanContext(ctx, parent)
 }
 
-// Header returns the X-Ray header of the context's trace, or "" if its span is not sampled.
+// Header returns the X-Ray header for the context's trace, or "" if its span is not sampled.
 func Header(ctx context.Context) string {
 	span := api.SpanContextFromContext(ctx)
 	if !span.IsValid() || !span.IsSampled() {

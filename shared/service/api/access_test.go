@@ -79,20 +79,21 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// docs/contract/auth.md#permissions: calls every route that requires a credential with every kind.
+// Calls every route that requires a credential with every kind of credential: see
+// docs/contract/auth.md#permissions.
 func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})
 	expired, expiredKey := w.issue(studio, credential.Scope{}), w.expiringKey("studio", time.Minute)
 	orphanOfTime := w.issue(expiredKey, credential.Scope{})
-	w.later.Store(int64(time.Hour)) // expires it
+	w.later.Store(int64(time.Hour)) // lets it expire
 	revoked, parent := w.newKey("studio"), w.newKey("studio")
 	orphan := w.issue(parent, credential.Scope{})
 	w.revoke(revoked)
 	w.revoke(parent)
 	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
 	unauthorized := func(access.Call) int { return http.StatusUnauthorized }
-	// The order matters: once the key has deleted a file, the admin key gets 404.
+	// The order matters: once one key has deleted a file, the admin key gets 404.
 	credentials := []struct {
 		name string
 		credential.Issued
@@ -160,8 +161,8 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	}
 }
 
-// docs/contract/auth.md#limits-of-a-key: calls every route with keys for its group, for all other
-// groups and for another model, and with client tokens of these keys.
+// Calls every route with keys for its route group, for all other groups and for another model, and
+// with client tokens of these keys: see docs/contract/auth.md#limits-of-a-key.
 func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	of, without := map[string]string{}, map[string]string{}
@@ -203,7 +204,7 @@ func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 			{"a key for the model", aliases, route.AdminKey},
 		} {
 			if c.want == http.StatusNoContent && strings.HasPrefix(route.Path, "/v1/keys/") {
-				c.want = http.StatusForbidden // the key to revoke may do more
+				c.want = http.StatusForbidden // the key to revoke has more permissions
 			}
 			a := w.request(method, route.Path, c.secret, strings.NewReader(route.Body), "Content-Type: "+route.ContentType)
 			if a.status != c.want {
@@ -247,7 +248,7 @@ func TestTokenAcceptsAnyNameOfItsModels(t *testing.T) {
 		{"gen-latest", "gen-2.5", 422},
 		{"gen-vton-2", "gen-vton-3", 422}, // two aliases of one model
 		{"gen-2.1", "gen-2.5", 403},
-		{"gen-2.1", "gen-9", 404}, // an unknown model is checked before the scope
+		{"gen-2.1", "gen-9", 404}, // an unknown model is reported before the scope is checked
 	} {
 		token := w.mint(studio, credential.Scope{Models: []string{c.allowed}})
 		if a := w.post(c.called, token); a.status != c.status {
@@ -275,7 +276,7 @@ func TestTokenWorksOnlyFromItsOrigins(t *testing.T) {
 	}
 }
 
-// A token expires to the millisecond, even if it was just used and is therefore cached.
+// Tokens expire to the millisecond, even if they were just used and are therefore cached.
 func TestTokenExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

@@ -1,6 +1,6 @@
 // Package api serves the media service over HTTP (docs/contract/media.md).
 //
-// Endpoints come in groups. A server has all groups; a function may have a single group.
+// Endpoints are divided into groups. A server has all groups; a function may have only one.
 package api
 
 import (
@@ -28,27 +28,28 @@ const DefaultMaxUpload = 512 << 20
 
 type Config struct {
 	Catalog *catalog.Catalog
-	// KnowsModel reports whether a model has the name. nil uses Catalog, which is enough unless
-	// the inference models change while the service runs.
+	// KnowsModel reports whether a model with the name exists. nil uses Catalog, which is enough
+	// unless inference models change while the service runs.
 	KnowsModel    func(name string) bool
 	Authenticator *credential.Authenticator
-	// Limiter enforces the request rates of tiers and of the session quota. nil means no limits.
+	// Limiter enforces tiers' request rates and session quotas. nil means no limits.
 	Limiter Limiter
-	// Idempotency runs each Idempotency-Key once; nil ignores the header.
+	// Idempotency runs each Idempotency-Key only once. nil ignores the header.
 	Idempotency *idempotency.Service
 	Origins     httpserver.Origins
-	// Stopping ends the calls that wait for a job, because no worker will take it. nil means never.
+	// Stopping ends calls that are waiting for a job, because no worker will run it. nil means
+	// never.
 	Stopping context.Context
-	// Draining ends the event streams, before Stopping ends the other calls. Clients then
-	// reconnect, possibly to another server. nil means Stopping.
+	// Draining ends event streams, before Stopping ends other calls. Clients then reconnect,
+	// possibly to another server. nil means the same as Stopping.
 	Draining context.Context
 	Blobs    blob.Store
 	// Scratch is the folder for the temporary files of FileRoutes and C2PARoutes.
 	Scratch string
 	// MaxUpload is the maximum size of a file in a form, in bytes; 0 means DefaultMaxUpload.
 	MaxUpload int64
-	// Ready returns why the service does not accept requests yet, for /healthz; nil means always
-	// ready. Clients see only the message of a fault.Unavailable.
+	// Ready returns why the service is not ready to accept requests, for /healthz. nil means that
+	// it is always ready. Clients see the error's message only if it is fault.Unavailable.
 	Ready  func(context.Context) error
 	Logger *slog.Logger
 
@@ -65,32 +66,39 @@ type JobRoutes struct {
 	Jobs *job.Service
 	// Shares signs and checks links to results, for the groups Jobs and Content.
 	Shares job.Shares
-	// A caller waits this long for an image; then its job is cancelled. 0 means DefaultImageWait.
+	// ImageWait is how long a caller waits for an image. Then its job is cancelled. 0 means
+	// DefaultImageWait.
 	ImageWait time.Duration
-	// VideoWait limits the wait of the deprecated routes for a video. The job continues.
+	// VideoWait is how long the deprecated routes wait for a video. The job then continues.
 	VideoWait time.Duration
-	// AfterWait calls over in a goroutine after the wait, unless stopped. nil means time.AfterFunc.
+	// AfterWait calls over in a goroutine after the wait, unless stop is called first. nil means
+	// time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
-	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. Image
-	// requests are rejected while no worker runs. nil means that a worker is always running.
+	// Warm reports whether a worker is accepting jobs from the lane, and starts a worker if not.
+	// Image requests are rejected while no worker is running. nil means that a worker is always
+	// running.
 	Warm func(context.Context, job.Lane) (bool, error)
-	// Downloads signs URLs for the content route's redirects. nil means that the route sends the
-	// bytes.
+	// Downloads signs the URLs to which the content route redirects. nil means that the route sends
+	// the bytes itself.
 	Downloads DownloadSigner
-	// RedirectAbove is the maximum number of bytes that the content route sends itself.
+	// RedirectAbove is the maximum number of bytes that the content route sends itself. Larger
+	// content is redirected. Larger
+	// content is redirected.
 	RedirectAbove int64
-	// EventsOnce sends only the job's current state if responses cannot stream. Clients then poll.
+	// EventsOnce is for responses that cannot be streamed: event streams send only the job's
+	// current state. Clients then poll.
 	EventsOnce bool
-	// WebhookTargets restricts the URLs of webhooks; the zero value allows the public internet.
+	// WebhookTargets restricts webhook URLs. The zero value allows the public internet.
 	WebhookTargets webhook.Targets
 }
 
 type FileRoutes struct {
 	Files *file.Service
-	// Intake limits uploads in progress. nil is for functions, whose requests are single events.
+	// Intake limits uploads in progress. It is nil in functions, which receive each request as a
+	// single event.
 	Intake *file.Intake
 	// Posters makes thumbnails of stored files on first request, in folders below Scratch. If it is
-	// nil, no thumbnails are made, but those made by workers are still served.
+	// nil, only thumbnails made by workers are served.
 	Posters Posters
 	// Signer signs the URLs of large uploads, for the group Files.
 	Signer Signer
@@ -100,7 +108,8 @@ type FileRoutes struct {
 
 type C2PARoutes struct {
 	Verifier Verifier
-	// MaxVerified limits a verified file in bytes; VerifyTime, such a request. 0 means no limit.
+	// MaxVerified is the maximum size of a file to verify, in bytes. VerifyTime limits how long
+	// verification may take. 0 means no limit.
 	MaxVerified int64
 	VerifyTime  time.Duration
 }
@@ -116,7 +125,8 @@ type SessionRoutes struct {
 	Sessions Sessions
 	// LiveVideo means that sessions accept video over WebRTC, for the group RealtimePage.
 	LiveVideo bool
-	// MediaURL is the other groups' base URL, for the group RealtimePage; empty means this server.
+	// MediaURL is the base URL of the other groups, for the group RealtimePage. Empty means this
+	// server.
 	MediaURL string
 }
 
@@ -126,10 +136,11 @@ type WebhookRoutes struct {
 }
 
 type InfoRoutes struct {
-	// InferenceURL is the inference gateway's base URL for the OpenAPI document, which covers both
-	// services; empty means DefaultInferenceURL.
+	// InferenceURL is the inference gateway's base URL, for the OpenAPI document, which covers both
+	// services. Empty means DefaultInferenceURL.
 	InferenceURL string
-	// ConsoleURL is relative to GET /, such as "./console/"; it is empty without a console.
+	// ConsoleURL is the console's URL relative to GET /, such as "./console/". It is empty if there
+	// is no console.
 	ConsoleURL string
 	Engine     EngineFacts
 }
@@ -137,7 +148,7 @@ type InfoRoutes struct {
 type service struct {
 	Config
 	streams ratelimit.Open
-	// The concurrent thumbnails, verifications and reads of lists.
+	// Limits on concurrent thumbnails, verifications and list reads.
 	thumbnailTurns, verifyTurns, listTurns *ratelimit.Turns
 }
 
@@ -148,7 +159,7 @@ func newService(c Config) *service {
 	}
 }
 
-// Group is a set of endpoints that are deployed together. It returns their routes.
+// Group is a set of endpoints that are deployed together. It returns the set's routes.
 type Group func(*service) []route
 
 func AllGroups() []Group {
@@ -156,8 +167,8 @@ func AllGroups() []Group {
 		Realtime, RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 
-// New returns a handler for the groups. It must not name a group itself, so that a program links
-// only the groups that it uses.
+// New returns a handler for the groups. It must not refer to any group itself, so that a program
+// links only the groups that it uses.
 func New(c Config, groups ...Group) http.Handler {
 	if c.MaxUpload == 0 {
 		c.MaxUpload = DefaultMaxUpload
@@ -208,11 +219,12 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	secret := r.Header.Get("x-api-key")
 	if secret == "" && route.queryToken {
 		if secret = readQuery(r.URL.RawQuery)["api_key"]; secret != "" {
-			// The URL contains the token, so browsers must not send the URL as a referrer.
+			// The URL contains the token, so browsers must not send it as a referrer.
 			w.Header().Set("Referrer-Policy", "no-referrer")
 		}
 		if credential.CheckSecret(secret) == nil {
-			// URLs appear in logs and histories, so permanent keys are not accepted in them.
+			// URLs end up in logs and browser histories, so permanent keys are not accepted in
+			// them.
 			return credential.Principal{}, fault.New(fault.Unauthorized,
 				"api_key in the query must be a client token. Send a permanent key in the x-api-key header.")
 		}
@@ -225,7 +237,8 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	return who, nil
 }
 
-// Health is the group of GET /healthz and its alias /health. They return 200 once it is ready.
+// Health is the group of GET /healthz and its alias /health. They return 200 once the service is
+// ready.
 func Health(s *service) []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.health},
@@ -239,7 +252,7 @@ func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 			if fault.Is(err, fault.Unavailable) {
 				return err // the message is meant for clients
 			}
-			// A starting service is normally not ready, so this is only a warning.
+			// It is normal for a starting service not to be ready, so this is only a warning.
 			s.Logger.WarnContext(r.Context(), "the service is not ready", "error", err)
 			return fault.New(fault.Unavailable, "The service does not accept requests now.")
 		}

@@ -60,9 +60,10 @@ type setup struct {
 	workers              int
 	ready                func(context.Context) error
 	sessions             int
-	// stored is how many bytes an account may store; 0 means no limit.
+	// stored is how many bytes an account may store. 0 means no limit.
 	stored int64
-	// The maximum uploads in progress of an account and of the server, and the free disk space.
+	// uploads and allUploads are the maximum numbers of uploads in progress, per account and in
+	// total. free returns the free disk space.
 	uploads, allUploads int
 	free                func() (int64, error)
 	blobs               func(blob.Store) blob.Store
@@ -83,7 +84,7 @@ type world struct {
 	t         *testing.T
 	address   string
 	url       string
-	root      string // of the blobs
+	root      string // root folder of the blobs
 	database  string
 	blobs     *diskblob.Store
 	records   *sqlite.Jobs
@@ -93,12 +94,12 @@ type world struct {
 	hooks     *sqlite.Webhooks
 	claims    *sqlite.IdempotencyKeys
 	jobs      *job.Service
-	shelf     *sqlite.Files // the records of files
+	shelf     *sqlite.Files // file records
 	estimates sqlite.Estimates
 	live      *sqlite.Sessions
 	sweeper   *file.Sweeper
 	catalog   *catalog.Catalog
-	later     atomic.Int64 // nanoseconds by which the clock is ahead
+	later     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	stopped   atomic.Pointer[time.Time]
 	log       *programtest.Output
 }
@@ -111,7 +112,8 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock stops the clock: on a busy machine, a request may cross a second or a minute.
+// stopClock stops the clock, because on a slow machine a request may cross a second or minute
+// boundary.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)
@@ -258,7 +260,7 @@ func (a answer) detail() string {
 	return text
 }
 
-// Header fields have the form "name: value".
+// Header fields have the format "name: value".
 func (w *world) request(method, path, key string, body io.Reader, header ...string) answer {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
@@ -312,7 +314,7 @@ func multiform(parts ...part) (body, contentType string) {
 				"Content-Type": {"application/octet-stream"},
 			}
 		}
-		w, _ := writer.CreatePart(header) // a Builder does not fail
+		w, _ := writer.CreatePart(header) // a strings.Builder never fails
 		io.WriteString(w, p.content)
 	}
 	writer.Close()
@@ -344,7 +346,7 @@ func (w *world) record(id string) job.Job {
 	return j
 }
 
-// files includes files that are still arriving.
+// files lists the stored files, including those that are still arriving.
 func (w *world) files() (paths []string) {
 	w.t.Helper()
 	err := filepath.WalkDir(w.root, func(path string, entry fs.DirEntry, err error) error {

@@ -15,7 +15,8 @@ type AuditLog interface {
 	Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error)
 }
 
-// docs/contract/auth.md#the-audit-log. No route changes or deletes an entry.
+// Audit is the group for reading the audit log (docs/contract/auth.md#the-audit-log). No route
+// changes or deletes an entry.
 func Audit(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/audit", access: adminOnly, handle: s.inTurn(s.listAudit)},
@@ -29,14 +30,14 @@ func (s *service) origin(r *http.Request, c call) audit.Origin {
 type auditEntryBody struct {
 	ID string  `json:"id"`
 	At *string `json:"at"`
-	// By is the id of an admin key, or "operator".
+	// By is an admin key's id, or "operator".
 	By      string       `json:"by"`
 	Action  audit.Action `json:"action"`
 	Subject string       `json:"subject"`
-	// Before is null for a new object; After is null for a deleted one.
+	// Before is null if the object was created. After is null if it was deleted.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
-	// RequestID is null for the operator.
+	// RequestID is null if the operator made the change.
 	RequestID *string `json:"request_id"`
 }
 
@@ -55,14 +56,14 @@ type auditPageBody struct {
 	NextCursor *string          `json:"next_cursor"`
 }
 
-// A page's cursor is the id of the last entry before it.
+// A page's cursor is the id of the last entry on the previous page.
 func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) error {
 	query, found := auditQuery(r.URL.RawQuery)
 	if len(found) > 0 {
 		return found
 	}
 	limit := query.Limit
-	query.Limit++ // one extra entry shows whether another page follows
+	query.Limit++ // one extra entry shows whether there is another page
 	entries, err := s.AuditLog.Entries(r.Context(), c.who.Account(), query)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// The days are in UTC, both inclusive.
+// The days are in UTC, and the range includes both.
 func auditQuery(raw string) (query audit.Query, found problems) {
 	values := readQuery(raw)
 	for _, bound := range []struct {

@@ -9,15 +9,15 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// A form's other fields may use this many bytes (docs/contract/errors.md#too-large).
+// A form's other fields may take up this many bytes (docs/contract/errors.md#too-large).
 const formAllowance = 1 << 20
 
-// checkEvery is the interval at which the sender's credential is checked while its body arrives.
+// checkEvery is how often the sender's credential is checked while its body arrives.
 const checkEvery = time.Second
 
 func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }
 
-// LargeUploads explains large files (docs/contract/media.md#large-uploads).
+// LargeUploads explains how to send large files (docs/contract/media.md#large-uploads).
 const LargeUploads = "To send a large file, POST its filename, mime_type, size_bytes and md5 as JSON to /v1/files, " +
 	"upload the file to the signed URL in the response, and use its id."
 
@@ -30,10 +30,11 @@ type bodyError struct{ err error }
 func (e *bodyError) Error() string { return fmt.Sprintf("read the body: %v", e.err) }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// body reads a request's body up to a limit. It keeps the read error, which a reader may replace.
+// body reads a request body up to a limit. It keeps the error of a failed read, because readers may
+// replace it.
 type body struct {
 	source io.Reader
-	// left is the remaining limit in bytes. Reading more fails with tooLarge.
+	// left is how much of the limit remains, in bytes. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
 	// check verifies the sender every checkEvery and after errors. It may be nil.
@@ -47,7 +48,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.failure
 	}
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one byte more distinguishes a body that is too long from one that ends here
+		p = p[:b.left+1] // one extra byte shows whether the body ends here or is too long
 	}
 	n, err := b.source.Read(p)
 	b.left -= int64(n)

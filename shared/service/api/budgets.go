@@ -18,7 +18,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Budgets of an account and of its keys (docs/contract/budgets.md#who-sets-them).
+// Budgets is the group for the budgets of an account and of its keys
+// (docs/contract/budgets.md#who-sets-them).
 func Budgets(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/budgets", access: adminOnly, handle: s.inTurn(s.listBudgets)},
@@ -32,12 +33,12 @@ type BudgetService interface {
 	States(ctx context.Context, account string) ([]budget.State, error)
 	// Set creates or replaces a budget.
 	Set(ctx context.Context, from audit.Origin, to budget.Setting) (budget.State, error)
-	// Errors: fault.NotFound.
+	// Delete returns fault.NotFound if there is no such budget.
 	Delete(ctx context.Context, from audit.Origin, id budget.ID) error
 }
 
 type budgetFacts struct {
-	// Key is null for a budget of the whole account.
+	// Key is null if the budget applies to the entire account.
 	Key    *string       `json:"key"`
 	Period budget.Period `json:"period"`
 	Unit   budget.Unit   `json:"unit"`
@@ -78,7 +79,7 @@ func newBudgetFacts(state budget.State, currency string) budgetFacts {
 	return facts
 }
 
-// warningBody is the message about a warning. Its bytes are the same in every attempt.
+// warningBody is the body of a warning webhook. Its bytes are the same in every attempt.
 type warningBody struct {
 	Type webhook.EventType `json:"type"`
 	// Timestamp is when the warning was due.
@@ -91,7 +92,7 @@ type warningBody struct {
 	} `json:"data"`
 }
 
-// WarningBody returns the function that writes messages about warnings. Costs are in the currency.
+// WarningBody returns a function that writes warning bodies. Costs are in the given currency.
 func WarningBody(currency string) func(budget.Warning) ([]byte, error) {
 	return func(w budget.Warning) ([]byte, error) {
 		body := warningBody{Type: webhook.BudgetWarning, Timestamp: timestamp(w.At)}
@@ -146,7 +147,7 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// warnURL returns the receiver of warnings: nil keeps the current one, "" removes it.
+// warnURL returns the URL that receives warnings. nil keeps the current one, and "" removes it.
 func (s *service) warnURL(sent jsonObject) (*string, problems) {
 	const name = "warn_url"
 	if _, there := sent[name]; !there {
@@ -168,7 +169,7 @@ func (s *service) warnURL(sent jsonObject) (*string, problems) {
 
 const maxAmountText = 64
 
-// amount reads an integer, or a cost rounded to a billionth, up to budget.MaxLimit.
+// amount reads an integer, or a cost rounded to a billionth of a unit, up to budget.MaxLimit.
 func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -182,14 +183,14 @@ func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	if mantissa, _, _ := strings.Cut(strings.ToLower(text), "e"); number == 0 && !strings.ContainsAny(mantissa, "123456789") {
 		return 0, nil
 	}
-	exact, ok := new(big.Rat), number != 0 && len(text) <= maxAmountText // limits the exponent
+	exact, ok := new(big.Rat), number != 0 && len(text) <= maxAmountText // keeps the exponent small
 	if ok {
 		exact, ok = exact.SetString(text)
 	}
 	switch {
 	case ok && unit == budget.Cost:
 		exact.Mul(exact, big.NewRat(billionths, 1))
-		exact.SetString(exact.FloatString(0)) // rounded
+		exact.SetString(exact.FloatString(0)) // rounds
 	case !ok || !exact.IsInt():
 		return 0, problems{fieldProblem(name, "int_from_float", value, "Input should be a valid integer", nil)}
 	}
@@ -200,7 +201,7 @@ func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	case unit == budget.Cost:
 		return budget.MaxLimit, nil
 	}
-	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // by less than a float64 can show
+	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // too large by less than a float64 can show
 }
 
 const billionths = 1_000_000_000
@@ -246,8 +247,9 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless the budget is another key's that has no more permissions than the admin key
-// by, so that holders cannot raise their own limits. Only the operator changes the account's.
+// ownKey returns an error unless the budget is for another key that has no more permissions than
+// the admin key by. This keeps keys from raising their own limits. Only the operator can change the
+// account's budget.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:

@@ -39,7 +39,7 @@ func (w *world) overBudget(a answer) {
 
 func TestJobsUseBudgets(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
-	w.stopClock() // midnight may be near
+	w.stopClock() // midnight might pass during the test
 	spent := w.spends(budget.Cost, 2*21_300_000)
 	submit := func() answer { return w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")) }
 	first, second := w.accepted(submit()), w.accepted(submit())
@@ -59,13 +59,13 @@ func TestJobsUseBudgets(t *testing.T) {
 	}
 	w.used(spent, 21_300_000)
 	retried := w.sentWith("once", "/v1/jobs/gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"))
-	w.accepted(retried) // a key stays free after a refusal
+	w.accepted(retried) // after a rejection, the idempotency key can be used again
 	w.overBudget(submit())
 	w.overBudget(w.post("gen-image-2", w.secondKey(), upload("data", picture(t)), text("prompt", "x")))
 	w.accepted(w.post("gen-image-2", rival, upload("data", picture(t)), text("prompt", "x")))
 }
 
-// If the header does not contain a clip's length, the longest possible length is reserved.
+// If a clip's header does not give its length, the maximum length is reserved.
 func TestUnknownLengthReservesTheMaximum(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock()
@@ -93,7 +93,7 @@ func TestJobBudgetCountsJobs(t *testing.T) {
 	}
 }
 
-// Each warning becomes due once, even if a job is rejected.
+// Each warning becomes due only once, even if jobs are rejected.
 func TestJobsTriggerBudgetWarnings(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
@@ -129,7 +129,7 @@ func TestJobsTriggerBudgetWarnings(t *testing.T) {
 	warned(counter, 80, 100)
 }
 
-// A warning follows when a limit falls below the usage, or a job exceeds the rest.
+// A warning becomes due if a limit falls below the usage, or if a job needs more than what is left.
 func TestLoweredLimitTriggersWarning(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()

@@ -19,7 +19,7 @@ func (w *world) putBudget(key, body string) answer {
 
 func TestAdminSetsKeyBudgets(t *testing.T) {
 	w := newWorld(t, setup{})
-	w.stopClock() // midnight may be near
+	w.stopClock() // midnight might pass during the test
 	admin := w.newAdmin("studio")
 	key := w.createdKey(w.askKey(admin, `{"label": "render farm"}`)).ID
 	must := func(what string, a answer, status int, parts ...string) {
@@ -96,7 +96,7 @@ func TestAdminSetsKeyBudgets(t *testing.T) {
 	must("nonsense", w.request(http.MethodDelete, "/v1/budgets?key="+key, admin, nil), 422, `"query","period"`)
 }
 
-// warn_url is checked like a webhook and kept if omitted. The audit log has only its host.
+// warn_url is checked like a webhook and kept if omitted. The audit log records only its host.
 func TestWarnURLIsCheckedAndKept(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

@@ -20,11 +20,11 @@ import (
 )
 
 type Verifier interface {
-	// Errors: origin.ErrNoReader.
+	// Verify returns origin.ErrNoReader if this machine cannot verify files.
 	Verify(ctx context.Context, file *os.File) (origin.Report, error)
 }
 
-// verifyRetry is the Retry-After when too many files are being verified.
+// verifyRetry is the Retry-After value when too many files are being verified.
 const verifyRetry = 5 * time.Second
 
 var errNoVerifier = fault.New(fault.NotFound, "This service cannot verify Content Credentials because libc2pa_c is not "+
@@ -38,7 +38,7 @@ func Credentials(s *service) []route {
 	})...)
 }
 
-// docs/contract/jobs.md#content-credentials
+// See docs/contract/jobs.md#content-credentials.
 func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err == nil {
@@ -50,7 +50,7 @@ func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call
 	return s.sendCredentials(w, r, c, j.Result.Blob, j.Result.Size, job.ErrResultExpired)
 }
 
-// docs/contract/media.md#credentials-of-files
+// See docs/contract/media.md#credentials-of-files.
 func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err == nil {
@@ -62,8 +62,8 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 	return s.sendCredentials(w, r, c, f.Blob, f.Size, file.ErrNotFound)
 }
 
-// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take turns:
-// a hostile file takes long. gone is the error if the blob was just deleted.
+// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take turns,
+// because a hostile file can take long. gone is the error if the blob has just been deleted.
 func (s *service) sendCredentials(
 	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
 ) error {
@@ -102,7 +102,7 @@ func (s *service) sendCredentials(
 	return nil
 }
 
-// Errors: fault.NotFound if the blob is gone.
+// verify returns fault.NotFound if the blob is gone.
 func (s *service) verify(ctx context.Context, name string) (report origin.Report, err error) {
 	folder, err := os.MkdirTemp(s.Scratch, "credentials-")
 	if err != nil {

@@ -52,7 +52,7 @@ func signed(t *testing.T, by *c2pa.Signer) string {
 	return string(content)
 }
 
-// docs/contract/media.md#credentials-of-files
+// See docs/contract/media.md#credentials-of-files.
 func TestContentCredentialsAreVerified(t *testing.T) {
 	t.Parallel()
 	mine, reader := signer(t)

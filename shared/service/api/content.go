@@ -58,14 +58,15 @@ type stored struct {
 	blob              string
 	size              int64
 	mime, disposition string
-	// tag is the ETag without its quotes.
+	// tag is the ETag without quotes.
 	tag      string
 	modified time.Time
-	// gone is the message of the 404 response if the blob was just deleted.
+	// gone is the message of the 404 response if the blob has just been deleted.
 	gone string
 }
 
-// asked returns the number of requested bytes: a range's, 0 for HEAD, otherwise the size.
+// asked returns the number of bytes requested: the length of the range, 0 for HEAD, or else the
+// full size.
 func asked(r *http.Request, size int64) int64 {
 	if r.Method == http.MethodHead {
 		return 0
@@ -101,11 +102,12 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
-		// Any other range gets the entire content, which a server may always send (RFC 9110, 14.2).
+		// Only a single byte range is supported. For others, send everything, as a server always
+		// may (RFC 9110, 14.2).
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
-		// http.ServeContent would send nothing for "bytes=-0". Ask for a range it rejects.
+		// http.ServeContent would send nothing for "bytes=-0", so request a range that it rejects.
 		r = r.Clone(r.Context())
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", what.size))
 	}
@@ -117,8 +119,8 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 }
 
 type DownloadSigner interface {
-	// SignDownload returns an absolute URL that is valid for a few minutes and responds with this
-	// Content-Type and Content-Disposition.
+	// SignDownload returns an absolute URL that is valid for a few minutes. Its response has the
+	// given Content-Type and Content-Disposition.
 	SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)
 }
 
@@ -129,7 +131,7 @@ func describeResult(header http.Header, j job.Job) {
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-// docs/contract/jobs.md#engine-report
+// See docs/contract/jobs.md#engine-report.
 func describeOutcome(header http.Header, j job.Job) {
 	result := j.Result
 	if changed, known := j.Changed(); known {
@@ -172,8 +174,8 @@ func extensionOf(mime string) string {
 	return kind.Extension
 }
 
-// disposition returns a Content-Disposition (RFC 6266) with an ASCII name, plus the original if
-// that is not ASCII. replacement is used for a name without ASCII.
+// disposition returns a Content-Disposition (RFC 6266) with an ASCII name, plus the original name
+// if it is not ASCII. replacement is used for names that contain no ASCII.
 func disposition(how, name, replacement, extension string) string {
 	plain := strings.Trim(asciiName(name), "-")
 	if plain == "" {
@@ -229,7 +231,7 @@ func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 	return c.offset, nil
 }
 
-// Errors: fault.NotFound if the blob was just deleted.
+// begin returns fault.NotFound if the blob has just been deleted.
 func (c *blobReader) begin(length int64) (err error) {
 	c.open, err = c.blobs.Open(c.ctx, c.blob, c.offset, length)
 	if fault.Is(err, fault.NotFound) {
@@ -252,13 +254,13 @@ func (c *blobReader) close() {
 }
 
 // contentWriter opens the blob before http.ServeContent sends the header, so that an unreadable
-// blob is an error, not a truncated 200. It rewrites ServeContent's errors.
+// blob causes an error response rather than a truncated 200. It also rewrites ServeContent's
+// errors.
 type contentWriter struct {
 	http.ResponseWriter
-	service *service
-	request *http.Request
-	content *blobReader
-	// replaced means that another response replaced ServeContent's.
+	service  *service
+	request  *http.Request
+	content  *blobReader
 	replaced bool
 }
 
@@ -287,7 +289,7 @@ func (w *contentWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// clear removes the blob's header fields, except those in but.
+// clear removes the header fields about the blob, except the one in but.
 func (w *contentWriter) clear(but ...string) {
 	for _, field := range []string{
 		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",

@@ -18,7 +18,7 @@ func TestOtherOriginsCanReadResponses(t *testing.T) {
 		a      answer
 	}{
 		{200, w.get("/healthz", "", origin)},
-		{200, w.get("/healthz", "")}, // a cache may serve it to another origin
+		{200, w.get("/healthz", "")}, // a cache may serve this response to another origin
 		{404, w.get("/nowhere", "", origin)},
 		{404, w.get("/./healthz", "", origin)},
 		{405, w.request(http.MethodPut, "/healthz", "", nil, origin)},
@@ -51,7 +51,7 @@ func TestPreflightListsMethods(t *testing.T) {
 	}
 	for _, c := range []struct{ path, method, methods string }{
 		{"/v1/jobs/gen-2.5", "POST", "POST"},
-		{"/v1/jobs/gen-2.5", "PUT", "POST"}, // which the browser then does not send
+		{"/v1/jobs/gen-2.5", "PUT", "POST"}, // the browser will not send the PUT
 		{"/v1/jobs/job_x", "DELETE", "DELETE, GET, HEAD, POST"},
 		{"/v1/jobs", "GET", "GET, HEAD"},
 		{"/v1/jobs/job_x/events", "GET", "GET, HEAD"},

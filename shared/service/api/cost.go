@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// docs/contract/jobs.md#prices
+// See docs/contract/jobs.md#prices.
 type priceBody struct {
 	Amount   float64            `json:"amount"`
 	Per      catalog.PriceUnit  `json:"per"`
@@ -30,7 +30,7 @@ type costBody struct {
 	Currency string  `json:"currency"`
 }
 
-// newCostBody returns the estimated cost to a millionth, or nil if unknown.
+// newCostBody returns the estimated cost, rounded to a millionth, or nil if unknown.
 func newCostBody(j job.Job) *costBody {
 	billionths, currency, known := j.Cost()
 	if !known {
@@ -44,7 +44,7 @@ type billBody struct {
 	Currency string      `json:"currency"`
 }
 
-// newBillBody returns nil if the job has not completed or has no price.
+// newBillBody returns nil if the job has not completed or its model has no price.
 func newBillBody(j job.Job) *billBody {
 	billionths, currency, known := j.Cost()
 	if j.Status != job.Completed || !known {
@@ -53,12 +53,12 @@ func newBillBody(j job.Job) *billBody {
 	return &billBody{json.Number(usage.Amount(billionths)), currency}
 }
 
-// estimated returns nil if the cost is unknown. length is the input's, or 0 if unknown.
+// estimated returns nil if the cost is unknown. length is the input's length, or 0 if unknown.
 func estimated(m *catalog.Model, resolution string, length time.Duration) *costBody {
 	return newCostBody(job.Job{Request: job.Request{Price: m.Price.At(resolution), Length: lengthOf(m, length)}})
 }
 
-// lengthOf returns the length of a result, given the length of the input.
+// lengthOf returns the length of a result for an input of the given length.
 func lengthOf(m *catalog.Model, input time.Duration) time.Duration {
 	if m.Kind == catalog.TextToVideo {
 		return m.Duration

@@ -10,7 +10,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Prices are per second for clips and text to video, and per edit for images.
+// priced returns a catalog with prices: per second for clips and text-to-video, and per edit for
+// images.
 func priced(t *testing.T) []byte {
 	t.Helper()
 	source, err := os.ReadFile("../../domain/catalog/catalog.yaml")
@@ -43,7 +44,8 @@ func (w *world) costOf(id string) *cost {
 	return body.Cost
 }
 
-// Estimates use the input's length, then the result's. Failures and unchanged results are free.
+// Estimates use the input's length, the final cost uses the result's. Failed jobs and unchanged
+// results are free.
 func TestJobShowsItsCost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	id := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)), text("prompt", "x")))
@@ -100,7 +102,7 @@ func TestJobShowsItsCost(t *testing.T) {
 	if got := w.costOf(free); got != nil || w.record(free).Request.Price != nil {
 		t.Errorf("cost for a model without a price: %+v", got)
 	}
-	// A change in prices does not affect existing jobs.
+	// Price changes do not affect existing jobs.
 	if stored := w.record(image).Request.Price; stored == nil || stored.Millionths != 21300 {
 		t.Errorf("the job's price is now %+v", stored)
 	}

@@ -27,7 +27,7 @@ func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	if a := w.request("POST", "/v1/generate/gen-image-2", "", nil); a.status != 401 {
 		t.Errorf("without a key: %d", a.status)
 	}
-	// Jobs and videos are accepted; here, their forms are invalid.
+	// These routes accept jobs and videos. Here, the forms are invalid.
 	for _, path := range []string{"/v1/jobs/gen-image-2", "/v1/generate/gen-clip"} {
 		if a := w.request("POST", path, studio, nil); a.status != 422 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
@@ -75,7 +75,8 @@ func TestContentRedirectsToSignedURL(t *testing.T) {
 	}
 }
 
-// Lambda limits streamed responses, so larger content is redirected, except small ranges.
+// Lambda limits the size of streamed responses, so larger content is redirected, except for small
+// ranges.
 func TestLargeContentRedirects(t *testing.T) {
 	w := newWorld(t, setup{signs: downloads{}, above: 9})
 	id := w.submit(studio)

@@ -12,10 +12,11 @@ const (
 	digestChunks = 3
 )
 
-// digestReader hashes while the caller writes. The caller must finally call sum or stop.
+// digestReader hashes what it reads while the caller writes it. The caller must finally call sum or
+// stop.
 type digestReader struct {
 	source io.Reader
-	// left is the remaining limit in bytes. Reading more fails with tooLarge.
+	// left is how much of the limit remains, in bytes. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
 
@@ -46,7 +47,7 @@ func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReade
 	return d
 }
 
-// Read returns errors from the source unchanged, or tooLarge.
+// Read returns the source's errors unchanged, or tooLarge.
 func (d *digestReader) Read(p []byte) (int, error) {
 	if len(d.unread) == 0 && d.err == nil {
 		d.fill()
@@ -59,7 +60,7 @@ func (d *digestReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// The previous chunk has been copied, so its buffer may be reused.
+// fill reads the next chunk. The previous chunk has been copied, so its buffer may be reused.
 func (d *digestReader) fill() {
 	chunk := <-d.free
 	if chunk == nil {

@@ -45,14 +45,14 @@ const (
 	diskQuota   = 8 << 20
 	diskPending = 4
 	diskUpload  = 3 << 20
-	// maxCleanup is the maximum wait until the worker has deleted useless blobs.
+	// maxCleanup is how long to wait for the worker to delete useless blobs.
 	maxCleanup  = 40 * time.Second
 	keptUnknown = 7 * 24 * time.Hour
 )
 
-// process simulates a server's process. After its death, no call changes anything.
+// process simulates a server process. Once it has died, calls change nothing.
 type process struct {
-	// writes is the number of writes before the process dies; a negative number means never.
+	// writes is how many writes are left before the process dies. If negative, it does not die.
 	writes atomic.Int64
 	dead   atomic.Bool
 }
@@ -88,7 +88,8 @@ func (m mortalBlobs) Copy(ctx context.Context, from, to string) error {
 	return m.Store.Copy(ctx, from, to)
 }
 
-// A dead process deletes nothing, but returns no error, because callers would retry.
+// Delete does nothing after the process has died, but returns no error, because callers would
+// retry.
 func (m mortalBlobs) Delete(ctx context.Context, name string) error {
 	if m.process.write() != nil {
 		return nil
@@ -223,7 +224,7 @@ type diskWorld struct {
 	random  *mathrand.Rand
 	jobs    *job.Sweeper
 	scratch string
-	stop    func() // of the worker
+	stop    func() // stops the worker
 	clip    string
 	picture string
 	jpeg    []byte
@@ -231,8 +232,8 @@ type diskWorld struct {
 	swept time.Time
 	cut   int
 	slow  []slowUpload
-	ids   map[string][]string // of files, by account's key
-	made  map[string][]string // jobs, by account's key
+	ids   map[string][]string // file ids by account key
+	made  map[string][]string // job ids by account key
 	urls  []pendingURL
 }
 
@@ -244,8 +245,9 @@ type slowUpload struct {
 
 type pendingURL struct{ url, bytes string }
 
-// docs/contract/limits.md#bytes-on-the-disk: for any calls and process deaths, every byte in the
-// blob folder counts toward an account or a limited class. At the end, none remains.
+// Whatever calls are made and whenever the process dies, every byte in the blob folder counts
+// toward an account or a limited class. In the end none remain: see
+// docs/contract/limits.md#bytes-on-the-disk.
 func TestAllBytesOnDiskAreCounted(t *testing.T) {
 	for n := range uint64(*diskSeeds) {
 		t.Run(fmt.Sprint("seed ", *diskSeed+n), func(t *testing.T) {
@@ -461,7 +463,8 @@ func (w *diskWorld) step() string {
 	return "sweeps after " + age.String()
 }
 
-// Only a call during the process's death may return 500.
+// answered sends a request and returns its status. Only a call during which the process dies may
+// return 500.
 func (w *diskWorld) answered(method, path, key string) string {
 	w.t.Helper()
 	return fmt.Sprint(method, " ", path, ": ", w.checked(w.request(method, path, key, nil)).status)
@@ -580,11 +583,11 @@ func (w *diskWorld) jobOf(key string, a answer) string {
 func (w *diskWorld) holds(when string) {
 	w.t.Helper()
 	if w.process.dead.Load() {
-		return // a restart follows
+		return // the caller restarts the process
 	}
 	wrong, again := "", time.Now().Add(200*time.Millisecond)
 	for end := time.Now().Add(maxCleanup); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		// A worker may be about to delete a blob, and may have stored one after the sweep.
+		// A worker may be about to delete a blob, or may have stored one after the sweep.
 		if wrong = w.uncounted(); wrong == "" || w.process.dead.Load() {
 			return
 		}
@@ -598,7 +601,8 @@ func (w *diskWorld) holds(when string) {
 
 type folderOfJob struct{ inputs, results, previews, thumbnails int64 }
 
-// uncounted describes the bytes in the blob folder that no class allows, or returns "".
+// uncounted describes bytes in the blob folder that no class covers. It returns "" if there are
+// none.
 func (w *diskWorld) uncounted() (wrong string) {
 	w.t.Helper()
 	var stored, left int64
@@ -650,7 +654,7 @@ func (w *diskWorld) uncounted() (wrong string) {
 	return wrong
 }
 
-// foldersOfJobs counts the bytes in job folders and describes blobs that no class allows.
+// foldersOfJobs counts the bytes in job folders and describes blobs that no class covers.
 func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int64, wrong string) {
 	w.t.Helper()
 	open := map[string]int{}
@@ -684,7 +688,7 @@ func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int
 	return arriving, wrong
 }
 
-// Files that are deleted during the call may be absent.
+// Files that are deleted while sizes runs may be missing.
 func (w *diskWorld) sizes() map[string]fs.FileInfo {
 	w.t.Helper()
 	all := map[string]fs.FileInfo{}
@@ -721,7 +725,7 @@ func (f *folderOfJob) add(part string, size int64) {
 	}
 }
 
-// beyond returns the limit that a job's folder exceeds, or "".
+// beyond describes the limit that a job's folder exceeds, or returns "".
 func (w *diskWorld) beyond(j job.Job, has folderOfJob) string {
 	inputs := int64(0)
 	for _, input := range j.Request.Inputs {
@@ -748,7 +752,7 @@ func (w *diskWorld) beyond(j job.Job, has folderOfJob) string {
 	return ""
 }
 
-// end lets everything expire, and asserts that nothing remains.
+// end lets everything expire and checks that nothing remains.
 func (w *diskWorld) end() {
 	w.t.Helper()
 	w.finishSlow(len(w.slow))
@@ -757,7 +761,7 @@ func (w *diskWorld) end() {
 	}
 	w.process.writes.Store(0)
 	for _, key := range []string{studio, rival} {
-		for _, id := range w.list(key, "?limit=1000").ids() { // some are kept until they are deleted
+		for _, id := range w.list(key, "?limit=1000").ids() { // some never expire
 			w.answered("DELETE", "/v1/files/"+id, key)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The policy lets "Try it" call both services and show images and videos.
+// The content security policy lets "Try it" call both services and show images and videos.
 func (s *service) newDocsPage() (*page, error) {
 	return newPage("docs", nil, "connect-src 'self'"+originOf(s.inferenceURL()), "frame-ancestors 'none'",
 		"img-src data: blob:", "media-src blob:")

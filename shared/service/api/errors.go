@@ -16,7 +16,7 @@ import (
 
 const (
 	internalDetail = "Internal server error"
-	// clientGone is logged if the client has disconnected, as in nginx.
+	// clientGone is the status logged when the client has disconnected, as in nginx.
 	clientGone = 499
 )
 
@@ -51,11 +51,11 @@ func statusOf(code fault.Code) int {
 	return http.StatusInternalServerError
 }
 
-// shortageRetry is the Retry-After while the machine lacks a resource.
+// shortageRetry is the Retry-After value when the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
-// fail responds with 422 for problems with the request, with a fault's own status, with 503 if
-// the machine lacks a resource, and otherwise with 500 without details.
+// fail responds with 422 to problems with the request, with a fault's own status, with 503 if the
+// machine lacks a resource, and otherwise with 500 without details.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid problems
 	var unread *bodyError
@@ -71,7 +71,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, problems{bodyProblem(refusal.Message)})
 	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:
 		status := statusOf(refusal.Code)
-		// Unavailable without a cause is normal, for example without a warm worker, and not logged.
+		// Unavailable without a cause is normal, for example if no worker is warm, and not logged.
 		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
 			s.log(r, err)
 		}
@@ -99,7 +99,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// docs/contract/budgets.md#over-a-budget
+// See docs/contract/budgets.md#over-a-budget.
 type exhaustedBody struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
@@ -151,7 +151,7 @@ func writeBody(w http.ResponseWriter, status int, text []byte) {
 	writeKept(w, status, text, "no-store")
 }
 
-// With a Content-Length, a client that is still sending gets a complete response.
+// Thanks to the Content-Length, a client that is still sending gets a complete response.
 func writeKept(w http.ResponseWriter, status int, text []byte, control string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

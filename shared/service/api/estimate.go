@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimate fills in the expected time of the job's edit, if known. clip is the length of the input
-// video, or 0. Errors: problems with the longest clip that would finish, if the edit would take too
-// long (docs/contract/jobs.md#admission).
+// estimate sets the job's expected edit time, if it can be estimated. clip is the input video's
+// length, or 0. If the edit would take too long, it returns problems that name the longest clip
+// that would finish (docs/contract/jobs.md#admission).
 func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, clip time.Duration) error {
 	_, reference := j.Request.Inputs[catalog.ReferenceField]
 	estimate, known := s.Jobs.Estimate(ctx, job.EditKind{

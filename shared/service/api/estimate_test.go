@@ -19,7 +19,7 @@ func (w *world) publish(kind job.EditKind, each float64) {
 	if err := w.estimates.PublishEstimates(w.t.Context(), estimates, w.now()); err != nil {
 		w.t.Fatal(err)
 	}
-	w.pass(time.Minute) // the service asks again
+	w.pass(time.Minute) // after a minute, the service reads the estimates again
 }
 
 func (w *world) estimated(id string) (seconds int) {
@@ -60,11 +60,11 @@ func TestJobShowsItsEstimate(t *testing.T) {
 	}
 }
 
-// docs/contract/jobs.md#admission
+// See docs/contract/jobs.md#admission.
 func TestClipThatTakesTooLongIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
-	w.publish(kind, 400) // a clip of one second takes 500 s, of two 900
+	w.publish(kind, 400) // 500 s for a one-second clip, 900 s for two seconds
 	twoSeconds := content(t, mediatest.Video{Seconds: 2}.Make(t))
 	a := w.post("gen-2.5", studio, upload("data", twoSeconds))
 	var body struct {

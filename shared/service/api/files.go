@@ -24,7 +24,7 @@ func Files(s *service) []route {
 	})
 }
 
-// docs/contract/media.md#file-reference. ExpiresAt is null for a persistent file.
+// See docs/contract/media.md#file-reference. ExpiresAt is null for persistent files.
 type fileBody struct {
 	ID        string  `json:"id"`
 	Filename  string  `json:"filename"`
@@ -79,7 +79,7 @@ func (s *service) showFile(w http.ResponseWriter, r *http.Request, c call) error
 }
 
 func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) error {
-	// Otherwise, a client that disconnects could leave a blob without a record.
+	// Ignore a disconnect, which could otherwise leave a blob without a record.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), deleteTime)
 	defer cancel()
 	if err := s.Files.Delete(ctx, c.who.Account(), r.PathValue("file_id")); err != nil {

@@ -18,11 +18,11 @@ import (
 )
 
 type Signer interface {
-	// Sign returns a request, without a key, that must start before f.SignedUntil.
+	// Sign returns an upload request that contains no key and must start before f.SignedUntil.
 	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
 }
 
-// docs/contract/media.md#large-uploads
+// See docs/contract/media.md#large-uploads.
 type announcedBody struct {
 	fileBody
 	Upload uploadBody `json:"upload"`
@@ -67,8 +67,8 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 }
 
 // announce records a pending file. A retry with the same Idempotency-Key returns the original file
-// with a new signature, which allows neither a later upload nor a second one. Errors: as once and
-// file.Service; fault.Conflict if the upload time has expired.
+// with a new signature, which neither extends the upload time nor allows a second upload. Errors:
+// as for once and file.Service; fault.Conflict if the upload time has expired.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
 	f, err := s.Files.Name(f)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	return f, nil
 }
 
-// base returns the service's URL as the client sees it, as far as the request reveals it.
+// base returns the service's URL as the client sees it, to the extent that the request shows it.
 func base(r *http.Request) string {
 	scheme := "http://"
 	// Proxies set these fields. Forging them is useless, because only the caller sees the URL.
@@ -121,7 +121,7 @@ func base(r *http.Request) string {
 	return scheme + r.Host + prefix
 }
 
-// isPrefix reports whether a proxy's path prefix is valid.
+// isPrefix reports whether a path prefix set by a proxy is valid.
 func isPrefix(text string) bool {
 	rest, found := strings.CutPrefix(text, "/")
 	for segment := range strings.SplitSeq(rest, "/") {
@@ -133,14 +133,15 @@ func isPrefix(text string) bool {
 const (
 	// mimePattern matches a media type without parameters (RFC 6838, 4.2).
 	mimePattern = "^[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}/[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}$"
-	// In code points, before a filename is cleaned. Common systems' paths are shorter.
+	// maxFilename limits the length of a filename before it is cleaned, in code points. Common
+	// systems' paths are shorter.
 	maxFilename = 4096
 )
 
-// Compiled on first use, because few functions need it.
+// mimeForm is compiled on first use, because few functions need it.
 var mimeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(mimePattern) })
 
-// All problems are returned in field order.
+// readAnnouncement returns all problems, in field order.
 func readAnnouncement(sent jsonObject) (file.File, problems) {
 	var f file.File
 	var found problems

@@ -31,7 +31,7 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	// Other files could run scripts in this origin, even XML (WHATWG, "MIME Sniffing").
+	// Other types could run scripts in this origin, even XML (WHATWG, "MIME Sniffing").
 	how := "attachment"
 	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
 	if shown && !strings.HasSuffix(f.MIME, "+xml") {

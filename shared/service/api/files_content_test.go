@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// A stored file is served unchanged, and a stored page cannot run scripts in this origin.
+// A stored file is served unchanged, and an HTML file cannot run scripts in the service's origin.
 func TestFileContentIsSafe(t *testing.T) {
 	w := newWorld(t, setup{})
 	const undeclared = "application/octet-stream"
@@ -54,8 +54,8 @@ func TestFileContentIsSafe(t *testing.T) {
 	}
 }
 
-// A batch may use any model (docs/contract/batches.md#files). A key limited to models reads only
-// the results of batches that it created; a client token limited to models reads none.
+// A batch may use any model (docs/contract/batches.md#files). A key limited to models can read only
+// the results of batches that it created. A client token limited to models cannot read any.
 func TestLimitedKeyReadsOnlyItsBatchResults(t *testing.T) {
 	w := newWorld(t, setup{})
 	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
@@ -82,7 +82,7 @@ func TestLimitedKeyReadsOnlyItsBatchResults(t *testing.T) {
 		want      int
 	}{
 		{own, limited, 200}, {others, limited, 403}, {others, studio, 200}, {others, w.mint(studio, credential.Scope{}), 200},
-		// Tokens of a key with models also have models.
+		// A key that is limited to models creates tokens with the same limit.
 		{own, w.mint(limited, credential.Scope{}), 403}, {own, w.mint(studio, credential.Scope{Models: []string{"gen-2.5"}}), 403},
 	} {
 		if a := w.get(c.path, c.key); a.status != c.want {

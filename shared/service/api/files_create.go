@@ -40,7 +40,7 @@ func uploadForm() *catalog.Form {
 	}}
 }
 
-// The body is a form with the file, or JSON that announces a large file.
+// createFile accepts a form that contains the file, or JSON that announces a large file.
 func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) error {
 	if r.ContentLength > s.maxBody() {
 		return s.errBodyTooLarge()
@@ -69,9 +69,9 @@ func contentType(r *http.Request) (kind string, parameters map[string]string, er
 	return mime.ParseMediaType(declared)
 }
 
-// upload stores the file from a form, records it, and returns the response's body. On failure it
+// upload stores the file from a form, records it, and returns the response body. If that fails, it
 // deletes the stored bytes, unless the file may have been recorded. A retry gets the first
-// request's response, even if the file is gone. Errors: problems; as once and file.Service.
+// request's response, even if the file is gone. Errors: problems; as for once and file.Service.
 func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
 	ctx := r.Context()
 	upload, b, err := s.beginUpload(r, c.who)
@@ -150,7 +150,7 @@ func askedOf(way string, f file.File) any {
 	return []any{way, f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
 }
 
-// madeFile returns a function that finds the file of an earlier request.
+// madeFile returns a function that finds the file created by an earlier request.
 func (s *service) madeFile(account string) idempotency.Made {
 	return func(ctx context.Context, id string) ([]byte, bool, error) {
 		f, err := s.Files.Get(ctx, account, id)
@@ -194,7 +194,7 @@ func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs
 func readHead(content io.Reader) ([]byte, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := io.ReadFull(content, head)
-	if err == io.EOF || err == io.ErrUnexpectedEOF { // of ReadFull; a truncated body fails differently
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // ReadFull's own errors; a truncated body returns another
 		err = nil
 	}
 	return head[:n], err
@@ -202,7 +202,8 @@ func readHead(content io.Reader) ([]byte, error) {
 
 const undeclared = "application/octet-stream"
 
-// typeOf detects the type, or returns the declared one (docs/contract/media.md#file-reference).
+// typeOf detects the type. If that fails, it returns the declared type
+// (docs/contract/media.md#file-reference).
 func typeOf(head []byte, declared string) string {
 	detected, known := sniff.Any(head)
 	if known {
@@ -224,7 +225,7 @@ const (
 	maxLifetime = int64(file.MaxLifetime / time.Second)
 )
 
-// 0 means until it is deleted.
+// 0 means that the file is kept until it is deleted.
 func parseLifetime(text string) (time.Duration, *problem) {
 	if text == persistent {
 		return 0, nil

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Any query is parsed, or rejected with problems in the query.
+// Every query is either parsed or rejected with problems located in the query.
 func FuzzPageQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "&", "=", "limit", "limit=", "limit=1", "limit=1000", "limit=1001", "limit=0", "limit=-0", "limit=%31",
@@ -65,7 +65,7 @@ func FuzzUploadURL(f *testing.F) {
 	})
 }
 
-// Any announcement is parsed to a valid file, or rejected with problems in its fields.
+// Every announcement either yields a valid file or is rejected with problems located in its fields.
 func FuzzAnnouncement(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", "[]", "7",

@@ -67,7 +67,7 @@ func TestExpiredFilesAreSwept(t *testing.T) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	if _, err := os.Stat(filepath.Join(w.root, ".unknown", day)); err != nil {
-		day = today() // it was midnight
+		day = today() // midnight has passed
 	}
 	aside := ".unknown/" + day + "/files/file_crashed"
 	sweep(append(inputs, "files/last", aside)...)

@@ -78,7 +78,7 @@ func hexMD5(bytes string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// docs/contract/media.md#file-reference
+// See docs/contract/media.md#file-reference.
 func TestFileReferenceFormat(t *testing.T) {
 	w := newWorld(t, setup{})
 	before := time.Now().UTC().Truncate(time.Millisecond)
@@ -281,7 +281,7 @@ func TestDeletedFileIsGone(t *testing.T) {
 	}
 }
 
-// Another account's file looks like one that never existed.
+// A file of another account is indistinguishable from one that never existed.
 func TestUnknownFileGets404(t *testing.T) {
 	w := newWorld(t, setup{})
 	theirs := w.keep(rival, "x").ID

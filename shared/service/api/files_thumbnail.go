@@ -19,24 +19,28 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Errors: *engine.Error with code invalid_input for a file that cannot be decoded.
+// Posters makes thumbnails. Errors: *engine.Error with code invalid_input if a file cannot be
+// decoded.
 type Posters interface {
-	// Posters returns a JPEG of each file, of a video's first frames. It may use the folder.
+	// Posters returns a JPEG of each file; for a video, it shows one of the first frames. It may
+	// write to the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
 const (
-	// turnWait limits the wait for a turn to make a thumbnail or verify a file; MaxTurn limits the
-	// turn, plus time for the file's size. A few slow turns do not make others time out.
+	// turnWait limits the wait for a turn to make a thumbnail or verify a file. MaxTurn limits the
+	// turn itself, not counting time for the file's size. It is short, so that a few slow turns do
+	// not make others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
-	// maxTurns limits concurrent thumbnails and verifications, of which an account has one each.
+	// maxTurns limits concurrent thumbnails and concurrent verifications. Each account may have one
+	// of each.
 	maxTurns = 2
-	// thumbnailRetry is the Retry-After when too many thumbnails are being made.
+	// thumbnailRetry is the Retry-After value when too many thumbnails are being made.
 	thumbnailRetry = 2 * time.Second
 )
 
-// docs/contract/media.md#thumbnails-of-files
+// See docs/contract/media.md#thumbnails-of-files.
 func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err != nil {
@@ -56,15 +60,15 @@ func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c ca
 	return nil
 }
 
-// takeTurn waits up to turnWait and reports whether it took the turn.
+// takeTurn waits up to turnWait for a turn and reports whether it got one.
 func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool {
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
 	return turns.Take(ctx, account)
 }
 
-// makeThumbnail makes and stores a thumbnail. Accounts take turns. An empty thumbnail is stored
-// for a file that cannot have one, so that a broken file is read only once.
+// makeThumbnail makes and stores a thumbnail. Accounts take turns. For a file that cannot have a
+// thumbnail, it stores an empty one, so that a broken file is read only once.
 //
 // Errors: fault.NotFound if the file is gone, or if this server makes no thumbnails;
 // fault.Unavailable if the wait times out or the machine is overloaded.
@@ -76,7 +80,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 		return nil, cmp.Or(ctx.Err(), thumbnailLater(nil, "Other thumbnails are being made. Try again."))
 	}
 	defer s.thumbnailTurns.Release(f.Account)
-	// Another request may have just made the thumbnail.
+	// Another request may have made the thumbnail in the meantime.
 	picture, err := file.Thumbnail(ctx, s.Blobs, f.Blob)
 	if !fault.Is(err, fault.NotFound) {
 		return picture, err
@@ -85,7 +89,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	defer cancel()
 	picture, err = s.renderThumbnail(within, f)
 	if fault.Is(err, fault.NotFound) {
-		return nil, file.ErrNotFound // just deleted or expired
+		return nil, file.ErrNotFound // deleted or expired in the meantime
 	}
 	var refused *engine.Error
 	switch {
@@ -96,7 +100,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	case errors.As(err, &refused):
 		return nil, thumbnailLater(err, "The thumbnail cannot be made now. Try again.")
 	case within.Err() != nil:
-		// A slow file would first exceed the CPU time limit, so the machine must be busy.
+		// A slow file would have exceeded the CPU time limit first, so the machine must be busy.
 		return nil, thumbnailLater(nil, "The thumbnail cannot be made now. Try again.")
 	case err != nil:
 		return nil, fmt.Errorf("make the thumbnail of %s: %w", f.ID, err)
@@ -104,17 +108,17 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	return picture, file.StoreThumbnail(ctx, s.Blobs, f.Blob, picture)
 }
 
-// thumbnailLater is the error of a request that may soon succeed.
+// thumbnailLater returns the error for a request that may soon succeed.
 func thumbnailLater(cause error, message string) error {
 	later := fault.Wrap(cause, fault.Unavailable, "%s", message)
 	later.RetryAfter = thumbnailRetry
 	return later
 }
 
-// renderThumbnail returns nothing unless the file is an image or a video of an accepted size.
-// Errors: fault.NotFound; as Posters.
+// renderThumbnail returns nothing unless the file is an image or video of an accepted size. Errors:
+// fault.NotFound; as for Posters.
 func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []byte, err error) {
-	// The recorded type may be the client's declaration.
+	// The recorded type may be just the client's declaration.
 	kind, ok, err := s.kindOf(ctx, f)
 	if err != nil || !ok {
 		return nil, err
@@ -135,9 +139,9 @@ func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []b
 	return posters[0], nil
 }
 
-// kindOf returns the type of a file's bytes. ok is true for an image or a video within
-// docs/contract/media.md#input-limits, except that a video may be longer, because only its
-// beginning is read. Errors: fault.NotFound.
+// kindOf detects the type of a file's content. ok is true if the file is an image or video within
+// docs/contract/media.md#input-limits. A video may be longer, because only its beginning is read.
+// Errors: fault.NotFound.
 func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {
 	kind, known, err := typeOfBlob(ctx, s.Blobs, f.Blob)
 	if err != nil || !known {

@@ -45,7 +45,7 @@ func newCounted(t *testing.T) *counted {
 
 const noThumbnail = `{"detail":"There is no such thumbnail."}`
 
-// A thumbnail has the file's permissions, is made once and deleted with the file.
+// A thumbnail has its file's permissions, is made once, and is deleted with the file.
 func TestFileHasThumbnail(t *testing.T) {
 	p := newCounted(t)
 	w := newWorld(t, setup{posters: p})
@@ -183,7 +183,7 @@ func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Depic
 	return [][]byte{[]byte("small")}, nil
 }
 
-// A file that is deleted while its thumbnail is made gets none.
+// If a file is deleted while its thumbnail is being made, no thumbnail remains.
 func TestThumbnailIsMadeOnce(t *testing.T) {
 	p := &blockedPosters{begun: make(chan struct{}, 10), release: make(chan struct{})}
 	w := newWorld(t, setup{posters: p})

@@ -44,7 +44,7 @@ func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	return o
 }
 
-// docs/contract/media.md#forms and docs/contract/media.md#files
+// See docs/contract/media.md#forms and docs/contract/media.md#files.
 func TestUploadFormFollowsTheContract(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20})
 	image := picture(t)
@@ -117,7 +117,7 @@ func TestUploadFormFollowsTheContract(t *testing.T) {
 	}
 }
 
-// docs/contract/media.md#files
+// See docs/contract/media.md#files.
 func TestFileTypeIsDetected(t *testing.T) {
 	w := newWorld(t, setup{})
 	random := string([]byte{0, 1, 2, 3, 250, 251})
@@ -184,7 +184,7 @@ func TestStorageIsLimited(t *testing.T) {
 		t.Fatalf("%d files of 300 bytes were stored, want 3", len(kept))
 	}
 	eventually(t, "the bytes of rejected uploads are deleted", func() bool { return len(w.files()) == 3 })
-	w.keep(rival, strings.Repeat("x", 900)) // has its own storage
+	w.keep(rival, strings.Repeat("x", 900)) // another account's storage is separate
 	if a := w.announce(studio, `{"filename":"a","mime_type":"a/b","size_bytes":101,"md5":"`+hexMD5("")+
 		`"}`); a.status != 429 || a.header.Get("Retry-After") == "" {
 		t.Errorf("an announcement beyond the limit: %d %s", a.status, a.body)
@@ -198,7 +198,7 @@ func TestStorageIsLimited(t *testing.T) {
 	}
 	w.keep(studio, strings.Repeat("x", 300), text("ttl_seconds", "60"))
 	w.pass(61 * time.Second)
-	w.keep(studio, strings.Repeat("x", 300)) // an expired file does not count
+	w.keep(studio, strings.Repeat("x", 300)) // the expired file no longer counts
 }
 
 func TestAbortedUploadLeavesNothing(t *testing.T) {
@@ -243,7 +243,7 @@ func TestAbortedUploadLeavesNothing(t *testing.T) {
 	}
 }
 
-// brokenShelf records files and then fails.
+// brokenShelf returns err when a file is created. If err is Internal, it records the file first.
 type brokenShelf struct {
 	file.Store
 	err error
@@ -258,7 +258,7 @@ func (s brokenShelf) Create(ctx context.Context, f file.File, limit int64) error
 	return s.err
 }
 
-// Bytes are deleted only if their file was certainly not recorded.
+// Bytes are deleted only if it is certain that their file was not recorded.
 func TestBytesOfUncertainFileAreKept(t *testing.T) {
 	for _, c := range []struct {
 		err    error

@@ -13,10 +13,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// maxValue limits the kept bytes of a value. It exceeds every field's limit.
+// maxValue limits how much of a value is kept, in bytes. It exceeds the limit of every field.
 const maxValue = 64 << 10
 
-// All other fields of a form are the model's options.
+// All other form fields are options of the model.
 const (
 	promptField = catalog.PromptField
 	seedField   = "seed"
@@ -25,18 +25,19 @@ const (
 )
 
 type sent struct {
-	// name is as the client spelled it. A field may have two names.
+	// name is the name that the client used. A field may have two names.
 	name string
 	text string
-	// input is nil if the file has a problem.
+	// input is nil if there is a problem with the file.
 	input    *job.Input
 	problems problems
 }
 
-// submission maps each field's primary name to the sent value.
+// submission maps each field's primary name to what was sent.
 type submission map[string]*sent
 
-// begin adds an entry for a sent field. A repeated field gets one problem, and begin returns nil.
+// begin adds an entry for a field that was sent. If the field was already sent, begin returns nil.
+// However often a field is repeated, it gets one problem.
 func (sub submission) begin(field *catalog.Field, name string) *sent {
 	before := sub[field.Name]
 	if before == nil {
@@ -59,7 +60,8 @@ func (sub submission) carries(form *catalog.Form, name string) bool {
 	return ok && sub[field.Name] != nil
 }
 
-// A text is absent if it is empty. A prompt is also absent if it is only white space.
+// isAbsent reports whether a field counts as not sent. Text is absent if it is empty. A prompt is
+// also absent if it is only white space.
 func isAbsent(field *catalog.Field, text string) bool {
 	if field.Name != promptField || len(text) > maxValue-utf8.UTFMax {
 		return text == ""
@@ -70,11 +72,11 @@ func isAbsent(field *catalog.Field, text string) bool {
 type order struct {
 	request job.Request
 	seed    *uint32
-	// webhook is the URL to notify when the job ends, or empty.
+	// webhook is the URL to notify when the job ends, or "".
 	webhook string
 }
 
-// asked identifies the content of the form, independent of its spelling and encoding.
+// asked identifies the form's content, regardless of its spelling and encoding.
 func (o order) asked() any {
 	files := map[string]string{}
 	for name, input := range o.request.Inputs {
@@ -84,7 +86,7 @@ func (o order) asked() any {
 }
 
 // interpret validates the submission (docs/contract/media.md#forms). It returns all problems in
-// field order, followed by problems with the entire form.
+// field order, followed by problems with the form as a whole.
 func interpret(form *catalog.Form, sub submission) (order, problems) {
 	o := order{request: job.Request{Options: map[string]any{}, Inputs: map[string]job.Input{}}}
 	var found problems
@@ -157,7 +159,7 @@ func (o *order) set(field *catalog.Field, value any) {
 	}
 }
 
-// integerForm matches trimmed text that pydantic accepts as an integer. It is compiled on first
+// integerForm matches trimmed strings that pydantic accepts as integers. It is compiled on first
 // use, because few functions need it.
 var integerForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?$`)
@@ -166,8 +168,8 @@ var integerForm = sync.OnceValue(func() *regexp.Regexp {
 // parse returns a string, an int64 or a bool.
 //
 // It accepts the same integers as pydantic: with surrounding white space, a sign, single
-// underscores between digits, and a fraction of zeros. docs/contract/media.md#forms lists the
-// booleans.
+// underscores between digits, and a fraction of zeros. For booleans, see
+// docs/contract/media.md#forms.
 func parse(field *catalog.Field, s *sent) (any, *problem) {
 	if !utf8.ValidString(s.text) {
 		wrong := valueProblem(s.name, nil, "The value is not valid UTF-8.")
@@ -181,7 +183,8 @@ func parse(field *catalog.Field, s *sent) (any, *problem) {
 			wrong = integerUnparsable(s.name, s.text)
 			break
 		}
-		// Out of range, ParseInt returns the nearest int64, which fails the same check.
+		// If the number is out of range, ParseInt returns the nearest int64, which fails the same
+		// check.
 		number, _ := strconv.ParseInt(strings.ReplaceAll(match[1], "_", ""), 10, 64)
 		switch {
 		case field.Min != nil && number < *field.Min:

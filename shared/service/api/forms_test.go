@@ -77,8 +77,8 @@ type formCase struct {
 	parts []part
 }
 
-// docs/contract/media.md#forms specifies every form. testdata/golden holds the response to a
-// rejected form, or the job's request.
+// docs/contract/media.md#forms specifies every form. For each, testdata/golden holds the response
+// if the form is rejected, and the job's request otherwise.
 func TestFormsFollowTheContract(t *testing.T) {
 	video, image := clip(t), picture(t)
 	data := upload("data", video)
@@ -385,7 +385,7 @@ func TestReferencesAreResolved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The bytes of this record were just deleted.
+	// This record's bytes have just been deleted.
 	w.shelve(file.File{ID: "file_gone", Account: "studio", MIME: "video/mp4", Size: 9, Blob: "files/file_gone"})
 
 	stored := len(w.files())
@@ -420,7 +420,7 @@ func TestReferencesAreResolved(t *testing.T) {
 	if content(t, filepath.Join(w.root, want.Blob)) != video {
 		t.Error("the job does not own its input")
 	}
-	const ofAccepted = 3 + 1 // two jobs of the table, one here
+	const ofAccepted = 3 + 1 // inputs of two jobs in the table, and of this one
 	if got, want := len(w.files()), stored-1+ofAccepted; got != want {
 		t.Errorf("%d files, want %d: %v", got, want, w.files())
 	}

@@ -86,7 +86,7 @@ func (oneFile) Get(_ context.Context, _, id string, _ time.Time) (file.File, err
 
 const gif = "GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 
-// Each call of the returned function makes a service with a fresh store.
+// newFuzzed returns a function that creates a service with a new store on each call.
 func newFuzzed(f *testing.F) func() (*service, *memory) {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -101,7 +101,8 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 	}
 }
 
-// checkForm asserts that a form results in problems with its fields or body, or in a valid order.
+// checkForm checks that a form leads either to problems located in its fields or body, or to a
+// valid order.
 func checkForm(t *testing.T, form *catalog.Form, sub submission) {
 	t.Helper()
 	o, found := interpret(form, sub)

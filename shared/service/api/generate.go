@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// docs/contract/jobs.md#synchronous-calls
+// See docs/contract/jobs.md#synchronous-calls.
 const DefaultImageWait = 60 * time.Second
 
 const cancelTime = 10 * time.Second
@@ -26,7 +26,7 @@ var (
 	errStopping    = errors.New("the service is stopping")
 )
 
-// Generate is the group of image editing and of the deprecated synchronous video routes
+// Generate is the group of image editing and the deprecated synchronous video routes
 // (docs/contract/README.md#versioning).
 func Generate(s *service) []route {
 	return within(credential.ImageRoutes, []route{{
@@ -35,7 +35,7 @@ func Generate(s *service) []route {
 	}})
 }
 
-// generate submits a job and waits for it. The x-job-id header contains the job's id.
+// generate submits a job and waits for it. The response's x-job-id header is the job's id.
 func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error {
 	header := w.Header()
 	if c.model.Generate == catalog.GenerateDeprecated {
@@ -61,25 +61,25 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	if j.Status == job.Failed {
 		return failureOf(j)
 	}
-	// The job may belong to an earlier request, and may have ended long ago.
+	// The job may be from an earlier request and may have ended long ago.
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}
 	return s.sendResult(w, r, j)
 }
 
-// Relative to /v1/generate/…, so it works below a prefix, such as an API Gateway stage.
+// The link is relative to /v1/generate/…, so it works below a prefix, such as an API Gateway stage.
 func linkToJobs(name, relation string) string {
 	return fmt.Sprintf("<../../v1/jobs/%s>; rel=%q", name, relation)
 }
 
-// coldRetry is a container's approximate startup time.
+// coldRetry is the approximate startup time of a container.
 const coldRetry = 45 * time.Second
 
-// NoWorker is the logged reason for rejecting an image when no worker is warm.
+// NoWorker is the logged reason for rejecting an image because no worker is warm.
 const NoWorker = "no_worker"
 
-// checkWarm rejects an image that no worker could edit while its caller waits. Errors:
+// checkWarm rejects an image that no worker could edit in time for the waiting caller. Errors:
 // fault.Unavailable with RetryAfter.
 func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	if s.Warm == nil || m.Kind != catalog.Image {
@@ -99,8 +99,8 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	return cold
 }
 
-// await waits for a job's end. It cancels the job if the caller disconnects, unless a retry could
-// get the result. At the timeout it cancels an image; for a video it returns errWaitTimeout.
+// await waits until a job ends. It cancels the job if the caller disconnects, unless a retry could
+// get the result. At the timeout, it cancels an image job; for a video, it returns errWaitTimeout.
 func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -152,7 +152,8 @@ func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failu
 	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
 }
 
-// An invalid input is a problem with the request's file, or with the body if it has no file.
+// failureOf reports an invalid input as a problem with the request's only file, or else with the
+// body.
 func failureOf(j job.Job) error {
 	message := j.Failure.Message
 	switch j.Failure.Code {
@@ -184,7 +185,7 @@ func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) 
 	header.Set("Content-Length", strconv.FormatInt(j.Result.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
-		// The client receives fewer bytes than Content-Length.
+		// The client gets fewer bytes than Content-Length promised.
 		s.log(r, fmt.Errorf("send the result: %w", err))
 	}
 	return nil

@@ -39,7 +39,7 @@ func scripted() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{"winter"}, Notice: "“Übermut” was not followed: 100 % true."}
 }
 
-// blind reports any file as an image, or as a video of one second.
+// blind treats every file as an image or as a one-second video.
 type blind struct{}
 
 func (blind) ProbeVideo(context.Context, string, string) (media.Info, error) {
@@ -216,7 +216,7 @@ func TestSynchronousCallReportsFailure(t *testing.T) {
 	}
 }
 
-// stuck is an engine whose runs for videos, and optionally for images, last until the test ends.
+// stuck is an engine whose video runs, and optionally image runs, last until the test ends.
 type stuck struct {
 	images           bool
 	started, stopped chan string
@@ -245,7 +245,7 @@ func TestNoVideoDelaysAnImage(t *testing.T) {
 	for range 3 {
 		w.submit(studio)
 	}
-	await.Receive(t, "slow.started", slow.started) // on the only slot for videos
+	await.Receive(t, "slow.started", slow.started) // the job occupies the only video slot
 	if a := w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -290,9 +290,9 @@ func TestDisconnectCancelsJob(t *testing.T) {
 		id := await.Receive(t, "slow.started", slow.started)
 		second := call()
 		backlog(2)
-		second() // while its job is pending
+		second() // disconnects while its job is pending
 		backlog(1)
-		first() // while its job is being processed
+		first() // disconnects while its job is processing
 		if stopped := await.Receive(t, "slow.stopped", slow.stopped); stopped != id {
 			t.Errorf("%s: the engine stopped %s", name, stopped)
 		}
@@ -319,7 +319,7 @@ func (crowded) Backlog(context.Context, job.Lane, string) (job.Backlog, error) {
 	return job.Backlog{Jobs: 40, AccountJobs: 40, AccountOpen: 40, RunTime: 2 * time.Second}, nil
 }
 
-// Submitted as a job, the image may wait for ten minutes.
+// If submitted as a job, the image may wait for ten minutes.
 func TestImageBehindLongQueueIsRejected(t *testing.T) {
 	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
 		store: func(s job.Store) job.Store { return crowded{s} }})
@@ -330,7 +330,7 @@ func TestImageBehindLongQueueIsRejected(t *testing.T) {
 	w.accepted(w.post("gen-image-2", studio, form...))
 }
 
-// filling is idle at the first call and crowded afterwards.
+// filling is idle on the first call and crowded afterwards.
 type filling struct {
 	crowded
 	asked *atomic.Int32
@@ -363,7 +363,7 @@ func TestLateImageIsCancelled(t *testing.T) {
 			t.Errorf("the caller waits for %s", wait)
 		}
 		go func() {
-			<-slow.started // however long that takes here
+			<-slow.started // however long the start takes
 			over()
 		}()
 		return func() bool { return false }
@@ -379,7 +379,7 @@ func TestLateImageIsCancelled(t *testing.T) {
 	}
 }
 
-// docs/contract/jobs.md#synchronous-calls
+// See docs/contract/jobs.md#synchronous-calls.
 func TestDeprecatedRoutesReturnVideo(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {
@@ -436,7 +436,7 @@ func TestShutdownEndsTheWait(t *testing.T) {
 }
 
 func TestDeadlineEndsTheWait(t *testing.T) {
-	w := newWorld(t, setup{}) // without a worker
+	w := newWorld(t, setup{}) // no worker runs
 	answers := make(chan answer)
 	go func() { answers <- w.generate("gen-pro-t2v", studio, text("prompt", "x")) }()
 	eventually(t, "the job is accepted", func() bool {

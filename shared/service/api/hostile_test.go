@@ -61,7 +61,8 @@ type hostileForm struct {
 	detail string
 }
 
-// rejects checks that each form gets its response, and leaves neither a blob nor a goroutine.
+// rejects checks that each form gets the expected response and leaves behind no blob and no
+// goroutine.
 func rejects(t *testing.T, w *world, forms []hostileForm) {
 	t.Helper()
 	for _, form := range forms {
@@ -94,8 +95,8 @@ func (w *world) refuse(form hostileForm) error {
 	return nil
 }
 
-// hostileWorld gives up on a stalled body after stall (0 means a minute). At the end of the test
-// it checks that the goroutines of all requests have returned.
+// hostileWorld gives up on a body that stalls for the given time (0 means a minute). When the test
+// ends, it checks that the goroutines of all requests have returned.
 func hostileWorld(t *testing.T, stall time.Duration) *world {
 	w := newWorld(t, setup{maxUpload: 1 << 20, stall: stall})
 	t.Cleanup(func() {
@@ -218,7 +219,7 @@ func TestDisconnectedFormLeavesNoFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			io.WriteString(conn, send)
-			conn.(*net.TCPConn).SetLinger(0) // send a reset, as for a client that was killed
+			conn.(*net.TCPConn).SetLinger(0) // send a reset, like a client that was killed
 			conn.Close()
 			eventually(t, "nothing stays", func() bool { return len(w.files()) == 0 })
 		})
@@ -239,7 +240,7 @@ func TestTruncatedFormIsRejected(t *testing.T) {
 		}
 		return a
 	}
-	complete := strings.LastIndex(body, "--\r\n") + len("--") // the final line end is optional
+	complete := strings.LastIndex(body, "--\r\n") + len("--") // the final line break is optional
 	for end := range len(body) {
 		if end == complete {
 			continue
@@ -305,7 +306,7 @@ func TestLongValueIsTruncated(t *testing.T) {
 	}
 }
 
-// docs/contract/media.md#input-limits
+// See docs/contract/media.md#input-limits.
 func TestMediaBeyondLimitsIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	image := picture(t)

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// replayedHeader marks an earlier request's response.
+// replayedHeader marks a response as that of an earlier request.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotent-Replayed"
@@ -43,23 +43,22 @@ func idempotencyKey(r *http.Request) (string, error) {
 }
 
 type creation struct {
-	// asked identifies the request's content. It must encode to the same JSON in every retry.
+	// asked identifies the content of the request. Its JSON must be the same in every retry.
 	asked    any
 	resource string
 	made     idempotency.Made
-	// create returns the response for retries, or nil if its id is enough.
+	// create returns the response to store for retries, or nil if the resource's id is enough.
 	create func(ctx context.Context) (answer []byte, err error)
 }
 
-// createTime includes the wait for another request with the same key.
+// createTime includes waiting for another request with the same key.
 const createTime = 30 * time.Second
 
-// once runs a creation only for the first of an account's requests with the same Idempotency-Key.
-// It returns nil if this request created the resource, otherwise the earlier request's record.
-// The creation continues if the client disconnects, because an abandoned one could not be cleaned
-// up.
+// once creates a resource only for an account's first request with an Idempotency-Key. It returns
+// nil if this request created the resource, otherwise the record of the earlier request. The
+// creation continues if the client disconnects, because an abandoned one could not be cleaned up.
 //
-// Errors: as create; problems with the key; fault.Conflict if the key was used for a different
+// Errors: as for create; problems with the key; fault.Conflict if the key was used for a different
 // request or is in use.
 func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what creation) (*idempotency.Record, error) {
 	key, err := idempotencyKey(r)
@@ -103,13 +102,13 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 	case err == nil:
 		err := s.Idempotency.Settle(ctx, claim, answer)
 		if err != nil {
-			// The resource exists, so the request succeeds. A retry finds it with made.
+			// The resource exists, so the request succeeds. A retry finds the resource with made.
 			s.log(r, err)
 		}
 		return nil, nil
 	case rejected(err):
 		if err := s.Idempotency.Withdraw(ctx, claim); err != nil {
-			s.log(r, err) // the key can be used again when the claim expires
+			s.log(r, err) // the key becomes usable again when the claim expires
 		}
 	}
 	return nil, err
@@ -122,7 +121,7 @@ func (s *service) onceSecret(
 ) (answer []byte, err error) {
 	earlier, err := s.once(w, r, c, creation{
 		asked: asked, resource: rand.Text(),
-		// Without a stored response, no client has the secret, so the resource is useless.
+		// If no response was stored, no client has the secret, so the resource is useless.
 		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
 		create: func(ctx context.Context) ([]byte, error) {
 			body, err := create(ctx)
@@ -144,8 +143,8 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf separates the claims of tokens, which all tokens of an account share, from those of
-// permanent keys, so that a token cannot use up or read a server's Idempotency-Key.
+// keyOf separates the claims of tokens from those of permanent keys. All of an account's tokens
+// share their claims. This keeps a token from using up or reading a server's Idempotency-Key.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key
@@ -153,7 +152,8 @@ func keyOf(c call, key string) string {
 	return "key/" + key
 }
 
-// unlessRepeated replaces a capacity error by nil if the request retries an accepted one.
+// unlessRepeated returns nil instead of a capacity error if the request is a retry of an accepted
+// one.
 func (s *service) unlessRepeated(r *http.Request, c call, full error) error {
 	if !s.repeatable(r) || !fault.Is(full, fault.Limited) && !fault.Is(full, fault.Unavailable) {
 		return full
@@ -172,7 +172,7 @@ func (s *service) repeatable(r *http.Request) bool {
 	return s.Idempotency != nil && r.Header.Get(idempotencyHeader) != ""
 }
 
-// seal encrypts a response with the request's API key, because it contains a secret.
+// seal encrypts a response that contains a secret with the request's API key.
 func seal(r *http.Request, answer []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {
@@ -181,7 +181,7 @@ func seal(r *http.Request, answer []byte) ([]byte, error) {
 	return sealer.Seal(nil, nil, answer, nil), nil
 }
 
-// Errors: fault.Conflict if another API key sealed the response.
+// unseal returns fault.Conflict if the response was sealed with another API key.
 func unseal(r *http.Request, sealed []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {

@@ -57,7 +57,7 @@ func (w *world) openJobs(account string) int {
 	return backlog.AccountJobs
 }
 
-// The form's encoding does not matter. The retry's files are deleted.
+// It does not matter how the form is encoded. A retry's files are deleted.
 func TestRetriedJobRequestGetsTheSameJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, look := clip(t), picture(t)
@@ -86,7 +86,7 @@ func TestRetriedJobRequestGetsTheSameJob(t *testing.T) {
 	} {
 		t.Run(c.says, func(t *testing.T) { w.replays(w.sentWith("a", c.path, key, c.parts...), first) })
 	}
-	if got := len(w.files()); got != kept+1 { // the stored file that it references
+	if got := len(w.files()); got != kept+1 { // plus the stored file that it refers to
 		t.Errorf("%d files are kept, want %d", got, kept+1)
 	}
 	if n := w.openJobs("studio"); n != 1 {
@@ -197,7 +197,7 @@ func TestRejectedRequestFreesItsKey(t *testing.T) {
 	w.replays(w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip)), second)
 }
 
-// An account's tokens share Idempotency-Keys, separate from those of its permanent keys. A
+// An account's client tokens share idempotency keys, separate from those of its permanent keys. A
 // token's scope is checked before a response is replayed.
 func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	w := newWorld(t, setup{})
@@ -208,7 +208,7 @@ func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	if theirs := w.accepted(first); theirs == ours || first.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("a client token received %s, which a permanent key made: %s", ours, theirs)
 	}
-	// The first token may have expired.
+	// A new token works too, because the first one may have expired.
 	w.replays(send(w.mint(studio, credential.Scope{Models: []string{"gen-latest"}}), "oil"), first)
 	if a := send(w.mint(studio, credential.Scope{}), "ink"); a.status != http.StatusConflict {
 		t.Errorf("another request with the key: %d %s", a.status, a.body)
@@ -230,7 +230,7 @@ func TestNewKeyAtTheLimitIsRejectedEarly(t *testing.T) {
 	}
 }
 
-// The crash happened just before or just after the request created its job.
+// The crash comes just before or just after the request creates its job.
 func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 	for _, c := range []struct {
 		says string
@@ -264,7 +264,7 @@ func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 	}
 }
 
-// A request waits for a request in progress with the same key, but not for too long.
+// A request waits for an earlier one with the same key, but only for a limited time.
 func TestConcurrentRetryWaits(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio

@@ -27,19 +27,20 @@ type inputs struct {
 	account    string
 	jobID      string
 	references []fileReference
-	// clip is the length of the input video, or 0.
+	// clip is the input video's length, or 0.
 	clip time.Duration
-	// size and rate, in frames per second, belong to the field "data". They are 0 if unknown.
+	// size and rate (frames per second) describe the file in the field "data". They are 0 if
+	// unknown.
 	size catalog.Size
 	rate float64
 }
 
-// take is a [takeFile]. A part may be a reference (docs/contract/media.md#references).
+// take is a [takeFile]. The part may be a file reference (docs/contract/media.md#references).
 func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, error) {
 	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
 	n, err := io.ReadFull(p.content, head)
 	head = head[:n]
-	whole := err == io.EOF || err == io.ErrUnexpectedEOF // of ReadFull; a truncated body gives another error
+	whole := err == io.EOF || err == io.ErrUnexpectedEOF // ReadFull's own errors; a truncated body returns another
 	switch {
 	case err != nil && !whole:
 		return nil, nil, err
@@ -69,7 +70,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	case err != nil:
 		return nil, nil, fmt.Errorf("store an input: %w", err)
 	case in.full != nil:
-		return input, nil, nil // the first request checked it
+		return input, nil, nil // the first request has checked the input
 	}
 	wrong, err := in.check(ctx, p.field, p.name, nil, input)
 	return input, wrong, err
@@ -87,11 +88,11 @@ func (in *inputs) refer(
 	if err != nil {
 		return nil, nil, fmt.Errorf("find a referenced file: %w", err)
 	}
-	// The recorded type may be the client's declaration.
+	// The recorded type may be just the client's declaration.
 	kind, known, err := typeOfBlob(ctx, in.service.Blobs, stored.Blob)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return nil, &unknown, nil // just deleted or expired
+		return nil, &unknown, nil // deleted or expired in the meantime
 	case err != nil:
 		return nil, nil, fmt.Errorf("read a referenced file: %w", err)
 	case !known || !accepts(field, kind):
@@ -111,15 +112,16 @@ func (in *inputs) refer(
 	return input, wrong, err
 }
 
-// fileReference is a stored file that becomes an input. unknown is the problem if it is deleted.
+// fileReference is a stored file to be copied as an input. unknown is the problem to report if it
+// has been deleted.
 type fileReference struct {
 	from, to string
 	unknown  problem
 }
 
-// copyReferences copies the stored files, so that the job owns its inputs. It runs at the end,
-// because the copy of a file that is then deleted does not count as stored bytes. Errors: problems
-// if a file was deleted.
+// copyReferences copies the stored files, so that the job owns its inputs. It runs last, because if
+// a file is then deleted, the copy does not count as stored bytes. Errors: problems if a file has
+// been deleted.
 func (in *inputs) copyReferences(ctx context.Context) error {
 	for _, one := range in.references {
 		in.names = append(in.names, one.to)
@@ -132,7 +134,7 @@ func (in *inputs) copyReferences(ctx context.Context) error {
 	return nil
 }
 
-// Errors: fault.NotFound.
+// typeOfBlob returns fault.NotFound if the blob is gone.
 func typeOfBlob(ctx context.Context, blobs blob.Store, name string) (media.Type, bool, error) {
 	r, err := blobs.Open(ctx, name, 0, media.SniffLen)
 	if err != nil {
@@ -151,7 +153,7 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 	return kind.Video
 }
 
-// check checks the metadata against the limits. A problem reports value as the input.
+// check checks the metadata against the limits. value is the input that a problem reports.
 func (in *inputs) check(
 	ctx context.Context, field *catalog.Field, name string, value any, input *job.Input,
 ) (*problem, error) {

@@ -13,12 +13,11 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// A failed request's context may have ended, so the deletion of its blobs has its own timeout.
+// When a request fails, its context may have ended, so deleting its blobs has a separate timeout.
 const cleanTime = 10 * time.Second
 
-// beginUpload admits an upload and returns the request's body, limited to maxBody. Reading it fails
-// once the caller's credential becomes invalid. The caller must call endUpload. Errors:
-// fault.Limited.
+// beginUpload admits an upload and returns the request body, limited to maxBody. Reading fails once
+// the caller's credential becomes invalid. The caller must call endUpload. Errors: fault.Limited.
 func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.Upload, *body, error) {
 	upload, err := s.Intake.Begin(who.Account(), file.Allowance{Uploads: who.Tier.Uploads, Bytes: who.Tier.StoredBytes})
 	if err != nil {
@@ -30,35 +29,36 @@ func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.
 	}, nil
 }
 
-// Errors: fault.Unauthorized.
+// renew returns fault.Unauthorized if the credential is no longer valid.
 func (s *service) renew(r *http.Request, who credential.Principal) error {
 	err := s.Authenticator.Renew(r.Context(), who)
 	if err != nil && !fault.Is(err, fault.Unauthorized) {
 		if r.Context().Err() == nil {
-			s.log(r, err) // the store failed, so the upload continues
+			s.log(r, err) // the store failed; let the upload continue
 		}
 		return nil
 	}
 	return err
 }
 
-// endUpload releases the reservation of an upload, unless a record replaced it.
+// endUpload releases an upload's reservation, unless a record has replaced it.
 func (s *service) endUpload(r *http.Request, upload *file.Upload) {
 	if err := upload.End(r.Context()); err != nil {
 		s.log(r, err) // the reservation expires
 	}
 }
 
-// storedBlobs lists a request's blobs. discard deletes them unless kept is set.
+// storedBlobs tracks a request's blobs. discard deletes them unless kept is set.
 type storedBlobs struct {
 	service *service
-	// upload counts the bytes.
+	// upload counts the stored bytes.
 	upload         *file.Upload
 	unlessRepeated func(full error) error
-	// unlessRepeated ignored this capacity error; the blob was read to its end, but not stored.
+	// full is the capacity error that unlessRepeated ignored. The content was read to its end, but
+	// not stored.
 	full  error
 	names []string
-	// kept means that a record may own the blobs.
+	// kept means that a record may refer to the blobs.
 	kept bool
 }
 

@@ -8,10 +8,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// docs/contract/media.md#job-record
+// See docs/contract/media.md#job-record.
 type askedBody struct {
 	Prompt string `json:"prompt"`
-	// The seed is separate, because a job has a seed even if the request had none.
+	// The seed is a separate field, because a job has a seed even if the request had none.
 	Options map[string]any       `json:"options"`
 	Inputs  map[string]inputBody `json:"inputs"`
 }
@@ -31,10 +31,10 @@ func newAskedBody(r job.Request) askedBody {
 	return body
 }
 
-// So that a page of long prompts stays small (docs/contract/media.md#list-of-jobs).
+// maxListed keeps pages small even if prompts are long (docs/contract/media.md#list-of-jobs).
 const maxListed = 500
 
-// excerpt returns a copy with shortened texts, for a list.
+// excerpt returns a copy with shortened strings, for lists.
 func (b askedBody) excerpt() askedBody {
 	b.Prompt = listed(b.Prompt)
 	for name, value := range b.Options {
@@ -55,7 +55,7 @@ func listed(text string) string {
 type resultBody struct {
 	MIME string `json:"mime"`
 	Size int64  `json:"size_bytes"`
-	// Width and Height are in pixels, Duration is in seconds; absent if unknown.
+	// Width and Height are in pixels and Duration is in seconds. They are absent if unknown.
 	Width       int              `json:"width,omitempty"`
 	Height      int              `json:"height,omitempty"`
 	Duration    float64          `json:"duration,omitempty"`
@@ -63,7 +63,7 @@ type resultBody struct {
 	Credentials *credentialsBody `json:"content_credentials,omitempty"`
 }
 
-// docs/contract/jobs.md#content-credentials
+// See docs/contract/jobs.md#content-credentials.
 type credentialsBody struct {
 	SourceType string  `json:"source_type"`
 	SignedBy   string  `json:"signed_by"`

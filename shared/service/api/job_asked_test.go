@@ -20,7 +20,8 @@ type asked struct {
 	}
 }
 
-// A record contains its inputs' original names without folders, and the names of referenced files.
+// A job's record contains the original names of its inputs without folders, and the names of
+// referenced files.
 func TestJobShowsNamesOfItsInputs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -59,7 +60,7 @@ func TestJobShowsNamesOfItsInputs(t *testing.T) {
 	}
 }
 
-// The record contains the full text.
+// Lists shorten long texts. A job's own record contains them in full.
 func TestListShortensTexts(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := strings.Repeat("é", 4000)
@@ -86,7 +87,7 @@ func TestListShortensTexts(t *testing.T) {
 	}
 }
 
-// A search can be combined with other filters and paged.
+// Searches can be combined with other filters and split into pages.
 func TestJobSearchFindsWords(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)
@@ -106,7 +107,7 @@ func TestJobSearchFindsWords(t *testing.T) {
 		strings.Repeat("é", 200):          nil,
 		"water&model=gen-2.1":             {forest},
 		"a&status=processing":             nil,
-		"beach&status=pending&q=watercol": {beach, forest}, // the last value counts; no id has an L or an O
+		"beach&status=pending&q=watercol": {beach, forest}, // the last q wins; no id contains an L or an O
 	} {
 		words, more, _ := strings.Cut(query, "&model")
 		if more != "" {

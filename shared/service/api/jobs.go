@@ -42,9 +42,9 @@ type createdBody struct {
 	Status job.Status `json:"status"`
 }
 
-// submit reads a request's form, stores its files and submits the job. On failure it deletes the
-// files, unless the job may have been accepted: a store's response can be lost. A retry with the
-// same Idempotency-Key gets the original job. Errors: problems; as once and job.Service.
+// submit reads a request's form, stores its files and submits the job. If that fails, it deletes
+// the files, unless the job may have been accepted: the store's response can get lost. A retry with
+// the same Idempotency-Key gets the original job. Errors: problems; as for once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
 	ctx, who, m := r.Context(), c.who, c.model
 	if r.ContentLength > s.maxBody() {
@@ -61,7 +61,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	if err != nil {
 		return job.Job{}, err
 	}
-	// The job owns its input files. They do not count towards the account's storage.
+	// Input files belong to the job and do not count towards the account's storage.
 	defer s.endUpload(r, upload)
 	in.upload, in.unlessRepeated = upload, func(full error) error { return s.unlessRepeated(r, c, full) }
 	sub, err := s.readForm(ctx, r, body, form, in)
@@ -97,8 +97,8 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	return s.submitOnce(w, r, c, asked, accepted, in)
 }
 
-// submitOnce returns the job of the request, or of an earlier one with the same Idempotency-Key.
-// Errors: problems if the edit would take too long; as once and job.Service.
+// submitOnce returns the job created for this request, or for an earlier one with the same
+// Idempotency-Key. Errors: problems if the edit would take too long; as for once and job.Service.
 func (s *service) submitOnce(
 	w http.ResponseWriter, r *http.Request, c call, asked any, accepted job.Job, in *inputs,
 ) (job.Job, error) {
@@ -133,7 +133,7 @@ func (s *service) submitOnce(
 	return accepted, err
 }
 
-// rejected reports whether the error from a creation proves that nothing was created.
+// rejected reports whether an error from create proves that nothing was created.
 func rejected(err error) bool {
 	if invalid := (problems)(nil); errors.As(err, &invalid) {
 		return true
@@ -149,7 +149,7 @@ func rejected(err error) bool {
 	return true
 }
 
-// A form without files may also be urlencoded.
+// A form without files may also be URL-encoded.
 func (s *service) readForm(
 	ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs,
 ) (submission, error) {
@@ -176,7 +176,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	return nil
 }
 
-// followedBody adds the outlook of a pending job, for clients that follow it.
+// followedBody includes a pending job's outlook, for clients that poll the job.
 func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	body := s.jobBody(j)
 	if outlook, known := s.Jobs.Outlook(ctx, j); known {
@@ -227,7 +227,7 @@ func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 	return body
 }
 
-// docs/contract/media.md#job-record. Times that were not reached yet are null.
+// See docs/contract/media.md#job-record. Times that have not been reached are null.
 type jobBody struct {
 	ID          string     `json:"job_id"`
 	Status      job.Status `json:"status"`
@@ -236,18 +236,18 @@ type jobBody struct {
 	StartedAt   *string    `json:"started_at"`
 	CompletedAt *string    `json:"completed_at"`
 	Progress    float64    `json:"progress"`
-	// The outlook of a pending job (docs/contract/jobs.md#outlook), absent if unknown.
+	// A pending job's outlook (docs/contract/jobs.md#outlook). Absent if unknown.
 	QueuePosition       int       `json:"queue_position,omitempty"`
 	EstimatedStart      *spanBody `json:"estimated_start_at,omitempty"`
 	EstimatedCompletion *spanBody `json:"estimated_completion_at,omitempty"`
-	// EstimatedSeconds is the engine's estimate at acceptance, if it was known.
+	// EstimatedSeconds is the engine's estimate when the job was accepted. It is absent if unknown.
 	EstimatedSeconds *int64 `json:"estimated_seconds,omitempty"`
-	// SecondsLeft is present if the time to the job's end can be estimated.
+	// SecondsLeft is absent if the time until the job ends cannot be estimated.
 	SecondsLeft *int64 `json:"seconds_left,omitempty"`
 	Seed        uint32 `json:"seed"`
 	askedBody
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
-	// docs/contract/jobs.md#engine-report
+	// See docs/contract/jobs.md#engine-report.
 	Changed    *bool    `json:"changed,omitempty"`
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
@@ -261,7 +261,7 @@ type jobBody struct {
 	Failure  *job.Failure `json:"error,omitempty"`
 }
 
-// timestamp formats a time in UTC, to the millisecond. The zero time gives nil.
+// timestamp formats a time in UTC with milliseconds. It returns nil for the zero time.
 func timestamp(t time.Time) *string {
 	if t.IsZero() {
 		return nil

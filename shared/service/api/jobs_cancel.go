@@ -33,7 +33,7 @@ func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// An empty value counts as absent.
+// purgeQuery treats an empty value as absent.
 func purgeQuery(raw string) (purge bool, found problems) {
 	text := readQuery(raw)["purge"]
 	if text == "" {
@@ -64,7 +64,8 @@ func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (
 	return nil
 }
 
-// Errors: fault.NotFound; fault.Forbidden if the job's model is outside the caller's scope.
+// namedJob returns the job in the path. Errors: fault.NotFound; fault.Forbidden if the job's model
+// is outside the caller's scope.
 func (s *service) namedJob(r *http.Request, c call) (job.Job, error) {
 	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
 	if err != nil {

@@ -52,7 +52,7 @@ func TestPendingJobCanBeCancelled(t *testing.T) {
 		!strings.Contains(a.detail(), "cancelled") {
 		t.Errorf("the content: %d %s", a.status, a.body)
 	}
-	w.submit(studio) // the place is free again
+	w.submit(studio) // the slot is free again
 }
 
 func TestReceivedJobCanBeCancelled(t *testing.T) {
@@ -110,7 +110,7 @@ func TestCancellationBeforeResultIsRecordedWins(t *testing.T) {
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
 
-// They race. Only the result of a completed job is kept.
+// Cancellation and completion race. A result is kept only if the job completed.
 func TestCancellationOrCompletionWins(t *testing.T) {
 	w := newWorld(t, setup{})
 	done := make(chan chan struct{})
@@ -168,7 +168,7 @@ func TestEndedJobCannotBeCancelled(t *testing.T) {
 	}
 }
 
-// The next sweep would delete them much later.
+// The next sweep would delete them only much later.
 func TestInputsOfCancelledJobAreDeletedAtOnce(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))

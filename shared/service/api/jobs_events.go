@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// eventsReconnect is the delay before clients reconnect, in milliseconds.
+	// eventsReconnect is how long clients wait before they reconnect, in milliseconds.
 	eventsReconnect = 2000
-	// eventsKeepAlive is shorter than the idle timeout of common proxies.
+	// eventsKeepAlive is shorter than common proxies' idle timeouts.
 	eventsKeepAlive = 15 * time.Second
-	// maxEventStreams limits the open streams of all accounts in one process.
+	// maxEventStreams limits the open streams in one process, across all accounts.
 	maxEventStreams  = 4096
 	eventsRetryAfter = 5 * time.Second
 )
@@ -33,9 +33,9 @@ func Events(s *service) []route {
 	}})
 }
 
-// streamJob sends server-sent events with the job: now, after each change of its status or
-// progress, and every eventsKeepAlive while it is pending, until it ends. A client that
-// reconnects misses nothing, because every stream starts with the current state.
+// streamJob sends the job as server-sent events until it ends: immediately, after each change of
+// status or progress, and every eventsKeepAlive while it is pending. A client that reconnects
+// misses nothing, because every stream starts with the current state.
 func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 		return nil
 	}
 	stream := &eventStream{w: w, controller: http.NewResponseController(w), show: func(j job.Job) jobBody { return s.followedBody(r.Context(), c, j) }}
-	// Continue the previous stream's numbers. The numbers only show the order.
+	// Continue the previous stream's event numbers, which only show the order.
 	stream.last, _ = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 32)
 	stream.write(fmt.Sprintf("retry: %d\n\n", eventsReconnect))
 	if s.EventsOnce {
@@ -84,7 +84,8 @@ func (s *service) enterStream(who credential.Principal) (leave func(), err error
 	return leave, nil
 }
 
-// follow ends with the job, the connection, the key's revocation, or the service.
+// follow sends events until the job ends, the client disconnects, the key is revoked, or the
+// service stops.
 func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
@@ -106,11 +107,11 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 			j = changed
 			send = func() { stream.job(j) }
 		case <-alive.C:
-			if j.Status == job.Pending { // it moves up in the queue
+			if j.Status == job.Pending { // its queue position may have changed
 				send = func() { stream.job(j) }
 			}
 		}
-		// If the key was revoked, the client gets an error when it reconnects.
+		// If the key has been revoked, the client gets an error when it reconnects.
 		err := s.Authenticator.Recheck(ctx, c.who)
 		if err == nil {
 			send()

@@ -123,7 +123,7 @@ func TestEventsShowEveryChange(t *testing.T) {
 	want("4", "completed", 1)
 	e.end()
 
-	e = w.follow(id, studio) // a job that has ended has one event
+	e = w.follow(id, studio) // a job that has ended has a single event
 	want("1", "completed", 1)
 	e.end()
 }
@@ -139,7 +139,7 @@ func TestEventShowsTheJob(t *testing.T) {
 	}
 }
 
-// The client gets the job's current state, and the event numbers continue.
+// After reconnecting, the client gets the job's current state, and the event numbers continue.
 func TestEventsResumeAfterDroppedConnection(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -158,7 +158,7 @@ func TestEventsResumeAfterDroppedConnection(t *testing.T) {
 	e.end()
 }
 
-// Jobs end by cancellation and at their deadline.
+// One job is cancelled, the other passes its deadline.
 func TestEventsEndWithTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	cancelled, overdue := w.submit(studio), w.submit(studio)
@@ -213,7 +213,7 @@ func TestRevocationEndsEvents(t *testing.T) {
 	}
 }
 
-// Each response contains the job's current state, and the client reconnects.
+// Each response contains only the job's current state, and the client reconnects.
 func TestEventsWithoutStreaming(t *testing.T) {
 	w := newWorld(t, setup{eventsOnce: true})
 	e := w.follow(w.submit(studio), studio, "Last-Event-ID: 7")
@@ -231,7 +231,7 @@ func TestHeadOfEvents(t *testing.T) {
 	}
 }
 
-// A browser's EventSource cannot set a header. Permanent keys are not accepted in the query.
+// A browser's EventSource cannot set headers. Permanent keys are not accepted in the query.
 func TestEventsAcceptTokenInQuery(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -258,7 +258,7 @@ func TestEventsAcceptTokenInQuery(t *testing.T) {
 	}
 }
 
-// Accounts and keys have limits. Closing a stream makes space for another one.
+// Accounts and keys have limits on open streams. Closing a stream allows another one.
 func TestEventStreamsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -276,7 +276,7 @@ func TestEventStreamsAreLimited(t *testing.T) {
 		open = append(open, w.follow(id, studio))
 	}
 	full(studio)
-	full(w.mint(studio, credential.Scope{})) // a token counts as its key
+	full(w.mint(studio, credential.Scope{})) // a token shares its key's limit
 	for range accountStreams - keyStreams {
 		w.follow(id, second)
 	}

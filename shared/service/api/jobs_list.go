@@ -14,7 +14,7 @@ type jobPageBody struct {
 	NextCursor *string   `json:"next_cursor"`
 }
 
-// Jobs are listed newest first, in the same kind of pages as files.
+// listJobs lists jobs newest first, in pages like those of files.
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
 	limit, after, found, err := readPage(r, account, s.Jobs.Cursors())
@@ -32,7 +32,7 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	page := jobPageBody{Jobs: make([]jobBody, 0, len(jobs))}
 	for _, j := range jobs {
 		if s.checkModel(c.who, j.Model) != nil {
-			continue // a key that is limited to other models does not see it
+			continue // the key may not use this model
 		}
 		body := s.jobBody(j)
 		body.askedBody = body.excerpt()
@@ -45,10 +45,10 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// docs/contract/media.md#list-of-jobs
+// See docs/contract/media.md#list-of-jobs.
 const maxSearch = 200
 
-// An empty value counts as absent.
+// jobFilter treats empty values as absent.
 func (s *service) jobFilter(query string) (filter job.Filter, found problems) {
 	values := readQuery(query)
 	if text := values["status"]; text != "" {

@@ -57,10 +57,10 @@ func TestJobListIsFilteredAndPaged(t *testing.T) {
 	w.start(failed)
 	w.fail(failed, job.Failure{Code: job.InvalidInput, Message: "x"})
 	all := []string{edit, failed, completed, processing, pending}
-	slices.Sort(all) // ids of the same millisecond are in random order
+	slices.Sort(all) // ids from the same millisecond are in random order
 	slices.Reverse(all)
 
-	// Only a pending job's own record has its estimates.
+	// A list entry equals the job's own record, except that it lacks a pending job's estimates.
 	var first struct{ Jobs []json.RawMessage }
 	if err := json.Unmarshal([]byte(w.get("/v1/jobs?status=failed&limit=1", studio).body), &first); err != nil || len(first.Jobs) != 1 {
 		t.Fatalf("a page with limit 1 has %d jobs, %v", len(first.Jobs), err)
@@ -87,7 +87,7 @@ func TestJobListIsFilteredAndPaged(t *testing.T) {
 	}
 }
 
-// A cursor is valid for one list of one account (docs/contract/media.md#pages).
+// A cursor is valid for one account and one list (docs/contract/media.md#pages).
 func TestJobListQueryIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.submit(studio)

@@ -29,7 +29,7 @@ func TestEndedJobCanBeDeleted(t *testing.T) {
 	}
 	w.complete(completed, "the result", "video/mp4")
 	w.photograph(completed, "small", "small")
-	for _, left := range []string{"preview-lost", "result-lost"} { // of a crashed run
+	for _, left := range []string{"preview-lost", "result-lost"} { // left by a crashed run
 		if _, err := w.blobs.Put(t.Context(), job.Folder(completed)+"/"+left, strings.NewReader("lost")); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestEndedJobCanBeDeleted(t *testing.T) {
 	w.nothingStays()
 }
 
-// A full account can submit no job.
+// An account whose storage is full cannot submit jobs.
 func TestResultsCountAsStoredBytes(t *testing.T) {
 	const free = int64(1) << 40
 	w := newWorld(t, setup{stored: 1 << 20, free: func() (int64, error) { return free, nil }})
@@ -93,7 +93,7 @@ func TestResultsCountAsStoredBytes(t *testing.T) {
 		w.start(id)
 		w.complete(id, strings.Repeat("x", 1<<20), "video/mp4")
 		full()
-		if err := w.shelf.ReleaseAll(t.Context()); err != nil { // as at the start of a server
+		if err := w.shelf.ReleaseAll(t.Context()); err != nil { // as when a server starts
 			t.Fatal(err)
 		}
 		full()
@@ -108,8 +108,8 @@ func TestResultsCountAsStoredBytes(t *testing.T) {
 	w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
 }
 
-// A slow download does not keep the bytes of a deleted file on the disk, and a form that is still
-// arriving does not keep the files that it names.
+// A slow download does not keep a deleted file's bytes on disk, and neither does a form that refers
+// to the file and is still arriving.
 func TestDeletedBytesLeaveTheDisk(t *testing.T) {
 	w := newWorld(t, setup{})
 	stored := w.keep(studio, strings.Repeat("x", 32<<20)).ID

@@ -85,7 +85,7 @@ func TestJobStatusFormat(t *testing.T) {
 			`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
 }
 
-// No process needs to run to record it.
+// The job counts as failed even if no process is running to record that.
 func TestJobPastDeadlineHasFailed(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -151,7 +151,7 @@ func (s brokenStore) Accept(ctx context.Context, j job.Job, limit int, claims ..
 	return s.err
 }
 
-// The job may have been accepted although an error was returned.
+// The job may have been accepted despite the error.
 func TestInputsOfUncertainJobAreKept(t *testing.T) {
 	video := clip(t)
 	for _, c := range []struct {
@@ -180,7 +180,7 @@ func TestInputsOfUncertainJobAreKept(t *testing.T) {
 	}
 }
 
-// starvedStore fails as if no file descriptors were free.
+// starvedStore fails as if there were no free file descriptors.
 type starvedStore struct{ blob.Store }
 
 func (starvedStore) Put(context.Context, string, io.Reader) (int64, error) {
@@ -191,7 +191,7 @@ func (starvedStore) Open(context.Context, string, int64, int64) (io.ReadCloser, 
 	return nil, &fs.PathError{Op: "open", Path: "blob", Err: syscall.EMFILE}
 }
 
-// The error must not say that the file is at fault.
+// The error must not blame the file.
 func TestLackOfResourcesIsReported(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return starvedStore{s} }})
 	a := w.post("gen-2.5", studio, upload("data", clip(t)))

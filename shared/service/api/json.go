@@ -17,14 +17,15 @@ import (
 
 const maxJSON = 256 << 10
 
-// maxJSONValues limits the values and member names in a JSON body.
+// maxJSONValues limits the number of values and member names in a JSON body.
 const maxJSONValues = 10_000
 
-// jsonObject has undecoded values. A null member counts as absent, and unknown members are ignored.
+// jsonObject maps member names to undecoded values. A null member counts as absent, and unknown
+// members are ignored.
 type jsonObject map[string]json.RawMessage
 
-// readJSON reads a JSON object, whatever its content type. It returns nil if the body is absent,
-// blank or null. Errors: problems for any other body; fault.TooLarge.
+// readJSON reads a JSON object, regardless of the content type. It returns nil if the body is
+// absent, blank or null. Errors: problems for any other body; fault.TooLarge.
 func readJSON(r *http.Request) (jsonObject, error) {
 	tooLarge := fault.New(fault.TooLarge, "The request's body is larger than %d bytes.", maxJSON)
 	if r.ContentLength > maxJSON {
@@ -70,7 +71,7 @@ func parseJSON(text []byte) (jsonObject, error) {
 	return object, nil
 }
 
-// As in pydantic, the location contains the offset in the text.
+// As in pydantic, the location includes the byte offset of the error.
 func invalidJSON(reason string, offset int64) problem {
 	return problem{[]string{"body", strconv.FormatInt(offset, 10)}, "Invalid JSON: " + reason, "json_invalid", nil,
 		map[string]any{"error": reason}}
@@ -78,7 +79,7 @@ func invalidJSON(reason string, offset int64) problem {
 
 func isNull(value json.RawMessage) bool { return string(value) == "null" }
 
-// member returns nil if the value is absent or null.
+// member returns nil if the member is absent or null.
 func (o jsonObject) member(name string) json.RawMessage {
 	if value := o[name]; !isNull(value) {
 		return value
@@ -127,7 +128,7 @@ func (o jsonObject) number(name string, most int64) (float64, problems) {
 	if err != nil {
 		var shown any = value
 		if errors.Is(err, strconv.ErrRange) {
-			shown = string(value) // clients could not parse the number
+			shown = string(value) // clients could not parse it as a number
 		}
 		return 0, problems{fieldProblem(name, "float_parsing", shown, "Input should be a valid number", nil)}
 	}
@@ -167,8 +168,9 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 	return texts, found
 }
 
-// integer returns nil if the member is absent. It accepts exponents and a fraction of zeros, as
-// JSON has one kind of number. Limits are below 2^53, as float64 is exact only there.
+// integer returns nil if the member is absent. It accepts exponents and a fraction of zeros,
+// because JSON has only one number type. Limits must be below 2^53, because float64 is exact only
+// up to there.
 func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -178,7 +180,8 @@ func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	number, err := strconv.ParseFloat(string(value), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		// The number overflowed to infinity with the correct sign, which clients could not parse.
+		// The number overflowed to infinity with the right sign. Clients could not parse it, so
+		// show the original text.
 		shown = string(value)
 	case value[0] == '"':
 		return nil, problems{fieldProblem(name, "int_parsing", value,

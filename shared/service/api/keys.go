@@ -14,7 +14,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Keys is the group of an account's permanent keys. Admin keys manage only their account's keys.
+// Keys is the group for an account's permanent keys. Admin keys can manage only their own account's
+// keys.
 func Keys(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.inTurn(s.listKeys)},
@@ -29,7 +30,7 @@ type keyBody struct {
 	Tier      string  `json:"tier"`
 	Admin     bool    `json:"admin"`
 	CreatedAt *string `json:"created_at"`
-	// ExpiresAt is null for a key that does not expire.
+	// ExpiresAt is null if the key does not expire.
 	ExpiresAt *string                 `json:"expires_at"`
 	RevokedAt *string                 `json:"revoked_at"`
 	Models    []string                `json:"models"`
@@ -41,13 +42,13 @@ func newKeyBody(k credential.Key) keyBody {
 		timestamp(k.RevokedAt), k.Limits.Models, k.Limits.Routes}
 }
 
-// The secret is not shown again.
+// createdKeyBody contains the secret, which is never shown again.
 type createdKeyBody struct {
 	keyBody
 	Key string `json:"key"`
 }
 
-// It has no pages, because the number of keys is limited.
+// The list is not paged, because the number of keys is limited.
 func (s *service) listKeys(w http.ResponseWriter, r *http.Request, c call) error {
 	keys, err := s.Keys.List(r.Context(), c.who.Account())
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) erro
 // labelPattern excludes control characters, because labels are printed on terminals.
 const labelPattern = `^[^\u0000-\u001f\u007f-\u009f]*$`
 
-// The tier must equal the caller's, because an account cannot change its own limits.
+// A request may name only the caller's tier, because an account cannot change its own limits.
 func (s *service) keyRequest(sent jsonObject, tier string) (request credential.KeyRequest, found problems) {
 	label, found := sent.label()
 	named, there, wrong := sent.text("tier")
@@ -122,7 +123,7 @@ func (o jsonObject) label() (label string, found problems) {
 	return label, found
 }
 
-// future returns a time in the future, or zero if the member is absent.
+// future reads a time that must be in the future. It returns zero if the member is absent.
 func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	text, there, found := o.text(name)
 	if found != nil || !there {

@@ -107,7 +107,7 @@ func TestKeyRequestIsValidated(t *testing.T) {
 	golden(t, "keys", outcomes)
 }
 
-// A created key has its tier's limits. The list omits the secret, which is not stored.
+// A new key has the limits of its tier. The list omits the secret, which is not stored.
 func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
@@ -156,7 +156,7 @@ func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 	}
 }
 
-// To the millisecond, even if the key was just used and is therefore cached.
+// Keys expire to the millisecond, even if they were just used and are therefore cached.
 func TestKeyExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
@@ -204,7 +204,7 @@ func TestLimitedKeyAcceptsAnyNameOfItsModels(t *testing.T) {
 	}
 }
 
-// It also creates tokens only for its models.
+// A limited key can also create tokens only for its models.
 func TestLimitedKeySeesOnlyItsModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	job := w.submit(studio)
@@ -248,7 +248,7 @@ func TestLimitedAdminCannotExtendRights(t *testing.T) {
 	}{
 		{`"models": ["gen-2.1"], "routes": ["jobs"], "expires_at": ` + written(end), 200},
 		{`"models": ["gen-2.1", "gen-pro-t2v"]`, 403},
-		{`"models": ["gen-2.5"]`, 403}, // gen-latest may name another model tomorrow
+		{`"models": ["gen-2.5"]`, 403}, // the alias gen-latest may name another model later
 		{`"routes": ["jobs", "files"]`, 403},
 		{`"expires_at": ` + written(end.Add(time.Millisecond)), 403},
 	} {
@@ -264,7 +264,7 @@ func TestLimitedAdminCannotExtendRights(t *testing.T) {
 	}
 }
 
-// It can revoke only the keys that it could have created.
+// A limited admin key can revoke only keys that it could have created.
 func TestLimitedAdminCannotRevokeStrongerKey(t *testing.T) {
 	w := newWorld(t, setup{})
 	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)
@@ -290,7 +290,7 @@ func TestLimitedAdminCannotRevokeStrongerKey(t *testing.T) {
 	}
 }
 
-// Nor can it revoke another account's keys. After its revocation, it has no permissions.
+// An admin key cannot revoke another account's keys either. Once revoked, it has no permissions.
 func TestAdminCannotRevokeItself(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second, foreign := w.newAdmin("studio"), w.newAdmin("studio"), w.newAdmin("rival")
@@ -326,7 +326,7 @@ func TestNumberOfKeysIsLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	last := ""
-	for range credential.MaxKeys - 2 { // the admin's own, and the account's first one
+	for range credential.MaxKeys - 2 { // all but the admin key and the account's first key
 		last = w.newKey("studio")
 	}
 	if a := w.askKey(admin, `{"label": "x"}`); a.status != http.StatusConflict ||

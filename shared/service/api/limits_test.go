@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// docs/contract/limits.md#tiers
+// See docs/contract/limits.md#tiers.
 func TestRequestRateIsLimited(t *testing.T) {
 	w := newWorld(t, setup{rate: ratelimit.Rate{PerSecond: 0.01, Burst: 3}})
 	w.stopClock()
@@ -31,7 +31,7 @@ func TestRequestRateIsLimited(t *testing.T) {
 	}
 	for _, call := range []func() answer{
 		func() answer { return w.newToken(studio, "no JSON") },
-		func() answer { return w.post("gen-9", second) }, // before the model is looked up
+		func() answer { return w.post("gen-9", second) }, // checked before the model is looked up
 		func() answer { return w.post("gen-pro-t2v", studio, text("prompt", "x")) },
 		func() answer { return w.request(http.MethodPost, "/v1/generate/gen-image-2", studio, nil) },
 	} {

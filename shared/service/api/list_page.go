@@ -8,21 +8,21 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// docs/contract/limits.md#lists
+// See docs/contract/limits.md#lists.
 const (
 	minPage     = 1
 	maxPage     = 1000
 	defaultPage = 100
 )
 
-// A list stays in memory until the caller has read it, so accounts take turns.
+// A list stays in memory until the client has read it, so accounts take turns.
 func (s *service) inTurn(handle handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, c call) error {
 		return s.listTurns.Respond(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })
 	}
 }
 
-// found holds problems with the query. readPage fails if the key for cursors cannot be read.
+// found holds problems with the query. The error means that the cursor key could not be read.
 func readPage(
 	r *http.Request, account string, cursors cursor.Codec,
 ) (limit int, after string, found problems, err error) {
@@ -37,7 +37,7 @@ func readPage(
 	return limit, sealed, found, err
 }
 
-// An empty value counts as absent.
+// pageQuery treats empty values as absent.
 func pageQuery(raw string) (limit int, cursor string, found problems) {
 	values := readQuery(raw)
 	limit = defaultPage

@@ -16,9 +16,9 @@ import (
 	"cutroom/shared/engine/preview/understanding"
 )
 
-// docs/contract/jobs.md#prompt-check
+// EngineFacts describes the engine (docs/contract/jobs.md#prompt-check).
 type EngineFacts struct {
-	// An empty Name means the preview engine.
+	// Name is empty for the preview engine.
 	Name string
 	// Enhances is true if a chat model expands prompts.
 	Enhances bool
@@ -40,7 +40,7 @@ type modelBody struct {
 	Realtime bool         `json:"realtime"`
 	// Ignores holds the fields that have no effect.
 	Ignores map[string]understanding.Ignored `json:"ignores"`
-	// SameAs lists the models that the engine treats like this one.
+	// SameAs lists other models that the engine treats like this one.
 	SameAs []string   `json:"same_as"`
 	Price  *priceBody `json:"price,omitempty"`
 }
@@ -78,7 +78,7 @@ func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) err
 
 type lookBody struct {
 	Name string `json:"name"`
-	// Words select the look in English prompts; Names do so in other languages.
+	// Words request the look in English prompts. Names request it in other languages.
 	Words []string `json:"words"`
 	Names []string `json:"names"`
 	// Medium is true for looks that exclude each other.
@@ -97,14 +97,14 @@ type looksBody struct {
 	Original string       `json:"original,omitempty"`
 	Looks    []lookBody   `json:"looks"`
 	Changes  []changeBody `json:"changes"`
-	// Scenes lists the subjects for videos from text.
+	// Scenes lists the subjects that a text-to-video prompt can name.
 	Scenes []string `json:"scenes"`
 }
 
-// The list is compiled into the program.
+// The looks are compiled into the program, so responses can be cached.
 const looksAge = "public, max-age=3600"
 
-// The first request builds the list.
+// listLooks returns a handler that builds the list on the first request.
 func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) error {
 	encoded := sync.OnceValues(func() ([]byte, error) {
 		body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A body of many small elements needs little more memory than its size.
+// Even if a body consists of many small elements, it needs little more memory than its size.
 func TestBodiesNeedLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{})
 	const most = 1 << 20

@@ -60,7 +60,7 @@ func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) 
 	return nil
 }
 
-// resolve returns a name's canonical id. Errors: fault.NotFound.
+// resolve returns the canonical id for a model name. Errors: fault.NotFound.
 func (s *service) resolve(name string) (string, error) {
 	m, ok := s.Catalog.Find(name)
 	if !ok {

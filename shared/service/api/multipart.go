@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// Unknown fields count, too.
+	// maxParts includes parts with unknown names.
 	maxParts = 100
-	// maxPartHeader limits a boundary and a part's header, in bytes.
+	// maxPartHeader limits the size of a boundary and a part's header, in bytes.
 	maxPartHeader = 16 << 10
-	// The parser reads small pieces; reads from the connection are larger.
+	// The parser reads in small pieces, so buffer larger reads from the connection.
 	bodyBuffer = 256 << 10
 )
 
@@ -31,26 +31,26 @@ var (
 type filePart struct {
 	field *catalog.Field
 	name  string
-	// The client sends fileName and the MIME type. Either may be empty.
+	// fileName and declared, the MIME type, come from the client. Either may be empty.
 	fileName, declared string
 	content            io.Reader
 }
 
-// It does not consume the content.
+// isEmpty does not consume the content.
 func (p *filePart) isEmpty() (bool, error) {
 	first := make([]byte, 1)
 	n, err := io.ReadFull(p.content, first)
-	if err == io.EOF { // an error of the body is not io.EOF
+	if err == io.EOF { // errors in the body are never io.EOF
 		return true, nil
 	}
 	p.content = io.MultiReader(bytes.NewReader(first[:n]), p.content)
 	return false, err
 }
 
-// takeFile stores a file part. It returns a problem if the client made a mistake.
+// takeFile stores a file part. If the client is at fault, it returns a problem.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
-// readMultipart reads a form while it arrives. It streams files to take, and keeps the first
+// readMultipart reads a form as it arrives. It streams files to take, and keeps only the first
 // maxValue bytes of other fields. Errors: problems if the body is not a valid form; errors from
 // take.
 func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
@@ -73,7 +73,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 		p := &partContent{part: part}
 		err = readPart(sub, p, form, take)
 		if err == nil {
-			// NextRawPart would skip only maxPartHeader bytes of the rest.
+			// NextRawPart would skip at most maxPartHeader bytes of the remaining content.
 			_, err = io.Copy(io.Discard, p)
 		}
 		if p.failed {
@@ -114,7 +114,7 @@ func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile)
 		field: field, name: name, fileName: httpserver.PartFile(p.part), declared: p.part.Header.Get("Content-Type"), content: p,
 	}
 	if file.fileName == "" {
-		// HTML forms send such a part if no file was chosen.
+		// HTML forms send such a part when no file was chosen.
 		empty, err := file.isEmpty()
 		if empty || err != nil {
 			return err
@@ -140,7 +140,7 @@ func readValue(r io.Reader) (string, error) {
 	return shorten(text.String()), nil
 }
 
-// shorten cuts a value at maxValue bytes, without a partial character at the end.
+// shorten truncates a value to maxValue bytes, without a partial character at the end.
 func shorten(text string) string {
 	if len(text) < maxValue {
 		return text
@@ -157,7 +157,8 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent records whether reading failed, to distinguish such a failure from an error in take.
+// partContent records whether reading failed, so that such a failure can be told apart from an
+// error in take.
 type partContent struct {
 	part   *multipart.Part
 	failed bool
@@ -172,12 +173,12 @@ func (p *partContent) Read(b []byte) (int, error) {
 }
 
 // partSource is the source of a multipart.Reader. It limits the bytes between the contents of two
-// parts, because the reader's own limit is 10 MiB. It also detects a body that ends in a header,
-// which the reader would accept. At the end of the body, it adds the line break that the last
-// boundary may lack, and then fails.
+// parts, because the reader's own limit is 10 MiB. It also detects a body that ends inside a
+// header, which the reader would accept. At the end of the body, it adds the line break that may be
+// missing after the last boundary. Further reads fail.
 type partSource struct {
 	source io.Reader
-	// left is the remaining limit in bytes; negative means no limit.
+	// left is how much of the limit remains, in bytes. Negative means no limit.
 	left    int
 	tooLong bool
 	added   int // how much of lineEnd has been read
@@ -188,7 +189,8 @@ const lineEnd = "\r\n"
 func (s *partSource) bound(bytes int) { s.left = bytes }
 func (s *partSource) unbound()        { s.left = -1 }
 
-// The reader's own error can be misleading: it may call a truncated line malformed.
+// invalid replaces the reader's own error, which can be misleading: it may call a truncated line
+// malformed.
 func (s *partSource) invalid(b *body) error {
 	switch {
 	case b.failure != nil:

@@ -10,7 +10,7 @@ import (
 )
 
 func OpenAPI(s *service) []route {
-	// Otherwise, functions for other routes would start more slowly.
+	// Build the document on first use, because functions for other routes would start more slowly.
 	document := sync.OnceValues(s.openAPI)
 	page := sync.OnceValues(s.newDocsPage)
 	return []route{

@@ -62,7 +62,7 @@ type formSchema struct {
 	Required   []string
 }
 
-// bareService has handlers that only check the caller.
+// bareService returns a service whose handlers can only check the caller.
 func bareService(t *testing.T, known *catalog.Catalog) *service {
 	t.Helper()
 	return &service{Config: Config{
@@ -105,7 +105,7 @@ func pathOf(paths map[string]methods, pattern string) string {
 	return ""
 }
 
-// It describes all routes and no others, with credentials, errors, and header fields.
+// The document describes all routes and no others, with credentials, errors and header fields.
 func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	known := family(t, "gen")
 	s := bareService(t, known)

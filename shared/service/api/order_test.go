@@ -11,7 +11,8 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// docs/contract/errors.md#order-of-checks: each request has one error fewer than the previous one.
+// Each request has one error fewer than the previous one: see
+// docs/contract/errors.md#order-of-checks.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, workers: 1, pending: 1})
 	tooLarge := strings.Repeat("x", 3<<20)

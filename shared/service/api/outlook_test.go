@@ -18,7 +18,7 @@ type outlook struct {
 
 func (w *world) outlook(id, key string) outlook {
 	w.t.Helper()
-	w.pass(3 * time.Second) // the service reads the queue again
+	w.pass(3 * time.Second) // by then, the service reads the queue again
 	var shown outlook
 	if err := json.Unmarshal([]byte(w.get("/v1/jobs/"+id, key).body), &shown); err != nil {
 		w.t.Fatal(err)
@@ -31,7 +31,7 @@ func TestPendingJobShowsItsOutlook(t *testing.T) {
 	w := newWorld(t, setup{workers: 1})
 	w.stopClock()
 	submit := func(key string) string {
-		defer w.pass(time.Second) // the order of creation decides the place
+		defer w.pass(time.Second) // the creation time decides the place in the queue
 		return w.submit(key)
 	}
 	first, second, third, other := submit(studio), submit(studio), submit(studio), submit(rival)

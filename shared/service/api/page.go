@@ -19,14 +19,15 @@ var pageSources embed.FS
 
 type page struct{ text, policy string }
 
-// pagePart matches a placeholder. It is compiled on first use, because few functions have pages.
+// pagePart matches a placeholder. It is compiled on first use, because few functions serve pages.
 var pagePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{[a-z.]+\}\}`) })
 
-// newPage builds a folder's page. In its page.html, {{theme.css}} is the style for all pages,
-// {{name.css}} and {{name.js}} are files of the folder, and {{data}} is data as JSON.
+// newPage builds the page in a folder. In its page.html, {{theme.css}} stands for the style shared
+// by all pages, {{name.css}} and {{name.js}} for files in the folder, and {{data}} for data as
+// JSON.
 //
-// Its Content-Security-Policy allows its scripts and styles by their hashes. directives adds more
-// permissions.
+// The page's Content-Security-Policy allows its scripts and styles by their hashes. directives adds
+// further permissions.
 func newPage(folder string, data any, directives ...string) (*page, error) {
 	source, err := pageSources.ReadFile(folder + "/page.html")
 	if err != nil {

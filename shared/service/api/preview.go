@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// docs/contract/jobs.md#previews
+// See docs/contract/jobs.md#previews.
 var (
 	errNoPreview   = fault.New(fault.NotFound, "The job has no preview yet.")
 	errPreviewGone = fault.New(fault.NotFound, "The job has ended, so its previews were deleted.")

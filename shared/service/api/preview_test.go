@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// docs/contract/jobs.md#previews
+// See docs/contract/jobs.md#previews.
 func TestPreviewShowsLatestPicture(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "beach.mp4", clip(t)}, text("prompt", "watercolor")))

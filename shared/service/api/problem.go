@@ -9,21 +9,21 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// problem is an item of docs/contract/errors.md#validation-errors. Types and messages are those
-// of pydantic 2, so that its tools understand them.
+// problem is an item in docs/contract/errors.md#validation-errors. The types and messages match
+// those of pydantic 2, so that tools written for it understand them.
 type problem struct {
 	// Location is the path to the value: "body" and the field's name.
 	Location []string `json:"loc"`
 	Message  string   `json:"msg"`
 	Type     string   `json:"type"`
-	// Input is the sent value; nil for bytes and for a missing field.
+	// Input is the value that was sent. It is nil for files and missing fields.
 	Input   any            `json:"input"`
 	Context map[string]any `json:"ctx"`
 }
 
 type problems []problem
 
-// The error lists fields and types, without values.
+// Error lists fields and types, but not values.
 func (p problems) Error() string {
 	var text strings.Builder
 	text.WriteString("invalid request:")
@@ -49,7 +49,7 @@ func missing(field string) problem {
 	return fieldProblem(field, "missing", nil, "Field required", nil)
 }
 
-// pydantic has no type for these problems.
+// valueProblem is for problems that have no type in pydantic.
 func valueProblem(field string, input any, message string) problem {
 	return fieldProblem(field, "value_error", input, "Value error, "+message, nil)
 }

@@ -7,8 +7,8 @@ import (
 
 const maxNames = 100
 
-// readQuery keeps a repeated name's last value, and invalid escapes as text. It drops names after
-// the first 100, because even a client without a credential may send thousands.
+// readQuery keeps the last value of a repeated name, and leaves invalid escapes undecoded. It drops
+// all names after the first 100, because even clients without a credential can send thousands.
 func readQuery(raw string) map[string]string {
 	values := map[string]string{}
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -28,7 +28,7 @@ func unescaped(text string) string {
 	return text
 }
 
-// in moves a problem from the body to the query, the path or a header.
+// in moves a problem's location from the body to the query, the path or a header.
 func (p problem) in(place string) problem {
 	p.Location = append([]string{place}, p.Location[1:]...)
 	return p

@@ -16,15 +16,15 @@ type Sessions interface {
 	Active(ctx context.Context, account string) (int, error)
 }
 
-// docs/contract/realtime.md#quota
+// See docs/contract/realtime.md#quota.
 func Realtime(s *service) []route {
 	return within(credential.RealtimeRoutes, []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}})
 }
 
-// The tenth read of a key within a second is rejected (docs/contract/realtime.md#quota).
+// A key's tenth read within a second is rejected (docs/contract/realtime.md#quota).
 var quotaReads = ratelimit.Rate{PerSecond: 1, Burst: 9}
 
-// The contract requires a number for a tier without a limit.
+// The contract requires a number even for a tier without a limit.
 const noSessionLimit = math.MaxInt32
 
 type quotaBody struct {

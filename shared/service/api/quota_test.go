@@ -56,7 +56,7 @@ func TestQuotaWithoutLimit(t *testing.T) {
 	w.quota(studio, `{"limit":2147483647,"active":2,"remaining":2147483645}`)
 }
 
-// docs/contract/realtime.md#quota
+// See docs/contract/realtime.md#quota.
 func TestQuotaReadsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.stopClock()

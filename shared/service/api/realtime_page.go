@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// RealtimePage serves the page where users try sessions with a camera. Its policy allows sessions
-// only on the page's origin, so the session server must serve it. If that server has no media
-// API, MediaURL is the media API's URL.
+// RealtimePage serves the page where users can try sessions with a camera. Its content security
+// policy allows sessions only on the page's own origin, so the session server must serve it. If
+// that server has no media API, MediaURL is the media API's URL.
 func RealtimePage(s *service) []route {
 	page := sync.OnceValues(s.newRealtimePage)
 	show := func(w http.ResponseWriter, _ *http.Request, _ call) error {
@@ -33,7 +33,7 @@ type pageModel struct {
 type pageSettings struct {
 	Models []pageModel `json:"models"`
 	WebRTC bool        `json:"webrtc"`
-	// Service is the base URL of the media API, or empty if it is on the page's server.
+	// Service is the media API's base URL, or empty if the page's server has the API.
 	Service string `json:"service,omitempty"`
 }
 
@@ -52,6 +52,6 @@ func (s *service) newRealtimePage() (*page, error) {
 			settings.Models = append(settings.Models, pageModel{m.ID, m.Kind})
 		}
 	}
-	// The console frames it.
+	// The console shows this page in a frame.
 	return newPage("realtime", settings, calls, "frame-ancestors 'self'", "img-src data: blob:")
 }

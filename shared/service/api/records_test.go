@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// recordCalls makes each kind of call that creates records, and returns the responses by name.
+// recordCalls makes one call of each kind that creates records, and returns the responses by name.
 func (w *world) recordCalls(key, other, file string) map[string]answer {
 	body := func(method, path, text string) answer {
 		return w.request(method, path, key, strings.NewReader(text), "Content-Type: application/json")
@@ -27,7 +27,7 @@ func (w *world) recordCalls(key, other, file string) map[string]answer {
 	}
 }
 
-// Reading and deleting still work.
+// When the disk is full, reading and deleting still work.
 func TestRecordsLeaveTheDiskItsReserve(t *testing.T) {
 	var full atomic.Bool
 	w := newWorld(t, setup{free: func() (int64, error) {
@@ -71,7 +71,7 @@ func TestRecordsPerAccountAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.stopClock() // the limit recovers by 12 KiB per second
+	w.stopClock() // otherwise the limit would recover by 12 KiB per second
 	made := 0
 	for size := 8 << 20; size > 1; {
 		token := credential.Token{

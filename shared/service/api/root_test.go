@@ -66,7 +66,7 @@ func TestAllowListsSupportedMethods(t *testing.T) {
 	}
 }
 
-// <video> and <img> cannot send a header.
+// <video> and <img> elements cannot send headers.
 func TestContentAcceptsTokenInQuery(t *testing.T) {
 	w := newWorld(t, setup{})
 	done := w.submit(studio)
@@ -102,7 +102,7 @@ func TestContentAcceptsTokenInQuery(t *testing.T) {
 				t.Errorf("%s with %q: %d %s", path, secret, a.status, a.body)
 			}
 		}
-		// The header takes precedence, and routes without query tokens ignore the query.
+		// The header takes precedence. Routes that do not accept tokens in the query ignore them.
 		if a := w.get(path+"?api_key="+token.Secret, "ck_0123456789"); a.status != 401 {
 			t.Errorf("%s with a wrong header: %d", path, a.status)
 		}

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// docs/contract/auth.md#permissions
+// See docs/contract/auth.md#permissions.
 type access int
 
 const (
@@ -25,25 +25,27 @@ const (
 	keyOrToken
 )
 
-// route is an endpoint and the requirements for its requests. Other descriptions, such as the
+// route describes an endpoint and what its requests require. Other descriptions, such as the
 // OpenAPI document, are derived from routes.
 type route struct {
 	// GET routes also serve HEAD.
 	method string
-	// path is a pattern of http.ServeMux.
+	// path is an http.ServeMux pattern.
 	path   string
 	access access
-	// A limited key must allow the group (docs/contract/auth.md#limits-of-a-key).
+	// If a key is limited to groups, they must include this one
+	// (docs/contract/auth.md#limits-of-a-key).
 	group credential.RouteGroup
-	// queryToken routes also accept a client token as api_key in the query, for browsers.
+	// queryToken routes also accept a client token in the query, as api_key, for browsers.
 	queryToken bool
-	// unlimited routes are exempt from the rates of tiers, like public routes.
+	// unlimited routes are exempt from tiers' rates, as public routes are.
 	unlimited bool
-	// serves reports whether the route submits jobs to a model; nil if {id} is not a model.
+	// serves reports whether jobs for a model can be submitted to this route. It is nil if {id} is
+	// not a model.
 	serves func(*catalog.Model) bool
-	// waits is true if the call waits until the job ends.
+	// waits is true if the call waits for the job to end.
 	waits bool
-	// form returns the request form for a model; nil means the model's form.
+	// form returns the request form for a model. nil means the model's own form.
 	form   func(*catalog.Model) *catalog.Form
 	handle handler
 }
@@ -70,19 +72,21 @@ func (route *route) formOf(m *catalog.Model) *catalog.Form {
 }
 
 type call struct {
-	// who is zero on a public route.
+	// who is zero for public routes.
 	who credential.Principal
 	// model is nil if the path does not name a model.
 	model *catalog.Model
-	// wait is how long the call waits for its job. After that, the job fails. 0 lets it continue.
+	// wait is how long the call waits for its job. After that, the job fails. If it is 0, the job
+	// continues.
 	wait time.Duration
 }
 
 // handler responds to a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit runs the checks before a handler, in the order of docs/contract/errors.md#order-of-checks.
-// Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
+// admit performs the checks that precede a handler, in the order of
+// docs/contract/errors.md#order-of-checks. Errors: fault.Unauthorized, fault.Limited,
+// fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {
 	var c call
 	if route.access == public {
@@ -118,8 +122,8 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 	return c, s.checkScope(r, route, c)
 }
 
-// checkScope rejects a call beyond the scope of a client token, or the role or limits of a key.
-// Errors: fault.Forbidden.
+// checkScope rejects a call that exceeds a client token's scope, or a key's role or limits. Errors:
+// fault.Forbidden.
 func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	switch {
 	case c.who.Token != nil && (route.access == keyOnly || route.access == adminOnly):
@@ -138,8 +142,8 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	return nil
 }
 
-// checkModel rejects a model outside the caller's scope or the limits of its key. It resolves names
-// now, because the catalog may have changed since the credential was created. Errors:
+// checkModel rejects a model outside the caller's scope or the key's limits. It resolves names at
+// this point, because the catalog may have changed since the credential was created. Errors:
 // fault.Forbidden.
 func (s *service) checkModel(who credential.Principal, id string) error {
 	var names []string
@@ -161,7 +165,7 @@ func methodsOf(routes []*route) string {
 	return strings.Join(allowed, ", ")
 }
 
-// dispatch serves one path. Only routes for models apply to a model's name.
+// dispatch serves a single path. If the path names a model, only routes for models apply.
 func (s *service) dispatch(all []*route) http.HandlerFunc {
 	ofModels := slices.DeleteFunc(slices.Clone(all), func(route *route) bool { return route.serves == nil })
 	allow, allowModel := methodsOf(all), methodsOf(ofModels)

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job's id follows.
+// followed by a job's id
 const sharesPath = "/v1/shares/"
 
 // In seconds. Deleting the result also ends the share.
@@ -19,7 +19,7 @@ type shareBody struct {
 	ExpiresAt *string `json:"expires_at"`
 }
 
-// docs/contract/jobs.md#shares
+// See docs/contract/jobs.md#shares.
 func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -53,11 +53,12 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// showShared names the file after the job's id, to reveal neither the prompt nor the source.
+// showShared names the file after the job's id, so that neither the prompt nor the source is
+// revealed.
 func (s *service) showShared(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id, query := r.Context(), r.PathValue("job_id"), readQuery(r.URL.RawQuery)
 	header := w.Header()
-	// The link grants access, so browsers must not leak it and search engines must not list it.
+	// The link grants access, so browsers must not leak it and search engines must not index it.
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Robots-Tag", "noindex")
 	share := job.Share{Expires: query["expires"], Signature: query["signature"]}

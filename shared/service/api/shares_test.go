@@ -134,7 +134,8 @@ func TestShareExpires(t *testing.T) {
 	}
 }
 
-// The link would outlive the token. A failed job has no result.
+// A client token cannot share, because the link would outlive it. A failed job has no result to
+// share.
 func TestClientTokenCannotShare(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

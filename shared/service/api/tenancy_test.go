@@ -13,7 +13,7 @@ import (
 
 type tenancy struct {
 	*world
-	// These belong to the account studio. picture has a thumbnail.
+	// These resources belong to account studio. picture has a thumbnail.
 	pending, completed, stored, picture, md5, key, announced string
 	checks                                                   int
 }
@@ -46,7 +46,7 @@ func newTenancy(t *testing.T) *tenancy {
 	return y
 }
 
-// hides checks a response's status, and that the response reveals nothing about the account studio.
+// hides checks a response's status, and that the response reveals nothing about account studio.
 func (y *tenancy) hides(what string, a answer, status int) {
 	y.t.Helper()
 	y.checks++
@@ -72,7 +72,8 @@ func TestAccountsAreIsolatedByID(t *testing.T) {
 		isToken := name != "key" && name != "admin key"
 		for _, route := range []struct {
 			method, path, id, unknown string
-			// keyOnly routes reject all tokens before any lookup; adminOnly routes also plain keys.
+			// keyOnly routes reject tokens before any lookup. adminOnly routes also reject plain
+			// keys.
 			keyOnly, adminOnly bool
 		}{
 			{"GET", "/v1/jobs/%s", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// Thumbnails may appear shortly after a job's end is recorded. Within freshTime of the end, a
-	// reader waits up to thumbnailWait for them.
+	// Thumbnails may be stored shortly after a job's end is recorded. Within freshTime of the end,
+	// requests wait up to thumbnailWait for them.
 	freshTime     = 10 * time.Second
 	thumbnailWait = 3 * time.Second
 	thumbnailPoll = 100 * time.Millisecond
@@ -25,7 +25,7 @@ const (
 
 var errNoThumbnail = fault.New(fault.NotFound, "There is no such thumbnail.")
 
-// docs/contract/jobs.md#thumbnails
+// See docs/contract/jobs.md#thumbnails.
 func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 	if len(picture) == 0 {
 		return errNoThumbnail
 	}
-	// A run makes its pictures only once, so the hash of the result identifies them.
+	// A run makes its pictures only once, so the result's hash identifies them.
 	tag := fmt.Sprintf(`"%s-%s"`, j.Result.SHA256, of)
 	sendPicture(w, r, picture, forAnHour, tag, disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
 	return nil
@@ -88,7 +88,7 @@ func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, 
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	// Ignore ranges: a thumbnail is small.
+	// Ignore ranges, because thumbnails are small.
 	header.Set("Content-Length", strconv.Itoa(len(picture)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
@@ -96,7 +96,6 @@ func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, 
 	}
 }
 
-// hasTag reports whether the If-None-Match values contain the tag.
 func hasTag(values []string, tag string) bool {
 	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		if part = strings.TrimPrefix(strings.TrimSpace(part), "W/"); part == tag || part == "*" {

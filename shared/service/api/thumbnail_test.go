@@ -96,7 +96,7 @@ func TestThumbnailShowsResultAndInput(t *testing.T) {
 	}
 }
 
-// A job may also have no pictures.
+// A job may also turn out to have no pictures.
 func TestLateThumbnailsAreAwaited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
@@ -105,7 +105,7 @@ func TestLateThumbnailsAreAwaited(t *testing.T) {
 	path := "/v1/jobs/" + id + "/thumbnail"
 	answers := make(chan answer)
 	go func() { answers <- w.get(path, studio) }()
-	time.Sleep(20 * time.Millisecond) // the request may arrive before or after the pictures
+	time.Sleep(20 * time.Millisecond) // lets the request arrive first, which is not required
 	w.photograph(id, "small result", "")
 	if a := await.Receive(t, "answers", answers); a.status != 200 || a.body != "small result" {
 		t.Errorf("got %d %s", a.status, a.body)

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// docs/contract/auth.md#client-tokens
+// See docs/contract/auth.md#client-tokens.
 func Tokens(s *service) []route {
 	return within(credential.TokenRoutes, []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}})
 }
@@ -46,7 +46,7 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// All problems are returned in field order.
+// tokenRequest returns all problems, in field order.
 func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, problems) {
 	request := credential.TokenRequest{Lifetime: credential.DefaultTokenLifetime}
 	lifetime, found := sent.integer("expiresIn",
@@ -82,8 +82,8 @@ func (s *service) unknownModel(name string) string {
 	return ""
 }
 
-// list reads the values to which a token or a key is restricted. wrong returns the problem with a
-// value, or "". An empty list is rejected because it is ambiguous.
+// list reads the values to which a token or key is limited. wrong returns the problem with a value,
+// or "". An empty list is rejected because it is ambiguous.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
 	values, found := o.texts(name, most)
 	switch {
@@ -120,7 +120,7 @@ func (o jsonObject) maxSession() (time.Duration, problems) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// White space does not count towards the size.
+// White space does not count towards the size limit.
 func (o jsonObject) metadata() (json.RawMessage, problems) {
 	object, found := o.object("metadata")
 	if found != nil || object == nil {
@@ -134,7 +134,7 @@ func (o jsonObject) metadata() (json.RawMessage, problems) {
 	return compact.Bytes(), nil
 }
 
-// The secret is shown only once.
+// tokenBody contains the secret, which is shown only once.
 type tokenBody struct {
 	APIKey string `json:"apiKey"`
 	// Token is the same credential as a JWT, for clients that require one.

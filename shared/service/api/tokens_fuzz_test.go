@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// docs/contract/auth.md#client-tokens. Problems can be encoded as JSON.
+// See docs/contract/auth.md#client-tokens. All problems can be encoded as JSON.
 func FuzzTokenRequest(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `{}`, `[]`, `{"expiresIn": 60}`, `{"expiresIn": 1e999}`, `{"expiresIn": "60"}`,

@@ -16,7 +16,7 @@ func (w *world) newToken(key, body string) answer {
 	return w.request(http.MethodPost, "/v1/client/tokens", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// docs/contract/auth.md#client-tokens. Random values are removed from testdata/golden.
+// See docs/contract/auth.md#client-tokens. testdata/golden omits random values.
 func TestClientTokenRequestIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	names := func(n int, name string) string {

@@ -56,8 +56,8 @@ func (v slow) Verify(_ context.Context, file *os.File) (origin.Report, error) {
 	return origin.Report{State: origin.None}, err
 }
 
-// Two accounts whose files take long to verify delay a third account by only one file, however
-// many requests they send. A request that waits too long gets a Retry-After.
+// If two accounts send files that take long to verify, a third account is delayed by only one file,
+// however many requests they send. A request that waits too long is rejected with Retry-After.
 func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := slow{make(chan string), make(chan string)}
@@ -88,7 +88,7 @@ func TestAccountsTakeTurnsForThumbnails(t *testing.T) {
 	})
 }
 
-// takeTurns sends several accounts' requests for files that block until the test releases them.
+// takeTurns sends requests from several accounts for files that block until the test releases them.
 func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
 	t.Helper()
 	refused := make(chan error, 8)
@@ -106,7 +106,7 @@ func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
 	ask("modest", "one", "two")
 	ask("late", "only")
 	got := []string{<-v.begun, <-v.begun}
-	v.end <- "" // any of them
+	v.end <- "" // whichever file it is
 	got = append(got, <-v.begun)
 	slices.Sort(got[:2])
 	if want := []string{"first", "one", "only"}; !slices.Equal(got, want) {

@@ -29,7 +29,7 @@ type underWay struct {
 	sent int64
 }
 
-// The form contains an endless file.
+// formHead returns the head of a form with an endless file.
 func formHead(path, key, field string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nx-api-key: " + key + "\r\n" +
 		"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n" +
@@ -41,7 +41,7 @@ func (w *world) putHead(signed announced) string {
 	return fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", path, signed.Size)
 }
 
-// announceHuge announces a file larger than any test sends.
+// announceHuge announces a file that is larger than anything the tests send.
 func (w *world) announceHuge(key string) answer {
 	w.t.Helper()
 	return w.announce(key, `{"filename":"a","mime_type":"a/b","size_bytes":400000000,"md5":"`+hexMD5("")+`"}`)
@@ -88,7 +88,7 @@ func (u *underWay) answer() answer {
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
-// onDisk includes blobs that are still arriving.
+// onDisk returns the bytes of all blobs, including those still arriving.
 func (w *world) onDisk() (bytes int64) {
 	w.t.Helper()
 	for _, name := range w.files() {
@@ -101,7 +101,7 @@ func (w *world) onDisk() (bytes int64) {
 	return bytes
 }
 
-// ways returns the ways to send bytes. Each function returns the head of a request.
+// ways returns all ways to upload bytes. Each function returns the head of a request.
 func (w *world) ways() map[string]func(key string) string {
 	return map[string]func(string) string{
 		"a file": func(key string) string { return formHead("/v1/files", key, "file") },
@@ -159,7 +159,7 @@ func TestConcurrentUploadsStayWithinStorage(t *testing.T) {
 	}
 	w.nothingStays()
 	w.pass(file.SignedTime)
-	w.keep(studio, strings.Repeat("x", stored)) // everything is released
+	w.keep(studio, strings.Repeat("x", stored)) // all storage is free again
 }
 
 func TestUploadsInProgressAreLimited(t *testing.T) {
@@ -192,8 +192,8 @@ func TestUploadsInProgressAreLimited(t *testing.T) {
 	}
 }
 
-// If an account fills the server with slow uploads, another account's uploads displace them until
-// both accounts have the same number.
+// If an account fills the server with slow uploads, uploads from another account displace them
+// until both accounts have equally many.
 func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 64, allUploads: 16})
@@ -238,7 +238,8 @@ func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 	}
 }
 
-// The limit covers all kinds of credentials, even if no byte of the files arrives.
+// The limit is shared by all kinds of credentials and applies even if none of the files' bytes
+// arrive.
 func TestAnnouncedFilesAreLimited(t *testing.T) {
 	w := newWorld(t, setup{uploads: 2, stored: 500_000_000})
 	token := w.mint(studio, credential.Scope{})
@@ -250,14 +251,14 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 			t.Errorf("a third: %d %s", a.status, a.body)
 		}
 	}
-	// Announced files reserve little space until their bytes arrive.
+	// Announced files reserve little storage until their bytes arrive.
 	w.keep(studio, strings.Repeat("x", 2_000_000))
 	w.announced(w.announceHuge(rival))
 	w.pass(file.SignedTime - time.Minute)
 	u := w.begin(w.putHead(signed))
 	eventually(t, "bytes arrive", func() bool { return len(w.files()) == 2 })
 	w.pass(time.Minute)
-	// The file without bytes has expired; arriving bytes keep the other one.
+	// The file without bytes has expired. The other one remains because its bytes are arriving.
 	w.announced(w.announceHuge(studio))
 	if a := w.announceHuge(studio); a.status != 429 {
 		t.Errorf("with the arriving file: %d %s", a.status, a.body)
@@ -265,7 +266,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	u.conn.Close()
 }
 
-// The response gives the reason.
+// The response gives the reason for the end.
 func TestUploadEndsWithItsCredential(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		for ends, end := range map[string]func(w *world){
@@ -279,7 +280,7 @@ func TestUploadEndsWithItsCredential(t *testing.T) {
 			"expired": func(w *world) { w.pass(time.Hour) },
 		} {
 			if says == "a signed URL" && ends == "expired" {
-				continue // a signed URL expires anyway
+				continue // signed URLs expire anyway
 			}
 			w := newWorld(t, setup{stored: 1 << 40})
 			token := w.mint(studio, credential.Scope{})
@@ -330,7 +331,7 @@ func TestUploadsKeepDiskReserve(t *testing.T) {
 	}
 }
 
-// A retry gets the first request's response and stores nothing.
+// A retry gets the first request's response and uses no storage.
 func TestRetriedUploadSucceedsInFullAccount(t *testing.T) {
 	video := clip(t)
 	w := newWorld(t, setup{stored: int64(len(video))})

@@ -17,7 +17,7 @@ func frames(n int) []byte {
 	return bytes
 }
 
-// heap includes bytes that wait to be collected.
+// heap returns the heap size, including garbage that has not been collected yet.
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Uploads receives large files at URLs of this service (docs/contract/media.md#large-uploads).
-// With object storage, clients upload them there instead.
+// Uploads receives large files at this service's own URLs (docs/contract/media.md#large-uploads).
+// With object storage, clients upload files there instead.
 func Uploads(s *service) []route {
 	return []route{{method: http.MethodPut, path: uploadsPath + "{file_id}", access: public, handle: s.putUpload}}
 }
@@ -30,7 +30,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 		return err
 	}
 	httpserver.SetAccount(ctx, f.Account)
-	// The caller needs no key, but the key that announced the file must not be revoked.
+	// The caller needs no key, but the key that announced the file must not have been revoked.
 	who, err := s.Authenticator.Holder(ctx, f.Account, f.Key)
 	if err != nil {
 		return err
@@ -50,12 +50,13 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	}
 	upload.Arrived()
 	f.Reserved = upload.Reservation()
-	// The bytes are stored, so the request continues even if the client disconnects.
+	// The bytes have been stored, so continue even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
 	defer cancel()
 	if _, err := s.Files.Finalize(ctx, f, detected); err != nil {
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
-			// The account's storage is full, or the pending file expired or was deleted meanwhile.
+			// The account's storage is full, or the pending file has expired or been deleted in the
+			// meantime.
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
 		}
 		if fault.Is(err, fault.NotFound) {
@@ -82,7 +83,7 @@ func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload
 	_, err = s.Blobs.Put(ctx, f.Blob, announced)
 	switch {
 	case b.failure != nil:
-		// Report the body's error: a truncated body may also have cancelled the context.
+		// Prefer the body's error, because a truncated body may also have cancelled the context.
 		return "", b.failure
 	case err != nil:
 		return "", fmt.Errorf("store a pending file: %w", err)
@@ -97,8 +98,8 @@ func wrongSize(f file.File, size int64) problems {
 	return problems{bodyProblem(fmt.Sprintf("The body has %d bytes instead of the announced %d.", size, f.Size))}
 }
 
-// verifyingReader fails at the end unless the bytes match the announcement, so the store never
-// keeps wrong bytes as a complete file. It must be closed.
+// verifyingReader fails at the end if the bytes do not match the announcement, so that the store
+// never keeps wrong bytes as a complete file. The caller must close it.
 type verifyingReader struct {
 	digest *digestReader
 	file   file.File

@@ -79,7 +79,7 @@ func (w *world) isUnknown(key string, r reference) {
 
 // The file exists once all its bytes have arrived (docs/contract/media.md#large-uploads).
 func TestSignedURLUploadsFile(t *testing.T) {
-	w := newWorld(t, setup{maxUpload: 1000}) // which does not limit it
+	w := newWorld(t, setup{maxUpload: 1000}) // the limit does not apply here
 	video := clip(t)
 	before := time.Now().UTC()
 	signed := w.announceBytes(studio, video)
@@ -139,7 +139,7 @@ func TestSignedURLRejectsWrongBytes(t *testing.T) {
 	right := string(frames(300 << 10))
 	signed := w.announceBytes(studio, right)
 	other := "X" + right[1:]
-	chunked := func(s string) io.Reader { return io.MultiReader(strings.NewReader(s)) } // of unknown length
+	chunked := func(s string) io.Reader { return io.MultiReader(strings.NewReader(s)) } // a body of unknown length
 	for _, c := range []struct {
 		says string
 		body io.Reader

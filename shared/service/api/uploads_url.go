@@ -13,10 +13,10 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// A file's id follows.
+// followed by a file's id
 const uploadsPath = "/v1/uploads/"
 
-// UploadURLs is the [Signer] for one machine, whose blob store has no URLs.
+// UploadURLs is the [Signer] for a single machine, whose blob store has no URLs.
 type UploadURLs struct {
 	secret []byte
 	now    func() time.Time
@@ -31,7 +31,7 @@ func (u UploadURLs) Sign(_ context.Context, f file.File) (file.SignedUpload, err
 	return file.SignedUpload{URL: uploadsPath + f.ID + "?" + query.Encode(), ExpiresAt: expires}, nil
 }
 
-// Errors: fault.Forbidden if the URL has expired or was not signed by Sign.
+// check returns fault.Forbidden if the URL has expired or was not signed by Sign.
 func (u UploadURLs) check(id string, query map[string]string) error {
 	if !hmac.Equal([]byte(query["signature"]), []byte(u.signature(id, query["expires"]))) {
 		return fault.New(fault.Forbidden, "The signature of the URL is invalid.")
@@ -45,7 +45,7 @@ func (u UploadURLs) check(id string, query map[string]string) error {
 
 func (u UploadURLs) signature(id, expires string) string {
 	mac := hmac.New(sha256.New, u.secret)
-	// Because of the prefix, no other signature with the same secret is valid for an upload.
+	// The prefix ensures that no other signature made with the same secret is valid for an upload.
 	mac.Write([]byte("PUT\x00" + uploadsPath + "\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

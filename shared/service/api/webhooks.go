@@ -34,7 +34,7 @@ func jobForm(m *catalog.Model) *catalog.Form {
 	return &form
 }
 
-// The URL's length and encoding are checked with the form.
+// The form's own checks cover the URL's length and encoding.
 func (s *service) checkWebhook(sub submission) {
 	sent := sub[webhookField]
 	if sent == nil || !utf8.ValidString(sent.text) || utf8.RuneCountInString(sent.text) > webhook.MaxURL {
@@ -46,7 +46,7 @@ func (s *service) checkWebhook(sub submission) {
 	}
 }
 
-// The bytes are the same for every attempt.
+// webhookBody encodes to the same bytes in every attempt.
 type webhookBody struct {
 	Type      webhook.EventType `json:"type"`
 	Timestamp *string           `json:"timestamp"`
@@ -80,14 +80,14 @@ func (s *service) showWebhookSecret(w http.ResponseWriter, r *http.Request, c ca
 }
 
 type deliveryBody struct {
-	// ID is the same in all attempts.
+	// ID is the same in every attempt.
 	ID           string  `json:"id"`
 	Attempt      int     `json:"attempt"`
 	At           *string `json:"at"`
 	Status       *int    `json:"status"`
 	Error        *string `json:"error"`
 	Milliseconds int64   `json:"duration_ms"`
-	// NextAttemptAt is nil if no attempt follows.
+	// NextAttemptAt is nil if there will be no further attempt.
 	NextAttemptAt *string `json:"next_attempt_at"`
 }
 

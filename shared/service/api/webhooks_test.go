@@ -15,7 +15,7 @@ import (
 
 const hook = "https://example.com/hook"
 
-// A synchronous call does not.
+// A synchronous call does not accept a webhook.
 func TestJobAcceptsWebhook(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, model := range []string{"gen-restyle-2", "gen-2.5", "gen-vton-latest", "gen-clip"} {

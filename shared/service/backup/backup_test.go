@@ -134,7 +134,7 @@ func TestBackupCanBeRestored(t *testing.T) {
 	w.put("jobs/j/same", "two")
 	w.put("files/empty", "")
 	report, err := w.save(w.kept)
-	// Two blobs have the same bytes. The secret also counts.
+	// Two blobs have the same content. The secret counts as a blob, too.
 	if err != nil || report.Blobs != 4 || report.Bytes != 9 || report.NewBlobs != 4 {
 		t.Errorf("the first backup is %+v, %v", report, err)
 	}
@@ -177,7 +177,7 @@ func TestPrefixOfStoreIsSeparate(t *testing.T) {
 	}
 }
 
-// A backup might delete the other files.
+// A backup might otherwise delete the files that are already there.
 func TestStoreWithOtherDataIsRejected(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")
@@ -221,7 +221,8 @@ func (c *cutOff) Delete(ctx context.Context, name string) error {
 	return c.Store.Delete(ctx, name)
 }
 
-// The store then contains the complete previous or new backup, and the next backup continues.
+// The store then contains either the previous or the new backup, complete, and the next backup
+// continues.
 func TestInterruptedBackupKeepsThePrevious(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {
@@ -272,7 +273,7 @@ func (c *changing) Open(ctx context.Context, name string, offset, length int64) 
 	return c.Store.Open(ctx, name, offset, length)
 }
 
-// Changes are either complete in the backup or missing from it.
+// Each change is either complete in the backup or missing from it.
 func TestBackupSurvivesChanges(t *testing.T) {
 	w := newWorld(t)
 	for i := range 4 {
@@ -280,7 +281,7 @@ func TestBackupSurvivesChanges(t *testing.T) {
 	}
 	source := &changing{Store: w.source, change: func(opened int, name string) {
 		switch opened {
-		case 2: // between the two reads of the first blob
+		case 2: // between the first blob's two reads
 			w.put(name, "replaced")
 		case 4:
 			if err := w.source.Delete(t.Context(), name); err != nil {

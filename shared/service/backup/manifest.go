@@ -1,4 +1,5 @@
-// Package backup saves one machine's records and blobs during use, and restores them elsewhere.
+// Package backup saves a single machine's records and blobs while they are in use, and restores
+// them elsewhere.
 package backup
 
 import (
@@ -29,8 +30,8 @@ type Opener interface {
 }
 
 type Lister interface {
-	// List returns every blob below a prefix, at any depth and in any order. The empty prefix
-	// selects the entire store. List may miss blobs that are added or removed while it runs.
+	// List returns every blob below a prefix, at any depth and in any order. The empty prefix means
+	// the entire store. List may miss blobs that are added or removed while it runs.
 	List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 }
 
@@ -49,13 +50,14 @@ type Manifest struct {
 	Version  string    `json:"version"`
 	Database Content   `json:"database"`
 	Index    Content   `json:"index"`
-	// Settings holds other files of the data folder by name, such as the secret that signs URLs.
+	// Settings holds other files from the data folder, keyed by name, such as the secret for
+	// signing URLs.
 	Settings map[string]Content `json:"settings"`
 	Blobs    int                `json:"blobs"`
 	Bytes    int64              `json:"bytes"`
 }
 
-// Size is in bytes; SHA256 is in hex.
+// Size is in bytes. SHA256 is in hex.
 type Content struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
@@ -64,7 +66,7 @@ type Content struct {
 type indexed struct {
 	Name string `json:"name"`
 	Content
-	// StoredAt shows whether the blob was replaced later.
+	// StoredAt shows whether the blob has been replaced since.
 	StoredAt time.Time `json:"stored_at"`
 }
 
@@ -80,12 +82,12 @@ func (c Content) check() error {
 
 var (
 	ErrNone = errors.New("the store has no backup")
-	// ErrDamaged means that part of a backup is missing or has wrong bytes.
+	// ErrDamaged means that some content of a backup is missing or has the wrong bytes.
 	ErrDamaged = errors.New("the backup is damaged")
 )
 
-// Read reads the newest backup's manifest. Errors: ErrNone; ErrDamaged; an error if a newer version
-// of the program made the backup.
+// Read reads the manifest of the newest backup. Errors: ErrNone; ErrDamaged; an error if a newer
+// version of the program made the backup.
 func Read(ctx context.Context, store Opener) (Manifest, error) {
 	var m Manifest
 	r, err := store.Open(ctx, manifestName, 0, -1)
@@ -154,7 +156,7 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 	}
 }
 
-// Reading a part to the end fails with ErrDamaged if its bytes are wrong.
+// open returns a reader that fails with ErrDamaged at the end if the bytes are wrong.
 func open(ctx context.Context, store Opener, name string, want Content) (io.ReadCloser, error) {
 	r, err := store.Open(ctx, name, 0, -1)
 	if fault.Is(err, fault.NotFound) {

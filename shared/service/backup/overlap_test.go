@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// overtaken makes another backup just before a write.
+// overtaken runs another backup just before one of its writes.
 type overtaken struct {
 	backup.Store
 	left  int
@@ -23,7 +23,7 @@ func (o *overtaken) Put(ctx context.Context, name string, r io.Reader) (int64, e
 	return o.Store.Put(ctx, name, r)
 }
 
-// A bucket is not locked. Each reported backup must exist.
+// Buckets are not locked. Every backup that was reported as done must exist.
 func TestConcurrentBackupsStayComplete(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		refused := 0

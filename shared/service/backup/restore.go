@@ -13,7 +13,7 @@ import (
 type Target struct {
 	// Blobs may already contain blobs from an interrupted restore.
 	Blobs blob.Store
-	// Setting stores a file of the data folder. Records is called last.
+	// Setting stores a file in the data folder. Records is called last.
 	Setting func(ctx context.Context, name string, content io.Reader) error
 	Records func(ctx context.Context, content io.Reader) error
 }
@@ -24,8 +24,8 @@ type Restored struct {
 	Copied int
 }
 
-// Restore restores the backup of a manifest from Read, or continues an interrupted restore. Errors:
-// ErrDamaged.
+// Restore restores a backup, given its manifest from Read, or continues an interrupted restore.
+// Errors: ErrDamaged.
 func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored, error) {
 	done := Restored{Manifest: m}
 	for line, err := range m.index(ctx, store) {
@@ -66,7 +66,7 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 		_, err := io.Copy(io.Discard, contextReader{ctx, r})
 		return err
 	}
-	checked := map[Content]bool{} // several names may have the same bytes
+	checked := map[Content]bool{} // several names may have the same content
 	for line, err := range m.index(ctx, store) {
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 	return pass(ctx, store, "database/"+m.ID, m.Database, discard)
 }
 
-// The function must read a part to its end before it keeps anything.
+// pass calls to with a reader of the content. to must read to the end before it keeps anything.
 func pass(ctx context.Context, store Opener, name string, want Content,
 	to func(context.Context, io.Reader) error) error {
 	r, err := open(ctx, store, name, want)

@@ -37,10 +37,12 @@ type Source struct {
 type Saver struct {
 	Source Source
 	Store  Store
-	// Work is a folder for a copy of the records, which a killed process leaves (see WorkPattern).
+	// Work is a folder for a temporary copy of the records. If the process is killed, the copy
+	// remains (see WorkPattern).
 	Work    string
 	Version string
-	// Reread verifies earlier backups, and saves lost bytes again. Otherwise only sizes count.
+	// Reread verifies the content of earlier backups and saves damaged content again. Otherwise,
+	// only sizes are compared.
 	Reread bool
 	Now    func() time.Time
 	// NewID returns a unique id of letters and digits.
@@ -51,41 +53,42 @@ const WorkPattern = "backup-*"
 
 var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 
-// Another backup to the same store may be about to reference newer bytes.
+// Newer content is spared, because another backup to the same store may be about to reference it.
 const spared = 24 * time.Hour
 
-// claimName is the blob that marks a store; lockName is the file that locks a folder.
+// claimName is the blob that marks a store as one for backups. lockName is the file that locks a
+// folder.
 const claimName, lockName = "cutroom-backup", "lock"
 
 type Report struct {
 	Manifest
-	// NewBlobs and NewBytes count the data that the store lacked.
+	// NewBlobs and NewBytes count what the store did not have yet.
 	NewBlobs int
 	NewBytes int64
-	// Deleted counts contents of earlier backups; Damaged counts contents with wrong bytes.
+	// Deleted counts deleted content from earlier backups. Damaged counts content with wrong bytes.
 	Deleted, Damaged int
 }
 
 type saving struct {
 	Saver
 	report Report
-	// last is the id of the replaced backup, or empty.
+	// last is the id of the backup to replace, or empty.
 	last string
-	// known holds the blobs of the last backup and of this one; seen only those of this one.
+	// known holds the blobs from the last backup and this one. seen holds only those from this one.
 	known, seen map[string]indexed
-	// kept holds the sizes of the store's contents by name.
+	// kept maps the names of the store's content to sizes.
 	kept map[string]int64
 }
 
-// Save makes a backup. It replaces the store's backup, which stays complete until then.
+// Save makes a backup. It replaces the store's previous backup, which stays complete until then.
 //
 // It reads the records after the blobs, and then adds newer blobs. So the backup contains every
-// blob in the records, except for blobs that were added and deleted during the backup: their
-// records then act as expired, or a batch's result is lost. A server sets aside blobs without a
+// blob in the records, except for blobs that were both added and deleted during the backup: their
+// records then act as expired, or a batch's result is lost. A server sets aside blobs that have no
 // record.
 //
-// It fails if the store contains other data, or if another backup was made in the meantime. After
-// an error the previous backup still exists.
+// Save fails if the store contains other data, or if another backup was made in the meantime. After
+// an error, the previous backup still exists.
 func (s Saver) Save(ctx context.Context) (Report, error) {
 	run := &saving{Saver: s, known: map[string]indexed{}, seen: map[string]indexed{}, kept: map[string]int64{}}
 	run.report.Manifest = Manifest{Format: format, ID: s.NewID(), Version: s.Version, Settings: map[string]Content{}}
@@ -95,7 +98,7 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 	}
 	if err == nil {
 		run.last = last.ID
-		// If the index cannot be read, everything is saved again.
+		// If the index cannot be read, save everything again.
 		for line, err := range last.index(ctx, s.Store) {
 			if err != nil {
 				clear(run.known)
@@ -127,7 +130,7 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 	return run.report, run.prune(ctx)
 }
 
-// stillWhole verifies an earlier content. Without Reread, it trusts the store.
+// stillWhole verifies content from an earlier backup. Without Reread, it trusts the store.
 func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error) {
 	if !s.Reread {
 		return true, nil
@@ -147,7 +150,7 @@ func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error)
 	return err == nil, err
 }
 
-// claim marks the store for backups. It fails if the store contains other data.
+// claim marks the store as one for backups. It fails if the store contains other data.
 func (s *saving) claim(ctx context.Context) error {
 	_, err := s.Store.Head(ctx, claimName)
 	if err == nil || !fault.Is(err, fault.NotFound) {
@@ -179,7 +182,7 @@ func (s *saving) save(ctx context.Context) error {
 	if err := s.Source.Snapshot(ctx, copied); err != nil {
 		return err
 	}
-	// Save blobs of the records that were stored since the blobs were listed.
+	// Save the blobs of records that were added since the blobs were listed.
 	if err := s.blobs(ctx); err != nil {
 		return err
 	}
@@ -210,7 +213,7 @@ func (s *saving) save(ctx context.Context) error {
 	return err
 }
 
-// Another backup may have deleted this one's contents.
+// expectLast fails if another backup has finished, because it may have deleted this one's content.
 func (s *saving) expectLast(ctx context.Context) error {
 	now, err := Read(ctx, s.Store)
 	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) {
@@ -253,7 +256,8 @@ func (s *saving) has(content Content) bool {
 
 var errChanged = errors.New("the bytes changed while they were read")
 
-// content saves bytes if the store lacks them. It reads them twice: their name is the digest.
+// content saves bytes unless the store has them. It reads them twice, because their name is their
+// digest.
 func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)) (Content, error) {
 	var content Content
 	for range 3 {
@@ -326,7 +330,7 @@ func (s *saving) index(ctx context.Context, path string) error {
 	return err
 }
 
-// prune deletes the replaced backup, and contents that have been unreferenced for long.
+// prune deletes the replaced backup, and content that has not been referenced for a long time.
 func (s *saving) prune(ctx context.Context) error {
 	named := map[string]bool{"database/" + s.report.ID: true, "index/" + s.report.ID: true}
 	for _, content := range s.report.Settings {

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// watchEvery is the interval at which a batch in progress is checked. Every keysEvery-th check
-	// also checks its key.
+	// watchEvery is how often a batch in progress is checked. Every keysEvery-th check also checks
+	// its key.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is the default time that running calls may take after the end of the batch. shortGrace
-	// applies if other accounts wait for turns.
+	// grace is how long running calls may take after the batch ends, by default. shortGrace applies
+	// if other accounts are waiting for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
-	// maxFailures is the maximum number of attempts at a call that fails at the model server.
+	// maxFailures is how often a call is attempted if it fails at the model server.
 	maxFailures = 3
 	fullPause   = 5 * time.Second
 )
@@ -49,7 +49,8 @@ type answering struct {
 	underWay chan struct{}
 }
 
-// answer makes a batch's remaining calls until staying ends, and hands over after PauseAfter.
+// answer makes a batch's remaining calls until staying ends. It hands over once all calls have been
+// rejected for PauseAfter.
 func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {
@@ -104,9 +105,10 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 	return a.change(ctx, batch.InProgress, b)
 }
 
-// makeCalls makes the calls until taking ends, and waits until their responses are stored.
+// makeCalls makes the calls until taking ends, and waits until their results are stored.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
-	// The context ends with a cause even at shutdown, because calls without a retry are billed.
+	// Cut calls off with a cause even at shutdown, because calls that will not be retried are
+	// billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(a.causeAtStop(ctx, taking)) })()
@@ -119,7 +121,7 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	go func() {
 		err := a.recorder.run(ctx, results)
 		stop()
-		for range results { // calls whose results cannot be stored are repeated later
+		for range results { // if results cannot be stored, their calls are repeated later
 		}
 		kept <- err
 	}()
@@ -145,7 +147,7 @@ func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCa
 	cut(causeOfCut(taking))
 }
 
-// endOf returns the outcome of a batch without more calls, or "" if calls continue later.
+// endOf returns the outcome of a batch that makes no more calls, or "" if it continues later.
 func endOf(taking context.Context) (outcome batch.Status) {
 	switch cause := context.Cause(taking); {
 	case errors.Is(cause, errExpired):
@@ -163,7 +165,8 @@ func causeOfCut(taking context.Context) error {
 	return context.Canceled
 }
 
-// causeAtStop is causeOfCut at shutdown. It reads the batch, which may just have been cancelled.
+// causeAtStop is causeOfCut for a shutdown. It reads the batch again, which may have just been
+// cancelled.
 func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -208,7 +211,7 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) (
 		calls.Go(func() {
 			made, ok, err := a.call(doing, taking, at)
 			if ok {
-				if made.answer.Cut { // an unknown end means a shutdown right after a cancel
+				if made.answer.Cut { // an unknown outcome means a shutdown right after a cancellation
 					made.refusal = unanswered(cmp.Or(endOf(taking), batch.Cancelled))
 				}
 				results <- made
@@ -222,8 +225,8 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) (
 	}
 }
 
-// call makes one call and repeats it while it is temporarily rejected. ok is false if the call was
-// cancelled and will be made later. A waiting call holds no memory for its line.
+// call makes one call, and repeats it while it is temporarily rejected. ok is false if the call was
+// cut off and will be made later. A waiting call does not keep its line in memory.
 func (a *answering) call(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	for failures := 0; ; {
 		made, ok, err = a.tryCall(doing, taking, at)
@@ -253,8 +256,9 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 	}
 }
 
-// tryCall makes a call when the pace permits it, and returns a 429 while the account's storage is
-// full. ok is false if no more calls may be made. Otherwise report the end to the pace.
+// tryCall makes a call when the pace permits. While the account's storage is full, it returns a 429
+// instead. ok is false if no more calls may be made. Otherwise, the caller must report the call's
+// end to the pace.
 func (a *answering) tryCall(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	if !a.pace.begin(taking) {
 		return made, false, nil
@@ -278,12 +282,12 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 		a.pace.end()
 	}
 	if taking.Err() != nil {
-		err = nil // the error comes from the context, not the blob
+		err = nil // the error is the context's, not the blob's
 	}
 	return made, ok, err
 }
 
-// watch stops new calls when the batch expires, is cancelled or loses its key.
+// watch stops new calls when the batch expires or is cancelled, or when its key becomes invalid.
 func (a *answering) watch(taking context.Context, stop, handOver context.CancelCauseFunc) {
 	ticker := time.NewTicker(a.config.Watch)
 	defer ticker.Stop()

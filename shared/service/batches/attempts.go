@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// maxAttempts limits the consecutive crashes of the process while it works on a batch. After
+	// maxAttempts limits how often in a row the process may crash while it works on a batch. After
 	// that, the batch fails, so that it cannot keep the server from starting.
 	maxAttempts = 5
-	// After suspectAfter crashes, a batch runs separately from other suspects for suspectFor, so
-	// that it does not crash them, too.
+	// After suspectAfter crashes, a batch runs apart from other suspects for suspectFor, so that it
+	// does not make them crash too.
 	suspectAfter = 2
 	suspectFor   = time.Minute
 	recordTime   = 10 * time.Second
 )
 
-// attemptsAt returns the number of crashes while working on a batch in its current state.
+// attemptsAt returns how often the process crashed while it worked on the batch in its current
+// state.
 func attemptsAt(b batch.Batch) batch.Attempts {
 	at := batch.Attempts{Status: b.Status, Results: b.Answered + b.Failed}
 	if b.Attempts.Status == at.Status && b.Attempts.Results == at.Results {
@@ -28,7 +29,7 @@ func attemptsAt(b batch.Batch) batch.Attempts {
 	return at
 }
 
-// attempt records the start of work on a batch, or ends a batch without attempts left. If the
+// attempt records the start of work on a batch, or ends a batch that has no attempts left. If the
 // process crashes, the record remains.
 //
 // Errors: fault.Conflict if the status has changed; fault.NotFound.
@@ -44,7 +45,7 @@ func (r *Runner) attempt(ctx context.Context, b batch.Batch) error {
 	if b.Status != batch.InProgress {
 		return r.fail(ctx, b, why)
 	}
-	// Finalize the batch, because completed calls were paid for.
+	// Finalize the batch, because its completed calls were paid for.
 	b.Status, b.Outcome, b.FinalizingAt = batch.Finalizing, batch.Failed, r.now()
 	b.Errors = []batch.Error{why}
 	return r.change(ctx, batch.InProgress, b)

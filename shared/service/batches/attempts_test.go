@@ -17,7 +17,7 @@ func (w *world) restart(dies bool) {
 	w.runner = w.newRunner()
 }
 
-// A batch that is interrupted by shutdowns does not fail.
+// A batch that is only interrupted by shutdowns does not fail.
 func TestBatchThatCrashesTheProcessFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,6 +1,6 @@
 package batches
 
-// WithMemory sets the limits of long lines, in bytes. The runner must be idle.
+// WithMemory sets the memory limits for long lines, in bytes. The runner must be idle.
 func (r *Runner) WithMemory(call, check int64) {
 	r.calling, r.checking = newMemory(call), newMemory(check)
 }

@@ -36,7 +36,7 @@ func (r *Runner) finalize(ctx context.Context, b batch.Batch) error {
 	return r.change(ctx, from, b)
 }
 
-// giveUp records a result for every call without one.
+// giveUp records a result for every call that has none.
 func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	if b.Total == 0 || b.Outcome == batch.Completed {
 		return nil
@@ -55,7 +55,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	kept := make(chan error, 1)
 	go func() {
 		err := rec.run(ctx, results)
-		for range results { // they are repeated later
+		for range results { // the next attempt repeats these
 		}
 		kept <- err
 	}()
@@ -84,7 +84,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	return errors.Join(err, <-kept)
 }
 
-// unanswered returns the result of a call without a response.
+// unanswered returns the result for a call without a response.
 func unanswered(outcome batch.Status) *resultError {
 	switch outcome {
 	case batch.Failed:
@@ -121,7 +121,7 @@ func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) 
 	return planned, nil
 }
 
-// writeFile writes a result file from chunks, unless it exists.
+// writeFile writes a result file from chunks, unless the file exists.
 func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks []batch.Chunk, failures bool) error {
 	if id == "" {
 		return nil

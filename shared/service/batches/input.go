@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxEnvelope limits a line without the call's body, in bytes.
+	// maxEnvelope limits the size of a line, not counting the call's body, in bytes.
 	maxEnvelope = 16 << 10
 	maxLine     = gateway.MaxBody + maxEnvelope
 	maxCustomID = 512
@@ -30,7 +30,7 @@ var errLineTooLong = errors.New("batches: the line is too long")
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 type place struct {
-	// call is the number of the call. Empty lines do not count.
+	// call is the call's number, which does not count empty lines.
 	line, call   int
 	offset, size int64
 }
@@ -38,7 +38,7 @@ type place struct {
 type input struct {
 	blob   io.ReadCloser
 	reader *bufio.Reader
-	// at is the position of the last found line; short holds its bytes if it is short.
+	// at is the position of the line found last. short holds its bytes if it is short.
 	at    place
 	short []byte
 }
@@ -51,7 +51,7 @@ func (r *Runner) openInput(ctx context.Context, b batch.Batch) (*input, error) {
 	return &input{blob: blob, reader: bufio.NewReaderSize(blob, shortLine)}, nil
 }
 
-// next finds the next non-empty line without holding long lines in memory.
+// next finds the next non-empty line without keeping long lines in memory.
 //
 // Errors: io.EOF after the last line; errLineTooLong, after which next may be called again.
 func (in *input) next() (place, error) {
@@ -71,7 +71,7 @@ func (in *input) next() (place, error) {
 	}
 }
 
-// skip reads a line, maybe without a line end, and reports whether it is empty.
+// skip reads a line, which need not have a line ending, and reports whether it is empty.
 func (in *input) skip() (empty bool, err error) {
 	in.at.offset += in.at.size
 	in.at.size, in.short = 0, nil
@@ -113,7 +113,7 @@ func (r *Runner) readLine(ctx context.Context, b batch.Batch, at place) ([]byte,
 	return trimmed(text, at), nil
 }
 
-// trimmed returns a line without its byte order mark and surrounding white space.
+// trimmed strips a line's byte order mark and surrounding white space.
 func trimmed(text []byte, at place) []byte {
 	if at.line == 1 {
 		text = bytes.TrimPrefix(text, byteOrderMark)
@@ -121,7 +121,7 @@ func trimmed(text []byte, at place) []byte {
 	return bytes.TrimSpace(text)
 }
 
-// withFound calls use with the last found line, which use must not retain.
+// withFound calls use with the line found last. use must not retain the line.
 func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *input, use func(line []byte)) error {
 	if in.short == nil {
 		return r.withLine(ctx, m, b, in.at, use)
@@ -130,7 +130,7 @@ func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *in
 	return nil
 }
 
-// withLine waits for memory and calls use with a line, which use must not retain.
+// withLine waits for memory and calls use with a line. use must not retain the line.
 func (r *Runner) withLine(
 	ctx context.Context, m *memory, b batch.Batch, at place, use func(line []byte),
 ) error {
@@ -150,11 +150,11 @@ type call struct {
 	body     []byte
 }
 
-// parsed returns the call of a validated line, with a slice of the line as its body.
+// parsed returns the call in a validated line. Its body is a slice of the line.
 func parsed(line []byte) call {
 	object, ok := jsonedit.ParseObject(line)
 	if !ok {
-		return call{} // unreachable: the line was validated
+		return call{} // unreachable: the line has been validated
 	}
 	m, _ := membersOf(object)
 	end := m.body.Index + len(m.body.Raw)
@@ -163,7 +163,8 @@ func parsed(line []byte) call {
 
 type members struct{ customID, method, url, body gjson.Result }
 
-// membersOf returns a line's members. repeated names a duplicate, which is ambiguous.
+// membersOf returns a line's members. repeated is the name of a duplicate member, which is
+// ambiguous.
 func membersOf(line gjson.Result) (m members, repeated string) {
 	line.ForEach(func(name, value gjson.Result) bool {
 		var member *gjson.Result
@@ -192,7 +193,7 @@ func membersOf(line gjson.Result) (m members, repeated string) {
 type checker struct {
 	endpoint string
 	model    string
-	// seen holds hashes of the calls' ids, which may be long.
+	// seen holds hashes of the calls' ids, because ids may be long.
 	seen map[[16]byte]struct{}
 }
 
@@ -247,7 +248,7 @@ func (c *checker) checkBody(
 		return flaw("missing_required_parameter", "body.model", "The body must name a model.")
 	}
 	if c.model == "" {
-		c.model = strings.Clone(model.Str) // the buffer of the line is reused
+		c.model = strings.Clone(model.Str) // the line's buffer is reused
 	}
 	if c.model != model.Str {
 		return flaw("model_mismatch", "body.model", "The model must be the same as in the first line.")

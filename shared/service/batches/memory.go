@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// callMemory limits the memory for the long lines of all running calls, checkMemory for the
-	// lines being validated. Both are in bytes. A single line is always permitted. An account may
-	// use half of the memory, or one line.
+	// callMemory limits the memory for the long lines of running calls, and checkMemory for those
+	// of lines being validated. Both are in bytes. A single line is always permitted. An account
+	// may use half of the memory, or one line.
 	callMemory, checkMemory = 64 << 20, 32 << 20
-	// shortLine is the size of the longest uncounted line, and the read size for an input.
+	// shortLine is the longest line whose memory is not counted, and the read size for an input.
 	shortLine = 64 << 10
 )
 
 // memory limits the memory for the long lines of all batches. A line waits if too little is free.
-// The next line belongs to the account that holds the least; among equals, the first is next.
+// The next line admitted is from the account that uses the least; among equals, the first in the
+// queue.
 type memory struct {
 	total int64
 
@@ -34,7 +35,8 @@ type claim struct {
 
 func newMemory(total int64) *memory { return &memory{total: total, accounts: map[string]int64{}} }
 
-// take waits for memory for a line; call release later. It returns false if the context ends first.
+// take waits for memory for a line. It returns false if the context ends first. Otherwise, call
+// release later.
 func (m *memory) take(ctx context.Context, account string, bytes int64) bool {
 	if bytes <= shortLine {
 		return ctx.Err() == nil
@@ -77,15 +79,15 @@ func (m *memory) end(account string, bytes int64) {
 	m.handOut()
 }
 
-// handOut admits lines in turn until one does not fit, which would otherwise wait forever. The lock
-// must be held.
+// handOut admits lines in turn until one does not fit. It then stops, because smaller lines could
+// keep that one waiting forever. The caller must hold the lock.
 func (m *memory) handOut() {
 	for {
 		next := -1
 		for i, one := range m.waiting {
 			held := m.accounts[one.account]
 			if held > 0 && held+one.bytes > m.total/2 {
-				continue // its account already uses its half
+				continue // the account already uses its half
 			}
 			if next < 0 || held < m.accounts[m.waiting[next].account] {
 				next = i

@@ -7,7 +7,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// A line that does not fit waits. A line larger than the limit waits for all others.
+// A line that does not fit into memory waits. A line above the limit waits until it is the only
+// one.
 func TestMemoryIsSharedByAccounts(t *testing.T) {
 	const unit = 1 << 20
 	m := newMemory(8 * unit)
@@ -45,13 +46,13 @@ func TestMemoryIsSharedByAccounts(t *testing.T) {
 	}
 	take(t.Context(), "a", 4)
 	wants("a")
-	take(t.Context(), "a", 1) // beyond its half
+	take(t.Context(), "a", 1) // exceeds its half
 	wants()
 	take(t.Context(), "b", 3)
 	wants("b")
 	ctx, leave := context.WithCancel(t.Context())
-	take(ctx, "c", 2)         // does not fit
-	take(t.Context(), "d", 1) // would fit, but waits for c
+	take(ctx, "c", 2)         // does not fit, so it waits, so it waits
+	take(t.Context(), "d", 1) // would fit, but waits behind c
 	wants()
 	leave()
 	wantBoth := map[string]bool{await.Receive(t, "given", given): true, await.Receive(t, "given", given): true}
@@ -60,7 +61,7 @@ func TestMemoryIsSharedByAccounts(t *testing.T) {
 	}
 	take(t.Context(), "e", 20)
 	m.release("a", 4*unit)
-	wants("a") // which came before e
+	wants("a") // waiting since before e
 	m.release("b", 3*unit)
 	m.release("d", 1*unit)
 	wants()

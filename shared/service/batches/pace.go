@@ -7,21 +7,22 @@ import (
 )
 
 const (
-	// The shortest and the longest pause of a batch after a temporary rejection.
+	// The shortest and longest pause after a temporary rejection.
 	leastPause, mostPause = time.Second, 30 * time.Second
 )
 
-// pace determines how many calls of a batch run at once. It lowers the number after a temporary
-// rejection, and raises it by one after that many responses.
+// pace determines how many of a batch's calls run at once. It lowers the number after a temporary
+// rejection, and raises it by one after as many responses as the current number.
 type pace struct {
 	most int
 
 	mu      sync.Mutex
 	current int
-	// inFlight is the number of running calls. answered counts the responses since current changed.
+	// inFlight is the number of running calls. answered counts responses since current last
+	// changed.
 	inFlight, answered int
 	until              time.Time
-	// refusedSince is the start of continuous rejections, or zero.
+	// refusedSince is when the uninterrupted rejections began, or zero.
 	refusedSince time.Time
 	// changed is closed and replaced when a call ends.
 	changed chan struct{}
@@ -29,8 +30,8 @@ type pace struct {
 
 func newPace(most int) *pace { return &pace{most: most, current: most, changed: make(chan struct{})} }
 
-// begin waits until a call may be made, which one of the methods below must end. It returns false
-// if the context ends first.
+// begin waits until a call may be made. The caller must end the call with one of the methods below.
+// begin returns false if the context ends first.
 func (p *pace) begin(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -80,8 +81,8 @@ func (p *pace) took() {
 	p.ended()
 }
 
-// refused ends a temporarily rejected call. The next call waits for a running call, or for the
-// given time if no call is running.
+// refused ends a call that was temporarily rejected. The next call waits until a running call ends,
+// or for the given time if none is running.
 func (p *pace) refused(retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +97,8 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns how long every call has been rejected, or 0 while a call may succeed.
+// refusedFor returns how long all calls have been rejected, or 0 while a running call may still
+// succeed.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

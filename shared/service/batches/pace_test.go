@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// If no call is accepted, the batch waits.
+// If no calls are accepted, the batch pauses.
 func TestPaceFollowsRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace(4)
@@ -32,7 +32,7 @@ func TestPaceFollowsRejections(t *testing.T) {
 			t.Error("the next call starts after one has ended")
 		}
 		p.took()
-		p.refused(time.Hour) // no call is running now
+		p.refused(time.Hour) // no other call is in flight
 		if !p.begin(t.Context()) || time.Since(started) != mostPause {
 			t.Errorf("waited %s", time.Since(started))
 		}

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// keepEvery is the default interval at which results are stored.
+	// keepEvery is how often results are stored by default.
 	keepEvery = 2 * time.Second
-	// keepBytes and keepLines limit the collected results.
+	// keepBytes and keepLines limit how many results are collected before they are stored.
 	keepBytes, keepLines = 1 << 20, 1000
-	// lastKeep limits the last attempt to store results at shutdown.
+	// lastKeep limits the final attempt to store results at shutdown.
 	lastKeep = 10 * time.Second
 )
 
 type result struct {
 	number   int
 	customID string
-	// refusal is the reason why the call has no response. answer may still contain its usage; it is
+	// refusal is the reason why the call has no response. answer may still contain its usage. It is
 	// nil if the call was not made.
 	answer  *gateway.BatchResponse
 	refusal *resultError
@@ -53,11 +53,11 @@ type resultError struct {
 	Message string `json:"message"`
 }
 
-// recorder stores the results of a batch in chunks. Only has and space may be used concurrently.
+// recorder stores a batch's results in chunks. Only has and space may be used concurrently.
 type recorder struct {
 	*Runner
 	batch batch.Batch
-	// name is part of the blobs' names.
+	// name is part of the names of the recorder's blobs.
 	name string
 	// done marks the calls that had a result when the recorder was created.
 	done              []bool
@@ -96,8 +96,8 @@ func (r *Runner) newRecorder(ctx context.Context, b batch.Batch) (*recorder, err
 
 func (rec *recorder) has(call int) bool { return rec.done[call] }
 
-// run stores results until the channel closes. It retries failed writes. It returns an error only
-// if the context has ended or another process works on the batch.
+// run stores results until the channel is closed. It retries failed writes. It returns an error
+// only if the context has ended or another process is working on the batch.
 func (rec *recorder) run(ctx context.Context, results <-chan result) error {
 	timer := time.NewTimer(rec.config.Keep)
 	timer.Stop()
@@ -142,7 +142,7 @@ func (rec *recorder) add(r result) error {
 		}
 	}
 	err := to.add(line)
-	if err != nil { // the response is not JSON, and a retry would not help
+	if err != nil { // the response is not JSON, so a retry would not help
 		line.Response, line.Error = nil, &resultError{"server_error", "The model server's response could not be stored."}
 		to = &rec.failures
 		err = to.add(line)
@@ -152,14 +152,14 @@ func (rec *recorder) add(r result) error {
 }
 
 func (g *gathered) add(line resultLine) error {
-	encoder := json.NewEncoder(&g.text) // each value becomes one line
+	encoder := json.NewEncoder(&g.text) // Encode writes each value on one line
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(line)
 }
 
-// flush stores the collected results. It retries until the context has ended.
+// flush stores the collected results. It retries until the context ends.
 //
-// Errors: fault.Conflict if another process works on the batch.
+// Errors: fault.Conflict if another process is working on the batch.
 func (rec *recorder) flush(ctx context.Context) error {
 	retry := firstRetry
 	for {
@@ -204,7 +204,7 @@ func (rec *recorder) save(ctx context.Context) error {
 		if fault.Is(err, fault.Conflict) {
 			err = errors.Join(err, rec.discard(ctx, chunks))
 		}
-		if errors.Is(err, batch.ErrEnded) { // its storage may already have been released
+		if errors.Is(err, batch.ErrEnded) { // the batch's storage may already have been released
 			err = errors.Join(err, rec.config.Storage.Release(ctx, rec.batch))
 		}
 		return err
@@ -215,7 +215,8 @@ func (rec *recorder) save(ctx context.Context) error {
 	return nil
 }
 
-// discard deletes unrecorded blobs, which the sweep of an ended batch may have missed.
+// discard deletes blobs that were not recorded, because the sweep of an ended batch may have missed
+// them.
 func (rec *recorder) discard(ctx context.Context, chunks []batch.Chunk) error {
 	var failures []error
 	for _, c := range chunks {

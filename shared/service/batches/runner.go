@@ -1,6 +1,6 @@
 // Package batches runs batches: it validates their input, makes their calls through the gateway
-// after live calls, and writes the result files (docs/contract/batches.md). It continues after a
-// crash. Each call is completed and billed once.
+// with lower priority than live calls, and writes the result files (docs/contract/batches.md). It
+// continues after a crash. Each call is completed and billed once.
 package batches
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const (
 	DefaultCalls = 16
-	// pollEvery is the interval at which the runner looks for new batches and for old data to delete.
+	// pollEvery is how often the runner looks for new batches, and for old data to delete.
 	pollEvery = 5 * time.Second
 	// The shortest and the longest delay before failed work is retried.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
@@ -39,7 +39,7 @@ type Config struct {
 	Sweeper *batch.Sweeper
 	Files   Files
 	Blobs   Blobs
-	// Storage counts results toward the account's storage until the batch has ended.
+	// Storage counts results towards the account's storage until the batch ends.
 	Storage batch.Storage
 	Keys    interface {
 		Holder(ctx context.Context, account, keyID string) (credential.Principal, error)
@@ -50,26 +50,26 @@ type Config struct {
 	// Calls limits the concurrent calls. 0 means DefaultCalls.
 	Calls int
 	Now   func() time.Time
-	// NewID returns a globally unique id for a blob's name.
+	// NewID returns a globally unique id for blob names.
 	NewID func() string
 	Intervals
-	// Settled reports whether the clock can expire a batch. nil means always.
+	// Settled reports whether the clock can be trusted to expire batches. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
-// Intervals sets the intervals for work that costs money. 0 means a single machine's value.
+// Intervals sets the intervals of work that costs money. 0 means the default for a single machine.
 type Intervals struct {
-	// Keep is the interval at which results are stored. After a crash, calls with unstored results
-	// are repeated.
+	// Keep is how often results are stored. After a crash, calls whose results were not stored are
+	// repeated.
 	Keep time.Duration
-	// Watch is the interval at which a batch in progress is checked. Every fifth check also checks
-	// its key.
+	// Watch is how often a batch in progress is checked. Every fifth check also checks its key.
 	Watch time.Duration
-	// Grace limits running calls after new calls have stopped, to a minute if the batch ends.
+	// Grace is how long running calls may continue after no new calls are made. If the batch has
+	// ended, it is at most a minute.
 	Grace time.Duration
-	// PauseAfter is the time of continuous rejections after which work on a batch pauses. 0 means
-	// no limit.
+	// PauseAfter is how long all calls may be rejected before work on the batch pauses. 0 means no
+	// limit.
 	PauseAfter time.Duration
 }
 
@@ -94,11 +94,11 @@ type Gateway interface {
 	BatchCall(ctx context.Context, who credential.Principal, route catalog.Route, body []byte) gateway.BatchResponse
 }
 
-// Runner works on the batches of all accounts. Only one process per store may run a Runner.
+// Runner works on all accounts' batches. Only one process per store may run a Runner.
 type Runner struct {
 	config Config
 	turns  *ratelimit.Turns
-	// validations are the turns for checking inputs, which takes a second for the largest.
+	// validations are the turns for checking inputs. The largest input takes a second.
 	validations *ratelimit.Turns
 	// calling and checking limit the memory for lines.
 	calling, checking *memory
@@ -144,7 +144,7 @@ func (r *Runner) woken() <-chan struct{} {
 	return r.changed
 }
 
-// Run works until the context ends. Then it cancels running calls and stores its results.
+// Run works until the context ends. It then cancels running calls and stores their results.
 func (r *Runner) Run(ctx context.Context) {
 	defer r.working.Wait()
 	ticker := time.NewTicker(pollEvery)
@@ -162,7 +162,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// poll starts work on open batches and clears ended ones.
+// poll starts work on open batches and cleans up after ended ones.
 func (r *Runner) poll(ctx context.Context) error {
 	swept := r.config.Sweeper.Sweep(ctx)
 	open, err := r.config.Store.Open(ctx)
@@ -177,7 +177,7 @@ func (r *Runner) poll(ctx context.Context) error {
 	return swept
 }
 
-// begin starts work on the next open batch. It returns false without a batch or a free slot.
+// begin starts work on the next open batch. It returns false if there is no batch or no free slot.
 func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	staying, handOver := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -198,8 +198,8 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	return true
 }
 
-// Work works on one batch as Run does, until the batch has ended, stay has passed or PauseAfter
-// applies. Then it waits up to Grace for running calls. The caller must ensure that only one
+// Work works on one batch, as Run does, until the batch has ended, stay has passed, or PauseAfter
+// is reached. It then waits up to Grace for running calls. The caller must ensure that only one
 // process at a time works on a batch.
 func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	staying, handOver := context.WithCancelCause(ctx)
@@ -208,7 +208,7 @@ func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	r.work(ctx, staying, handOver, b)
 }
 
-// work works on a batch until it has ended. After staying ends, only running calls continue.
+// work works on a batch until the batch ends. Once staying has ended, only running calls continue.
 func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
@@ -272,7 +272,7 @@ func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCause
 	}
 }
 
-// change records a change of a batch, whose current status is from.
+// change stores a changed batch whose current status is from.
 func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	if err := r.config.Store.Change(ctx, from, b); err != nil {
 		return err

@@ -32,7 +32,8 @@ func (w *world) hold(account string) (release chan struct{}) {
 	return release
 }
 
-// answerSlowly gives a runner the time to notice the end of a batch of thousands of calls.
+// answerSlowly slows down calls, so that the runner notices the end of a batch before its thousands
+// of calls are done.
 func (w *world) answerSlowly() {
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		time.Sleep(20 * time.Millisecond)
@@ -64,7 +65,7 @@ func TestBatchCompletes(t *testing.T) {
 	})
 }
 
-// Each call has one result and is billed once.
+// Each call has exactly one result and is billed once.
 func TestBatchSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,7 +97,8 @@ func TestBatchSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// Internal errors are retried until a call was made three times. Permanent rejections are not.
+// Calls that fail with internal errors are made up to three times. Permanent rejections are not
+// retried.
 func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -211,7 +213,7 @@ func TestInputErrorsAreReported(t *testing.T) {
 	if all, _ := w.calls(); all > 0 {
 		t.Errorf("%d calls were made", all)
 	}
-	// Valid inputs that resemble invalid ones.
+	// These inputs resemble invalid ones but are valid.
 	for name, input := range map[string]string{
 		"a byte order mark": "\ufeff" + lineOf(1), "other ends of lines": lineOf(1) + "\r\n" + lineOf(2) + "\r\n",
 		"stream is false": with(`"n":1`, `"stream":false`),
@@ -263,7 +265,7 @@ func TestInvalidBatchesAreRejected(t *testing.T) {
 	}
 }
 
-// Running calls finish.
+// Calls in flight finish.
 func TestCancelledBatchHasAllResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -299,7 +301,7 @@ func TestCancelledBatchHasAllResults(t *testing.T) {
 	}
 }
 
-// No runner works on the second batch when it expires.
+// When the second batch expires, no runner is working on it.
 func TestExpiredBatchKeepsItsResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -342,7 +344,7 @@ func TestRevokedKeyEndsBatch(t *testing.T) {
 	await.Until(w, "calls", func() bool { all, _ := w.calls(); return all > 4 })
 	w.revoked.Store(true)
 	await.Until(w, "the end of the batch", func() bool {
-		w.runner.Wake() // by default the key is checked every few seconds
+		w.runner.Wake() // wake it, because it checks the key only every few seconds
 		now, err := w.service.Get(t.Context(), "acme", b.ID)
 		return err == nil && now.Status != batch.InProgress
 	})
@@ -352,7 +354,7 @@ func TestRevokedKeyEndsBatch(t *testing.T) {
 	}
 }
 
-// No more calls are made, and none is lost.
+// No more calls are made, and no result is lost.
 func TestFullDiskPausesBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -372,7 +374,7 @@ func TestFullDiskPausesBatch(t *testing.T) {
 	}
 }
 
-// largeInput generates an input of calls with texts of a given length.
+// largeInput generates an input file of calls with texts of a given length.
 type largeInput struct {
 	calls, text int
 
@@ -393,7 +395,7 @@ func (in *largeInput) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// With the race detector, which is many times slower, the test makes a tenth of the calls.
+// The race detector is many times slower, so with it the test makes a tenth of the calls.
 func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	input, atMost := &largeInput{calls: batch.MaxLines, text: 2000}, int64(64<<20)
 	if racetest.Enabled {
@@ -408,7 +410,7 @@ func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	})
 	w.must(err)
 	w.mu.Lock()
-	w.made = nil // it would use most of the memory
+	w.made = nil // the recorded calls would use most of the memory
 	w.mu.Unlock()
 	runtime.GC()
 	var before, now runtime.MemStats
@@ -456,7 +458,8 @@ func TestStalledBatchesLeaveSlotsToOthers(t *testing.T) {
 	}
 }
 
-// They are cancelled if other accounts wait, and are billed, because they are not retried.
+// If other accounts wait, calls of an ended batch are cancelled. They are billed, because they are
+// not retried.
 func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
@@ -491,21 +494,22 @@ func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	}
 }
 
-// callMiB is the memory for long lines, in MiB. A sixteenth of the default makes the tests cheap.
+// callMiB is the memory limit for long lines, in MiB. It is a sixteenth of the default, which makes
+// the tests cheap.
 const callMiB = 4
 
-// longLine is a line with a body of the given size in sixteenths of a MiB that ends in n.
+// longLine returns a line whose body has the given size, in sixteenths of a MiB, and ends in n.
 func longLine(n, sixteenths int) string {
 	body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", sixteenths<<16), 10+n)
 	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
 }
 
-// No line of a waiting call is in memory.
+// While a call waits, its line is not in memory.
 func TestLongLinesUseLimitedMemory(t *testing.T) {
 	const accounts, length, fit = 6, 19, 3
 	w := newWorld(t)
 	w.runner.WithMemory(callMiB<<20, callMiB<<19)
-	w.made = nil // it would use most of the memory
+	w.made = nil // the recorded calls would use most of the memory
 	var mu sync.Mutex
 	refused, within, inAll := map[string]bool{}, 0, 0
 	full := make(chan struct{})
@@ -552,7 +556,7 @@ func TestLongLinesUseLimitedMemory(t *testing.T) {
 			return current.Status == batch.Completed
 		})
 	}
-	// The test itself copies each line, and some copies are not yet freed.
+	// The test copies each line too, and some copies may not have been freed yet.
 	if taken := int64(most) - int64(before.HeapAlloc); taken > 4*fit*length<<16 {
 		t.Errorf("the lines used %d bytes", taken)
 	} else {

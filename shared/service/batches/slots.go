@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxActive limits the batches worked on at the same time.
+	// maxActive is the maximum number of batches in progress.
 	maxActive = 16
-	// slice is the time for which an account keeps its only slot if others have none.
+	// slice is how long an account keeps its only slot while another account has none.
 	slice = time.Minute
 )
 
 var errHandedOver = errors.New("batches: the slot was handed over to another account")
 
-// slots holds the slots of active batches. While accounts wait, each keeps an equal number and
-// hands over the rest. A stopped batch continues later.
+// slots tracks the slots of active batches. While other accounts wait, an account keeps only its
+// equal share and hands over the rest. A batch that loses its slot resumes later.
 type slots struct {
 	active map[string]*slot
-	// served is the value of count when an account received its last slot.
+	// served holds the value of count when each account last received a slot.
 	served map[string]uint64
 	count  uint64
 }
@@ -29,17 +29,17 @@ type slots struct {
 type slot struct {
 	account string
 	started time.Time
-	// number is the order in which slots were taken.
+	// number is the value of count when the slot was taken, so older slots have lower numbers.
 	number  uint64
 	suspect bool
-	// handOver ends the work on the batch. leaving means that it was called.
+	// handOver stops work on the batch. leaving means that it has been called.
 	handOver context.CancelCauseFunc
 	leaving  bool
 }
 
 func newSlots() *slots { return &slots{active: map[string]*slot{}, served: map[string]uint64{}} }
 
-// held returns each account's kept slots, and the number being handed over.
+// held returns how many slots each account keeps, and how many are being handed over.
 func (s *slots) held() (held map[string]int, leaving int) {
 	held = map[string]int{}
 	for _, one := range s.active {
@@ -52,8 +52,8 @@ func (s *slots) held() (held map[string]int, leaving int) {
 	return held, leaving
 }
 
-// next returns the next batch. It belongs to the account with the fewest slots. Among equals, it
-// belongs to the account that was served longest ago.
+// next returns the next batch: one of the account with the fewest slots. Ties go to the account
+// that was served longest ago.
 func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string]bool) (chosen batch.Batch, ok bool) {
 	for _, b := range open {
 		if s.active[b.ID] != nil || besides[b.ID] || suspect(b) && s.suspected() {
@@ -78,7 +78,7 @@ func (s *slots) suspected() bool {
 	return false
 }
 
-// take takes a free slot for the next batch. ok is false if either is missing.
+// take assigns a free slot to the next batch. ok is false if there is no free slot or no batch.
 func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b batch.Batch, ok bool) {
 	if len(s.active) >= maxActive {
 		return b, false
@@ -119,9 +119,10 @@ func (s *slots) rebalance(open []batch.Batch) {
 	s.forget(open)
 }
 
-// richest returns the slot to hand over to an account with has slots: the newest slot of the
-// account with the most slots, unless that account would keep fewer. If all accounts have one slot,
-// an account without a slot gets the oldest slot after slice.
+// richest returns the slot to hand over to an account that has the given number of slots: the
+// newest slot of the account with the most slots, unless that account would then have fewer than
+// the recipient. If every account has one slot, an account without a slot gets the oldest one once
+// it is older than slice.
 func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	for _, one := range s.active {
 		switch {

@@ -19,7 +19,7 @@ func open(batches int, accounts ...string) (all []batch.Batch) {
 	return all
 }
 
-// poll acts as a runner does: it fills slots and ends batches that were handed over.
+// poll acts like a runner: it fills the slots and ends batches that were handed over.
 func (s *slots) poll(all []batch.Batch) map[string]int {
 	for range 3 {
 		for {
@@ -76,7 +76,7 @@ func TestSlotsAreSharedEvenly(t *testing.T) {
 	})
 }
 
-// A suspect batch may have crashed the process.
+// A suspect batch is one that may have crashed the process.
 func TestSuspectBatchesRunSeparately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := open(1, "a", "b", "c")

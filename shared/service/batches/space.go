@@ -17,18 +17,18 @@ type space struct {
 	held file.Reservation
 	// used is the size of the blobs. A crashed process may have reserved more.
 	used int64
-	// full means that the account may have no space for results.
+	// full means that the account may be out of storage.
 	full bool
 }
 
-// newSpace returns a batch's space. At least one byte is counted, because no input is empty.
+// newSpace returns a batch's space. It counts at least one byte, because no input is empty.
 func newSpace(ctx context.Context, storage batch.Storage, b batch.Batch) (*space, error) {
 	held, err := storage.Hold(ctx, batch.Reservation(b), 1, 0)
 	return &space{storage: storage, held: held, used: held.Bytes, full: true}, err
 }
 
-// fits reports whether the account, which may store limit bytes, has space for more results. It
-// asks the store only if the account was full before.
+// fits reports whether an account with a storage limit of limit bytes has space for more results.
+// It asks the store only if the account was full before.
 func (s *space) fits(ctx context.Context, limit int64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

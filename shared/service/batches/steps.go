@@ -12,20 +12,21 @@ import (
 
 const (
 	stepTime = 5 * time.Minute
-	// Running calls are cancelled shutdownTime before a step's deadline, so that results are stored.
+	// Running calls are canceled shutdownTime before a step's deadline, to leave time to store the
+	// results.
 	shutdownTime = 45 * time.Second
-	// The shortest and the longest delay after a step without results.
+	// The shortest and longest delays after a step without results.
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute
 )
 
-// StepIntervals returns intervals for processes in which each write, read and second costs money.
+// StepIntervals returns intervals for processes that pay for every write, read and second.
 func StepIntervals() Intervals {
 	return Intervals{Keep: 10 * time.Second, Watch: 5 * time.Second, Grace: 8 * time.Minute, PauseAfter: time.Minute}
 }
 
-// Steps works on batches in short processes. Each makes one step: it makes calls of one batch for
-// some minutes, and starts other processes while batches wait. When a claim expires, another
-// process continues.
+// Steps works on batches in short-lived processes. Each process performs one step: it makes calls
+// of one batch for a few minutes, and starts another process if batches are waiting. If a claim
+// expires, another process takes over the batch.
 type Steps struct {
 	Runner  *Runner
 	Claims  batch.Claims
@@ -33,15 +34,15 @@ type Steps struct {
 	Others  interface {
 		Start(ctx context.Context) error
 	}
-	// Most limits the active batches. Simultaneous starts may exceed it by one or two.
+	// Most limits the number of active batches. Simultaneous starts may exceed it by one or two.
 	Most   int
 	NewID  func() string
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Do makes a step of the next batch, if one waits and fewer than Most are active. The context's
-// deadline must equal the process's.
+// Do performs one step of the next batch, if one is waiting and fewer than Most are active. The
+// context must have the same deadline as the process.
 func (s *Steps) Do(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -54,7 +55,7 @@ func (s *Steps) Do(ctx context.Context) error {
 		return errors.Join(swept, err)
 	}
 	failures := []error{swept}
-	if more { // another batch waits and may start
+	if more { // another batch is waiting and may start
 		failures = append(failures, s.Others.Start(ctx))
 	}
 	working, cancel := context.WithDeadline(ctx, deadline.Add(-shutdownTime))
@@ -68,7 +69,8 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the next batch, if ok. more means that another process may start.
+// claim claims the next batch. ok is false if there is none. more means that another process may
+// start.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {
@@ -78,7 +80,7 @@ func (s *Steps) claim(
 		if !waits {
 			break
 		}
-		// Count concurrent claims as held, too.
+		// If another process claimed the batch first, count it as held too.
 		now := s.Now()
 		all[i].HeldUntil = now.Add(time.Until(deadline))
 		b = all[i]
@@ -90,8 +92,8 @@ func (s *Steps) claim(
 	return b, false, false, err
 }
 
-// next returns the index of the next batch. It belongs to the account with the fewest active
-// batches; among equals, it has waited longest. waits is false if no batch may start.
+// next returns the index of the next batch: one of the account with the fewest active batches. Ties
+// go to the batch that has waited longest. waits is false if no batch may start.
 func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	now, places := s.Now(), s.Most
 	held := map[string]int{}
@@ -114,7 +116,8 @@ func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	return chosen, waits && places > 0
 }
 
-// release ends a batch's claim and sets when work continues. before is from before the step.
+// release ends a batch's claim and sets when work resumes. before is the batch's state before the
+// step.
 func (s *Steps) release(ctx context.Context, before batch.Standing, holder string) error {
 	b, err := s.Runner.config.Store.Get(ctx, before.Account, before.ID)
 	if fault.Is(err, fault.NotFound) {
@@ -124,7 +127,7 @@ func (s *Steps) release(ctx context.Context, before batch.Standing, holder strin
 		return err
 	}
 	if b.Status.Ended() {
-		return s.Sweeper.Sweep(ctx) // delete its blobs immediately
+		return s.Sweeper.Sweep(ctx) // delete the batch's blobs immediately
 	}
 	fruitless, delay := 0, time.Duration(0)
 	if b.Status == before.Status && b.Answered+b.Failed == before.Answered+before.Failed {

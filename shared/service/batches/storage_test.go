@@ -27,12 +27,12 @@ var (
 
 const quota = 40_000
 
-// counted searches for the number of bytes that count toward an account's storage.
+// counted finds the number of bytes that count toward an account's storage, by binary search.
 func (w *world) counted(account string) int64 {
 	w.Helper()
 	const far = int64(1) << 40
 	probe := file.Reservation{Account: account, ID: "probe", Until: w.now()}
-	low, high := int64(0), far // the count is from low to high
+	low, high := int64(0), far // the count is between low and high
 	for low < high {
 		middle := (low + high) / 2
 		_, err := w.db.Files().Reserve(w.Context(), probe, 1, 1, middle+1, w.now())
@@ -49,7 +49,7 @@ func (w *world) counted(account string) int64 {
 	return low
 }
 
-// onDisk returns the bytes in the blob folder. Hard links to the same file count once.
+// onDisk returns the bytes in the blob folder, counting a file with several hard links once.
 func (w *world) onDisk() (bytes int64) {
 	w.Helper()
 	seen := map[uint64]bool{}
@@ -76,7 +76,7 @@ func (w *world) onDisk() (bytes int64) {
 	return bytes
 }
 
-// An account cannot exceed its storage by deleting its batches' files.
+// An account cannot exceed its storage by deleting the files of its batches.
 func TestBatchesCountTowardsStorage(t *testing.T) {
 	w := newWorld(t)
 	var made []batch.Batch
@@ -107,7 +107,7 @@ func TestBatchesCountTowardsStorage(t *testing.T) {
 	w.run()
 	for _, b := range made {
 		ended := w.reaches(b, batch.Cancelled)
-		if ended.Failures != "" { // it was not cancelled before it was validated
+		if ended.Failures != "" { // the batch was validated before it was cancelled
 			w.must(w.files.Delete(t.Context(), "me", ended.Failures))
 		}
 	}
@@ -149,7 +149,7 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	w.reaches(b, batch.Completed)
 }
 
-// All bytes on disk count. After the batches have ended, nothing else counts.
+// All bytes on disk count. Once the batches have ended, nothing beyond those bytes counts.
 func TestStorageCountEqualsDiskUsage(t *testing.T) {
 	for n := range uint64(*seeds) {
 		w := newWorld(t)
@@ -193,7 +193,7 @@ func TestStorageCountEqualsDiskUsage(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-			case 6: // the process dies and another one starts
+			case 6: // the process dies and another takes over
 				w.dead.Store(true)
 				stop()
 				w.must(w.db.Files().ReleaseAll(t.Context()))
@@ -204,7 +204,7 @@ func TestStorageCountEqualsDiskUsage(t *testing.T) {
 				stop = w.run()
 			}
 			w.must(sweeper.Sweep(t.Context()))
-			// A results file counts a moment after it was written.
+			// The size of a results file is counted a moment after it is written.
 			await.Until(w, fmt.Sprintf("seed %d: the count to equal the bytes on disk", *seed+n), func() bool {
 				return w.onDisk() <= w.counted("me")
 			})

@@ -16,17 +16,17 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// Each process considers the other one dead.
+// Each process believes the other one to be dead.
 func TestConcurrentProcessesMakeEachCallOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.intervals = batches.Intervals{Keep: time.Millisecond, Watch: time.Millisecond}
 	b := w.create("acme", lines(200))
-	// The first calls of both processes wait for each other.
+	// No call returns until both processes have made their first calls.
 	var first atomic.Int32
 	both := make(chan struct{})
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
-		if first.Add(1) == 6 { // three quarters of the four calls per account
+		if first.Add(1) == 6 { // three per process, of the four calls that an account may make
 			close(both)
 		}
 		<-both
@@ -56,7 +56,7 @@ func TestLateResultsAreDropped(t *testing.T) {
 	var calls atomic.Int32
 	under, over := make(chan struct{}), make(chan struct{})
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
-		if n := calls.Add(1); n <= 3 { // calls of the first process: three quarters of four
+		if n := calls.Add(1); n <= 3 { // the first process's calls, of which it may make three
 			if n == 3 {
 				close(under)
 			}
@@ -83,7 +83,7 @@ func TestLateResultsAreDropped(t *testing.T) {
 	}
 }
 
-// An interrupted call is repeated.
+// An interrupted call is made again.
 func TestWorkStopsAndContinues(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, 2*time.Second, func(d time.Duration) error {

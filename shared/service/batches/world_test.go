@@ -36,22 +36,22 @@ const endpoint = "/v1/chat/completions"
 type world struct {
 	*testing.T
 	db        *sqlite.DB
-	folder    string // of the blobs
+	folder    string // of the blob store
 	blobs     *diskblob.Store
 	files     *file.Service
 	service   *batch.Service
 	runner    *batches.Runner
-	ahead     atomic.Int64 // how far the clock is, in nanoseconds
+	ahead     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	revoked   atomic.Bool
-	full      atomic.Bool // the disk is
+	full      atomic.Bool // whether the disk is full
 	intervals batches.Intervals
-	dead      *atomic.Bool                                                 // true after the runner's process died
-	answer    func(ctx context.Context, body string) gateway.BatchResponse // nil returns the body
+	dead      *atomic.Bool                                                 // set when the runner's process has died
+	answer    func(ctx context.Context, body string) gateway.BatchResponse // if nil, calls return their bodies
 	log       programtest.Output
 
 	mu   sync.Mutex
-	made map[string]int  // the number of calls by body; may be nil
-	tier credential.Tier // of every account
+	made map[string]int  // number of calls per body; may be nil
+	tier credential.Tier // every account's tier
 }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// mortal is the store of a process that may die. After that, nothing is written.
+// mortal is a store used by a process that may die. Once it has, nothing more is written.
 type mortal struct {
 	*sqlite.Batches
 	dead *atomic.Bool
@@ -135,7 +135,7 @@ func (w *world) run() (stop func()) {
 	return stop
 }
 
-// holder returns the holder of any key that is not revoked.
+// holder returns the holder of a key unless the key is revoked.
 type holder struct{ *world }
 
 func (h holder) Holder(_ context.Context, account, keyID string) (credential.Principal, error) {

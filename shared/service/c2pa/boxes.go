@@ -8,20 +8,20 @@ import (
 	"os"
 )
 
-// The library's run time grows with the square of this number. It takes one to two seconds for
-// 20,000 boxes, the number in a fragmented video of about an hour.
+// The library's run time is quadratic in the number of boxes. It takes one to two seconds for
+// 20,000 boxes, about as many as in a one-hour fragmented video.
 const maxBoxes = 20_000
 
 var errBoxes = errors.New("the file has too many boxes or values")
 
-// checkBoxes limits the boxes in a file of the ISO base media file format.
+// checkBoxes fails if an ISO base media file has more than maxBoxes boxes.
 func checkBoxes(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return fmt.Errorf("stat the file: %w", err)
 	}
 	head := make([]byte, 16)
-	ends := []int64{info.Size()} // of the file and of the boxes that contain the position
+	ends := []int64{info.Size()} // of the file and of the boxes around the current position
 	for at, count := int64(0), 0; len(ends) > 0; {
 		end := ends[len(ends)-1]
 		n, err := file.ReadAt(head[:min(16, max(0, end-at))], at)
@@ -45,7 +45,8 @@ func checkBoxes(file *os.File) error {
 	return nil
 }
 
-// boxSize returns the size of a box, or 0, and the offset of the boxes inside, or 0.
+// boxSize returns a box's size and the offset of its child boxes. size is 0 if there is no valid
+// box, inside if the box has no children.
 func boxSize(head []byte, left int64) (size, inside int64) {
 	if len(head) < 8 {
 		return 0, 0

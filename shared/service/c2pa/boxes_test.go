@@ -23,7 +23,7 @@ func TestFileWithTooManyBoxesIsRejected(t *testing.T) {
 	free := func(count int) []byte { return bytes.Repeat(box("free"), count) }
 	start := box("ftyp", []byte("isom\x00\x00\x02\x00isommp42")...)
 	long := slices.Concat([]byte("\x00\x00\x00\x01moov"), binary.BigEndian.AppendUint64(nil, 16+8*30_000), free(30_000))
-	// A user data box may end with four zeros that are not a box.
+	// A user data box may end with four zero bytes, which are not a box.
 	ended := box("moov", slices.Concat(box("udta", 0, 0, 0, 0), free(30_000))...)
 	reader := c2pa.Reader{Library: c2patest.Library(t), Time: await.Max, Logger: slog.New(slog.DiscardHandler)}
 	for name, c := range map[string]struct {

@@ -18,11 +18,11 @@ import (
 	"math/big"
 	"time"
 
-	_ "crypto/sha512" // for keys of 384 and 521 bits
+	_ "crypto/sha512" // for 384-bit and 521-bit keys
 )
 
-// SelfMadeAge is the validity of self-made certificates. A signature without an authority's time
-// stamp expires with its certificate.
+// SelfMadeAge is how long self-made certificates are valid. A signature without a timestamp from an
+// authority expires with its certificate.
 const SelfMadeAge = 10 * 365 * 24 * time.Hour
 
 // C2PA specification, 14.5.1.
@@ -38,9 +38,9 @@ type Identity struct {
 	random    io.Reader
 }
 
-// ParseIdentity reads certificates in PEM, starting with the signer's, each followed by its
-// issuer; and a private key in PEM (PKCS #8 or SEC 1). Both may be in the same text. It fails if
-// a part is missing, does not match, is not currently valid, or is not supported by C2PA.
+// ParseIdentity reads PEM certificates, starting with the signer's, each followed by its issuer,
+// and a PEM private key (PKCS #8 or SEC 1). Both may be in the same file. It fails if the key or a
+// certificate is missing, does not match, is not currently valid, or is not supported by C2PA.
 func ParseIdentity(certificates, key []byte, now time.Time, random io.Reader) (*Identity, error) {
 	chain, leaf, err := parseChain(certificates)
 	if err != nil {
@@ -82,7 +82,7 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 		if leaf == nil {
 			leaf = certificate
 		}
-		_ = pem.Encode(&chain, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}) // writing to a buffer does not fail
+		_ = pem.Encode(&chain, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}) // writing to a buffer cannot fail
 	}
 	if leaf == nil {
 		return "", nil, errors.New("no certificate in PEM found")
@@ -90,14 +90,14 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 	return chain.String(), leaf, nil
 }
 
-// Anchors returns the certificates in a PEM text. It fails if one is invalid or none is found.
+// Anchors returns the certificates in PEM data. It fails if one is invalid or there is none.
 func Anchors(text []byte) (string, error) {
 	chain, _, err := parseChain(text)
 	return chain, err
 }
 
-// Identities returns each identity's chain in a PEM text: the signer's certificate, followed by
-// authorities. It fails if it finds no certificate or an invalid one.
+// Identities returns each identity's certificate chain in PEM data: the signer's certificate,
+// followed by its authorities. It fails if there is no certificate or an invalid one.
 func Identities(text []byte) (chains []string, err error) {
 	certificates, _, err := parseChain(text)
 	if err != nil {
@@ -124,7 +124,7 @@ func SelfMade(certificates string) bool {
 
 const authorityName = "Self-made authority for Content Credentials"
 
-// Its errors do not reveal the key.
+// parseKey parses a private key. Its errors do not reveal the key.
 func parseKey(text []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		switch block.Type {
@@ -207,8 +207,8 @@ func (i *Identity) Sign(data []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// NewIdentity is for operators without an identity. It discards the authority's key immediately.
-// Verifiers see that the same service signed, but not who operates it.
+// NewIdentity creates an identity for operators that have none. It discards the authority's key
+// immediately. Verifiers can tell that the same service signed two files, but not who operates it.
 func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -228,7 +228,7 @@ func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	leaf.KeyUsage = x509.KeyUsageDigitalSignature
-	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection} // every reader accepts it
+	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection} // accepted by every verifier
 	leaf.UnknownExtKeyUsage = []asn1.ObjectIdentifier{claimSigning}
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
@@ -256,7 +256,7 @@ func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 		{Type: "CERTIFICATE", Bytes: leafDER}, {Type: "CERTIFICATE", Bytes: authorityDER},
 		{Type: "PRIVATE KEY", Bytes: secret},
 	} {
-		_ = pem.Encode(&out, block) // writing to a buffer does not fail
+		_ = pem.Encode(&out, block) // writing to a buffer cannot fail
 	}
 	return out.Bytes(), nil
 }
@@ -266,11 +266,11 @@ func template(now time.Time, random io.Reader, name string) (*x509.Certificate, 
 	if _, err := io.ReadFull(random, serial); err != nil {
 		return nil, fmt.Errorf("generate a serial number: %w", err)
 	}
-	serial[0] &= 0x7f // positive
+	serial[0] &= 0x7f // keep the serial number positive
 	return &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(serial),
 		Subject:      pkix.Name{Organization: []string{"Cutroom"}, CommonName: name},
-		// Readers' clocks may be slow.
+		// Verifiers' clocks may be slow.
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(SelfMadeAge), BasicConstraintsValid: true,
 	}, nil
 }

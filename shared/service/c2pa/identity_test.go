@@ -22,7 +22,7 @@ import (
 	"cutroom/shared/testkit/c2patest"
 )
 
-// made returns a certificate for the key in PEM, signed by an authority or by the key itself.
+// made returns a PEM certificate for the key, signed by an authority or by the key itself.
 func made(t *testing.T, key crypto.Signer, from, to time.Time, bySelf bool) []byte {
 	t.Helper()
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -127,7 +127,7 @@ func TestInvalidIdentityIsRejected(t *testing.T) {
 	}
 }
 
-// The file was signed before the certificate expired.
+// The file was signed while the certificate was still valid.
 func TestExpiredCertificateIsReported(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

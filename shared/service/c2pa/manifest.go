@@ -16,11 +16,11 @@ import (
 const (
 	sourceTypes = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 
-	// drawn is the type for results that a program creates; enhanced is for results that it edits.
+	// drawn is for results that a program creates. enhanced is for results that it edits.
 	drawn, enhanced = "algorithmicMedia", "algorithmicallyEnhanced"
 )
 
-// Names that C2PA does not define.
+// These names are not defined by C2PA.
 const (
 	modelName = "cutroom.model"
 	hashName  = "cutroom.sha256"
@@ -33,7 +33,7 @@ type work struct {
 	inputs     []input
 	generative bool
 	at         time.Time
-	// bare omits the inputs' credentials.
+	// bare means that the inputs' credentials are omitted.
 	bare bool
 }
 
@@ -65,7 +65,7 @@ func (in input) ingredient() ingredient {
 }
 
 func (in input) json() string {
-	text, _ := json.Marshal(in.ingredient()) // strings
+	text, _ := json.Marshal(in.ingredient()) // strings always encode always encode
 	return string(text)
 }
 
@@ -134,6 +134,6 @@ func (w work) manifest(version string) (string, error) {
 
 func picture() []byte {
 	var out bytes.Buffer
-	_ = png.Encode(&out, image.NewGray(image.Rect(0, 0, 8, 8))) // writing to a buffer does not fail
+	_ = png.Encode(&out, image.NewGray(image.Rect(0, 0, 8, 8))) // writing to a buffer cannot fail
 	return out.Bytes()
 }

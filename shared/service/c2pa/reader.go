@@ -15,8 +15,8 @@ import (
 // Reader verifies files for the service's clients. It is safe for concurrent use.
 type Reader struct {
 	Library *c2pa.Library
-	// Own contains the PEM certificates of identities that this service created. Files signed
-	// with them are recognized as this service's, although no authority confirms the name.
+	// Own contains the PEM certificates of identities that this service created. Files signed with
+	// them are recognized as this service's, although no authority vouches for the name.
 	Own string
 	// Trusted contains the PEM certificates of trusted authorities.
 	Trusted string
@@ -69,7 +69,7 @@ func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, erro
 			return report, err
 		}
 	}
-	// An authority that this service created has signed no other certificate.
+	// An authority that this service created signs only one certificate.
 	report.State, report.Own = origin.Valid, true
 	return report, nil
 }

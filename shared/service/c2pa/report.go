@@ -18,8 +18,8 @@ import (
 
 var errNoMedia = errors.New("the file is neither an image nor a video")
 
-// Inspect verifies a file. A signer is trusted if its chain ends at one of the anchors, in PEM.
-// Errors: c2pa.ErrNone; c2pa.ErrElsewhere; c2pa.ErrLost; errNoMedia.
+// Inspect verifies a file. A signer is trusted if its chain ends at one of the PEM anchors. Errors:
+// c2pa.ErrNone; c2pa.ErrElsewhere; c2pa.ErrLost; errNoMedia.
 func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors string) (origin.Report, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := file.ReadAt(head, 0)
@@ -75,17 +75,17 @@ func (f findings) problems(most int) (problems []string) {
 }
 
 type manifest struct {
-	// Generators may have other members too.
+	// Generators may also have other members.
 	Generators  []map[string]json.RawMessage `json:"claim_generator_info"`
 	Ingredients []struct {
 		Format       string `json:"format"`
 		Relationship string `json:"relationship"`
 		Active       string `json:"active_manifest"`
 		Metadata     struct {
-			// The name is hashName.
+			// The JSON name is the value of hashName.
 			SHA256 json.RawMessage `json:"cutroom.sha256"`
 		} `json:"metadata"`
-		// The signer's findings about the ingredient, in earlier C2PA versions in Status.
+		// The signer's findings about the ingredient. In earlier C2PA versions they are in Status.
 		Results struct {
 			Active findings `json:"activeManifest"`
 		} `json:"validation_results"`
@@ -104,9 +104,9 @@ type manifest struct {
 }
 
 // Limits per report: maxDepth generations of inputs, and maxItems records, actions, inputs and
-// problems. Limits per record or input: maxParts items, maxFound problems, maxText bytes per
-// text. If manifests name each other, a file can have an endless number of inputs, and each
-// manifest may have megabytes of actions.
+// problems in total. Limits per record or input: maxParts items, maxFound problems, and maxText
+// bytes per string. Without limits, manifests that name each other would produce endless inputs,
+// and a single manifest may contain megabytes of actions.
 const maxDepth, maxParts, maxItems, maxFound, maxText = 8, 64, 2048, 4, 512
 
 func parseReport(text []byte) (origin.Report, error) {
@@ -145,8 +145,8 @@ func parseReport(text []byte) (origin.Report, error) {
 	return r, nil
 }
 
-// record returns nil if the manifest is missing or beyond the limits. left is the number of
-// records, actions, inputs and problems that may still be reported.
+// record returns nil if the manifest is missing or exceeds the limits. left is how many more
+// records, actions, inputs and problems may be reported.
 func (t libraryReport) record(label string, depth int, left *int) *origin.Record {
 	m, found := t.Manifests[label]
 	if !found || depth == 0 || *left <= 0 {
@@ -205,7 +205,7 @@ func actionOf(text json.RawMessage) (action origin.Action, ok bool) {
 		SourceType string          `json:"digitalSourceType"`
 		Agent      json.RawMessage `json:"softwareAgent"`
 		Parameters struct {
-			// The name is modelName.
+			// The JSON name is the value of modelName.
 			Model json.RawMessage `json:"cutroom.model"`
 		} `json:"parameters"`
 	}
@@ -232,11 +232,11 @@ func agentName(data json.RawMessage) string {
 // textOf returns "" for a value other than a string.
 func textOf(data json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(data, &text) // other values become ""
+	_ = json.Unmarshal(data, &text)
 	return clip(text)
 }
 
-// clip truncates a text after maxText bytes, without a partial character at the end.
+// clip truncates a string to maxText bytes without splitting a character.
 func clip(text string) string {
 	if len(text) <= maxText {
 		return text

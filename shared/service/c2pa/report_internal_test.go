@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The manifests name each other repeatedly.
+// The manifests refer to each other repeatedly.
 func TestReportIsLimited(t *testing.T) {
 	again := func(text string) string { return strings.TrimSuffix(strings.Repeat(text+",", 2*maxParts), ",") }
 	text := `{"active_manifest": "one", "validation_state": "Invalid", "manifests": {"one": {
@@ -44,7 +44,7 @@ func TestReportIgnoresUnknownGeneratorMembers(t *testing.T) {
 	}
 }
 
-// Each C2PA version has its own format.
+// C2PA versions report problems in different formats.
 func TestReportShowsProblemsOfInputs(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {"ingredients": [
 		{"validation_status": [{"code": "signingCredential.untrusted"}, {"code": "assertion.dataHash.mismatch", "explanation": null}]},

@@ -62,7 +62,7 @@ func (s *Signer) Check(ctx context.Context, folder string) error {
 // Sign copies the engine's output to the path and adds Content Credentials: when and how it was
 // made, by which model, engine and service, and the hashes and credentials of its inputs. They
 // contain no prompt, file name or account. If an input's credentials cannot be read in time, only
-// its hash is included. Sign may use the path's folder.
+// its hash is included. Sign may create temporary files in the path's folder.
 func (s *Signer) Sign(
 	ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string,
 ) (job.Credentials, error) {
@@ -129,7 +129,8 @@ func hash(ctx context.Context, path string) (string, error) {
 // slowest is the lowest expected speed of reading, hashing and copying, in bytes per second.
 const slowest = 10_000_000
 
-// writeWithin limits the time, because a small file can keep the library busy for minutes.
+// writeWithin calls write with a time limit, because a small file can keep the library busy for
+// minutes.
 func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	if len(w.inputs) == 0 {
 		return s.write(ctx, w, path)
@@ -150,7 +151,7 @@ func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	return s.write(ctx, w, path)
 }
 
-// If write fails, it leaves no file.
+// write leaves no file behind if it fails.
 func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 	manifest, err := w.manifest(s.config.Version)
 	if err != nil {
@@ -166,7 +167,7 @@ func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 		return fmt.Errorf("open the engine's output: %w", err)
 	}
 	defer from.Close()
-	// An engine's server could have made a link to any file of this machine.
+	// O_EXCL: an engine's server could have created a symlink to any file on this machine.
 	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("create the signed file: %w", err)

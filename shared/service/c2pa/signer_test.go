@@ -78,7 +78,7 @@ func (s signing) sign(spec engine.Spec, mime string) (string, job.Credentials) {
 	return path, summary
 }
 
-// inspect reads a file as the command line does.
+// inspect reads a file like the command-line tool.
 func (s signing) inspect(path string, trusting bool) (origin.Report, error) {
 	s.Helper()
 	file, err := os.Open(path)
@@ -110,7 +110,8 @@ func input(path, mime string) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: media.Info{}}
 }
 
-// They name the signer, engine and input, nothing private. The library's package verifies them.
+// The credentials name the signer, engine and input, and nothing private. The C2PA library verifies
+// them.
 func TestEditedClipHasCredentials(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
@@ -162,7 +163,7 @@ func TestEditedClipHasCredentials(t *testing.T) {
 		t.Errorf("the history is %+v", report.Inputs)
 	}
 
-	// A changed byte is detected, even when the file becomes an input.
+	// A changed byte is detected, even if the file is then used as an input.
 	at := bytes.Index(signed, []byte("mdat"))
 	signed[at+20]++
 	tampered := s.file("tampered.mp4", signed)
@@ -203,7 +204,7 @@ func TestEveryFormatIsSigned(t *testing.T) {
 	}
 }
 
-// A malicious input neither makes the result fail nor ends this process.
+// A malicious input neither makes the result fail nor stops this process.
 func TestHostileInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
@@ -236,7 +237,7 @@ func TestHostileInputLosesOnlyItsHistory(t *testing.T) {
 	s.sign(spec, "image/png")
 }
 
-// Such an input keeps the library busy for too long, but must not delay other results.
+// This input keeps the library busy for too long, but must not delay other results.
 func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	text, err := identity()
@@ -258,7 +259,7 @@ func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A PNG ends with a chunk of 12 bytes. Its chunks may be empty.
+	// A PNG ends with a 12-byte chunk. Other chunks may be empty.
 	empty := binary.BigEndian.AppendUint32([]byte("\x00\x00\x00\x00teXt"), crc32.ChecksumIEEE([]byte("teXt")))
 	end := len(picture) - 12
 	slow := slices.Concat(picture[:end], bytes.Repeat(empty, 500_000), picture[end:])
@@ -312,7 +313,7 @@ func TestRemoteCredentialsAreNotFetched(t *testing.T) {
 	}
 }
 
-// The helper process ends, too.
+// The helper process ends as well.
 func TestCancelledSigningLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)

@@ -25,7 +25,7 @@ func runNode(t *testing.T, script string, input []byte, arguments ...string) []b
 	return answer
 }
 
-// Untrusted file names in a pasted command must contain nothing that a terminal executes.
+// An untrusted file name in a pasted command must not make the terminal execute anything.
 func TestCommandsAreQuoted(t *testing.T) {
 	texts := []string{
 		"plain.mp4", "", "two words", "it's $HOME `id` \"$(id)\" \\ !", "two\nlines", "-o", "née – 映画",

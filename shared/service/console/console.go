@@ -20,15 +20,16 @@ var static embed.FS
 const (
 	// Index is the file served at the console's URL.
 	Index = "index.html"
-	// SettingsFile is the name of the page's Settings, in the folder of Index.
+	// SettingsFile is the name of the file that contains the page's Settings. It is in the same
+	// folder as Index.
 	SettingsFile = "config.json"
-	// boot must run even if no other file can be loaded.
+	// boot must run even if no other file loads.
 	boot = "boot.js"
 )
 
-// The script in Index. The policy allows it by its hash.
+// bootScript returns the inline script of Index. The policy allows it by its hash.
 func bootScript() []byte {
-	content, _ := static.ReadFile("static/" + boot) // embedded, so it exists
+	content, _ := static.ReadFile("static/" + boot) // embedded, so it always exists
 	return content
 }
 
@@ -79,9 +80,9 @@ func newFile(name string, content []byte) (File, error) {
 	return File{name, kind, content}, nil
 }
 
-// Policy returns the console's Content-Security-Policy. It allows calls to its own and the named
-// origins (such as those in Settings), and no other inline script than the one in Index. The
-// console may frame only the realtime page, if that has the same origin.
+// Policy returns the console's Content-Security-Policy. It allows connections only to the console's
+// own origin and the given ones (such as those in Settings), and no inline script except the one in
+// Index. The console may frame only the realtime page, and only if both have the same origin.
 func Policy(origins ...string) string {
 	hash := sha256.Sum256(bootScript())
 	return strings.Join([]string{

@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	// largest is in compressed bytes: the page, its files, and the picture next to the login form.
+	// largest limits the compressed size of the page, its files, and the picture next to the login
+	// form, in bytes.
 	largest = 113_000
-	// For pages that are loaded when opened, without the samples and the video library.
+	// largestLater limits what is loaded when other pages are opened, without the samples and the
+	// video library.
 	largestLater = 24_000
 )
 
@@ -206,12 +208,12 @@ func TestFilesComplyWithPolicy(t *testing.T) {
 		`<script>|<style>|\sstyle="|\son[a-z]+="|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new ` +
 			`Function|(?:src|href)="https?:|url\("?https?:`)
 	for _, file := range files {
-		// The libraries' strings contain HTML names. The browser tests detect policy violations.
+		// Strings in these libraries look like HTML. The browser tests detect policy violations.
 		if path.Ext(file.Name) != ".js" && path.Ext(file.Name) != ".css" && path.Ext(file.Name) != ".html" ||
 			file.Name == "marked.js" || file.Name == library {
 			continue
 		}
-		// The document has one inline script, whose hash is in the policy.
+		// The page has one inline script, whose hash is in the policy.
 		text := inline.ReplaceAllStringFunc(string(file.Content), func(script string) string {
 			hash := sha256.Sum256([]byte(inline.FindStringSubmatch(script)[1]))
 			if file.Name == console.Index &&
@@ -249,7 +251,8 @@ func TestSettingsDescribeForms(t *testing.T) {
 	}
 }
 
-// It needs at most 128 KiB, plus 20 bytes for each received byte: files are not copied.
+// A call needs at most 128 KiB of memory plus 20 bytes per byte received, because files are not
+// copied.
 func TestMemoryOfAnonymousCalls(t *testing.T) {
 	address := alloctest.Serve(t, newConsole(t))
 	calls := alloctest.CheckAnonymous(t, address, "x-api-key: ", false, "GET /", "GET /console", "GET /console/", "HEAD /console/",

@@ -17,7 +17,8 @@ const Path = "/console"
 
 type Config struct {
 	Settings Settings
-	// InferencePort is the gateway's port on the console's host; 0 keeps Settings.InferenceURL.
+	// InferencePort is the gateway's port on the console's host. 0 means that Settings.InferenceURL
+	// is used.
 	InferencePort int
 }
 
@@ -28,13 +29,13 @@ type Console struct {
 
 type served struct {
 	File
-	// zipped may be nil.
+	// zipped is nil if the file is not compressed.
 	zipped []byte
 	// tag is the ETag without its quotes.
 	tag string
 }
 
-// New returns the console and compresses its files.
+// New compresses the console's files and returns the console.
 func New(c Config) (*Console, error) {
 	files, err := Files()
 	if err != nil {
@@ -54,9 +55,9 @@ func newServed(file File) *served {
 	return &served{File: file, tag: hex.EncodeToString(sum[:16])}
 }
 
-// It needs about 800 KB of memory.
+// compress needs about 800 KB of memory.
 func (s *served) compress() {
-	// Neither call can fail: the level is valid and a buffer accepts everything.
+	// Neither call can fail: the level is valid, and writing to a buffer cannot fail.
 	var zipped bytes.Buffer
 	writer, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	_, _ = writer.Write(s.Content)
@@ -64,7 +65,7 @@ func (s *served) compress() {
 	s.zipped = zipped.Bytes()
 }
 
-// Beside serves the console on its path, and everything else with the given handler. It redirects
+// Beside serves the console at its path, and everything else with the given handler. It redirects
 // browsers from the service's root to the console.
 func (c *Console) Beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +85,7 @@ func (c *Console) Beside(handler http.Handler) http.Handler {
 	})
 }
 
-// A proxy may serve the service below a path, so the redirect is relative.
+// The redirect is relative, because a proxy may serve the service under a path prefix.
 func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	r.Pattern = r.URL.Path // for the access log
 	w.Header().Set("Location", to)
@@ -117,7 +118,8 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	// Browsers revalidate, usually with a 304, so that files of two versions are not mixed.
+	// Browsers must revalidate, which usually yields a 304, so that files of two versions are never
+	// mixed.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := file.Content, `"`+file.tag+`"`
@@ -139,7 +141,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	return true
 }
 
-// settings contains URLs for the host in the browser's request.
+// settings returns the settings, with URLs for the host in the browser's request.
 func (c *Console) settings(r *http.Request) Settings {
 	settings := c.config.Settings
 	if c.config.InferencePort != 0 {
@@ -162,7 +164,8 @@ func originsOf(settings Settings) []string {
 	return origins
 }
 
-// Origin returns an http or https origin, unless the host could end a directive of the policy.
+// Origin returns the origin of an http or https URL. ok is false if the host could end a directive
+// of the policy.
 func Origin(text string) (origin string, ok bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The Markdown library would take too long.
+// On these texts, the Markdown library would take too long.
 func TestHostileMarkdownIsShownAsText(t *testing.T) {
 	plain := []string{
 		strings.Repeat(">", 20_000), strings.Repeat("> ", 5000) + "x", strings.Repeat("- ", 5000) + "x",
@@ -24,7 +24,7 @@ func TestHostileMarkdownIsShownAsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In this test, an element is a list of its children.
+	// This test represents an element as a list of its children.
 	const script = `const element = () => { const e = []; e.append = (...c) => e.push(...c); e.setAttribute = () => {}; ` +
 		`return e; }; globalThis.document = { createElement: element }; ` +
 		`const depth = e => Array.isArray(e) ? 1 + Math.max(0, ...e.map(depth)) : 0; ` +
@@ -43,7 +43,7 @@ func TestHostileMarkdownIsShownAsText(t *testing.T) {
 	if err := json.Unmarshal(answer, &shown); err != nil || len(shown) != len(plain)+len(built) {
 		t.Fatalf("%s, %v", answer, err)
 	}
-	const deepest = 60 // a list has two elements for each level
+	const deepest = 60 // each list level has two elements
 	for i, made := range shown {
 		if made.Plain != (i < len(plain)) || made.Depth > deepest {
 			t.Errorf("text %d: as plain text: %v, %d elements deep", i, made.Plain, made.Depth)

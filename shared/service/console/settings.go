@@ -4,15 +4,16 @@ import "cutroom/shared/domain/catalog"
 
 // Settings describes the service for the page. URLs may be relative to the console's URL.
 type Settings struct {
-	// The URLs of the media service and of the gateway.
+	// The URLs of the media service and the gateway.
 	BaseURL      string `json:"base_url"`
 	InferenceURL string `json:"inference_url"`
-	// The URLs of the realtime page and of the API documentation. Either may be empty.
+	// The URLs of the realtime page and the API documentation. Either may be empty.
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
-	// MaxUpload is the maximum size of a file in a form, in bytes. Larger files use a signed URL.
+	// MaxUpload is the maximum size of a file in a form, in bytes. Larger files are uploaded to a
+	// signed URL.
 	MaxUpload int64 `json:"max_upload"`
-	// Currency is an ISO 4217 code, or empty without prices.
+	// Currency is an ISO 4217 code, or empty if there are no prices.
 	Currency string  `json:"currency,omitempty"`
 	Models   []Model `json:"models"`
 }
@@ -22,7 +23,8 @@ type Model struct {
 	Kind        catalog.Kind `json:"kind"`
 	Description string       `json:"description"`
 	Title       string       `json:"title,omitempty"`
-	// A resolution's width and height of the result's box in landscape. FPS is 0 for images.
+	// Sizes maps each resolution to the width and height of the box around a landscape result. FPS
+	// is 0 for images.
 	Sizes      map[string][2]int `json:"sizes"`
 	FPS        int               `json:"fps,omitempty"`
 	Examples   []string          `json:"examples,omitempty"`
@@ -33,7 +35,7 @@ type Model struct {
 	OnlyWith   map[string]string `json:"only_with,omitempty"`
 }
 
-// Price is per "second" of the result or per "edit".
+// Price is charged per "second" of the result or per "edit".
 type Price struct {
 	Amount   float64           `json:"amount"`
 	Per      catalog.PriceUnit `json:"per"`

@@ -16,7 +16,7 @@ const everyRoute = `
   - {id: small, routes: [chat, completions, embeddings, rerank, score], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// Tests the permissions of credentials (docs/contract/auth.md#permissions).
+// See docs/contract/auth.md#permissions.
 func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	w := newWorld(t, setup{batches: true, rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
@@ -47,7 +47,7 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 			if a.status >= 400 {
 				checkDialectError(t, call.Path, a)
 			}
-			// Only Messages also accepts the credential in another header.
+			// Messages is the only dialect that also accepts the credential in another header.
 			want := http.StatusUnauthorized
 			if strings.HasPrefix(call.Path, "/v1/messages") {
 				want = c.want
@@ -72,7 +72,7 @@ func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 	return secret
 }
 
-// Tests the limits of keys (docs/contract/auth.md#limits-of-a-key).
+// See docs/contract/auth.md#limits-of-a-key.
 func TestEveryRouteChecksKeyLimits(t *testing.T) {
 	w := newWorld(t, setup{batches: true, rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}

@@ -29,8 +29,8 @@ func turn(conversation, n int) string {
 	return b.String() + "]}"
 }
 
-// All turns of a conversation go to the same server, on every instance. If the server fails, the
-// conversation goes to others, and returns later.
+// On every instance, all turns of a conversation go to the same server. If that server fails, the
+// conversation moves to others and returns later.
 func TestConversationsStayWithAServer(t *testing.T) {
 	servers := fourServers(t)
 	one := newWorld(t, setup{rows: fourRows, upstreams: servers})

@@ -18,17 +18,19 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// maxAnswer limits a response that is not streamed, in bytes. Such a response is buffered, because
-// its header reports the tokens, which are known only at the end.
+// maxAnswer limits the size of a non-streamed response, in bytes. Such a response is buffered,
+// because its header reports the token counts, which are known only at the end.
 const maxAnswer = 16 << 20
 
-// maxEdits limits the edits to a response. An edit takes many times the memory of an empty choice.
+// maxEdits limits the number of edits to a response. An edit takes many times the memory of an
+// empty choice.
 const maxEdits = 10_000
 
-// Memory holds a response as received and as sent. A translation also holds its text and its items.
+// A response is in memory both as received and as sent. A translation also keeps its text and
+// items.
 const answerCopies, translatedCopies = 2, 5
 
-// maxKeptAnswer is the largest response buffer that is kept for reuse, in bytes.
+// maxKeptAnswer is the size of the largest response buffer that is kept for reuse, in bytes.
 const maxKeptAnswer = 16 << 10
 
 var (
@@ -100,8 +102,8 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 	if c.translation != nil {
 		copies = translatedCopies
 	}
-	// Some servers send spaces while they generate, so a silence limit is not enough. The response
-	// gets the same time as the first byte.
+	// Some servers send spaces while they generate, so a limit on silence is not enough. The
+	// complete response must arrive within the timeout for the first byte.
 	end := time.Now().Add(c.firstByte())
 	for {
 		left := time.Until(end)
@@ -135,7 +137,7 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 }
 
 // rewriteAnswer meters an upstream's response. It returns the edits that set the caller's model
-// name and every field of docs/contract/gateway.md#answers.
+// name and all fields required by docs/contract/gateway.md#answers.
 func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	edits := make([]jsonedit.Edit, 0, 8)
 	var id, object, created, named, broken bool
@@ -209,8 +211,8 @@ func (c *completion) missing(id, object, created, named bool) []string {
 	return members
 }
 
-// appendLast stores the value of a member. JSON readers disagree about duplicate names, so the last
-// value is used here and the earlier one is emptied.
+// appendLast sets a member's value. JSON readers disagree about duplicate names, so the last value
+// is used and earlier ones are emptied.
 func appendLast(edits []jsonedit.Edit, last *gjson.Result, value gjson.Result, empty string) []jsonedit.Edit {
 	if last.Exists() {
 		edits = append(edits, jsonedit.Replace(*last, []byte(empty)))
@@ -265,8 +267,8 @@ func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, rout
 	return edits
 }
 
-// appendMessage appends the edits for a message. Clients expect that the content may be null if
-// there are tool calls.
+// appendMessage appends the edits for a message. Clients expect content to be present, as null if
+// there are only tool calls.
 func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit {
 	var role, content, calls gjson.Result
 	message.ForEach(func(key, value gjson.Result) bool {
@@ -300,7 +302,7 @@ func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit 
 	return edits
 }
 
-// The members of a usage object that break down its two counts.
+// The members of a usage object that break down its two token counts.
 const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
 
 // isShort reports whether a usage object has few members, because each member may need an edit.
@@ -385,7 +387,7 @@ func appendCorrections(
 		case "total_tokens":
 			number(value, billed(counts))
 		case "cost":
-			// A cost by the row's price replaces the upstream's cost.
+			// A cost calculated from the row's price replaces the upstream's cost.
 			if counts.Cost > 0 {
 				edits = append(edits, jsonedit.Replace(value, []byte(usage.Amount(counts.Cost))))
 			}
@@ -416,7 +418,7 @@ func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {
 	return append(out, '}')
 }
 
-// appendUsageChunk appends a chunk that contains only a usage. id and created are JSON, or empty.
+// appendUsageChunk appends a chunk that contains only usage. id and created are JSON, or empty.
 func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.Counts, route catalog.Route) []byte {
 	object := answerObject(route)
 	if route == catalog.Chat {

@@ -101,7 +101,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// A forwarded stream consists of JSON events and has an end.
+// A forwarded stream consists of JSON events and always has an end.
 func FuzzRelay(f *testing.F) {
 	for _, seed := range answerSeeds {
 		f.Add([]byte("data: " + seed + "\n\ndata: " + seed + "\n\ndata: [DONE]\n\n"))
@@ -125,7 +125,7 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// The error that reports an upstream's error has the contract's format and a limited length.
+// An upstream's error is reported in the contract's format, with limited length.
 func FuzzRefusal(f *testing.F) {
 	f.Add(429, "5", "", []byte(`{"error":{"message":"slow","param":"x","code":"y"}}`))
 	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))

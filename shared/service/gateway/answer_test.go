@@ -198,9 +198,9 @@ func TestLogContainsNoPromptText(t *testing.T) {
 	}
 }
 
-// Text of megabytes is not counted word by word.
+// Megabytes of text are estimated instead of counted word by word.
 func TestLongTextsAreEstimated(t *testing.T) {
-	const words = 1 << 20 // of 8 bytes
+	const words = 1 << 20 // each is 8 bytes long
 	prompt := strings.Replace(plain, "one two", strings.Repeat("lengthy ", words), 1)
 	answer := strings.Replace(whole, "hello there", strings.Repeat("answers ", words), 1)
 	answer = answer[:strings.Index(answer, `,"usage"`)] + "}"
@@ -220,9 +220,9 @@ func TestLongTextsAreEstimated(t *testing.T) {
 	}
 }
 
-// A prompt that begins with spaces is estimated, and so is text in any part of a message.
+// A prompt that begins with spaces is estimated too, and so is text in any part of a message.
 func TestEstimatesCannotBeEvaded(t *testing.T) {
-	const words = 40_000 // of 8 bytes
+	const words = 40_000 // each is 8 bytes long
 	u := newUpstream(t, always(200, strings.Replace(whole[:strings.Index(whole, `,"usage"`)]+"}", `"content":"hello there"`,
 		`"content":[{"type":"text","text":"one two "}],"function_call":{"name":"three ","arguments":"four five "},`+
 			`"audio":{"transcript":"six"}`, 1)))

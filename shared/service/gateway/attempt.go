@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// maxAttempts limits the upstreams that a call tries. maxTried also counts refused connections.
+	// maxAttempts limits how many upstreams a call tries. maxTried also counts refused connections.
 	maxAttempts = 3
 	maxTried    = 16
-	// shortSilence is the longest wait for a first byte after which another upstream may be tried.
+	// shortSilence is the longest wait for a first byte after which another upstream is still
+	// tried.
 	shortSilence = 30 * time.Second
-	// Default timeouts. A response that is not streamed is generated before its first byte.
+	// Default timeouts. The first byte of a non-streamed response arrives only when the response is
+	// complete.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
 	// affinityHeader groups calls that should use the same cache (docs/contract/gateway.md#affinity).
@@ -40,12 +42,13 @@ type failure struct {
 	upstreamFault bool
 	// quick means that the failure cost the upstream no time or work.
 	quick bool
-	// unavailable means that the upstream serves no calls at the moment.
+	// unavailable means that the upstream is currently not serving calls.
 	unavailable bool
 	cause       error
 }
 
-// serve tries upstreams and rows until one responds or the caller has received something.
+// serve tries upstreams and fallback rows until one responds or something has been sent to the
+// caller.
 func (c *completion) serve() *apierror.Error {
 	var last *apierror.Error
 	for c.showRow() {
@@ -70,7 +73,7 @@ func (c *completion) serve() *apierror.Error {
 }
 
 // serveRow tries the upstreams of one row. elsewhere reports whether another row may succeed. If
-// all upstreams are busy, it waits and retries while the row's queue permits it.
+// all upstreams are busy, it waits and retries as long as the row's queue permits.
 func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	c.serving.Ready(c.r.Context())
 	call := upstream.Call{Account: c.who.Account()}
@@ -85,7 +88,7 @@ func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 		call.Tried = c.tried[:0]
 		before := last
 		if last, elsewhere = c.tryAll(&call); before != nil && len(call.Tried) == 0 {
-			last = before // the upstream's 429 has a reason
+			last = before // the upstream's 429 says why
 		}
 		if last == nil || !elsewhere || len(call.Tried) == 0 {
 			return last, elsewhere
@@ -178,15 +181,15 @@ func (f *failure) result() upstream.Result {
 		r.Verdict = upstream.Unknown
 	case errors.Is(f.cause, errAnswerTooLong), errors.Is(f.cause, errManyEdits), errors.Is(f.cause, errEventTooLong),
 		errors.Is(f.cause, dialect.ErrManyCalls), errors.Is(f.cause, dialect.ErrInterleaved):
-		r.Verdict = upstream.Answered // the request asked for such a response
+		r.Verdict = upstream.Answered // the request caused the response, so the upstream is not to blame
 	case f.outcome == Failed, f.outcome == TimedOut, f.unavailable:
 		r.Verdict = upstream.Broken
 	}
 	return r
 }
 
-// preferredError chooses between the errors of two upstreams. It prefers a 429, because the caller
-// can act on it, and of two 429s the one with the shorter wait.
+// preferredError chooses between two upstreams' errors. It prefers a 429, because the caller can
+// act on it, and the shorter wait of two 429s.
 func preferredError(before, now *apierror.Error) *apierror.Error {
 	if before != nil && before.Status == http.StatusTooManyRequests &&
 		(now.Status >= http.StatusInternalServerError || now.Status == before.Status && now.RetryAfter >= before.RetryAfter) {
@@ -195,7 +198,8 @@ func preferredError(before, now *apierror.Error) *apierror.Error {
 	return now
 }
 
-// attempt calls one upstream and forwards its response. The upstream continues the parent's trace.
+// attempt calls one upstream and forwards its response. parent is the traceparent to send to the
+// upstream.
 func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 	secret, err := l.Secret(c.r.Context())
 	if err != nil {
@@ -258,7 +262,7 @@ func upstreamTimeout() *apierror.Error {
 }
 
 // unreachable returns the failure for an upstream that sent no response header. Another upstream
-// may be tried unless the wait used up the call's time.
+// may be tried if the call has time left.
 func unreachable(err error) *failure {
 	if errors.Is(err, upstream.ErrSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}

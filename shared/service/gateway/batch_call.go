@@ -18,7 +18,7 @@ type BatchResponse struct {
 	Body   []byte
 	// RetryAfter is the delay before a temporarily rejected call may be retried, or 0.
 	RetryAfter time.Duration
-	// Cut means that the context ended or a live call took the slot, so the call has no response.
+	// Cut means that there is no response, because the context ended or a live call took the slot.
 	// The call has usage only if the cause is ErrGivenUp.
 	Cut bool
 	// Used is the unmetered usage of the call, without an id.
@@ -26,19 +26,20 @@ type BatchResponse struct {
 }
 
 type batchCall struct {
-	// body belongs to the caller. It is not copied, and does not count as body memory.
+	// body is owned by the caller of BatchCall. It is not copied and does not count as body memory.
 	body []byte
-	// held is the number of bytes of body memory that the call uses. That memory's lock guards it.
+	// held is the number of bytes of body memory that the call uses. It is guarded by bodyMemory's
+	// lock.
 	held int64
-	// yield abandons the call when a live call needs its slot or memory.
+	// yield aborts the call when a live call needs its slot or memory.
 	yield func()
 	used  []usage.Record
 }
 
 var errYielded = errors.New("gateway: a live call took the slot of this batch call")
 
-// ErrGivenUp is the cause for ending a call that will not be retried. Its usage is metered, as for
-// a live caller that disconnects.
+// ErrGivenUp is the cause for canceling a call that will not be retried. Its usage is metered, as
+// it is when a live caller disconnects.
 var ErrGivenUp = errors.New("gateway: the batch call was given up")
 
 // BatchRoute returns the route for a batch endpoint, such as "/v1/chat/completions"
@@ -54,7 +55,7 @@ func BatchRoute(endpoint string) (route catalog.Route, ok bool) {
 
 // BatchCall makes one call of a batch. Live calls take precedence
 // (docs/contract/batches.md#priority), and batch prices apply. It returns the usage without
-// metering it. The body must not change until BatchCall returns.
+// metering it. The caller must not change the body until BatchCall returns.
 func (g *Gateway) BatchCall(
 	ctx context.Context, who credential.Principal, route catalog.Route, body []byte,
 ) BatchResponse {

@@ -181,7 +181,7 @@ func TestLimitedKeySeesOnlyItsBatches(t *testing.T) {
 			b.Key = credential.KeyID(credential.HashOf(limited))
 		}
 		must(t, w.batches.Create(t.Context(), b, 0, 0))
-		if id < "batch_5" { // the models of the others are unknown
+		if id < "batch_5" { // the other batches have no known model
 			b.Status, b.Model = batch.InProgress, "small"
 			if wants[id] == 200 {
 				b.Model = "other"
@@ -212,7 +212,7 @@ func TestLimitedKeySeesOnlyItsBatches(t *testing.T) {
 	}
 }
 
-// Other keys' batches may have used any model.
+// Batches of other keys may have used any model.
 func TestLimitedKeyReadsOnlyItsResults(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
@@ -267,8 +267,8 @@ func TestBatchCallHasBatchPrice(t *testing.T) {
 	}
 }
 
-// A live call takes the slot of a batch call, which is not billed. A batch call takes no slot that
-// a live call uses or waits for.
+// A live call takes over the slot of a batch call, which is not billed. A batch call never takes a
+// slot that a live call uses or waits for.
 func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -293,7 +293,7 @@ func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 	}
 	waiting := w.chatAs(t.Context(), studio, "a1")
 	w.queued(1)
-	g.open <- true // l0, whose caller has disconnected
+	g.open <- true // for l0, whose caller has disconnected
 	g.open <- true
 	if got := await.Receive(t, "first", first); got.status != 200 {
 		t.Errorf("got %+v", got)
@@ -312,7 +312,7 @@ func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 	w.recorded(2)
 }
 
-// A batch call that has reached a model server and will not be retried is billed.
+// A batch call that has reached a model server is billed if it is not retried.
 func TestGivenUpBatchCallIsBilled(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -386,8 +386,8 @@ func TestBatchCallsLeaveHalfOfRates(t *testing.T) {
 	}
 }
 
-// Batch calls' bodies do not count toward the account's half. The memory of a translation is
-// released if a live call needs it.
+// The bodies of batch calls do not count toward the account's half of the memory. A translation's
+// memory is freed if a live call needs it.
 func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	entered, open := make(chan bool, 16), make(chan bool)
 	w := newWorld(t, setup{rows: longRow, bodyWait: await.Max, upstreams: []*modelServer{newUpstream(t, func(c *call) {
@@ -428,7 +428,7 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	await.Receive(t, "entered", entered)
 	second := line(catalog.Messages, half)
 	await.Receive(t, "entered", entered)
-	// The batch calls hold 60 of the 64 MiB.
+	// The batch calls use 60 of the 64 MiB.
 	if got := await.Receive(t, "a response", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
 		got.RetryAfter == 0 {
 		t.Errorf("over a quarter: %d %s", got.Status, got.Body)
@@ -440,7 +440,7 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 		}
 	}
 	defer w.hold(third, filler, 4).conn.Close()
-	// The live call needs the memory of either batch call.
+	// The live call needs the memory of one of the batch calls.
 	var got gateway.BatchResponse
 	select {
 	case got = <-first:
@@ -477,7 +477,7 @@ func TestBatchCallsCountAgainstBudgets(t *testing.T) {
 	if given := w.lineOf(ctx, strings.Replace(plain, "one two", "held", 1)); !given.Cut || len(given.Used) > 0 {
 		t.Errorf("an abandoned call: %+v", given)
 	}
-	stop() // releases the unused amount
+	stop() // returns the unused amount
 	if used := usedOf(t, store, now()); used != got.Used[0].Cost {
 		t.Errorf("the budget has %d used, want the call's cost %d", used, got.Used[0].Cost)
 	}

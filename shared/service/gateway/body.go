@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// MaxBody is the maximum size of a request body in bytes. A larger body gets a 413.
+	// MaxBody is the maximum size of a request body in bytes. A larger body is rejected with a 413.
 	MaxBody = 32 << 20
-	// trustedLength is the size of the largest buffer allocated for a declared length before the bytes
-	// arrive. A larger buffer is allocated only after a quarter of the bytes have arrived.
+	// trustedLength is the largest buffer that is allocated based only on a declared length. A
+	// larger one is allocated once a quarter of the bytes have arrived.
 	trustedLength = 64 << 10
 	// maxKeptRequest is the size in bytes of the largest request buffer that is kept for reuse. A
-	// stream holds its request until it ends, and a small request may have received a large buffer.
+	// stream keeps its request until it ends, and even a small request may have been given a large
+	// buffer.
 	maxKeptRequest = 8 << 10
 )
 
@@ -36,7 +37,7 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	if declared > MaxBody {
 		return nil, tooLarge()
 	}
-	// The byte past the declared length shows EOF. Only then does the server detect a disconnect.
+	// The extra byte detects EOF. Only after EOF does the server notice a disconnect.
 	size := int64(512)
 	if declared >= size {
 		size = min(declared, trustedLength) + 1
@@ -70,7 +71,7 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	}
 }
 
-// grow copies body to a larger buffer. Both buffers count as held until the copy is done.
+// grow copies body to a larger buffer. Both buffers count as memory in use until the copy is done.
 func grow(body []byte, size int64, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
 	if size > freeBody {
 		if apiErr := memory.acquire(r.Context(), size); apiErr != nil {

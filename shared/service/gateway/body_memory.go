@@ -15,18 +15,18 @@ const (
 	// DefaultBodyMemory is the default of Config.BodyMemory, in bytes.
 	DefaultBodyMemory = 256 << 20
 	DefaultBodyWait   = 5 * time.Second
-	// freeBody is the number of bytes that each body may hold without being counted. The body's
-	// connection takes about as much.
+	// freeBody is the number of bytes per body that are not counted. The body's connection uses
+	// about as much.
 	freeBody = 16 << 10
-	// returnedPeak is the peak size, in bytes, above which freed memory is returned to the system
-	// when all bodies are released. By default Go would keep it for minutes.
+	// returnedPeak is the peak memory use, in bytes, above which memory is returned to the system
+	// once all bodies are released. By default, Go would keep it for minutes.
 	returnedPeak = 32 << 20
 )
 
-// bodyMemory is a memory budget for request bodies and large responses. An account may hold at most
-// half of it, and a quarter is only for accounts that hold at most a 32nd. Batch calls together may
-// hold a quarter, which counts toward no account. Batch calls never wait. They are abandoned if a
-// live call needs their memory.
+// bodyMemory is a memory budget for request bodies and large responses. An account may use at most
+// half of it, and a quarter is reserved for accounts that use at most 1/32. Batch calls may
+// together use a quarter, which counts toward no account. They never wait for memory, and are
+// aborted if a live call needs theirs.
 type bodyMemory struct {
 	total, perAccount, forBatches int64
 	wait                          time.Duration
@@ -36,15 +36,16 @@ type bodyMemory struct {
 	accounts map[string]int64
 	// peak is the highest value of held since it was last 0.
 	peak int64
-	// batchCalls lists the batch calls that hold memory. batchHeld is their total in bytes.
+	// batchCalls lists the batch calls that use memory. batchHeld is their total in bytes.
 	batchCalls []*batchCall
 	batchHeld  int64
-	// waiting counts the waiting requests. freed is closed if memory is released while requests wait.
+	// waiting counts the requests that wait for memory. freed is closed when memory is released
+	// while requests wait.
 	waiting int
 	freed   chan struct{}
 }
 
-// newBodyMemory returns a budget of total bytes, but at least enough for two large requests.
+// newBodyMemory returns a budget of total bytes, but at least enough for two maximum-size requests.
 func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if total == 0 {
 		total = DefaultBodyMemory
@@ -52,7 +53,7 @@ func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if wait == 0 {
 		wait = DefaultBodyWait
 	}
-	// A growing body takes twice its size while it is copied.
+	// A growing body takes up twice its size while it is being copied.
 	total = max(total, 4*(MaxBody+1))
 	return &bodyMemory{
 		total: total, perAccount: total / 2, forBatches: total / 4, wait: wait,
@@ -65,11 +66,12 @@ type reservation struct {
 	account string
 	batch   *batchCall
 	held    int64
-	// until is the time at which the request stops waiting, or zero before its first wait.
+	// until is when the request stops waiting for memory, or zero before its first wait.
 	until time.Time
 }
 
-// acquire reserves memory. A live call waits if too little is free. The error has a Retry-After.
+// acquire reserves memory. A live call waits if too little is free. The returned error has a
+// Retry-After.
 func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error {
 	b := r.memory
 	for {
@@ -100,8 +102,8 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error 
 	}
 }
 
-// fits reports whether there is memory for a call. If only one batch call holds memory, it may
-// exceed the quarter. The lock must be held.
+// fits reports whether there is memory for a call. If a batch call is the only one that uses
+// memory, it may exceed the quarter for batches. The lock must be held.
 func (b *bodyMemory) fits(r *reservation, bytes int64) bool {
 	switch l := r.batch; {
 	case b.held+bytes > b.total:
@@ -112,7 +114,8 @@ func (b *bodyMemory) fits(r *reservation, bytes int64) bool {
 	return b.accounts[r.account]+bytes <= b.total/32 || b.held-b.batchHeld+bytes <= b.total*3/4
 }
 
-// freeFromBatches abandons as many batch calls as a live call needs. The lock must be held.
+// freeFromBatches aborts as many batch calls as necessary to free bytes for a live call. The lock
+// must be held.
 func (b *bodyMemory) freeFromBatches(bytes int64) {
 	missing := b.held + bytes - b.total
 	for _, l := range b.batchCalls {

@@ -20,7 +20,7 @@ import (
 
 type unending struct {
 	conn   net.Conn
-	status chan int // of the response; 0 if the connection ended without one
+	status chan int // the response's status, or 0 if the connection ended without one
 }
 
 func (w *world) hold(key string, filler []byte, pieces int) *unending {
@@ -50,7 +50,7 @@ func (w *world) hold(key string, filler []byte, pieces int) *unending {
 	return h
 }
 
-// heap returns the used heap memory in MiB.
+// heap returns the heap memory in use, in MiB.
 func heap() int {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
@@ -58,15 +58,15 @@ func heap() int {
 	return int(m.HeapInuse >> 20)
 }
 
-// resident returns the heap memory obtained from the system in MiB.
+// resident returns the heap memory that the process has obtained from the system, in MiB.
 func resident() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int((m.HeapSys - m.HeapReleased) >> 20)
 }
 
-// Unfinished bodies of 31 MB hold only a fraction of that. Most are rejected. Other callers are not
-// affected, and all memory is returned.
+// Unfinished 31 MB bodies together use far less memory than their size. Most of them are rejected,
+// other callers are not affected, and all memory is released.
 func TestUnfinishedBodiesUseLimitedMemory(t *testing.T) {
 	const bodies = 12
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))},
@@ -77,7 +77,7 @@ func TestUnfinishedBodiesUseLimitedMemory(t *testing.T) {
 	for i := range held {
 		held[i] = w.hold(studio, filler, 31)
 	}
-	// Half of the gateway's memory holds at most four such bodies.
+	// At most four of these bodies fit into half of the gateway's memory.
 	const fit = 4
 	refusals := 0
 	timeout := time.After(await.Max)
@@ -171,7 +171,7 @@ func TestLeavingCallerStopsWaitingForMemory(t *testing.T) {
 	}
 }
 
-// An upstream that delays large responses holds only a part of the gateway's memory.
+// Responses that an upstream sends slowly use only part of the gateway's memory.
 func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 	const answers = 24
 	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["
@@ -190,7 +190,8 @@ func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 			statuses <- w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))).status
 		}()
 	}
-	// Half of the budget, 128 MiB, holds at most eight such responses. All would need 384 MiB.
+	// At most eight of these responses fit into half of the budget (128 MiB). All together would
+	// need 384 MiB.
 	timeout := time.After(await.Max)
 	for i := range answers - 8 {
 		select {

@@ -38,7 +38,7 @@ func (w *world) issue(scope credential.Scope) credential.Issued {
 
 const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
 
-// Tests docs/contract/errors.md#order-of-checks, except that the model's name is in the body.
+// Tests docs/contract/errors.md#order-of-checks. Unlike there, the model's name is in the body.
 func TestChecksRunInOrder(t *testing.T) {
 	w := newWorld(t, setup{
 		upstreams: []*modelServer{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 5},
@@ -125,12 +125,12 @@ func TestRequestRateIsLimited(t *testing.T) {
 }
 
 func TestTokenRateIsLimited(t *testing.T) {
-	u := newUpstream(t, always(200, whole)) // 16 tokens
+	u := newUpstream(t, always(200, whole)) // uses 16 tokens
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
 	w.stopClock()
 	for i, left := range []string{"4", "0"} {
 		if i == 1 {
-			u.now(events(chunk("one"), last, used, done)) // the same number
+			u.now(events(chunk("one"), last, used, done)) // uses 16 tokens too
 		}
 		a := w.chat(map[int]string{0: plain, 1: streamed}[i])
 		if a.status != 200 || a.header.Get("X-Ratelimit-Limit-Tokens") != "20" {
@@ -140,7 +140,7 @@ func TestTokenRateIsLimited(t *testing.T) {
 			t.Errorf("%s tokens remain, want %s", got, left)
 		}
 	}
-	a := w.chat(plain) // 12 too many, at 20 per minute
+	a := w.chat(plain) // 12 tokens over the limit, at 20 per minute
 	if a.status != 429 || a.header.Get("Retry-After") != "39" || !strings.Contains(a.body, "tokens per minute") {
 		t.Errorf("got %d %v %s", a.status, a.header, a.body)
 	}
@@ -208,7 +208,8 @@ func TestIncompleteBodiesAreRejected(t *testing.T) {
 	}
 }
 
-// If a caller disconnects, its upstream call ends, and the tokens until then are billed.
+// If a caller disconnects, its upstream call is stopped, and the tokens generated so far are
+// billed.
 func TestLeavingCallerIsBilledForTokens(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
@@ -279,7 +280,7 @@ func TestLeavingCallerIsBilledForTokens(t *testing.T) {
 	}
 }
 
-// A shutdown is reported with an event in a stream, or with a status if nothing was sent yet.
+// A shutdown is reported by an event in a stream, or by the status if nothing has been sent yet.
 func TestShutdownIsReportedToCallers(t *testing.T) {
 	const stopping = `{"error":{"message":"The gateway is shutting down and did not wait for the rest of the response.",` +
 		`"type":"api_error","param":null,"code":"service_unavailable"}}`
@@ -388,7 +389,7 @@ func TestUsageIsLimited(t *testing.T) {
 
 func TestUsageIsReported(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
-	w.stopClock() // the test may run across midnight
+	w.stopClock() // midnight might pass during the test
 	w.chat(plain)
 	today := string(usage.DayOf(w.now()))
 	row := `{"day":"` + today + `","model":"small","requests":1,"prompt_tokens":11,"completion_tokens":5,` +

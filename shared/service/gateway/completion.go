@@ -29,22 +29,23 @@ type completion struct {
 	request *request.Request
 	// translation is nil if the upstreams serve the route natively.
 	translation translation
-	// kept is the memory of the translation; repeated is its size for the request, in bytes. sequence
-	// is the number of the stream's next event if its events are numbered.
+	// kept is the memory reserved for the translation. repeated is the part of it, in bytes, for
+	// fields repeated from the request. sequence is the number of the stream's next event if its
+	// events are numbered.
 	kept     reservation
 	repeated int64
 	sequence int64
 	// pool belongs to the requested model; serving belongs to the row that serves the call.
 	pool, serving *upstream.Pool
 	choice        choice
-	// tried lists the upstreams of the row that failed this call.
+	// tried lists the upstreams of the current row that have failed this call.
 	memory  reservation
 	tried   [maxAttempts]upstream.Slot
 	counter tokenCounter
 	stream  *streamWriter
 	// upstream is the name of the upstream that was called last.
 	upstream string
-	// requestSent means that an upstream received the request and may have used tokens.
+	// requestSent means that an upstream has received the request and may have used tokens.
 	requestSent bool
 	waited      time.Duration
 	firstToken  time.Time
@@ -75,7 +76,7 @@ func (g *Gateway) newCompletion(
 	}
 }
 
-// run serves the call. If the stream has started, it already contains the returned error.
+// run serves the call. If the stream has already started, the returned error has been sent in it.
 func (c *completion) run() *apierror.Error {
 	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil); err != nil {
 		return c.internal(err)
@@ -100,7 +101,7 @@ func (c *completion) run() *apierror.Error {
 	if c.route == catalog.CountTokens && c.translation != nil {
 		return c.countTokens()
 	}
-	defer func() { c.spend(usage.Counts{}) }() // has no effect if the call was metered
+	defer func() { c.spend(usage.Counts{}) }() // does nothing if the call has been metered
 	if apiErr = c.reserve(); apiErr != nil {
 		return apiErr
 	}
@@ -146,14 +147,14 @@ func (c *completion) log(level slog.Level, message string, attributes ...slog.At
 	c.gateway.config.Logger.LogAttrs(ctx, level, message, append(about, attributes...)...)
 }
 
-// promptTokens estimates the prompt's tokens for a call whose upstream did not report them.
+// promptTokens estimates the prompt's tokens if the upstream did not report them.
 func (c *completion) promptTokens() int64 {
 	text := estimate{tokenizer: c.gateway.config.Tokenizer}
 	besides := c.request.PromptTexts(text.add)
 	return text.total() + int64(besides)
 }
 
-// settle meters the call's usage. It must run once, before the response ends.
+// settle meters the call's usage. It must be called exactly once, before the response ends.
 func (c *completion) settle() {
 	if c.settled || c.route == catalog.CountTokens {
 		return
@@ -196,8 +197,8 @@ func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 
 }
 
 // end meters a failed call. It bills the generated tokens if the caller disconnected or the stream
-// broke. A caller that disconnects before a complete response pays for the prompt. A batch call
-// that will be retried is billed by the retry.
+// broke. A caller that disconnects before a non-streamed response is complete pays for the prompt.
+// A batch call that will be retried is not billed until the retry.
 func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
 	if gone && c.batch != nil && !givenUp(c.r.Context()) {
@@ -211,7 +212,7 @@ func (c *completion) end(apiErr *apierror.Error) {
 	}
 	if apiErr != nil && !gone && c.stream.hasStarted() {
 		c.stream.out = c.appendFailure(c.stream.out, apiErr)
-		_ = c.finishStream() // it fails only if the caller has disconnected
+		_ = c.finishStream() // this fails only if the caller has disconnected
 	}
 }
 
@@ -237,7 +238,7 @@ func (c *completion) observe(apiErr *apierror.Error) {
 
 const costHeader = "X-Cost"
 
-// setUsed sets the headers for tokens and cost (docs/contract/gateway.md#headers).
+// setUsed sets the token and cost headers (docs/contract/gateway.md#headers).
 func (c *completion) setUsed(header http.Header) {
 	if n := billed(c.counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))
@@ -247,7 +248,7 @@ func (c *completion) setUsed(header http.Header) {
 	}
 }
 
-// cost formats the cost of the call, such as "0.00012 USD". It returns "" if the cost is unknown.
+// cost formats the call's cost, such as "0.00012 USD". It returns "" if the cost is unknown.
 func (c *completion) cost() string {
 	if !c.settled || c.request.Model.Price == nil {
 		return ""

@@ -15,7 +15,8 @@ const pricedRows = `
   - {id: free, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL1, model: weights}]}
 `
 
-// The price of whole: 11 tokens, 3 of them cached; 5 generated, 2 of them for reasoning.
+// cost is the price of whole: 11 prompt tokens, 3 of them cached, and 5 generated, 2 of them for
+// reasoning.
 const cost, ofSecond = "0.0000235", "0.00121"
 
 func keyOfStudio(t *testing.T) string {
@@ -25,7 +26,7 @@ func keyOfStudio(t *testing.T) string {
 	return key.ID
 }
 
-// On every path, the response contains the cost, and the usage adds up the costs.
+// On every route, the response contains the cost, and the usage sums up the costs.
 func TestCostIsReportedAndMetered(t *testing.T) {
 	t.Parallel()
 	closed := strings.Replace(whole, `"usage":{`, `"usage":{"cost":99,`, 1)
@@ -66,7 +67,7 @@ func TestCostIsReportedAndMetered(t *testing.T) {
 	}
 }
 
-// A stream's header is sent too early for its cost.
+// A stream's header is sent before its cost is known.
 func TestStreamReportsItsCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{rows: pricedRows, upstreams: []*modelServer{

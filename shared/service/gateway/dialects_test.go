@@ -17,7 +17,7 @@ func (w *world) post(path, body string, fields ...string) answer {
 	return w.do(w.request(w.t.Context(), http.MethodPost, path, studio, strings.NewReader(body), fields...))
 }
 
-// withoutID replaces the request's id in the response's ids.
+// withoutID returns the body with the request's id replaced by "ID".
 func (a answer) withoutID() string {
 	return strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), "ID")
 }
@@ -156,8 +156,8 @@ func TestNativeStreamsAreForwarded(t *testing.T) {
 			if got := w.recorded(1)[0].Counts; got != (usage.Counts{Requests: 1, PromptTokens: 9, CompletionTokens: 5}) {
 				t.Errorf("recorded %+v", got)
 			}
-			// If no event has the usage, the gateway counts. If the last event is missing, the stream
-			// is broken.
+			// If no event reports the usage, the gateway counts tokens. If the last event is
+			// missing, the stream is broken.
 			u.now(writing(typed(c.events[:len(c.events)-2]...)))
 			a = w.post(c.path, c.body)
 			if !strings.Contains(a.body, "event: error\n") || strings.Contains(a.body, "[DONE]") {
@@ -357,7 +357,7 @@ func TestResponsesAreTranslatedToChat(t *testing.T) {
 	}
 }
 
-// The memory that a response holds until its end is limited.
+// The memory used for an unfinished response is limited.
 func TestEndlessResponseFails(t *testing.T) {
 	u := newUpstream(t, func(c *call) {
 		c.stream()
@@ -378,7 +378,7 @@ func TestEndlessResponseFails(t *testing.T) {
 		tail = append(tail, buffer[:n]...)
 		tail = tail[max(0, len(tail)-len(buffer)):]
 	}
-	// The failed response has the output so far. No item is complete.
+	// The failed response contains the output so far, but no completed item.
 	if err != io.EOF || read > 24<<20 || !strings.Contains(string(tail), "event: response.failed") {
 		t.Errorf("%d bytes, then %v: …%s", read, err, tail[max(0, len(tail)-500):])
 	}

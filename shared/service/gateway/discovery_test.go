@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// discoveredRow is a model on the servers in SRV records, addressedRow on those at an address.
+	// discoveredRow is a model whose servers are found by SRV records, addressedRow one whose
+	// servers are found by address.
 	discoveredRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.fleet.localhost", model: weights}]}
 `
@@ -49,12 +50,12 @@ func addressed(addresses ...netip.Addr) zone {
 
 func (w *world) replicas() int { return w.gateway.Health()[0].Replicas }
 
-// changes returns how often the servers behind a name have changed.
+// changes returns how often the set of servers behind a name has changed.
 func (w *world) changes() int {
 	return strings.Count(w.log.String(), "the servers behind a name changed")
 }
 
-// discovered makes calls until the name has n servers.
+// discovered makes calls until n servers are known for the name.
 func (w *world) discovered(what string, n int) {
 	w.t.Helper()
 	w.eventually(what, func() bool {
@@ -66,7 +67,7 @@ func (w *world) discovered(what string, n int) {
 	})
 }
 
-// lookedUp makes calls until the name server has received this many questions.
+// lookedUp makes calls until the name server has received this many queries.
 func (w *world) lookedUp(what string, known *nameServer, questions int) {
 	w.t.Helper()
 	w.eventually(what, func() bool {
@@ -79,7 +80,7 @@ func (w *world) lookedUp(what string, known *nameServer, questions int) {
 	})
 }
 
-// relaying is a server whose streams continue until the test ends them.
+// relaying starts a server whose streams continue until the test ends them.
 func relaying(t *testing.T) (server *modelServer, open chan struct{}) {
 	open = make(chan struct{})
 	server = newUpstream(t, func(c *call) {
@@ -101,8 +102,8 @@ func relaying(t *testing.T) (server *modelServer, open chan struct{}) {
 	return server, open
 }
 
-// While a name server's answers change, fail or are late, running streams continue, and every call
-// finds a server.
+// While a name server's answers change, fail or are late, streams in progress continue, and every
+// call finds a server.
 func TestStreamsSurviveNameChanges(t *testing.T) {
 	known := newNameServer(t)
 	var servers []*modelServer
@@ -127,7 +128,7 @@ func TestStreamsSurviveNameChanges(t *testing.T) {
 	stages := []struct {
 		name string
 		zone zone
-		// servers is the expected number of servers. fails means that lookups fail.
+		// servers is the expected number of servers. fails is whether lookups fail.
 		servers int
 		fails   bool
 	}{
@@ -143,7 +144,8 @@ func TestStreamsSurviveNameChanges(t *testing.T) {
 		{"the alias has no target", zone{aliases: map[string]string{serviceName: serviceName}}, 2, true},
 		{"the name server is slow", zone{late: late}, 2, true},
 	}
-	// The hosts stay known: a lookup that started in the previous stage asks for their addresses.
+	// The host names always resolve, because a lookup that started in the previous stage may still
+	// ask for them.
 	hosts := services(servers...).addresses
 	for _, stage := range stages {
 		begin()
@@ -175,7 +177,7 @@ func TestStreamsSurviveNameChanges(t *testing.T) {
 	w.discovered("the first one is back", 1)
 }
 
-// everywhere returns a listener at all loopback addresses.
+// everywhere returns a listener on all loopback addresses.
 func everywhere(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
@@ -189,7 +191,7 @@ func everywhere(t *testing.T) net.Listener {
 	return listener
 }
 
-// Hundreds of addresses are answered over TCP. Always the same 256 are used.
+// Hundreds of addresses are returned over TCP. The gateway always uses the same 256.
 func TestNumberOfAddressesIsLimited(t *testing.T) {
 	listener := everywhere(t)
 	var mu sync.Mutex
@@ -210,7 +212,7 @@ func TestNumberOfAddressesIsLimited(t *testing.T) {
 	row := strings.Replace(addressedRow, "PORT", fmt.Sprint(listener.Addr().(*net.TCPAddr).Port), 1)
 	w := newWorld(t, setup{rows: row, resolver: known})
 	w.discovered("all that are used", 256)
-	for range 3 { // each answer has another order
+	for range 3 { // the order differs each time
 		addresses = append(addresses[100:], addresses[:100]...)
 		before := known.now(addressed(addresses...))
 		w.lookedUp("another lookup", known, before+3)
@@ -252,7 +254,7 @@ func TestNumberOfAddressesIsLimited(t *testing.T) {
 	}
 }
 
-// The TTL of the records does not matter.
+// The records' TTL has no effect.
 func TestNamesAreLookedUpRegularly(t *testing.T) {
 	for _, ttl := range []uint32{0, 86400} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
@@ -282,7 +284,8 @@ func TestNamesAreLookedUpRegularly(t *testing.T) {
 	}
 }
 
-// Calls wait for the first answer about a name, also through aliases, and fail without one.
+// Calls wait for the first answer about a name, even if it leads through aliases, and fail if there
+// is none.
 func TestCallsWaitForFirstLookup(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	at := netip.MustParseAddrPort(server.listener.Addr().String())
@@ -313,8 +316,8 @@ func TestCallsWaitForFirstLookup(t *testing.T) {
 	}
 }
 
-// Hundreds of SRV records result in the same 256 servers at each lookup. Targets that do not exist
-// do not affect the others.
+// Hundreds of SRV records lead to the same 256 servers on each lookup. Targets that do not exist do
+// not affect others.
 func TestNumberOfServicesIsLimited(t *testing.T) {
 	listener := everywhere(t)
 	serveModels(t, listener, always(200, whole))

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// words counts words, so that a test can distinguish the gateway's count from an upstream's.
+// words counts words, which lets tests distinguish the gateway's count from an upstream's.
 type words struct{ bytes *atomic.Int64 }
 
 func (w words) Count(text string) int {

@@ -3,18 +3,19 @@ package gateway
 import "math/rand/v2"
 
 const (
-	// estimateText is the number of bytes that are tokenized completely. Only samples of the rest
-	// are tokenized, because tokenizing takes a second or more per megabyte.
+	// estimateText is the number of bytes that are fully tokenized. Only samples of the rest are
+	// tokenized, because tokenizing takes a second or more per megabyte.
 	estimateText = 64 << 10
-	// sampleText is the size of a sample in bytes. The distance between samples grows with the text.
+	// sampleText is the size of a sample in bytes. Longer texts have longer gaps between samples.
 	sampleText = 4 << 10
 )
 
-// estimate estimates the tokens of a text. Callers cannot predict the places that it samples.
+// estimate estimates the number of tokens in a text. Callers cannot predict which parts are
+// sampled.
 type estimate struct {
 	tokenizer Tokenizer
-	// tokens is the estimate for the first bytes. The skipped bytes after them are assumed to be
-	// like the last sample, which has lastTokens in lastBytes.
+	// tokens is the estimate for the first bytes of the text. The skipped bytes after them are
+	// assumed to have the density of the last sample: lastTokens per lastBytes.
 	tokens, bytes, skipped, lastTokens, lastBytes int64
 	gap                                           int64
 }

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// eventBuffer is a stream's initial buffer size in bytes. There may be thousands of streams.
+	// eventBuffer is the initial size of a stream's buffer, in bytes. There may be thousands of
+	// streams.
 	eventBuffer   = 4 << 10
 	maxEvent      = 4 << 20
 	maxEmptyReads = 100
@@ -22,7 +23,7 @@ type event struct {
 }
 
 // eventReader reads Server-Sent Events (HTML standard, "Parsing an event stream"). Unlike the
-// standard, it accepts a last event without a line end or an empty line.
+// standard, it accepts a last event that lacks its line end or the final empty line.
 type eventReader struct {
 	source io.Reader
 	// reserve, if set, is called with the new size before buf grows beyond maxKeptBuffer.
@@ -31,9 +32,9 @@ type eventReader struct {
 	// buf[start:end] is unread. buf[start:line] contains the complete lines of the current event.
 	// buf[line:scanned] contains no line end.
 	start, line, scanned, end int
-	// afterCR means that the last line ended with CR, so an LF may follow.
+	// afterCR means that the last line ended with CR, so the LF of a CRLF may follow.
 	afterCR bool
-	// started means that the first line, which may start with a byte order mark, was read.
+	// started means that the first line, which may begin with a byte order mark, has been read.
 	started bool
 	err     error
 	joined  []byte
@@ -46,8 +47,8 @@ func (r *eventReader) reset(source io.Reader) {
 	}
 }
 
-// next returns the next event. ok is false if the buffer has no complete event; call fill then. At
-// the end of the stream, err is io.EOF or the source's error.
+// next returns the next event. If ok is false, the buffer contains no complete event, and the
+// caller must call fill. At the end of the stream, err is io.EOF or the source's error.
 func (r *eventReader) next() (e event, ok bool, err error) {
 	for {
 		for r.scanned < r.end {
@@ -55,7 +56,7 @@ func (r *eventReader) next() (e event, ok bool, err error) {
 			if r.afterCR {
 				r.afterCR = false
 				if c == '\n' {
-					// The CR before it already ended the line.
+					// The preceding CR already ended the line.
 					r.scanned++
 					if r.line == r.scanned-1 {
 						r.line = r.scanned
@@ -162,8 +163,8 @@ func (r *eventReader) parse(block []byte) (e event, ok bool) {
 				several = true
 				r.joined = append(r.joined[:0], e.data...)
 			}
-			// The standard joins lines with a line feed. In JSON a space is equivalent, and the
-			// event is forwarded on one line.
+			// The standard joins lines with a line feed. In JSON, a space is equivalent and keeps
+			// the forwarded event on one line.
 			r.joined = append(append(r.joined, ' '), value...)
 			e.data = r.joined
 		}

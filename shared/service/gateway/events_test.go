@@ -26,7 +26,7 @@ func readEvents(source io.Reader) (events []string, err error) {
 	}
 }
 
-// Events are parsed as in the HTML standard, but a last event may lack its empty line.
+// Events are parsed as in the HTML standard, except that the last event may lack its empty line.
 func TestEventsAreParsed(t *testing.T) {
 	for _, c := range []struct {
 		name, stream string
@@ -74,7 +74,7 @@ func TestIncompleteEventsFail(t *testing.T) {
 	}
 }
 
-// Two million lines of one event take far less than await.Max. The time is not quadratic.
+// An event with two million lines takes far less than await.Max, because the time is not quadratic.
 func TestLinesMayEndWithCR(t *testing.T) {
 	read := make(chan []string, 1)
 	go func() {

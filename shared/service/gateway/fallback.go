@@ -10,19 +10,21 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// servedHeader names the row that serves a call (docs/contract/gateway.md#fallbacks).
+// servedHeader names the row that serves the call (docs/contract/gateway.md#fallbacks).
 const servedHeader = "X-Served-Model"
 
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's body, from which each row's request is made. held is its size in memory.
+	// body is the caller's body, from which the request for each row is made. held is the body's
+	// size in memory.
 	body  *[]byte
 	held  int64
 	rest  []*catalog.Inference
 	shown bool
 }
 
-// caller returns the checks for a request. row is the fallback row in use, or nil.
+// caller returns the models and permissions for checking a request. row is the fallback row in use,
+// or nil.
 func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
 		Row: row, Find: c.choice.snapshot.Catalog.Inference,
@@ -31,7 +33,7 @@ func (c *completion) caller(row *catalog.Inference) request.Caller {
 	}
 }
 
-// refuses returns the reason why the caller may not use a model, or "".
+// refuses returns why the caller may not use a model, or "".
 func (c *completion) refuses(slug string) string {
 	switch {
 	case !c.who.Key.Limits.AllowsModel(slug):
@@ -42,8 +44,8 @@ func (c *completion) refuses(slug string) string {
 	return ""
 }
 
-// begin checks the call for the named model. If the prompt is too long, it uses the first fallback
-// row that accepts it.
+// begin checks the call for the named model. If the prompt is too long for it, begin switches to
+// the first fallback row that accepts the prompt.
 func (c *completion) begin() *apierror.Error {
 	var apiErr *apierror.Error
 	c.request, apiErr = request.Parse(c.route, *c.choice.body, c.caller(nil))
@@ -62,8 +64,8 @@ func (c *completion) begin() *apierror.Error {
 	return apiErr
 }
 
-// otherRows returns the fallback rows: the rows named by the caller, or else the configured
-// fallbacks of the model that the caller may use.
+// otherRows returns the fallback rows that the caller may use: those named by the caller, or else
+// those configured for the model.
 func (c *completion) otherRows() []*catalog.Inference {
 	if c.request.Named {
 		return c.request.Models
@@ -128,7 +130,7 @@ func (c *completion) hideRow() {
 	}
 }
 
-// tooLong lists phrases that model servers use for a prompt that is too long.
+// tooLong lists phrases that model servers use when a prompt is too long.
 var tooLong = []string{
 	"context length", "context_length", "context window", "context size", "maximum context", "max_model_len",
 	"maximum model length", "prompt is too long", "input is too long", "too many tokens", "exceeds the available context",

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// chain is a model that falls back to two others. The last one supports only chat.
+// chain is a model with two fallbacks. The last one supports only chat.
 const chain = `
   - {id: small, routes: [chat, messages], context_length: 1000, max_output_length: 100, fallbacks: [second, third], upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
   - {id: second, routes: [chat, completions], context_length: 2000, max_output_length: 50, fallbacks: [small], upstreams: [{name: second, url: URL1, model: weights}]}
@@ -19,8 +19,8 @@ const chain = `
 
 const context400 = `{"error":{"message":"This model's maximum context length is 1000 tokens.","code":400}}`
 
-// If all servers of a row are down or full, or the prompt is too long for it, the next row serves
-// the call, and is metered and named in a header.
+// If all servers of a row are down or full, or the prompt is too long for the row, the next row
+// serves the call. That row is metered and named in a header.
 func TestCallsFallBackToOtherRows(t *testing.T) {
 	long := strings.Replace(plain, "one two", strings.Repeat("word ", 60_000), 1)
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestCallsFallBackToOtherRows(t *testing.T) {
 	}
 }
 
-// A stream can fall back only before its first chunk. A dialect stays the same in any row.
+// A stream can fall back only before its first chunk. The response keeps the caller's dialect.
 func TestStreamsAndDialectsFallBack(t *testing.T) {
 	first, third := newUpstream(t, always(503, `{}`)), newUpstream(t, events(chunk("one"), last, used, done))
 	second := newUpstream(t, always(503, `{}`))
@@ -102,7 +102,7 @@ func TestStreamsAndDialectsFallBack(t *testing.T) {
 	}
 }
 
-// small falls back to second, and second to small.
+// small falls back to second, which falls back to small.
 func TestFallbackCyclesEnd(t *testing.T) {
 	down := newUpstream(t, always(503, `{}`))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, down, down}})
@@ -115,8 +115,8 @@ func TestFallbackCyclesEnd(t *testing.T) {
 	}
 }
 
-// A model that a caller lists must exist, support the route and be allowed. Forbidden fallbacks in
-// the configuration are skipped.
+// A fallback that a caller lists must exist, support the route and be allowed. Forbidden fallbacks
+// from the configuration are skipped.
 func TestForbiddenModelsAreNotUsed(t *testing.T) {
 	down, up := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, up, up}})

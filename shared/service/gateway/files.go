@@ -35,7 +35,7 @@ type Batches struct {
 	Files   *file.Service
 	Blobs   blob.Store
 	Intake  *file.Intake
-	// Detect returns the type of a file from its first media.SniffLen bytes, as sniff.Any does.
+	// Detect returns a file's type from its first media.SniffLen bytes, as sniff.Any does.
 	Detect func(head []byte) (mime string, known bool)
 	// MaxUpload is the maximum size of a file in bytes.
 	MaxUpload int64
@@ -51,7 +51,7 @@ const (
 	maxForm      = 1 << 20
 	maxFormParts = 100
 	maxFormValue = 1 << 10
-	// maxPartHeader limits a boundary and a part's header, in bytes.
+	// maxPartHeader limits a part's boundary and header, in bytes.
 	maxPartHeader = 16 << 10
 	afterwards    = 10 * time.Second
 )
@@ -78,7 +78,8 @@ func FilesAndBatches(g *Gateway) {
 
 type principalHandler func(http.ResponseWriter, *http.Request, credential.Principal) error
 
-// keyOnly is like authenticated, but requires a permanent key and applies the tier's request rate.
+// keyOnly is like authenticated, but requires a permanent key and applies the tier's request rate
+// limit.
 func (g *Gateway) keyOnly(group credential.RouteGroup, handle principalHandler) handler {
 	return g.authenticated(group, func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		if who.Token != nil {
@@ -141,7 +142,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 		return err
 	}
 	defer func() {
-		if err := upload.End(r.Context()); err != nil { // the reservation expires
+		if err := upload.End(r.Context()); err != nil { // if this fails, the reservation expires
 			g.logError(r, "cannot release the reservation of an upload", err)
 		}
 	}()
@@ -156,7 +157,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 	if err == nil {
 		err = form.finish()
 	}
-	if err == nil { // the key may have been revoked while the bytes arrived
+	if err == nil { // the key may have been revoked during the upload
 		err = g.config.Authenticator.Renew(r.Context(), who)
 	}
 	if err != nil {
@@ -190,7 +191,7 @@ func (g *Gateway) logError(r *http.Request, message string, err error) {
 		slog.String("request_id", httpserver.RequestID(r.Context())), slog.Any("error", err))
 }
 
-// formFields are the fields that readUpload keeps.
+// formFields lists the fields that readUpload keeps.
 var formFields = []string{"purpose", "expires_after[anchor]", "expires_after[seconds]"}
 
 type uploadForm struct {
@@ -198,7 +199,7 @@ type uploadForm struct {
 	values map[string]string
 }
 
-// readUpload stores the file while it arrives. The form names the blob even if reading fails.
+// readUpload stores the file as it arrives. The returned form names the blob even if reading fails.
 func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, error) {
 	form := uploadForm{values: map[string]string{}}
 	noForm := apierror.Invalid("", apierror.InvalidValue, "The body must be multipart/form-data with a boundary.")
@@ -268,8 +269,8 @@ func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.
 	return nil
 }
 
-// headerLimit limits the bytes between the contents of two parts to left, if it is not negative. The
-// reader's own limit is 10 MiB.
+// headerLimit allows left more bytes between the contents of two parts, or any number if left is
+// negative. multipart.Reader's own limit is 10 MiB.
 type headerLimit struct {
 	io.ReadCloser
 	left int
@@ -287,7 +288,7 @@ func (l *headerLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// uploadReader reads a file of at most left bytes and records its error.
+// uploadReader reads at most left bytes of a file and records its error.
 type uploadReader struct {
 	source io.Reader
 	left   int64
@@ -387,7 +388,7 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 	}
 	defer content.Close()
 	header := w.Header()
-	// Browsers must not run the bytes in this origin.
+	// Browsers must not run the file as part of this origin.
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Disposition", contentDisposition)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -432,7 +433,7 @@ const (
 	maxFilePage                    = 10_000
 	defaultBatchPage, maxBatchPage = 20, 100
 	filePage                       = 1000
-	// maxPageBytes is the maximum size of a page's items in bytes. The first item may exceed it.
+	// maxPageBytes limits the size of a page's items in bytes. The first item may exceed it.
 	maxPageBytes = 1 << 20
 )
 

@@ -1,6 +1,6 @@
 // Package gateway serves text inference over HTTP (docs/contract/gateway.md). It checks and edits a
-// request in place (package request), sends it to an upstream of the model (package upstream), and
-// forwards the response as it arrives. It meters the usage even if the caller disconnects.
+// request in place (package request), sends it to one of the model's upstreams (package upstream),
+// and forwards the response as it arrives. It meters the usage even if the caller disconnects.
 package gateway
 
 import (
@@ -30,7 +30,8 @@ const DefaultKeepAlive = 10 * time.Second
 
 // Config configures the gateway. Fields are required unless their comment says otherwise.
 type Config struct {
-	// Catalog returns the current catalog. An upstream that stays in the catalog keeps its state.
+	// Catalog returns the current catalog. An upstream keeps its state as long as it stays in the
+	// catalog.
 	Catalog       func() *catalog.Catalog
 	Authenticator *credential.Authenticator
 	// Batches serves files and batches. If nil, their paths do not exist.
@@ -41,20 +42,22 @@ type Config struct {
 	Observer Observer
 	Metrics  http.Handler
 	Origins  httpserver.Origins
-	// KeepAlive is the silence before a stream's first chunk after which comments keep the
-	// connection alive. 0 means DefaultKeepAlive.
+	// KeepAlive is how long a stream may be silent before its first chunk until comments are sent
+	// to keep the connection alive. 0 means DefaultKeepAlive.
 	KeepAlive time.Duration
-	// Trailers means that the transport supports trailers, in which streams report their tokens.
+	// Trailers means that the transport supports trailers, which streams use to report their
+	// tokens.
 	Trailers bool
-	// Ready returns the reason why the gateway is not ready, for /healthz. nil means always ready.
-	// The message of a fault.Unavailable is public.
+	// Ready is called by /healthz. It returns why the gateway is not ready, or nil. If the function
+	// is nil, the gateway is always ready. The message of a fault.Unavailable is public.
 	Ready func(context.Context) error
-	// Now measures durations. Date returns the day of usage; nil means Now.
+	// Now measures durations. Date returns the time that determines the day of usage; if it is nil,
+	// Now is used.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
 	// BodyMemory limits the memory for all request bodies and large responses, in bytes. An account
-	// may hold half of it. BodyWait limits how long a request waits for memory before it is
-	// rejected with a Retry-After. 0 means DefaultBodyMemory and DefaultBodyWait.
+	// may use half of it. BodyWait limits how long a request waits for memory before it is rejected
+	// with a Retry-After. 0 means DefaultBodyMemory and DefaultBodyWait.
 	BodyMemory int64
 	BodyWait   time.Duration
 
@@ -63,12 +66,12 @@ type Config struct {
 }
 
 type Spending struct {
-	// Limiter counts requests and tokens against the rates of tiers. nil means no limits.
+	// Limiter counts requests and tokens against the tiers' rates. nil means no limits.
 	Limiter Limiter
 	Meter   Meter
 	// Budgets limits the spending of accounts and keys. nil means no budgets.
 	Budgets Budgets
-	// Usage returns metered usage, for GET /v1/usage.
+	// Usage returns the metered usage for GET /v1/usage.
 	Usage     Totals
 	Tokenizer Tokenizer
 }
@@ -85,21 +88,21 @@ type Upstreams struct {
 
 type Limiter interface {
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
-	// Charge counts n that were already used, even above the rate.
+	// Charge counts n that have already been used, even if they exceed the rate.
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
 type Budgets interface {
-	// Find returns the budgets that apply to calls with a key, or nil.
+	// Find returns the budgets that apply to a key's calls, or nil.
 	Find(ctx context.Context, account, key string) ([]budget.Budget, error)
 	// Reserve reserves the maximum usage of a call.
 	//
-	// Errors: fault.Exhausted if too little of a budget remains.
+	// Errors: fault.Exhausted if too little of a budget is left.
 	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
 }
 
 type Totals interface {
-	// Totals is described at usage.Store.
+	// See usage.Store.
 	Totals(ctx context.Context, account string, first, last usage.Day, by usage.Columns) ([]usage.Total, error)
 }
 
@@ -114,8 +117,8 @@ type Gateway struct {
 
 type Group func(*Gateway)
 
-// New returns a gateway with the routes of the groups. It does not refer to a group, so a program
-// links only the groups that it uses. Call Close when done.
+// New returns a gateway with the groups' routes. It does not import any group itself, so that
+// programs link only the groups they use. Call Close when done.
 func New(c Config, groups ...Group) *Gateway {
 	if c.KeepAlive == 0 {
 		c.KeepAlive = DefaultKeepAlive
@@ -165,15 +168,16 @@ func Models(g *Gateway) {
 	g.route("/v1/usage", http.MethodGet, g.keyOnly(credential.UsageRoutes, g.inTurn(g.getUsage)))
 }
 
-// rootBody is the response to GET /, with relative links. The media service documents both.
+// rootBody is the response to GET /, with relative links. It is documented together with the media
+// service.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
-// Drain fails all calls that wait for an upstream, now and later. Calls with an upstream continue.
-// A server must call it first when it shuts down.
+// Drain fails all calls that are or will be waiting for an upstream. Calls that have an upstream
+// continue. A server must call Drain first when it shuts down.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
-// Close closes idle connections and stops the embedded model server. Call it after all calls have
-// ended.
+// Close closes idle connections and stops the embedded model server. It must be called after all
+// calls have ended.
 func (g *Gateway) Close() { g.pools.Close() }
 
 func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
@@ -202,7 +206,7 @@ func (g *Gateway) route(pattern, method string, handle handler) {
 	g.routes(pattern, map[string]handler{method: handle})
 }
 
-// routes serves one path with several methods. GET includes HEAD.
+// routes registers the handlers of a path by method. GET includes HEAD.
 func (g *Gateway) routes(pattern string, by map[string]handler) {
 	if get, ok := by[http.MethodGet]; ok {
 		by[http.MethodHead] = get
@@ -234,8 +238,8 @@ func NotFound(w http.ResponseWriter) {
 	writeJSON(w, e.Status, e.JSON())
 }
 
-// authenticated checks the caller, the token's origin (docs/contract/auth.md#scope), and the key's
-// permitted routes.
+// authenticated checks the caller, the token's origin (docs/contract/auth.md#scope), and the routes
+// that the key allows.
 func (g *Gateway) authenticated(
 	group credential.RouteGroup, handle func(http.ResponseWriter, *http.Request, credential.Principal) error,
 ) handler {

@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// scripted serves every connection with the function, which receives its number from 1.
+// scripted serves every connection with serve, which gets the connection's number, starting from 1.
 func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *modelServer,
 	connections *atomic.Int64) {
 	t.Helper()
@@ -58,7 +58,7 @@ func take(requests *bufio.Reader) (ok bool) {
 	return err == nil
 }
 
-// Unsolicited bytes might belong to another caller.
+// Bytes that no call asked for might belong to another caller.
 func TestUnsolicitedBytesAreNotAResponse(t *testing.T) {
 	foreign := strings.Replace(whole, "hello there", "for somebody else", 1)
 	for name, unasked := range map[string]string{
@@ -96,11 +96,11 @@ func TestUnsolicitedBytesAreNotAResponse(t *testing.T) {
 	}
 }
 
-// A call is repeated only on a kept connection, and before the first byte of its response.
+// A call is repeated only if its connection was reused and no byte of its response has arrived.
 func TestClosedConnectionIsReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		second      string // the response to the second call on a connection
+		second      string // response to a connection's second call
 		reset       bool
 		status      int
 		connections int64
@@ -217,7 +217,7 @@ func TestEveryCallerGetsItsOwnResponse(t *testing.T) {
 					strings.NewReader(strings.Replace(plain, "{", `{"user":"`+name+`",`, 1))))
 				leave()
 				if a.err != nil {
-					continue // the caller has disconnected
+					continue // this caller disconnected
 				}
 				answered.Add(1)
 				if a.status != 200 || !strings.Contains(a.body, `"content":"`+name+`"`) {
@@ -232,7 +232,7 @@ func TestEveryCallerGetsItsOwnResponse(t *testing.T) {
 	}
 }
 
-// The connection is closed without waiting for more bytes or its end.
+// The connection is closed without reading on or waiting for its end.
 func TestProtocolSwitchFails(t *testing.T) {
 	closed := make(chan struct{})
 	u, _ := scripted(t, func(_ int64, conn net.Conn, requests *bufio.Reader) {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// keeping serves every connection with the responses in order, and then closes it.
+// keeping sends the responses on every connection in order, then closes it.
 func keeping(t *testing.T, answers ...string) (u *modelServer, connections *atomic.Int64) {
 	t.Helper()
 	return scripted(t, func(_ int64, conn net.Conn, requests *bufio.Reader) {
@@ -42,7 +42,7 @@ func inChunks(body, trailer string) string {
 		len(body), body, trailer)
 }
 
-// A connection serves one call after another. If the server closes it between calls, none fails.
+// Calls reuse a connection. If the server closes it between two calls, no call fails.
 func TestConnectionsAreReused(t *testing.T) {
 	stream := eventStream(chunk("one"), last, used, done)
 	u, connections := keeping(t,
@@ -147,7 +147,7 @@ func TestLargeRequestsAreSent(t *testing.T) {
 	}
 }
 
-// The server responds before it has read the request. The connection is not reused.
+// The server responds before it has read the whole request. The connection is not reused.
 func TestEarlyResponseToLargeRequestIsUsed(t *testing.T) {
 	large := strings.Replace(plain, "one two", strings.Repeat("x", 16<<20), 1)
 	refusal := `{"error":{"message":"too long for me"}}`
@@ -174,7 +174,7 @@ func TestEarlyResponseToLargeRequestIsUsed(t *testing.T) {
 	}
 }
 
-// If a caller disconnects while its large request is written, the connection is closed.
+// If a caller disconnects while its large request is being sent, the connection is closed.
 func TestLeavingCallerStopsLargeRequest(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

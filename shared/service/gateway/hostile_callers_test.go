@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// richRequests are requests with every field of a dialect that has an equivalent in chat.
+// richRequests have every field of a dialect that has an equivalent in chat.
 var richRequests = map[string]string{
 	"/v1/messages": `{"model":"ROW","max_tokens":50,"system":[{"type":"text","text":"be kind","cache_control":{"type":"ephemeral"}}],` +
 		`"messages":[{"role":"user","content":[{"type":"text","text":"look","citations":[]},` +
@@ -47,7 +47,8 @@ var richRequests = map[string]string{
 
 var wrongValues = []string{`null`, `true`, `-1`, `1e999`, `""`, `"\u0000"`, `"x"`, `[]`, `[null]`, `[[5]]`, `{}`, `{"type":5}`, `{"type":"text","text":null}`}
 
-// replaced calls yield with requests that have one value replaced with a wrong one.
+// replaced calls yield with each variant of a request in which one value is replaced by an invalid
+// one.
 func replaced(t *testing.T, body string, yield func(string)) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(body))
@@ -84,8 +85,8 @@ func replaced(t *testing.T, body string, yield func(string)) {
 	walk(tree, nil)
 }
 
-// A request with a wrong value is served or rejected in the dialect's format. An upstream that
-// supports only chat gets only chat requests.
+// A request with an invalid value is either served or rejected in the dialect's format. An upstream
+// that supports only chat gets only chat requests.
 func TestWrongTypesAreRejected(t *testing.T) {
 	for path, rich := range richRequests {
 		for _, row := range []string{"small", "itself"} {
@@ -150,7 +151,7 @@ func TestHostileDialectRequestsAreRejected(t *testing.T) {
 				for _, row := range []string{"small", "itself"} {
 					a := w.post(path, fmt.Sprintf(`{"model":%q%s}`, row, ","+member))
 					if row == "itself" && (name == "many nulls" || name == "many objects") && a.status == 200 {
-						continue // the native server may decide
+						continue // a server with native support may decide
 					}
 					if a.err != nil || a.status < 400 || a.status >= 500 || len(a.body) > 64<<10 {
 						t.Errorf("%s of %s: %d %.300s: %v", path, row, a.status, a.body, a.err)
@@ -167,7 +168,8 @@ func TestHostileDialectRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// A caller that uses a dialect may disconnect at any point. It pays for the tokens until then.
+// A caller that uses a dialect may disconnect at any point. It pays for the tokens generated so
+// far.
 func TestLeavingDialectCallerIsBilled(t *testing.T) {
 	for _, made := range dialectCalls() {
 		points := []string{"before the header"}

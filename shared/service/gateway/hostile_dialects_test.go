@@ -16,7 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// The dialects, as upstreams with native support send them.
+// The dialects as sent by upstreams with native support.
 var (
 	inMessages = speech{
 		`{"id":"m","type":"message","role":"assistant","model":"weights","content":[{"type":"text","text":"hello there"}],` +
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// oddChats are streams of JSON that are otherwise nonsense.
+// oddChats are streams of valid JSON that otherwise makes no sense.
 func oddChats() map[string]func(*call) {
 	delta := func(text string) string { return `{"choices":[{"index":0,"delta":` + text + `}]}` }
 	calls := func(text string) string { return delta(`{"tool_calls":` + text + `}`) }
@@ -69,7 +69,7 @@ func oddChats() map[string]func(*call) {
 	}
 }
 
-// oddEvents are the same for natively supported dialects.
+// oddEvents are nonsensical streams like oddChats, for natively supported dialects.
 func oddEvents(s speech) map[string]func(*call) {
 	odd := func(data ...string) func(*call) { return events(append(data, s.chunk("a"), s.last, s.used, s.done)...) }
 	return map[string]func(*call){
@@ -94,7 +94,7 @@ func oddEvents(s speech) map[string]func(*call) {
 	}
 }
 
-// dialectCall is a call to an upstream that supports the dialect natively or only chat.
+// dialectCall is a call to an upstream that supports the dialect natively or supports only chat.
 type dialectCall struct {
 	path, row string
 	stream    bool
@@ -126,7 +126,7 @@ const dialectRows = `
   - {id: itself, routes: [messages, responses], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 300ms, idle: 200ms}, upstreams: [{name: second, url: URL0, model: weights}]}
 `
 
-// patientRows have timeouts that even a busy machine does not reach.
+// patientRows have timeouts that are long enough even on a busy machine.
 var patientRows = strings.NewReplacer("300ms", "10m", "200ms", "10m").Replace(dialectRows)
 
 func byPath(answers map[string]func(*call)) func(*call) {
@@ -150,7 +150,7 @@ func speaking(c *call) {
 	c.json(200, s.whole)
 }
 
-// Whatever an upstream sends, the caller gets a response in the dialect's format and pays for the
+// Whatever an upstream sends, the caller gets a response in its dialect's format and pays for the
 // tokens that it received.
 func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 	answers := map[string]map[string]func(*call){}
@@ -176,7 +176,7 @@ func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 			shown := w.callAll(dialectCalls(), func(c dialectCall, a answer) { checkDialect(t, c, a) })
 			w.checkMetered(t, shown)
 			u.now(speaking)
-			// On a busy machine, even a good response may be late and open a breaker.
+			// On a busy machine, even a good response may be late and open a circuit breaker.
 			w.eventually("good responses", func() bool {
 				served := true
 				w.wait(5 * time.Minute)
@@ -271,7 +271,8 @@ func checkDialectError(t *testing.T, path string, a answer) {
 	}
 }
 
-// checkDialectStream checks that a stream consists of named JSON events in order, and ends once.
+// checkDialectStream checks that a stream consists of named JSON events in order, and has exactly
+// one end.
 func checkDialectStream(t *testing.T, c dialectCall, a answer) {
 	t.Helper()
 	ends := map[string]string{"/v1/messages": "message_stop error", "/v1/responses": "response.completed response.incomplete response.failed error"}

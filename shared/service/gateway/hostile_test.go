@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// endlessly writes a piece until the gateway closes the connection.
+// endlessly writes piece again and again until the gateway closes the connection.
 func endlessly(head, piece string) func(*call) {
 	return func(c *call) {
 		io.WriteString(c, head)
@@ -26,7 +26,7 @@ func endlessly(head, piece string) func(*call) {
 	}
 }
 
-// slowly is endlessly with a pause of a few milliseconds.
+// slowly is like endlessly, but pauses for a few milliseconds after each piece.
 func slowly(head, piece string) func(*call) {
 	return func(c *call) {
 		io.WriteString(c, head)
@@ -49,16 +49,17 @@ func raw(text string) func(*call) { return func(c *call) { io.WriteString(c, tex
 type speech struct {
 	// whole is a complete response with the text "hello there".
 	whole string
-	// content is the name of its main array, and prompted the name of the prompt's token count.
+	// content is the name of the response's main array, prompted the name of the prompt's token
+	// count.
 	content, prompted string
-	// last ends the text, used reports the tokens, and done ends the stream.
+	// last ends the text, used reports the token counts, and done ends the stream.
 	chunk            func(text string) string
 	last, used, done string
 }
 
 var inChat = speech{whole, "choices", "prompt_tokens", chunk, last, used, done}
 
-// bomb is a gzip file of 64 KiB that unpacks to 64 MiB. It repeats a member of 1 MiB.
+// bomb is a 64 KiB gzip file that unpacks to 64 MiB. It repeats a gzip member of 1 MiB.
 var bomb = sync.OnceValue(func() string {
 	var member bytes.Buffer
 	z := gzip.NewWriter(&member)
@@ -159,7 +160,7 @@ func TestCallersSurviveHostileUpstreams(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 200ms, idle: 100ms}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
-	large := strings.Repeat("x", 40<<10) // more than is written before the response is read
+	large := strings.Repeat("x", 40<<10) // too large to be sent before the response is read
 	for name, answer := range hostile(inChat) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,7 +191,7 @@ func TestCallersSurviveHostileUpstreams(t *testing.T) {
 					checkError(t, a.status, []byte(a.body))
 				}
 			}
-			// The next calls are not affected, except by a breaker or a busy machine.
+			// Later calls are not affected, except by a circuit breaker or a busy machine.
 			u.now(always(200, whole))
 			w.wait(5 * time.Minute)
 			next := w.chat(plain)

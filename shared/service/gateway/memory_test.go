@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// allocates posts a body and returns the number of bytes that the process allocates.
+// allocates posts a body and returns how many bytes the process allocates for it.
 func (w *world) allocates(path, body string) int {
 	w.t.Helper()
 	return alloctest.Of(func() {
@@ -34,10 +34,10 @@ func (w *world) allocates(path, body string) int {
 	})
 }
 
-// perByte and connection limit the allocations per received byte and per call, in bytes.
+// perByte and connection limit the bytes allocated per received byte and per call.
 const perByte, connection = 20, 512 << 10
 
-// The bodies consist of the cheapest elements.
+// The bodies consist of the smallest elements.
 func TestBodiesUseLittleMemory(t *testing.T) {
 	u := newUpstream(t, always(400, `{"error":{"message":"no"}}`))
 	const most = 128 << 10
@@ -128,7 +128,8 @@ func TestResponsesUseLittleMemory(t *testing.T) {
 	} {
 		for _, path := range paths {
 			check := func(name, answered, body string) {
-				// A server that failed is not called for a while.
+				// Use a new server each time, because a server that failed is not called for a
+				// while.
 				u := newUpstream(t, func(c *call) { _, _ = io.WriteString(c, answered) })
 				w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: row})
 				defer w.stop()
@@ -184,7 +185,7 @@ func TestFormsUseLittleMemory(t *testing.T) {
 	}
 }
 
-// The parts of a form are kept until its end, so a name must not be long.
+// The parts of a form are kept until the form ends, so a name must not be long.
 func TestLongHeaderOfPartIsRejected(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	for length, status := range map[int]int{10 << 10: 200, 20 << 10: 400} {
@@ -201,8 +202,8 @@ func TestLongHeaderOfPartIsRejected(t *testing.T) {
 
 const answered, rejected = "HTTP/1.1 200", "HTTP/1.1 429"
 
-// leaveUnread sends a request on n connections, reads each response to a matching line, and counts
-// the matches.
+// leaveUnread sends a request on n connections, reads each response up to a matching line, and
+// counts the matches.
 func (w *world) leaveUnread(n, buffer int, request, body string, until *regexp.Regexp) map[string]int {
 	w.t.Helper()
 	seen := make(chan string, n)
@@ -227,7 +228,7 @@ func (w *world) leaveUnread(n, buffer int, request, body string, until *regexp.R
 	return got
 }
 
-// A list that its caller does not read stays in memory. Each is about a megabyte.
+// A list stays in memory until its caller reads it. Each list is about a megabyte.
 func TestUnreadListsUseLimitedMemory(t *testing.T) {
 	const batches, connections, pageBytes = 100, 60, 1100 << 10
 	w := newWorld(t, setup{batches: true, socketBuffer: 4096})
@@ -266,7 +267,7 @@ func TestUnreadListsUseLimitedMemory(t *testing.T) {
 	}
 }
 
-// Long events hold at most the account's part of the memory. Another account is served.
+// Long events use at most the account's share of the memory. Other accounts are still served.
 func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 	const streams = 48
 	unfinished := "data: " + strings.Repeat("y", 3900<<10)
@@ -296,7 +297,7 @@ func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 	if held := heap() - before; held > 100 {
 		t.Errorf("%d unfinished events hold %d MiB, want at most 100", streams, held)
 	}
-	for range streams - 10 { // the others fit into memory
+	for range streams - 10 { // the last ten fit into memory
 		if a := await.Receive(t, "a response", answers); a.status != http.StatusTooManyRequests {
 			t.Fatalf("a stream without memory got %d %q, want 429", a.status, a.body)
 		}
@@ -306,7 +307,7 @@ func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 	}
 }
 
-// Unread responses hold at most the account's part of the memory, with all their copies.
+// Unread responses use at most the account's share of the memory, including all their copies.
 func TestUnreadResponsesUseLimitedMemory(t *testing.T) {
 	const calls, socket = 80, 64 << 10
 	text := strings.Repeat("x", 1000<<10)

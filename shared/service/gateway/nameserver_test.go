@@ -21,11 +21,11 @@ type nameServer struct {
 	gone           sync.WaitGroup
 }
 
-// The names of a zone have no trailing dot.
+// Names in a zone have no trailing dot.
 type zone struct {
-	// code answers every question, unless it means success.
+	// If code is not success, every query gets it as the answer.
 	code dnsmessage.RCode
-	// late delays the answers until it is closed.
+	// late, if set, delays all answers until it is closed.
 	late <-chan struct{}
 	// noTCP closes TCP connections without an answer.
 	noTCP     bool
@@ -63,7 +63,7 @@ func newNameServer(t *testing.T) *nameServer {
 	return n
 }
 
-// now changes the server's records. It returns the number of questions received before.
+// now replaces the server's records. It returns the number of queries so far.
 func (n *nameServer) now(z zone) (asked int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -174,7 +174,7 @@ func (z zone) fill(reply *dnsmessage.Message, question dnsmessage.Question) {
 			Body: body,
 		})
 	}
-	for range 8 { // an alias may point to itself
+	for range 8 { // limited, because an alias may point to itself
 		alias, ok := z.aliases[name]
 		if !ok {
 			break

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// This file handles routes that are outside the contract and that upstreams serve natively.
-// Responses are edited in place, as for chat.
+// This file handles routes that are not part of the contract but that upstreams serve natively.
+// Responses are edited in place, as they are for chat.
 
 var errNoAnswer = errors.New("the response does not have the format of the route")
 
@@ -33,7 +33,7 @@ func content(route catalog.Route) string {
 	return "data"
 }
 
-// rewriteOther meters a response from these routes. It returns the edits that set the caller's
+// rewriteOther meters a response from such a route. It returns the edits that set the caller's
 // model name and the metered usage.
 func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	edits := make([]jsonedit.Edit, 0, 4)
@@ -120,7 +120,7 @@ func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, prese
 	case catalog.Messages:
 		present = used.Get("input_tokens").Exists() && used.Get("output_tokens").Exists()
 		counts.CachedTokens = read("cache_read_input_tokens")
-		// The sum of huge numbers would overflow. Each huge number is rejected later.
+		// Skip huge numbers, whose sum would overflow. They make the usage invalid.
 		for _, name := range []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"} {
 			if n := read(name); n < 1<<40 {
 				counts.PromptTokens += n
@@ -175,7 +175,7 @@ func isTyped(route catalog.Route) bool {
 func (r *relay) passTyped(e event) (done bool, f *failure) {
 	c := r.completion
 	if string(e.data) == "[DONE]" {
-		// The final event must precede the end of the stream.
+		// The stream must not end before its final event.
 		return false, failed(io.ErrUnexpectedEOF)
 	}
 	e.data = jsonedit.ValidUTF8(e.data)
@@ -212,8 +212,8 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 	return done, nil
 }
 
-// meterTyped records the tokens in an event and reports whether the event ends the stream. It
-// replaces a missing or implausible count with the gateway's count.
+// meterTyped records an event's tokens and reports whether the event ends the stream. It replaces a
+// missing or implausible count with the gateway's own.
 func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Edit) ([]jsonedit.Edit, bool) {
 	c := r.completion
 	switch kind {
@@ -253,7 +253,7 @@ func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Ed
 	return edits, false
 }
 
-// appendOwn appends the edit that sets the gateway's count if the upstream's cannot be used.
+// appendOwn appends the edit that sets the gateway's own count if the upstream's is unusable.
 func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result) []jsonedit.Edit {
 	if c.counts.Estimated == 0 || !object.IsObject() {
 		return edits

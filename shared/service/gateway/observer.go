@@ -10,13 +10,13 @@ import (
 type Observer interface {
 	// Completed is called once per call of a completion route, after its response has ended.
 	Completed(Completion)
-	// Attempted is called once per call to an upstream, after it has ended.
+	// Attempted is called once per upstream call, after the call has ended.
 	Attempted(Attempt)
 }
 
 type Completion struct {
 	Route string
-	// Model is the slug, or empty if the call was rejected before the model was known.
+	// Model is the model's slug, or empty if the call was rejected before the model was known.
 	Model  string
 	Stream bool
 	// Status is the response's status, or 499 if the caller disconnected before the response.
@@ -24,7 +24,7 @@ type Completion struct {
 	// Code is the code of the error that ended the response or the stream, or empty.
 	Code                 string
 	Duration, FirstToken time.Duration
-	// Waited is the time that the call spent in the model's queue.
+	// Waited is how long the call waited in the model's queue.
 	Waited time.Duration
 	Counts usage.Counts
 }
@@ -40,7 +40,7 @@ const (
 	Succeeded Outcome = "succeeded"
 	// Refused means that the upstream rejected the request as invalid.
 	Refused Outcome = "refused"
-	// Overloaded means that the upstream asked to be called later.
+	// Overloaded means that the upstream asked for a later retry.
 	Overloaded Outcome = "overloaded"
 	// Failed means that the upstream was unreachable or sent an unusable or incomplete response.
 	Failed   Outcome = "failed"

@@ -16,7 +16,7 @@ const narrowRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, queue: {calls: 3, wait: 1m}, upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
 `
 
-// gate is a server that responds to calls one by one when the test permits it.
+// gate is a server that responds to one call at a time, when the test allows it.
 type gate struct {
 	*modelServer
 	entered chan string
@@ -52,7 +52,7 @@ func (w *world) queued(n int) {
 	})
 }
 
-// Accounts take turns. An account with many waiting calls loses a place to an account with few.
+// Accounts take turns. An account with many waiting calls loses a queue position to one with few.
 // Callers that disconnect are removed.
 func TestQueuedAccountsTakeTurns(t *testing.T) {
 	g := newGate(t)
@@ -130,7 +130,7 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 			t.Errorf("%q arrived, want the other account's call", got)
 		}
 		if queue != "" {
-			g.open <- true // ends a call of either account
+			g.open <- true // lets one call end, whichever account it belongs to
 			g.open <- true
 			if got := await.Receive(t, "g.entered", g.entered); got != "more" {
 				t.Errorf("%q arrived, want the waiting call", got)
@@ -139,7 +139,8 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 	}
 }
 
-// While two accounts hold all slots and queue more calls, a third waits for one call from each.
+// While two accounts use all slots and queue more calls, a third account waits for only one call of
+// each.
 func TestThirdAccountGetsItsTurn(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 9", 1)
@@ -164,7 +165,8 @@ func TestThirdAccountGetsItsTurn(t *testing.T) {
 	}
 }
 
-// A call does not wait past the row's limit or a shutdown. If the limit is raised, calls start.
+// A call does not wait beyond the row's limit or a shutdown. If the limit is raised, waiting calls
+// start.
 func TestQueueWaitIsLimited(t *testing.T) {
 	t.Run("after its time", func(t *testing.T) {
 		t.Parallel()
@@ -220,7 +222,7 @@ func TestQueueWaitIsLimited(t *testing.T) {
 	})
 }
 
-// Waiting calls get an error in their dialects. Calls with a server continue.
+// Waiting calls get an error in their dialect. Calls that already have a server continue.
 func TestDrainFailsQueuedCalls(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 5", 1)
@@ -260,7 +262,7 @@ func TestDrainFailsQueuedCalls(t *testing.T) {
 	if got := await.Receive(t, "inHand", inHand); got.status != 200 {
 		t.Errorf("the running call: got %+v", got)
 	}
-	w.gateway.Drain() // again, as with a second signal
+	w.gateway.Drain() // a second signal drains again
 	next := w.chatAs(t.Context(), studio, "a1")
 	g.open <- true
 	if got := await.Receive(t, "next", next); got.status != 200 {
@@ -268,7 +270,7 @@ func TestDrainFailsQueuedCalls(t *testing.T) {
 	}
 }
 
-// A call that waits because a busy server asked for a pause gets an error at shutdown, too.
+// A call that is waiting out a pause requested by a busy server also gets an error on shutdown.
 func TestDrainFailsCallsPausedByBusyServer(t *testing.T) {
 	server := newUpstream(t, always(429, `{}`, "Retry-After: 50"))
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{server}})
@@ -281,7 +283,7 @@ func TestDrainFailsCallsPausedByBusyServer(t *testing.T) {
 	w.queued(0)
 }
 
-// A call that a busy server rejects waits for the requested time and is metered once.
+// A call that a busy server rejects waits as long as the server asked and is metered once.
 func TestQueuedCallWaitsForBusyServer(t *testing.T) {
 	refusals := 2
 	server := newUpstream(t, nil)
@@ -310,7 +312,7 @@ func TestQueuedCallWaitsForBusyServer(t *testing.T) {
 	}
 }
 
-// One account's calls take all slots of a busy server. Another account still gets its turn.
+// One account's calls use all slots of a busy server. Another account still gets its turn.
 func TestBusyServerIsShared(t *testing.T) {
 	slots := make(chan bool, 2)
 	server := newUpstream(t, func(c *call) {

@@ -14,7 +14,7 @@ import (
 )
 
 // count counts a completion as one request against the caller's tier and requires that tokens
-// remain, which are charged later (see charge). It sets the rate limit headers that
+// remain. The tokens are charged later (see charge). It also sets the rate limit headers that
 // client libraries read. Batch calls leave half of each rate to live calls.
 //
 // Errors: fault.Limited with RetryAfter.
@@ -56,8 +56,8 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 	return nil
 }
 
-// tokenRate allows a large debt, because tokens are charged when calls end. Hundreds of concurrent
-// calls then keep the rate in the long run.
+// tokenRate allows a large debt, because tokens are charged when calls end. This way, even hundreds
+// of concurrent calls stay within the rate in the long run.
 func tokenRate(n int) ratelimit.Rate {
 	rate := ratelimit.PerMinute(n)
 	rate.MaxDebt = 600
@@ -86,7 +86,7 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	}
 	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), tokenRate(n))
 	if err != nil {
-		// The response is complete and metered. Only the counted rate is too low.
+		// The response is complete and metered. The error only leaves the rate's count too low.
 		g.config.Logger.LogAttrs(ctx, slog.LevelError, "cannot charge tokens to the rate limit",
 			slog.String("request_id", httpserver.RequestID(ctx)), slog.Any("error", err))
 		return

@@ -21,15 +21,15 @@ const (
 	maxRefusal  = 64 << 10
 	refusalTime = 5 * time.Second
 	maxMessage  = 4 << 10
-	// maxRetryAfter caps an upstream's Retry-After, because few limits last longer than an hour.
+	// maxRetryAfter caps an upstream's Retry-After. Few limits last longer than an hour.
 	maxRetryAfter = time.Hour
 )
 
 // refused returns the failure for an upstream status other than 200.
 //
-// A rejection of the request is forwarded. A 429 is forwarded unless another upstream accepts the
-// call. If the upstream is busy or broken, another one is tried. Other failures, such as an unknown
-// key or model, are configuration errors of this service.
+// If the upstream rejected the request as invalid, the rejection is forwarded. A 429 is forwarded
+// unless another upstream accepts the call. If the upstream is busy or broken, another one is
+// tried. Other failures, such as an unknown key or model, are configuration errors of this service.
 func refused(r upstream.Reply, secret string) *failure {
 	body := readRefusal(r.Body)
 	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("the upstream responded with status %d", r.Status)}
@@ -84,7 +84,6 @@ func readRefusal(body upstream.Body) []byte {
 	return text
 }
 
-// isCallerError reports whether an upstream's status means that the caller is at fault.
 func isCallerError(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
@@ -134,7 +133,7 @@ func sanitized(text, secret string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// errorInAnswer returns the failure for a status 200 response that contains an error.
+// errorInAnswer returns the failure for a response with status 200 that contains an error.
 func errorInAnswer(object gjson.Result, secret string) *failure {
 	code := object.Get("error.code")
 	if !code.Exists() {
@@ -146,11 +145,12 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 	return failed(errors.New("the upstream responded with status 200 and an error in the body"))
 }
 
-// retryDelay parses the upstream's Retry-After, in seconds or as a date; 0 means that it is invalid.
+// retryDelay parses the upstream's Retry-After, in seconds or as a date. It returns 0 if it is
+// missing or invalid.
 func retryDelay(r upstream.Reply) time.Duration {
 	if seconds, err := strconv.ParseFloat(r.RetryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {
-			return 0 // this also covers NaN
+			return 0 // also covers NaN
 		}
 		return time.Duration(math.Ceil(min(seconds, maxRetryAfter.Seconds()))) * time.Second
 	}
@@ -158,7 +158,7 @@ func retryDelay(r upstream.Reply) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// The date refers to the upstream's clock, which its Date header shows.
+	// The date is based on the upstream's clock, which its Date header shows.
 	now, err := http.ParseTime(r.Date)
 	if err != nil {
 		now = time.Now()

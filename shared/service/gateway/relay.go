@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// maxKeptBuffer is the size in bytes of the largest buffer that is reused for another stream.
+	// maxKeptBuffer is the size in bytes of the largest buffer that is kept for another stream.
 	maxKeptBuffer = 64 << 10
-	// eventCopies is the maximum number of copies of a large event in memory.
+	// eventCopies is the maximum number of copies of a large event in memory at a time.
 	eventCopies = 3
-	// drainTime and drainReads limit reading after the end of a stream, for connection reuse.
+	// drainTime and drainReads limit how long to read after the end of a stream so that the
+	// connection can be reused.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
 )
@@ -27,8 +28,8 @@ var errNoStream = errors.New("the response is not a stream of chunks")
 
 var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 
-// relay forwards a stream chunk by chunk. It reads ahead only one buffer, so a slow caller slows
-// the upstream down.
+// relay forwards a stream chunk by chunk. It reads ahead by only one buffer, so a slow caller slows
+// down the upstream.
 func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 	if kind, _, _ := strings.Cut(answer.ContentType, ";"); strings.HasSuffix(strings.TrimSpace(kind), "json") {
 		return c.notStreamed(answer, secret)
@@ -78,7 +79,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 		if ok {
 			continue
 		}
-		// The caller does not see dropped events such as comments, so they count as silence.
+		// Dropped events such as comments count as silence, because the caller does not see them.
 		if now := time.Now(); relay.started {
 			if relay.passed {
 				last, relay.passed = now, false
@@ -114,16 +115,17 @@ type relay struct {
 	body       upstream.Body
 	// started means that a chunk has arrived; finished means that a choice has a finish reason.
 	started, finished bool
-	// passed means that a chunk was forwarded since the last wait.
+	// passed means that a chunk has been forwarded since the last wait.
 	passed bool
 	// id and created are from the first chunk. Chunks made by the gateway repeat them.
 	id, created string
-	// usage is the last chunk that contains only a usage; it is sent at the end. usageSent means that
-	// the last forwarded chunk had a usage.
+	// usage is the last chunk that contains only usage; it is sent at the end. usageSent means that
+	// the last forwarded chunk contained usage.
 	usage     []byte
 	usageSent bool
 	edits     [2]jsonedit.Edit
-	// prompted is the usage at the start of a Messages stream. Its last usage may lack the prompt.
+	// prompted is the usage at the start of a Messages stream. The usage at its end may lack the
+	// prompt's tokens.
 	prompted string
 }
 
@@ -232,7 +234,8 @@ func (r *relay) fail(f *failure) *failure {
 	return f
 }
 
-// finish meters and ends the stream. It also briefly drains the upstream's connection for reuse.
+// finish meters and ends the stream. It also briefly drains the upstream's connection, so that it
+// can be reused.
 func (r *relay) finish(reader *eventReader) *failure {
 	r.completion.settle()
 	if r.completion.request.IncludeUsage {
@@ -252,13 +255,13 @@ func (r *relay) finish(reader *eventReader) *failure {
 	return nil
 }
 
-// writeUsage appends the usage chunk: the upstream's, or one with the gateway's count.
+// writeUsage appends the usage chunk: the upstream's, or one with the gateway's own count.
 func (r *relay) writeUsage() {
 	out := append(r.completion.stream.out, "data: "...)
 	switch {
 	case len(r.usage) > 0 && r.completion.counts.Estimated == 0:
 		edits := r.edits[:0]
-		chunk, _ := jsonedit.ParseObject(r.usage) // unreachable error: it was an object before the edits
+		chunk, _ := jsonedit.ParseObject(r.usage) // cannot fail: it was an object before the edits
 		chunk.ForEach(func(key, value gjson.Result) bool {
 			if key.Str == "usage" {
 				edits = appendUsage(edits, value, r.completion.counts, r.completion.request.Route)

@@ -73,7 +73,7 @@ func TestUnreachableReplicaIsReplaced(t *testing.T) {
 	must(t, err)
 	known := &names{}
 	known.set(nil, up)
-	for range 5 { // more than the attempts of one call
+	for range 5 { // more than one call's attempts
 		known.records = append(known.records, &net.SRV{Target: "replica.localhost.", Port: uint16(port)})
 		port--
 	}
@@ -94,7 +94,6 @@ func TestUnreachableReplicaIsReplaced(t *testing.T) {
 	})
 }
 
-// A name's unsafe addresses are skipped.
 func TestUnsafeAddressesAreNotCalled(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	_, port, err := net.SplitHostPort(server.listener.Addr().String())
@@ -142,7 +141,7 @@ func TestHangingLookupBlocksNoCall(t *testing.T) {
 			t.Errorf("with an outdated answer: got %+v", got)
 		}
 	}
-	w.gateway.Close() // Close ends the lookup and waits for it
+	w.gateway.Close() // Close stops the lookup and waits for it
 }
 
 var errHang = errors.New("hang")

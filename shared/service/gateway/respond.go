@@ -17,7 +17,8 @@ import (
 	"cutroom/shared/service/gateway/dialect"
 )
 
-// statusCallerGone is logged if the caller disconnected before the response, as in nginx.
+// statusCallerGone is logged if the caller disconnected before the response. nginx uses the same
+// status.
 const statusCallerGone = 499
 
 // callerLeft reports whether the caller has disconnected. The context also ends at shutdown.
@@ -40,7 +41,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(apiErr.RetryAfter), 10))
 	}
 	if apiErr.Type == apierror.OverBudget {
-		// Clients that honour this header would otherwise retry within seconds.
+		// Clients that honor this header would otherwise retry within seconds.
 		w.Header().Set("X-Should-Retry", "false")
 	}
 	if apiErr.Status == http.StatusUnauthorized {
@@ -56,12 +57,14 @@ func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 	return apiErr.JSON()
 }
 
-// isMessages reports whether a request uses Messages, which has its own errors and key header.
+// isMessages reports whether a request uses the Messages dialect, which has its own error format
+// and key header.
 func isMessages(r *http.Request) bool {
 	return r.URL.Path == "/v1/messages" || r.URL.Path == "/v1/messages/count_tokens"
 }
 
-// challenge states the required credential and whether the given one is invalid (RFC 6750, 3).
+// challenge says which credential is required and whether the given one is invalid (RFC 6750,
+// section 3).
 func challenge(r *http.Request) string {
 	if _, sent := bearer(r.Header.Get("Authorization")); sent {
 		return `Bearer realm="cutroom", error="invalid_token"`
@@ -92,8 +95,8 @@ func bodyError(err error) *apierror.Error {
 	}
 }
 
-// writeJSON sends a JSON response with its length, so that a client that is still sending knows
-// when the response is complete (see httpserver).
+// writeJSON sends a JSON response with its length, so that a client that is still sending its
+// request knows when the response is complete (see httpserver).
 func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	header := w.Header()
 	header["Content-Type"] = jsonType
@@ -112,7 +115,7 @@ func respond(w http.ResponseWriter, value any) error {
 	return nil
 }
 
-// encode does not escape HTML characters, because each would take six bytes.
+// encode does not escape HTML characters, which would take six bytes each.
 func encode(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -121,14 +124,14 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-// inTurn wraps a handler that builds its response in memory. Accounts take turns.
+// inTurn wraps a handler that builds its response in memory, so that accounts take turns.
 func (g *Gateway) inTurn(handle principalHandler) principalHandler {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		return g.listTurns.Respond(r.Context(), who.Account(), func() error { return handle(w, r, who) })
 	}
 }
 
-// Shared header values; they must not be changed.
+// These header values are shared and must not be changed.
 var (
 	jsonType   = []string{"application/json"}
 	streamType = []string{"text/event-stream"}

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// Calls do not wait forever if their row is removed from the catalog or its server fails.
+// Calls stop waiting if their row is removed from the catalog or its server fails.
 func TestQueueEndsWithoutServers(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -67,7 +67,8 @@ func TestKeepAlivePreventsFallback(t *testing.T) {
 	}
 }
 
-// The limits of the serving row apply. Odd model names neither reach a server nor break a request.
+// The limits of the row that serves the call apply. Odd model names neither reach a server nor
+// break a request.
 func TestFallbackRowLimitsRequest(t *testing.T) {
 	down, second := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, second, down}, tier: credential.Tier{MaxTokens: 90}})

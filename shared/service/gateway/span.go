@@ -41,7 +41,7 @@ func (c *completion) startSpan(l upstream.Slot) upstreamSpan {
 	return upstreamSpan{span, trace.Parent(ctx)}
 }
 
-// endSpan records only the outcome of a failure, because errors may contain an upstream's text.
+// endSpan records only a failure's outcome, because its error may contain text from an upstream.
 func (c *completion) endSpan(s upstreamSpan, outcome Outcome) {
 	span := s.span
 	if span == nil {

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// promptOverhead is the number of tokens that a template may add to a prompt.
+// promptOverhead is the number of tokens that a chat template may add to a prompt.
 const promptOverhead = 512
 
 // reserve reserves the maximum usage of the call in its budgets, or adjusts it for a fallback row
@@ -36,8 +36,8 @@ func (c *completion) reserve() *apierror.Error {
 	return nil
 }
 
-// most returns the maximum usage of the call. Each token takes at least one byte of text, and each
-// character takes at least as many bytes in JSON.
+// most returns the maximum usage of the call. A token is at least one byte of text, and text is
+// never shorter as JSON.
 func (c *completion) most() budget.Amounts {
 	row := c.request.Model
 	prompts, completions := int64(1), int64(c.request.Completions)
@@ -48,7 +48,7 @@ func (c *completion) most() budget.Amounts {
 	longest := prompts * int64(row.ContextLength)
 	prompt := int64(len(c.request.Raw())) + promptOverhead
 	if c.route == catalog.Rerank || c.route == catalog.Score {
-		prompt *= prompts // the model reads each document together with the query
+		prompt *= prompts // the query is read again with each document
 	}
 	if !c.request.TextOnly {
 		prompt = longest

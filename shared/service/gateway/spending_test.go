@@ -20,7 +20,7 @@ import (
 
 var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
 
-// openBudgets returns the budgets of a single machine, with a daily limit in billionths.
+// openBudgets returns a single machine's budgets with a daily limit, in billionths.
 func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
@@ -33,13 +33,13 @@ func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	return store, machine
 }
 
-// standing returns a stopped clock, because the test may run across midnight.
+// standing returns a stopped clock, because midnight might pass during the test.
 func standing() func() time.Time {
 	now := time.Now()
 	return func() time.Time { return now }
 }
 
-// keep starts a budget manager, which stop ends.
+// keep starts a budget manager and returns it with a function that stops it.
 func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() time.Time) (*budget.Manager, func()) {
 	k := budget.NewManager(budget.ManagerConfig{
 		Store: store, Machine: machine, Now: now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
@@ -74,7 +74,7 @@ func (w *world) spent() (cost int64) {
 	return cost
 }
 
-// The dialect's error arrives before any model server is called
+// The caller gets the error in its dialect before any model server is called
 // (docs/contract/budgets.md#over-a-budget).
 func TestCallOverBudgetIsRejected(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestBudgetsAreSettled(t *testing.T) {
 		name, body string
 		first      func(*call)
 		leave      bool
-		// want is the settled cost, or -1 for the metered cost.
+		// want is the settled cost, or -1 if it is the metered cost.
 		want int64
 	}{
 		{"a chat", plain, always(200, whole), false, 23_500},
@@ -184,7 +184,7 @@ func TestBudgetsAreSettled(t *testing.T) {
 
 func TestFallbackStaysWithinBudget(t *testing.T) {
 	t.Parallel()
-	store, machine := openBudgets(t, 5_000_000) // 1,000 tokens of the second row cost 20,000,000
+	store, machine := openBudgets(t, 5_000_000) // 1,000 tokens of the fallback row cost 20,000,000
 	now := standing()
 	k, stop := keep(t, store, machine, now)
 	second := newUpstream(t, always(200, whole))
@@ -193,7 +193,7 @@ func TestFallbackStaysWithinBudget(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a := w.chat(strings.Replace(plain, "{", `{"max_tokens":5,`, 1)); a.status != 429 || len(second.seen()) > 0 {
-		t.Errorf("%d %s", a.status, a.body) // because of its prompt
+		t.Errorf("%d %s", a.status, a.body) // rejected because of its prompt
 	}
 	stop()
 	if n := usedOf(t, store, now()); n != 0 {

@@ -9,7 +9,8 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// maxUnsent is the maximum number of bytes collected before a send while more input is available.
+// maxUnsent is the maximum number of bytes to collect before sending, as long as more input is
+// available.
 const maxUnsent = 16 << 10
 
 var (
@@ -18,7 +19,8 @@ var (
 )
 
 // streamWriter sends a stream to the caller. It sends the header with the first chunk or
-// keep-alive, so that an earlier failure still gets its own status. Only one goroutine may use it.
+// keep-alive, so that a failure before then still gets its own status. Only one goroutine may use
+// it.
 type streamWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
@@ -28,7 +30,8 @@ type streamWriter struct {
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
-	// started means that the header was sent. keepAliveStopped means that no keep-alive may follow.
+	// started means that the header has been sent. keepAliveStopped means that no more keep-alives
+	// may be sent.
 	started, keepAliveStopped bool
 	err                       error // of the last send
 }
@@ -37,8 +40,9 @@ func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bo
 	return &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
 }
 
-// startKeepAlive starts the keep-alives once. Call it only when an upstream has been found, because
-// a keep-alive starts the stream. A nil writer ignores it.
+// startKeepAlive starts the keep-alives if they have not been started. It must not be called until
+// an upstream has been found, because a keep-alive starts the stream. It does nothing on a nil
+// writer.
 func (s *streamWriter) startKeepAlive() {
 	if s == nil {
 		return
@@ -67,7 +71,8 @@ func (s *streamWriter) endKeepAlive() {
 	}
 }
 
-// hasStarted reports whether the caller has received anything. A nil writer streams nothing.
+// hasStarted reports whether anything has been sent to the caller. It returns false for a nil
+// writer.
 func (s *streamWriter) hasStarted() bool {
 	if s == nil {
 		return false
@@ -124,8 +129,9 @@ func (s *streamWriter) send() error {
 	return s.err
 }
 
-// finish sends the end of the stream and the usage. cost is empty without a price. Its trailer is
-// not announced, because the serving row is known only after the header is sent.
+// finish sends the end of the stream and the usage. cost is empty if there is no price. The trailer
+// with the cost is not announced, because the serving row is known only after the header has been
+// sent.
 func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	err := s.send()
 	if s.trailers {
@@ -137,7 +143,7 @@ func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	return err
 }
 
-// stopKeepAlive stops the keep-alives, so that one goroutine may change the header.
+// stopKeepAlive stops the keep-alives, so that only one goroutine changes the header.
 func (s *streamWriter) stopKeepAlive() {
 	if s == nil {
 		return

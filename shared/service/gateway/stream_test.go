@@ -19,7 +19,7 @@ import (
 
 var reported = usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5}
 
-// counted is the gateway's own count for the prompt "one two" and a reply of n words.
+// counted returns the gateway's own count for the prompt "one two" and a reply of n tokens.
 func counted(n int64) usage.Counts {
 	return usage.Counts{Requests: 1, PromptTokens: 6, CompletionTokens: n, Estimated: 1}
 }
@@ -28,7 +28,7 @@ const (
 	streamFailed = `{"error":{"message":"The model server failed.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
 	noDetails = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
-	// The last chunks if the caller asked for the usage.
+	// The last chunks for a caller that asked for the usage.
 	usedChunk = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` +
 		`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0},` +
 		`"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
@@ -36,7 +36,7 @@ const (
 		`"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + noDetails + `}}`
 )
 
-// usualStream is an upstream's stream; seenUsual is the caller's view of it.
+// usualStream is an upstream's stream, and seenUsual is what the caller sees of it.
 var (
 	usualStream = []string{chunk("hel"), chunk("lo"), last, used, done}
 	seenUsual   = eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
@@ -56,7 +56,7 @@ func everyByte(text string) func(*call) {
 	}
 }
 
-// streamCase is an upstream's stream, the caller's view of it, and the metered usage.
+// streamCase is an upstream's stream, what the caller sees of it, and the metered usage.
 type streamCase struct {
 	name     string
 	upstream func(*call)
@@ -272,7 +272,7 @@ func TestChunksAreForwardedImmediately(t *testing.T) {
 	}
 }
 
-// Comments are sent until the first chunk arrives. A later failure is reported in the stream.
+// Comments are sent until the first chunk arrives. Later failures are reported within the stream.
 func TestSilentStreamGetsKeepAlives(t *testing.T) {
 	for name, waiting := range map[string]func(*call){
 		"before the upstream's header": func(*call) {},
@@ -320,12 +320,12 @@ func TestSilentStreamGetsKeepAlives(t *testing.T) {
 	}
 }
 
-// The gateway reads only as much as fits into its buffers and the sockets' buffers, which are small
-// here, except for the socket from which the gateway reads.
+// The gateway reads only as much as fits into its buffers and the socket buffers. Those are small
+// in this test, except at the socket from which the gateway reads.
 func TestSlowReaderSlowsUpstreamDown(t *testing.T) {
 	const socket = 4 << 10
 	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")
-	receiving := 256 << 10 // the default of other systems, plus a margin
+	receiving := 256 << 10 // default of other systems, plus a margin
 	if err == nil {
 		receiving, err = strconv.Atoi(strings.Fields(string(kernel))[1])
 		must(t, err)
@@ -356,7 +356,7 @@ func TestSlowReaderSlowsUpstreamDown(t *testing.T) {
 		len(streamed), streamed)
 	_, err = io.ReadFull(conn, make([]byte, 100))
 	must(t, err)
-	await.Receive(t, "standstill", standstill) // a write of the upstream has timed out
+	await.Receive(t, "standstill", standstill) // an upstream write has timed out
 	if most := int64(receiving + 256<<10); wrote.Load() > most {
 		t.Errorf("the gateway read %d KiB for a caller that reads nothing, want at most %d", wrote.Load()>>10, most>>10)
 	}

@@ -10,22 +10,23 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// maxUncounted is the number of bytes of generated text that are collected before counting. Most
-// streams end with a usage report, so their text is never counted.
+// maxUncounted is the number of bytes of generated text that are collected before they are counted.
+// Most streams end with a usage report, so their text is never counted.
 const maxUncounted = 8 << 10
 
-// tokenCounter counts the tokens of one completion. If the upstream's report is missing, impossible
-// or followed by text, it counts the text itself and marks the count as an estimate.
+// tokenCounter counts the tokens of one completion. If the upstream's report is missing,
+// implausible or followed by text, it counts the text itself and marks the count as an estimate.
 type tokenCounter struct {
-	// maxTokens is the maximum usage of the completion. It limits the upstream's report.
+	// maxTokens is the maximum usage of the completion. A report above it is implausible.
 	maxTokens    int64
 	maxGenerated int64
-	// reported is the last plausible report, if known. implausible means that one was impossible.
+	// reported is the last plausible report, if known. implausible means that an implausible one
+	// was received.
 	reported           usage.Counts
 	known, implausible bool
-	// textSince means that text followed the report.
+	// textSince means that more text arrived after the report.
 	textSince bool
-	// text holds text that was not counted yet. generated counts the earlier text.
+	// text contains text that has not been counted yet. generated counts earlier text.
 	text      []byte
 	generated estimate
 }
@@ -92,7 +93,7 @@ func (t *tokenCounter) add(piece string) {
 	t.text = append(t.text[:0], t.text[end:]...)
 }
 
-// report records an upstream's usage. An impossible report also invalidates earlier ones.
+// report records an upstream's usage report. An implausible report also invalidates earlier ones.
 func (t *tokenCounter) report(reported gjson.Result) (believed bool) {
 	return t.take(usageOf(reported))
 }
@@ -101,7 +102,7 @@ func (t *tokenCounter) take(counts usage.Counts, present, ok bool) (believed boo
 	if !present {
 		return false
 	}
-	// Check each number too, because the sum of two huge numbers may overflow.
+	// Check each number separately, because the sum of two huge numbers may overflow.
 	ok = ok && counts.PromptTokens <= t.maxTokens && counts.CompletionTokens <= t.maxTokens &&
 		billed(counts) <= t.maxTokens
 	if ok {
@@ -112,8 +113,8 @@ func (t *tokenCounter) take(counts usage.Counts, present, ok bool) (believed boo
 	return ok
 }
 
-// counts returns the completion's usage. prompt counts the prompt's tokens if the upstream did not.
-// Estimates are capped, because an upstream may send endless text.
+// counts returns the completion's usage. prompt is called to count the prompt's tokens if the
+// upstream did not report them. Estimates are capped, because an upstream may send endless text.
 func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	counts := t.reported
 	counts.Requests = 1
@@ -133,7 +134,8 @@ func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf parses a usage object. present means that it has token counts, ok that they are valid.
+// usageOf parses a usage object. present means that it contains token counts, ok that they are
+// valid.
 func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
 		return usage.Counts{}, false, false

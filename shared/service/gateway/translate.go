@@ -16,18 +16,19 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// translation converts a call of a dialect that the upstreams do not support to chat. A feature
-// that chat lacks is an error.
+// translation converts a call in a dialect that the upstreams do not support to a chat call. It
+// fails if the call uses a feature that chat lacks.
 type translation interface {
 	// Request appends the chat request for a body that request.Parse has accepted.
 	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
 	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
-	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot express it.
+	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot represent
+	// the chunk.
 	Chunk(out []byte, chunk gjson.Result) ([]byte, error)
-	// End and Fail append the final events of a stream, after success or an error.
+	// End and Fail append a stream's final events, after success or after an error.
 	End(out []byte, counts usage.Counts) []byte
 	Fail(out []byte, e *apierror.Error) []byte
-	// Held returns the number of buffered bytes, which are repeated at the end of a stream.
+	// Held returns the number of buffered bytes that are repeated at the end of a stream.
 	Held() int
 }
 
@@ -42,7 +43,8 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		c.translation = dialect.NewMessages(call)
 	}
 	size, before := len(*body)+len(*body)/4+512, memory.held
-	// Texts with escapes are copied while they are decoded, and calls of tools grow when they are quoted.
+	// Texts with escapes are copied while they are decoded, and tool calls grow when they are
+	// quoted.
 	copied := 0
 	if len(*body) > freeBody && (bytes.IndexByte(*body, '\\') >= 0 || bytes.Contains(*body, []byte("tool_"))) {
 		copied = len(*body)
@@ -61,7 +63,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		*body = nil
 		memory.release(before)
 	}
-	// An event repeats the fields, too.
+	// An event also repeats the fields.
 	if c.repeated = 2 * int64(c.translation.Held()); c.repeated > freeBody {
 		if apiErr := c.kept.acquire(c.r.Context(), c.repeated); apiErr != nil {
 			return apiErr
@@ -83,7 +85,7 @@ func (c *completion) countTokens() *apierror.Error {
 func (c *completion) translateAnswer(text []byte) ([]byte, error) {
 	chat, ok := jsonedit.ParseObject(text)
 	if !ok {
-		return nil, errNoCompletion // unreachable: it was an object before the edits
+		return nil, errNoCompletion // cannot happen: it was an object before the edits
 	}
 	return c.translation.Answer(make([]byte, 0, len(text)+len(text)/4+512), chat, c.counts)
 }
@@ -97,7 +99,7 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	if held > maxAnswer {
 		return failed(errAnswerTooLong)
 	}
-	// Acquire memory in steps, because a stream has many chunks.
+	// Acquire memory in large steps, because a stream has many chunks.
 	if missing := translatedCopies*held + c.repeated - c.kept.held - maxKeptBuffer; missing > 0 {
 		if apiErr := c.kept.acquire(c.r.Context(), missing+maxKeptBuffer); apiErr != nil {
 			return &failure{apiErr: apiErr, outcome: Abandoned}
@@ -106,10 +108,10 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	return nil
 }
 
-// sendEvent sends a long output at once, so that memory holds only one.
+// sendEvent sends a large output immediately, so that only one is in memory.
 func (c *completion) sendEvent(out []byte) []byte {
 	if c.stream.out = out; len(out) > maxUnsent {
-		_ = c.stream.send() // the next send returns the error
+		_ = c.stream.send() // the next send returns the same error
 	}
 	return c.stream.out
 }
@@ -119,7 +121,7 @@ func (c *completion) appendEnd(out []byte) []byte {
 	case c.translation != nil:
 		return c.translation.End(out, c.counts)
 	case isTyped(c.route):
-		return out // its last event was already forwarded
+		return out // its last event has already been forwarded
 	}
 	return append(out, doneEvent...)
 }

@@ -36,9 +36,9 @@ func TestFailedCallIsRetried(t *testing.T) {
 	streaming := events(chunk("one"), last, used, done)
 	for _, c := range []struct {
 		name   string
-		first  func(*call) // nil refuses the connection
+		first  func(*call) // if nil, the connection is refused
 		again  bool
-		status int // for both kinds of calls
+		status int // for both call types
 	}{
 		{"a refused connection", nil, true, 200},
 		{"a reset before the header", func(c *call) { c.reset() }, true, 200},
@@ -147,7 +147,7 @@ func TestWeightsDistributeCalls(t *testing.T) {
 	}
 }
 
-// A full upstream is skipped. If all are full, the caller gets a Retry-After.
+// A full upstream is skipped. If all are full, the caller is rejected with Retry-After.
 func TestConcurrencyIsLimited(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, concurrency: 1}, {name: second, url: URL1, concurrency: 1}]}
@@ -186,7 +186,8 @@ func TestConcurrencyIsLimited(t *testing.T) {
 	}
 }
 
-// A 429 is forwarded with its reason and its wait. It does not block the model for other accounts.
+// A 429 is forwarded with its reason and Retry-After. It does not block the model for other
+// accounts.
 func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
 	for _, c := range []struct{ field, want string }{
@@ -232,7 +233,7 @@ func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	}
 }
 
-// Other upstreams are preferred. If none is available, the caller gets the shortest wait.
+// Other upstreams are preferred. If none is available, the caller gets the shortest Retry-After.
 func TestPausedUpstreamIsAvoided(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
@@ -283,8 +284,8 @@ func TestUnavailableUpstreamOpensBreaker(t *testing.T) {
 	}
 }
 
-// An account's failures may be caused by its requests, so the breaker opens only for that account.
-// Failures that no request can cause open it for all.
+// An account's failures may be caused by its own requests, so the circuit breaker opens only for
+// that account. Failures that no request can cause open it for all accounts.
 func TestBreakerIsPerAccount(t *testing.T) {
 	call := func(w *world, key string) answer {
 		return w.do(w.request(t.Context(), "POST", "/v1/chat/completions", key, strings.NewReader(plain)))
@@ -303,7 +304,7 @@ func TestBreakerIsPerAccount(t *testing.T) {
 		t.Errorf("after both accounts failed: %d, and %d calls", a.status, len(u.seen()))
 	}
 	w.wait(6 * time.Second)
-	call(w, studio) // its probe fails, which must not pause other accounts
+	call(w, studio) // this probe fails, which must not pause other accounts
 	u.now(always(200, whole))
 	if a := call(w, third); a.status != 200 {
 		t.Errorf("another account: %d %s", a.status, a.body)
@@ -332,7 +333,8 @@ func TestBreakerIsPerAccount(t *testing.T) {
 	}
 }
 
-// A response of more than 16 MiB fails its call but not the server: the request is the reason.
+// A response over 16 MiB fails its call but is not held against the server, because the request is
+// to blame.
 func TestLongResponseDoesNotOpenBreaker(t *testing.T) {
 	padded := func(n int) string { return whole + strings.Repeat(" ", n-len(whole)) }
 	u := newUpstream(t, always(200, padded(16<<20)))
@@ -375,7 +377,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 		call(502, true)
 	}
 	u.now(always(400, `{}`))
-	call(400, true) // a response, which resets the count
+	call(400, true) // any response resets the count
 	u.now(always(500, `{}`))
 	for range 5 {
 		open(false)
@@ -384,10 +386,10 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	open(true)
 	call(502, false)
 	w.wait(6 * time.Second)
-	call(502, true) // the probe
+	call(502, true) // the breaker's probe
 	open(true)
 	w.wait(6 * time.Second)
-	call(502, false) // the wait has doubled
+	call(502, false) // the pause has doubled
 	w.wait(6 * time.Second)
 	u.now(always(200, whole))
 	call(200, true)
@@ -395,7 +397,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	call(200, true)
 }
 
-// If a probe is abandoned, the next one starts.
+// If a probe is abandoned, the next one may start.
 func TestBreakerProbesOneAtATime(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -421,7 +423,7 @@ func TestBreakerProbesOneAtATime(t *testing.T) {
 }
 
 func TestSilentUpstreamTimesOut(t *testing.T) {
-	// Each case shortens only the tested timeout, for slow machines.
+	// Each case shortens only the timeout that it tests, because machines may be slow.
 	const first, idle = "first_byte: 50ms", "first_byte: 1m, idle: 50ms"
 	silent := func(c *call) { <-c.left }
 	for _, c := range []struct {
@@ -470,7 +472,7 @@ func TestSilentUpstreamTimesOut(t *testing.T) {
 }
 
 func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
-	// A listener that never accepts holds only a few connections.
+	// A listener that never accepts has space for only a few connections.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	must(t, err)
 	defer syscall.Close(socket)
@@ -510,10 +512,10 @@ func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
 	}
 }
 
-// The timeout applies to silence within a stream.
+// The timeout applies only to silence within a stream.
 func TestLongStreamIsNotTimedOut(t *testing.T) {
 	t.Parallel()
-	const pieces, pauses = 22, 20 // the pauses add up to the limit
+	const pieces, pauses = 22, 20 // the pauses together equal the timeout
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: TIME, idle: TIME}, upstreams: [{name: first, url: URL0}]}
 `
@@ -535,7 +537,7 @@ func TestLongStreamIsNotTimedOut(t *testing.T) {
 	})
 }
 
-// None of the caller's header fields are sent, not even the request id.
+// No header fields of the caller are sent, not even the request id.
 func TestUpstreamGetsOnlyItsOwnHeader(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
@@ -666,7 +668,8 @@ func (s slow) Secret(ctx context.Context, _ string) (string, error) {
 	}
 }
 
-// Neither a slow renewal of a key nor a caller that disconnects during a fetch delays a call.
+// Calls are not delayed by a slow key renewal, or by a caller that disconnects while the key is
+// fetched.
 func TestHangingSecretBlocksNoCall(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, secret: "env:SLOW"}]}
@@ -699,7 +702,7 @@ func TestHangingSecretBlocksNoCall(t *testing.T) {
 	w.eventually("calls with the new key", func() bool {
 		select {
 		case keys.release <- "new":
-		default: // the fetch timed out and is repeated
+		default: // the fetch timed out and will be repeated
 			w.wait(6 * time.Minute)
 		}
 		w.chat(plain)

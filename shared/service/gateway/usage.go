@@ -22,7 +22,7 @@ const (
 	defaultGroups = "day,model"
 )
 
-// usageBody is one row of an account's usage (docs/contract/gateway.md#usage).
+// usageBody is a row of an account's usage (docs/contract/gateway.md#usage).
 type usageBody struct {
 	Account          string    `json:"account,omitempty"`
 	Day              usage.Day `json:"day,omitempty"`
@@ -56,7 +56,7 @@ type usageQuery struct {
 
 func groupNames() []string { return []string{"day", "model", "key", "account"} }
 
-// getUsage serves GET /v1/usage?from=&to=&group_by=&format=. Both days are inclusive and in UTC.
+// getUsage serves GET /v1/usage?from=&to=&group_by=&format=. Both days are inclusive, in UTC.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	query, err := g.usageQuery(r.URL.Query())
 	if err != nil {
@@ -161,7 +161,7 @@ func (b usageBody) column(group string) string {
 	return b.Key
 }
 
-// writeCSV responds with a CSV table (RFC 4180) with column names.
+// writeCSV responds with CSV (RFC 4180). The first row contains the column names.
 func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 	header := w.Header()
 	header.Set("Content-Type", "text/csv; charset=utf-8; header=present")

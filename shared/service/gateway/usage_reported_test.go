@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Impossible reports are neither billed nor shown. The gateway counts instead.
+// Impossible usage reports are neither billed nor shown. The gateway's own count is used instead.
 func TestImpossibleUsageIsReplaced(t *testing.T) {
 	believed := func(cached, reasoning int64) usage.Counts {
 		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached,
@@ -68,7 +68,7 @@ func TestImpossibleUsageIsReplaced(t *testing.T) {
 				t.Errorf("logged: %v, want %v: %s", logged, c.logged, w.log)
 			}
 
-			// At the end of a stream and on its last chunk.
+			// The usage may be at the end of a stream or on its last chunk.
 			ending := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, c.reported, 1)
 			beside := strings.Replace(last, `"choices"`, `"usage":`+c.reported+`,"choices"`, 1)
 			for i, answer := range [][]string{{chunk("hello there"), last, ending, done}, {chunk("hello there"), beside, done}} {
@@ -137,7 +137,8 @@ func TestUsageOfSeveralCompletionsIsAccepted(t *testing.T) {
 	}
 }
 
-// An implausible report is not billed. A plausible one is a debt that blocks only its account.
+// Implausible usage reports are not billed. A plausible one becomes a debt that blocks only its
+// account.
 func TestFalseUsageIsLimited(t *testing.T) {
 	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`,
 		`"completion_tokens":1000000000000000`, 1)))
@@ -155,7 +156,7 @@ func TestFalseUsageIsLimited(t *testing.T) {
 	if other.status != 200 {
 		t.Errorf("another account: %d %s", other.status, other.body)
 	}
-	// A plausible report is a debt at the tier's rate.
+	// A plausible report becomes a debt, which is paid off at the tier's rate.
 	u.now(always(200, strings.Replace(whole, `"completion_tokens":5`, `"completion_tokens":9000`, 1)))
 	w.wait(time.Minute)
 	w.chat(plain)
@@ -178,7 +179,7 @@ func TestEndlessTextIsNotBilled(t *testing.T) {
 	if a := w.chat(plain); a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(most) {
 		t.Errorf("got %d with %s tokens, want %s", a.status, a.header.Get("X-Tokens-Used"), tokens(most))
 	}
-	// The stream reports its usage and then continues.
+	// The stream continues after it has reported its usage.
 	early := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`,
 		`{"prompt_tokens":9000,"completion_tokens":5}`, 1)
 	u.now(events(early, chunk(flood), last, done))

@@ -39,8 +39,8 @@ const (
 	third  = "ck_third_key_of_the_tests"
 )
 
-// All worlds share keys, because creating a database takes longer than most tests. Tests may only
-// add tokens.
+// All worlds share the key store, because creating a database takes longer than most tests. Tests
+// may only add tokens to it.
 var keys *sqlite.Keys
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -73,7 +73,7 @@ func run(m *testing.M) (code int) {
 }
 
 type setup struct {
-	// rows contains inference models in YAML, with URL0, URL1 and so on for the upstreams.
+	// rows is a YAML list of inference models, with URL0, URL1 and so on for the upstreams.
 	rows      string
 	upstreams []*modelServer
 	tier      credential.Tier
@@ -88,9 +88,10 @@ type setup struct {
 	bodyWait  time.Duration
 	resolver  upstream.Resolver
 	budgets   gateway.Budgets
-	// batches enables files and batches. No runner works on them.
+	// batches enables files and batches, but starts no runner.
 	batches bool
-	// socketBuffer is the size of the socket buffers to callers in bytes, or 0 for the default.
+	// socketBuffer is the size of the sockets' buffers on the caller side, in bytes. 0 means the
+	// default.
 	socketBuffer int
 }
 
@@ -107,8 +108,8 @@ type world struct {
 	meter    *meter
 	observer *observer
 	log      *programtest.Output
-	counted  atomic.Int64 // bytes that the tokenizer was given
-	later    atomic.Int64 // the offset of the clock in nanoseconds
+	counted  atomic.Int64 // bytes given to the tokenizer
+	later    atomic.Int64 // how far the clock is ahead, in nanoseconds
 	stopped  atomic.Pointer[time.Time]
 	catalog  atomic.Pointer[catalog.Catalog]
 	setup    setup
@@ -122,7 +123,7 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock is for tests that depend on seconds, which a busy machine may exceed.
+// stopClock stops the clock for tests that depend on seconds, because a busy machine may be slower.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)
@@ -134,7 +135,7 @@ const oneRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// longRow accepts the largest requests. Transferring them takes minutes on a busy machine.
+// longRow accepts the largest requests. On a busy machine, they take minutes to transfer.
 const longRow = `
   - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, timeouts: {connect: 10m, idle: 1h}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
@@ -328,7 +329,7 @@ type call struct {
 	left <-chan struct{}
 }
 
-// newUpstream starts a model server. Each connection carries one request.
+// newUpstream starts a model server. Each connection serves one request.
 func newUpstream(t *testing.T, answer func(c *call)) *modelServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -361,7 +362,7 @@ func (u *modelServer) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	// Allocate once for megabytes, because the race detector makes allocations slow.
+	// Allocate megabytes at once, because the race detector makes allocations slow.
 	var body strings.Builder
 	body.Grow(int(max(0, request.ContentLength)))
 	if _, err := io.Copy(&body, request.Body); err != nil {
@@ -369,7 +370,7 @@ func (u *modelServer) serve(conn net.Conn) {
 	}
 	left := make(chan struct{})
 	u.gone.Go(func() {
-		// Either side may close the connection.
+		// Reading ends when either side closes the connection.
 		_, _ = io.Copy(io.Discard, reader)
 		close(left)
 	})

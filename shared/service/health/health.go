@@ -1,4 +1,5 @@
-// Package health checks a service's dependencies. Callers share the probes and cached results.
+// Package health checks a service's dependencies. Concurrent callers share probes and cached
+// results.
 package health
 
 import (
@@ -12,11 +13,11 @@ import (
 )
 
 type Probe struct {
-	// What names the dependency in the log.
+	// What names the dependency in log messages.
 	What string
 	// Reason is the message for clients. It must not contain paths.
 	Reason string
-	// Check should honour its context. A probe that hangs counts as failed.
+	// Check should honor its context. A probe that hangs counts as failed.
 	Check func(context.Context) error
 }
 
@@ -24,18 +25,18 @@ const (
 	// every is how long a result is valid.
 	every  = 5 * time.Second
 	within = 5 * time.Second
-	// maxWait limits a caller's wait for a running probe.
+	// maxWait limits how long a caller waits for a running probe.
 	maxWait = 3 * time.Second
 )
 
-// Checker runs the probes on demand, and only once for concurrent callers.
+// Checker runs the probes on demand. Concurrent callers share a run.
 type Checker struct {
 	probes                 []Probe
 	logger                 *slog.Logger
 	every, within, maxWait time.Duration
 
 	mu sync.Mutex
-	// round is closed when the running probes have ended.
+	// round is closed when the current run of the probes has ended.
 	round        chan struct{}
 	begun, ended time.Time
 	answer       error
@@ -73,12 +74,12 @@ func (c *Checker) Check(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.round == nil || !c.ended.IsZero() && time.Since(begun) < c.within {
-		return c.answer // the previous result until a new one exists
+		return c.answer // the previous result, until there is a new one
 	}
 	return fault.New(fault.Unavailable, "The storage does not respond.")
 }
 
-// probe returns within c.within, unless the system blocks a probe for longer.
+// probe returns within c.within, unless a system call blocks a probe for longer.
 func (c *Checker) probe(round chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.within)
 	defer cancel()
@@ -100,7 +101,7 @@ func (c *Checker) probe(round chan struct{}) {
 	close(round)
 }
 
-// first returns the first failure: the reason for clients, and the cause.
+// first returns the first failure: a reason to show to clients, and the cause.
 func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	for _, probe := range c.probes {
 		err := probe.run(ctx)
@@ -115,7 +116,7 @@ func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	return "", nil
 }
 
-// A panic counts as a failure.
+// run calls Check. It treats a panic as a failure.
 func (p Probe) run(ctx context.Context) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {

@@ -24,7 +24,7 @@ func TestProbesAreCachedAndTimeOut(t *testing.T) {
 			func(ctx context.Context) error {
 				looks.Add(1)
 				if hangs != nil {
-					<-hangs // ignores its context
+					<-hangs // ignores the context
 				}
 				return broken
 			}})

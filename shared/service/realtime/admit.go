@@ -14,10 +14,11 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// rejection explains why a connection gets no session (docs/contract/realtime.md#rejections).
+// rejection explains why a connection does not get a session
+// (docs/contract/realtime.md#rejections).
 type rejection struct {
 	code websocket.StatusCode
-	// reason is sent in the close frame; message is sent in the error before it.
+	// reason is sent in the close frame. message is sent in the error before it.
 	reason, message string
 }
 
@@ -47,7 +48,8 @@ type admission struct {
 	model *catalog.Model
 	// base is the server's WebSocket address as seen by the client.
 	base string
-	// queue decides whether to wait for a session: "true", "false", or another text for undecided.
+	// queue says whether to wait for a session: "true", "false", or anything else if the client
+	// decides later.
 	queue string
 }
 
@@ -64,7 +66,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		return admission{}, tooManyFailures
 	}
 	if err != nil {
-		// The store is unavailable, so the client should try again.
+		// The store is unavailable, so the client should retry.
 		s.config.Logger.Error("cannot authenticate a session", "error", err)
 		return admission{}, cannotOpen
 	}
@@ -83,13 +85,14 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 }
 
 // openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue,
-// and the lobby holds its messages. waited may be nil. arrived is called when the wait starts.
+// and the lobby keeps its messages. waited is nil if the client did not wait. arrived is called
+// when the wait starts.
 func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission, arrived func()) (
 	opened *session.Session, waited *lobby, err error,
 ) {
 	opened, err = s.openSession(ctx, admitted.who)
 	waits := admitted.queue == "true"
-	// Clients of rooms ask to wait in their first message.
+	// Clients that use rooms ask to wait in their first message.
 	mayWait := admitted.queue != "false" && s.config.WebRTC != nil
 	if err == nil || !errors.Is(err, limitReached) || !waits && !mayWait {
 		return opened, nil, err

@@ -180,9 +180,9 @@ func TestPlainRequestGetsHTTPError(t *testing.T) {
 		{"HEAD", nil, http.StatusUpgradeRequired},
 		{"POST", nil, http.StatusMethodNotAllowed},
 		{"POST", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusMethodNotAllowed},
-		// no version
+		// no WebSocket version
 		{"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "Upgrade"}}, http.StatusUpgradeRequired},
-		// no key
+		// no WebSocket key
 		{
 			"GET", [][2]string{{"Upgrade", "websocket"}, {"Connection", "keep-alive, Upgrade"}, {"Sec-WebSocket-Version", "13"}},
 			http.StatusBadRequest,

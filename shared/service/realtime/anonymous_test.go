@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// The HTTP library uses 10 times a request's size.
+// The HTTP library uses ten times the size of a request.
 func TestAnonymousRequestsNeedLittleMemory(t *testing.T) {
 	const perByte, more = 12, 32 << 10
 	w := newWorld(t, setup{webrtc: true, limit: 1})
@@ -54,7 +54,7 @@ func TestAnonymousRequestsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// askOnce sends a request on a new connection and reads until the server closes it.
+// askOnce sends a request on a new connection and reads until the server closes the connection.
 func (w *world) askOnce(request string) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)
@@ -70,11 +70,11 @@ func (w *world) askOnce(request string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// The server decodes no message of such a client. It closes the connection even if the client never
-// stops sending or does not reply to the close frame.
+// The server does not decode messages of an unauthenticated client. It closes the connection even
+// if the client never stops sending or does not reply to the close frame.
 func TestAnonymousWebSocketNeedsLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 100 * time.Millisecond}})
-	// Dropping an empty frame of 6 bytes needs up to 160 bytes, which are freed immediately.
+	// Discarding an empty 6-byte frame takes up to 160 bytes, which are freed immediately.
 	const most, forEmptyFrames = 512 << 10, 20 << 20
 	frame := func(kind byte, size int) string {
 		head := binary.BigEndian.AppendUint64([]byte{0x80 | kind, 0x80 | 127}, uint64(size))
@@ -103,7 +103,7 @@ func TestAnonymousWebSocketNeedsLittleMemory(t *testing.T) {
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(await.Max))
 				_, _ = io.WriteString(conn, upgradeRequest("gen-latest&"+key))
-				go func() { _, _ = conn.Write(sends) }() // it fails when the server closes
+				go func() { _, _ = conn.Write(sends) }() // fails when the server closes the connection
 				heard, err = io.ReadAll(conn)
 				if errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("with %q a client that sends %s stays connected", key, name)

@@ -49,7 +49,7 @@ type message struct {
 	closed *websocket.CloseError // nil while the connection is open
 }
 
-// The other arguments are names and values of header fields.
+// dial opens a session. header contains alternating names and values of header fields.
 func (w *world) dial(model, key string, header ...string) *client {
 	w.t.Helper()
 	query := url.Values{}
@@ -96,7 +96,8 @@ func (w *world) open(model, key string, header ...string) *client {
 
 const tryAgain = "No session can be opened now. Try again."
 
-// first returns a client and its first message. It retries if a stall delayed the server's store.
+// first connects a client and returns it with its first message. It retries if the store was too
+// slow for a moment.
 func first(connect func() *client) (c *client, m message) {
 	for range 10 {
 		c = connect()
@@ -176,7 +177,7 @@ func (c *client) ack(kind, failure string) message {
 	return m
 }
 
-// painted sends a frame and expects it to return in the given colour.
+// painted sends a frame and expects it to come back in the given color.
 func (c *client) painted(want color.RGBA) {
 	c.t.Helper()
 	c.show(plain(32, 16, color.White))
@@ -190,7 +191,8 @@ func (c *client) painted(want color.RGBA) {
 	}
 }
 
-// ends expects generation_ended with the reason, unless it is empty, and then a close frame.
+// ends expects generation_ended with the reason (unless the reason is empty), and then a close
+// frame.
 func (c *client) ends(reason string, code websocket.StatusCode, text string) message {
 	c.t.Helper()
 	var ended message
@@ -205,7 +207,7 @@ func (c *client) ends(reason string, code websocket.StatusCode, text string) mes
 	return ended
 }
 
-// upgradeRequest opens a WebSocket with the model and the rest of the query.
+// upgradeRequest returns a WebSocket upgrade request. query is the model and the rest of the query.
 func upgradeRequest(query string) string {
 	return "GET /v1/stream?model=" + query + " HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"

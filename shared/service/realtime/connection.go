@@ -17,7 +17,8 @@ import (
 )
 
 type ending struct {
-	// reason is sent in generation_ended, close in the close frame, unless the client has left.
+	// Unless the client has left, reason is sent in generation_ended, and close is sent in the
+	// close frame.
 	reason string
 	code   websocket.StatusCode
 	close  string
@@ -47,13 +48,15 @@ type connection struct {
 	socket    *socket
 	session   *session.Session
 	editor    engine.LiveEditor
-	// edits and changes belong to the server, or to the session if other hardware edits frames.
+	// edits and changes are the server's, or the session's own if frames are edited on other
+	// hardware.
 	edits, changes *ratelimit.Turns
-	// turn is edits or changes while edit holds a turn, otherwise nil.
+	// turn is edits or changes while the edit goroutine has a turn, otherwise nil.
 	turn *ratelimit.Turns
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes, which outlives life to send the reason for the end.
+	// wire is the context of reads and writes. It outlives life, so that the reason for the end can
+	// still be sent.
 	wire context.Context
 	cut  context.CancelFunc
 
@@ -68,7 +71,7 @@ type connection struct {
 	edited   int64
 
 	mu   sync.Mutex
-	last time.Time // of a message from the client
+	last time.Time // when the client last sent a message
 	// live is nil unless the client has joined a room.
 	live *live
 }
@@ -108,7 +111,7 @@ func newConnection(
 
 func (c *connection) end(why *ending) { c.stop(why) }
 
-// seconds returns the billed seconds of the session so far, rounded down.
+// seconds returns the session's billed seconds so far, rounded down.
 func (c *connection) seconds() int64 {
 	seconds := int64(time.Since(c.began) / time.Second)
 	if most := c.most.Load(); most > 0 {
@@ -134,7 +137,7 @@ func (c *connection) serve() {
 
 	var running sync.WaitGroup
 	running.Go(c.contained("receive", c.receive))
-	// Earlier messages from the client are handled after this one.
+	// Messages that the client sent earlier are handled only after this one is sent.
 	if c.say(startedMessage{"session_started", c.session.ID()}) {
 		running.Go(c.contained("control", c.control))
 		running.Go(c.contained("edit", c.edit))
@@ -158,7 +161,7 @@ func (c *connection) serve() {
 	)
 }
 
-// contained limits a panic caused by a client's data to the session.
+// contained wraps work so that a panic caused by a client's data ends only the session.
 func (c *connection) contained(name string, work func()) func() {
 	return func() {
 		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.account())
@@ -187,7 +190,8 @@ func (c *connection) leave(why *ending) {
 	c.socket.close(why.code, why.close)
 }
 
-// serving reports whether the session continues, and ends a lost one. Call it before each write.
+// serving reports whether the session continues. It ends a session that was lost. Call it before
+// each write.
 func (c *connection) serving() bool {
 	if !c.session.Alive() {
 		c.end(endedByLoss)
@@ -211,7 +215,7 @@ func (c *connection) sent(err error) bool {
 	return err == nil
 }
 
-// watch sends a tick every second, and ends the session when its time has expired.
+// watch sends a tick every second, and ends the session when its time is up.
 func (c *connection) watch() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -258,10 +262,10 @@ func (c *connection) idle() time.Duration {
 	return c.server.config.Now().Sub(c.last)
 }
 
-// ping pings the client, so that a client that disappeared does not keep its slot.
+// ping pings the client, so that a client that has disappeared does not keep its slot.
 func (c *connection) ping() {
 	c.socket.pings(c.life, c.wire, func() bool {
-		// If this process was suspended, it has lost the session, not the client.
+		// If this process was suspended, then it lost the session and the client is not to blame.
 		if !c.serving() {
 			return false
 		}

@@ -72,7 +72,7 @@ func (c *connection) explain(err error) string {
 
 func errTooFast() error { return fault.New(fault.Limited, "Too many changes. Slow down.") }
 
-// changePrompt handles a message of type prompt.
+// changePrompt handles a prompt message.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changePrompt(message clientMessage) (outcome engine.Outcome, err error) {
@@ -92,7 +92,7 @@ func (c *connection) changePrompt(message clientMessage) (outcome engine.Outcome
 type prompt struct {
 	text string
 	sent bool
-	// enhance allows the expansion of the prompt, which is the default
+	// enhance allows the prompt to be expanded, which is the default
 	// (docs/contract/realtime.md#messages-of-the-client).
 	enhance bool
 }
@@ -104,7 +104,7 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 	}
 	asked.text, asked.sent, err = textOf("prompt", m.Prompt)
 	if strings.TrimSpace(asked.text) == "" {
-		asked.text = "" // like in forms of jobs
+		asked.text = "" // as in job forms
 	}
 	if utf8.RuneCountInString(asked.text) > maxPrompt {
 		return asked, fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
@@ -112,7 +112,7 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 	return asked, err
 }
 
-// textOf returns the value of a string member. sent is false if it is absent or null.
+// textOf returns a member's string value. sent is false if the member is absent or null.
 //
 // Errors: fault.Invalid.
 func textOf(name string, member json.RawMessage) (text string, sent bool, err error) {
@@ -130,7 +130,7 @@ func isNull(member json.RawMessage) bool {
 }
 
 // beginChange waits for the account's turn to change a prompt or an image. It returns false if the
-// session ends first. Call it before locking prompts.mu.
+// session ends first. It must be called before locking prompts.mu.
 func (c *connection) beginChange() bool { return c.changes.Take(c.life, c.account()) }
 
 func (c *connection) endChange() { c.changes.Release(c.account()) }
@@ -169,7 +169,7 @@ func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome, err error)
 	return outcome, nil
 }
 
-// setText requires that prompts.mu is locked.
+// prompts.mu must be locked.
 func (c *connection) setText(ctx context.Context, text string) (engine.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()

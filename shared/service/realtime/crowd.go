@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// maxArrivals limits the connections that are being authenticated, and also the connections
-	// that are being rejected. arrivalsByCaller limits both for each address.
+	// maxArrivals limits the connections that are being authenticated, and separately those that
+	// are being rejected. arrivalsByCaller sets both limits for a single address.
 	maxArrivals, arrivalsByCaller = 256, 32
 	maxSessions                   = 1000
 )
 
-// arrive counts a connection without a session. leave may be called more than once.
+// arrive counts a connection that does not have a session yet. leave may be called more than once.
 func (s *Server) arrive(r *http.Request) (leave func(), ok bool) {
 	if leave, ok = s.crowd.Enter(strangers("arrivals", r)...); !ok {
 		return nil, false
@@ -32,8 +32,8 @@ func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 	return bounds
 }
 
-// turnAway rejects a connection. Slow rejections have separate limits, so that they do not block
-// arrivals. Above a limit, the connection is closed without a message.
+// turnAway rejects a connection. Rejections have limits of their own, so that slow ones do not
+// block arrivals. Above a limit, the connection is closed without a message.
 func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no rejection) {
 	leave, ok := s.crowd.Enter(strangers("refused", r)...)
 	if !ok {
@@ -44,7 +44,7 @@ func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request
 	accepted.reject(ctx, no)
 }
 
-// enter counts a key's session, in addition to the account's slot. Its error is a rejection.
+// enter counts a session of a key, in addition to the account's slot. The error is a rejection.
 func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	leave, ok := s.crowd.Enter(
 		ratelimit.OpenLimit{Name: "sessions", Most: maxSessions},

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// The sessions of the key's client tokens also count.
+// Sessions of a key's client tokens also count toward the key's limit.
 func TestSessionsPerKeyAreLimited(t *testing.T) {
 	w := newWorld(t, setup{limit: 5, perKey: 2})
 	first := w.open("gen-latest", studio)
@@ -34,12 +34,12 @@ func TestSessionsPerKeyAreLimited(t *testing.T) {
 	})
 }
 
-// Clients may read the error as slowly as they like.
+// A rejected client may be slow to read the error, within the limits below.
 func TestConnectionsWithoutKeyAreLimited(t *testing.T) {
-	// At most this many rejected clients that do not reply are kept, for this time.
+	// Of the rejected clients that do not reply, at most this many are kept, for this long.
 	const held, most = 5 * time.Second, 256
 	w := newWorld(t, setup{times: realtime.Times{Close: time.Minute}})
-	var informed []time.Time // connection times of clients that got a reason
+	var informed []time.Time // connection times of clients that were told the reason
 	for i := range 300 {
 		began := time.Now()
 		conn, err := net.Dial("tcp", w.address)

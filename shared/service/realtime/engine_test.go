@@ -15,7 +15,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// remote is an engine on other hardware. It has a number of sessions and accepts no images.
+// remote is an engine on other hardware. It has a limited number of sessions and does not accept
+// images.
 type remote struct {
 	painter
 	slots atomic.Int32
@@ -38,7 +39,7 @@ func (e *remoteEditor) SetImage(context.Context, *engine.ReferenceImage) (engine
 
 func TestFullEngineReleasesSlot(t *testing.T) {
 	full := &remote{}
-	full.slots.Store(1) // for the session that checks that the server is ready
+	full.slots.Store(1) // for the readiness check, which opens a session
 	w := newWorld(t, setup{engine: full})
 	full.slots.Store(0)
 	w.dial("gen-2.5", studio).rejected(websocket.StatusTryAgainLater, tryAgain)
@@ -47,7 +48,7 @@ func TestFullEngineReleasesSlot(t *testing.T) {
 	w.open("gen-2.5", studio)
 }
 
-// The prompt in the same message is also not applied.
+// The prompt in the same message is not applied either.
 func TestImageRejectedByEngineChangesNothing(t *testing.T) {
 	r := &remote{}
 	r.slots.Store(100)
@@ -77,7 +78,8 @@ func TestHangingRemoteEngineDelaysNoOthers(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// planner is an engine that prepares the prompt for frames 64 pixels wide until it is released.
+// planner is an engine that blocks while it prepares a prompt for 64-pixel-wide frames, until it is
+// released.
 type planner struct {
 	painter
 	begun, release chan struct{}

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// newest holds the frame to edit next. A newer frame replaces it.
+// newest holds the next frame to edit. A newer frame replaces it.
 type newest[T any] struct {
 	waits    chan struct{}
 	replaced func(T)
@@ -69,7 +69,7 @@ func (c *connection) edit() {
 		case <-c.video.waits:
 			next = c.editPicture
 		}
-		// Take the frame when the turn starts, so that it is the newest.
+		// Take the frame only once the turn starts, so that it is the newest.
 		if !c.edits.Take(c.life, c.account()) {
 			return
 		}
@@ -98,8 +98,9 @@ func (c *connection) endTurn() {
 	}
 }
 
-// allowPlan exchanges the turn for a turn of changes if the edit also prepares the prompt, so that
-// other accounts' frames do not wait. It returns false if the session ends first.
+// allowPlan gives up the turn to edit for a turn to change if the edit will also prepare the
+// prompt, so that other accounts' frames do not have to wait. It returns false if the session ends
+// first.
 func (c *connection) allowPlan(picture *engine.Picture) bool {
 	if p, ok := c.editor.(engine.LivePlanner); !ok || !p.Plans(picture) {
 		return true
@@ -112,7 +113,8 @@ func (c *connection) allowPlan(picture *engine.Picture) bool {
 	return true
 }
 
-// editNewest edits the waiting JPEG, if any, and ends the turn. send, if set, sends the result.
+// editNewest edits the waiting JPEG, if any, and ends the turn. If send is not nil, it sends the
+// result.
 //
 // Errors: fault.Invalid for an invalid frame.
 func (c *connection) editNewest() (send func(), err error) {
@@ -141,7 +143,8 @@ func (c *connection) editNewest() (send func(), err error) {
 	return func() { c.write(websocket.MessageBinary, encoded) }, nil
 }
 
-// complain sends an error for an invalid frame, at most once a second for camera frames.
+// complain reports an invalid frame to the client. For camera frames, it does so at most once a
+// second.
 func (c *connection) complain(err error) {
 	report := func() { c.say(errorMessage{"error", c.explain(err)}) }
 	if l := c.media(); l != nil {

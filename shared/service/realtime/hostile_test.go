@@ -22,7 +22,7 @@ func TestMisbehaviourEndsSession(t *testing.T) {
 	t.Run("a frame that is too large", func(t *testing.T) {
 		c := w.open("gen-2.5", studio)
 		c.t = t
-		// The server may disconnect before the whole message has arrived.
+		// The server may disconnect before the entire message has arrived.
 		_ = c.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 2<<20+1))
 		c.ends("message_too_large", websocket.StatusMessageTooBig, "The message is too large.")
 	})
@@ -72,7 +72,7 @@ func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	await.Until(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
 	await.Until(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
-	// A stalled machine does not reply to pings in time.
+	// Retry, because a stalled machine does not reply to pings in time.
 	await.Until(t, "a session paints", w.paints)
 }
 
@@ -120,34 +120,34 @@ func attack(t *testing.T, w *world, number int) {
 			}
 		}
 	}
-	const mask = "\x00\x00\x00\x00" // clients' frames are masked
+	const mask = "\x00\x00\x00\x00" // clients must mask their frames
 	switch number % 8 {
-	case 0: // no key, and nothing more
+	case 0: // no API key, and then silence
 		send(strings.Replace(upgrade, studio, "", 1))
 	case 1: // an incomplete handshake
 		send(upgrade[:60])
 		return
-	case 2: // nothing after the handshake
+	case 2: // silence after the handshake
 		send(upgrade)
-	case 3: // a giant frame that is announced but never sent
+	case 3: // a giant frame, announced but never sent
 		send(upgrade, "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff"+mask, strings.Repeat("x", 1<<16))
-	case 4: // a complete frame that is too large
+	case 4: // a complete but oversized frame
 		send(upgrade, "\x82\xff\x00\x00\x00\x00\x00\x40\x00\x00"+mask, strings.Repeat("x", 4<<20))
-	case 5: // no mask
+	case 5: // an unmasked frame
 		send(upgrade, "\x81\x05hello")
 	case 6: // a flood of invalid JSON, whose errors are not read
 		send(upgrade)
 		for range 400 {
 			send("\x81\x85" + mask + "hello")
 		}
-	case 7: // fragments without an end
+	case 7: // fragments that never end
 		send(upgrade, "\x01\x85"+mask+"hello")
 		for range 100 {
 			send("\x00\x85" + mask + "hello")
 		}
 	}
 	if number%16 < 8 {
-		// Half of them never read, so only a timeout ends them.
+		// Half of the clients never read, so only a timeout ends them.
 		time.Sleep(2 * time.Second)
 		return
 	}

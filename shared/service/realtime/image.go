@@ -14,12 +14,12 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxDecodes limits the images decoded at once. Each takes a few hundred megabytes. An account
-// decodes at most one at a time (ratelimit.Turns).
+// maxDecodes limits the images that are decoded at the same time. Each takes a few hundred
+// megabytes. An account decodes only one at a time (ratelimit.Turns).
 const maxDecodes = 2
 
-// changeImage handles a message of type set_image. Either both the image and the prompt change, or
-// neither.
+// changeImage handles a set_image message. Either both the image and the prompt change, or neither
+// does.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome, err error) {
@@ -54,8 +54,8 @@ func (c *connection) setImage(
 	return c.editor.SetImage(ctx, image)
 }
 
-// imageOf decodes the image in a message or in the file that image_ref names, or returns nil for
-// null.
+// imageOf decodes the image in a message or in the file named by image_ref. It returns nil if the
+// image is null.
 //
 // Errors: fault.Invalid; fault.Unavailable.
 func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engine.ReferenceImage, error) {
@@ -111,7 +111,7 @@ func errImageSize() error {
 
 // storedImage reads the file of an image_ref.
 //
-// Errors: fault.Invalid if the account has no such file, or it is too large.
+// Errors: fault.Invalid if the account has no such file or the file is too large.
 func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error) {
 	missing := fault.New(fault.Invalid, "image_ref must be the id of a stored file.")
 	f, err := c.server.config.Files.Get(ctx, c.account(), id)
@@ -126,7 +126,7 @@ func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error)
 	}
 	content, err := c.server.config.Blobs.Open(ctx, f.Blob, 0, f.Size)
 	if fault.Is(err, fault.NotFound) {
-		return nil, missing // it was just deleted
+		return nil, missing // the file was just deleted
 	}
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error)
 	return io.ReadAll(content)
 }
 
-// decodeImage decodes base64, plain or in a data URL.
+// decodeImage decodes base64 data, either plain or in a data URL.
 //
 // Errors: fault.Invalid.
 func decodeImage(member json.RawMessage) ([]byte, error) {
@@ -171,7 +171,7 @@ func checkImage(data []byte) (mime string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// The product of a claimed width and height may overflow an integer.
+	// Multiplied as integers, a claimed width and height may overflow.
 	if float64(info.Width)*float64(info.Height) > maxImagePixels {
 		return "", fault.New(fault.Invalid, "The image is larger than %d megapixels.", maxImagePixels/1_000_000)
 	}

@@ -62,7 +62,7 @@ func upright(picture *image.YCbCr, orientation int) *image.YCbCr {
 	return turned
 }
 
-// planes converts a decoded JPEG to YCbCr. A few JPEGs are grey or CMYK.
+// planes converts a decoded JPEG to YCbCr. A few JPEGs are gray or CMYK.
 func planes(decoded image.Image) *image.YCbCr {
 	if picture, ok := decoded.(*image.YCbCr); ok {
 		return picture
@@ -101,7 +101,7 @@ func encodeFrame(picture *engine.Picture) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// checkFrame checks a frame's header strictly, because this process itself decodes the frame.
+// checkFrame checks a frame's header strictly, because the frame is decoded in this process.
 //
 // Errors: fault.Invalid.
 func checkFrame(frame []byte) error {
@@ -123,9 +123,9 @@ func checkFrame(frame []byte) error {
 	return nil
 }
 
-// maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes can encode an empty
-// scan that makes a decoder visit every block, so a file could take minutes.
+// maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes suffice for an empty
+// scan that makes a decoder visit every block, so a small file could take minutes.
 const maxScans = 30
 
-// scans returns an upper limit for the number of scans (ITU-T T.81, B.1.1.5).
+// scans returns an upper bound on the number of scans (ITU-T T.81, B.1.1.5).
 func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

@@ -78,7 +78,7 @@ func TestMaximumDurationEndsSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", w.mint(studio, credential.Scope{MaxSession: 2 * time.Second}, time.Minute))
-	w.later.Store(int64(time.Minute)) // the token has expired
+	w.later.Store(int64(time.Minute)) // lets the token expire
 	ended := c.ends("max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached.")
 	if ended.Seconds == nil || *ended.Seconds < 2 {
 		t.Errorf("ended after %v seconds", ended.Seconds)
@@ -135,7 +135,7 @@ func TestShutdownEndsSessions(t *testing.T) {
 
 func TestShutdownDoesNotWaitForClients(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Close: 100 * time.Millisecond, Drain: time.Second}})
-	w.open("gen-2.5", studio) // does not read any more
+	w.open("gen-2.5", studio) // stops reading
 	before := func(ctx context.Context) { <-ctx.Done() }
 	w.engine.before.Store(&before)
 	busy := w.open("gen-2.5", studio)
@@ -182,7 +182,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 				}
 			}
 		}()
-		w.open("gen-2.5", studio) // does not read, so it does not reply to pings
+		w.open("gen-2.5", studio) // does not read, so it never replies to pings
 		await.Until(t, "a session ends", func() bool {
 			n, err := w.records.Active(t.Context(), "studio")
 			if err != nil {
@@ -213,22 +213,22 @@ func TestSuspendedProcessEndsItsSessions(t *testing.T) {
 	w.engine.before.Store(&before)
 	c := w.open("gen-2.5", studio)
 	c.show(plain(32, 16, red))
-	await.Receive(t, "begun", begun) // the process is suspended during an edit
+	await.Receive(t, "begun", begun) // by now, the process has been suspended during an edit
 	w.engine.before.Store(nil)
 	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
 	w.active("studio", 0)
-	w.ready() // a new lease
+	w.ready() // there is a new lease
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// The suspension happens during a send whose message the system has already accepted.
+// The process is suspended while it sends a message that the system has already accepted.
 func TestSuspendedProcessReportsLostSession(t *testing.T) {
 	t.Parallel()
 	const writeTime = time.Second
 	var w *world
 	var stop atomic.Bool
 	w = newWorld(t, setup{times: realtime.Times{Write: writeTime}, sent: func(size int) {
-		if size > 256 && stop.CompareAndSwap(true, false) { // a frame, not a tick
+		if size > 256 && stop.CompareAndSwap(true, false) { // a frame, because ticks are smaller
 			w.asleep.Add(int64(session.FenceAfter))
 			time.Sleep(3 * writeTime)
 		}
@@ -259,7 +259,7 @@ func (*hugeEditor) Edit(context.Context, *engine.Picture) (*engine.Picture, erro
 func TestLostSessionDisconnectsItsClient(t *testing.T) {
 	w := newWorld(t, setup{engine: huge{}, times: realtime.Times{Write: time.Hour, Close: 50 * time.Millisecond}})
 	c := w.open("gen-2.5", studio)
-	c.show(plain(32, 16, red)) // does not read the responses
+	c.show(plain(32, 16, red)) // the client does not read the response
 	w.asleep.Add(int64(session.FenceAfter))
 	await.Until(
 		t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") },
@@ -278,7 +278,7 @@ func TestBusyEngineDoesNotHoldSlot(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// slow is an engine that prepares a prompt until it is released.
+// slow is an engine that blocks while it prepares a prompt, until it is released.
 type slow struct {
 	painter
 	begun, release chan struct{}

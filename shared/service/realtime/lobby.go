@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// maxKept limits the messages kept for a waiting client, which usually sends fewer.
+// maxKept limits the messages that are kept for a waiting client. Clients usually send fewer.
 const maxKept = 16
 
 var (
@@ -25,23 +25,23 @@ var (
 	errLeft = errors.New("the client has left")
 )
 
-// lobby is a client without a session, which waits in its account's queue
-// (docs/contract/realtime.md#the-queue) or may ask to. It keeps the client's messages except for
-// frames, which would be outdated.
+// lobby is a client without a session that waits in its account's queue
+// (docs/contract/realtime.md#the-queue) or may ask to wait. It keeps the client's messages, except
+// for frames, which would be outdated.
 type lobby struct {
 	server    *Server
 	socket    *socket
 	admission admission
 	pace      pace
-	// life ends with the wait. Its cause is a rejection or errLeft.
+	// life ends when the wait does. Its cause is a rejection or errLeft.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes, also in the session that follows.
+	// wire is the context of reads and writes. The session that follows uses it too.
 	wire context.Context
 	cut  context.CancelFunc
-	// One goroutine fills messages, for the lobby and then for the session.
+	// One goroutine sends to messages, first for the lobby and then for the session.
 	messages chan received
-	// dropped is closed when no more messages are handled.
+	// dropped is closed when messages are no longer handled.
 	dropped   chan struct{}
 	first     chan bool
 	listening sync.WaitGroup
@@ -66,7 +66,7 @@ func (s *Server) newLobby(ctx context.Context, accepted *socket, admitted admiss
 	return l
 }
 
-// contained limits a panic caused by a client's data to the wait.
+// contained wraps work so that a panic caused by a client's data ends only the wait.
 func (l *lobby) contained(name string, work func()) func() {
 	return func() {
 		log := l.server.config.Logger.With("account", l.admission.who.Account())
@@ -138,7 +138,8 @@ func (l *lobby) keep(message received) bool {
 	return true
 }
 
-// asksToWait reports whether a first message asks to wait: a livekit_join whose queue is not false.
+// asksToWait reports whether a client's first message asks to wait: a livekit_join whose queue is
+// not false.
 func (m received) asksToWait() bool {
 	var message clientMessage
 	if m.kind != websocket.MessageText || m.err != nil || json.Unmarshal(m.content, &message) != nil {
@@ -188,7 +189,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	return opened, err
 }
 
-// explain converts the error that ended the wait for the client.
+// explain converts the error that ended the wait to one for the client.
 func (l *lobby) explain(err error) error {
 	switch {
 	case err == nil:
@@ -203,13 +204,13 @@ func (l *lobby) explain(err error) error {
 	return cannotOpen
 }
 
-// end ends the wait. After it, only next reads messages.
+// end ends the wait. Afterward, only next reads messages.
 func (l *lobby) end() {
 	l.stop(errLeft)
 	l.listening.Wait()
 }
 
-// drop ends a lobby whose session did not start or has ended, and drops the kept messages.
+// drop ends a lobby whose session did not start or has ended, and discards the kept messages.
 func (l *lobby) drop() {
 	l.end()
 	close(l.dropped)
@@ -219,7 +220,7 @@ func (l *lobby) drop() {
 	l.kept = nil
 }
 
-// next returns the client's next message, starting with kept messages. Call it after end.
+// next returns the client's next message, starting with the kept ones. Call it only after end.
 func (l *lobby) next() received {
 	if len(l.kept) > 0 {
 		message := l.kept[0]

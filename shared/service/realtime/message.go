@@ -6,22 +6,25 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Limits of a client's messages. A larger message ends the session with status 1009.
+// Limits for a client's messages. A larger message ends the session with status 1009.
 const (
-	// maxFrame limits a frame in bytes, maxFramePixels in pixels: 1920x1080 plus rows of codecs.
+	// maxFrame limits a frame's size in bytes. maxFramePixels limits it in pixels: 1920x1080 plus
+	// the rows that codecs add.
 	maxFrame       = 2 << 20
 	maxFramePixels = 1920 * 1088
-	// maxFrameMemory limits the bytes for decoding a frame. The largest frame needs 40 MB.
+	// maxFrameMemory limits the memory for decoding a frame, in bytes. The largest frame needs 40
+	// MB.
 	maxFrameMemory = 48 << 20
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
-	// maxText limits a text message in bytes. It may have an image in base64 and a prompt.
+	// maxText limits a text message, in bytes. It may contain a base64 image and a prompt.
 	maxText = maxImage/3*4 + 128<<10
 	// maxPrompt is in code points (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000
 )
 
-// clientMessage is a client's text message. Undecoded members distinguish null from absent ones.
+// clientMessage is a text message from a client. Members are kept undecoded to tell null from
+// absent ones.
 type clientMessage struct {
 	Type          string          `json:"type"`
 	Prompt        json.RawMessage `json:"prompt"`
@@ -38,7 +41,7 @@ type clientMessage struct {
 	release func()
 }
 
-// The messages of the server (docs/contract/realtime.md#messages-of-the-server).
+// Messages sent by the server (docs/contract/realtime.md#messages-of-the-server).
 type (
 	startedMessage struct {
 		Type      string `json:"type"` // session_started
@@ -52,7 +55,7 @@ type (
 	tickMessage struct {
 		Type    string `json:"type"` // generation_tick
 		Seconds int64  `json:"seconds"`
-		// Notice is the engine's notice about the last frame (see engine.LiveNoticer).
+		// Notice is the engine's notice about the latest frame (see engine.LiveNoticer).
 		Notice string `json:"notice,omitempty"`
 	}
 	generationMessage struct {
@@ -87,7 +90,7 @@ type (
 		Error   string `json:"error,omitempty"`
 		outcomeBody
 	}
-	// outcomeBody is the engine's outcome of a change (see engine.Outcome).
+	// outcomeBody is the outcome of a change (see engine.Outcome).
 	outcomeBody struct {
 		Engine     string   `json:"engine,omitempty"`
 		Understood []string `json:"understood,omitzero"`

@@ -126,7 +126,7 @@ func TestFramesFollowTheImage(t *testing.T) {
 	c.painted(colorOf("winter"))
 }
 
-// An expanded prompt replaces the original, unless another prompt was sent in the meantime.
+// An expanded prompt replaces the original unless the client has sent another prompt by then.
 func TestPromptsAreExpanded(t *testing.T) {
 	release := make(chan string)
 	w := newWorld(t, setup{enhancer: enhancer(func(ctx context.Context, prompt string) (string, error) {
@@ -224,7 +224,7 @@ func TestSessionsTakeTurns(t *testing.T) {
 	}
 }
 
-// The frames of an account with one session wait for one or two edits of the other account.
+// If an account has one session, its frames wait for only one or two edits of the other account.
 func TestAccountsTakeTurnsForFrames(t *testing.T) {
 	w := newWorld(t, setup{})
 	places := max(1, runtime.GOMAXPROCS(0)-1)
@@ -307,7 +307,7 @@ func TestGreyAndRGBFramesAreEdited(t *testing.T) {
 	if err := jpeg.Encode(&encoded, grey, nil); err != nil {
 		t.Fatal(err)
 	}
-	// An Adobe marker declares the planes, which are white in YCbCr, as RGB.
+	// The planes are white in YCbCr, but an Adobe marker declares them as RGB.
 	white := plain(64, 32, color.White)
 	labelled := slices.Concat(white[:2], []byte("\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"), white[2:])
 	for what, f := range map[string]struct {
@@ -330,7 +330,7 @@ func TestGreyAndRGBFramesAreEdited(t *testing.T) {
 	}
 }
 
-// giant is a frame whose header claims 65535x65535 pixels.
+// giant returns a frame whose header claims 65535x65535 pixels.
 func giant(frame []byte) []byte {
 	frame = bytes.Clone(frame)
 	at := bytes.Index(frame, []byte{0xff, 0xc0})
@@ -338,7 +338,7 @@ func giant(frame []byte) []byte {
 	return frame
 }
 
-// layered adds empty scans to a frame. For each scan, a decoder must traverse the entire picture.
+// layered adds empty scans to a frame. A decoder must traverse the entire picture for each scan.
 func layered(frame []byte, scans int) []byte {
 	const scan = "\xff\xda\x00\x08\x01\x01\x00\x01\x01\x00\x00\x00"
 	body, end := frame[:len(frame)-2], frame[len(frame)-2:]

@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// reportTime is the timeout for a report, for which the end of a session waits.
+// reportTime is the timeout of a usage report. A session cannot end before its last report.
 const reportTime = time.Second
 
-// meter reports the durations of sessions regularly and when they end.
+// meter reports sessions' durations, at regular intervals and when they end.
 type meter struct {
 	usage  Usage
 	every  time.Duration
@@ -41,7 +41,7 @@ func (m *meter) begin(c *connection) *metered {
 	return session
 }
 
-// end reports the remaining seconds of a session and returns its total.
+// end reports a session's remaining seconds and returns its total.
 func (m *meter) end(ctx context.Context, session *metered) (seconds int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,8 @@ func (m *meter) reportAll(ctx context.Context) {
 	}
 }
 
-// report reports the unreported seconds and returns all of them. A session is one request.
+// report reports the seconds that have not been reported yet, and returns the session's total. A
+// session counts as one request.
 func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
 	seconds = s.connection.seconds()
 	more := usage.Counts{
@@ -95,5 +96,5 @@ func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
 	return seconds
 }
 
-// costOf returns the cost of a session's seconds in billionths of the currency.
+// costOf returns the cost of a session's seconds, in billionths of a currency unit.
 func costOf(model *catalog.Model, seconds int64) int64 { return seconds * model.SessionPrice * 1000 }

@@ -19,7 +19,7 @@ var (
 	mutatedImages = flag.Int("mutated-images", mutations/5, "number of images that TestMutatedPicturesEndNoSession sends")
 )
 
-const perSession = 20 // pictures; the rate limit allows more in a burst
+const perSession = 20 // pictures, within the burst that the rate limit allows
 
 // To send more: -run TestMutatedPicturesEndNoSession -mutated-frames 18000 -mutated-images 3000.
 func TestMutatedPicturesEndNoSession(t *testing.T) {
@@ -64,7 +64,7 @@ func TestMutatedPicturesEndNoSession(t *testing.T) {
 	}
 }
 
-// receivesFrames expects another account's session to receive frames until done is closed.
+// receivesFrames checks that a session of another account receives frames until done is closed.
 func receivesFrames(t *testing.T, w *world, done <-chan struct{}) {
 	c := w.open("gen-2.5", rival)
 	frames := 0

@@ -23,34 +23,36 @@ import (
 )
 
 const (
-	// forwardedHeader marks a request from another instance, because requests are forwarded only once.
+	// forwardedHeader marks a request from another instance, because a request is forwarded only
+	// once.
 	forwardedHeader = "X-Cutroom-Passed-On"
-	// maxForwarded limits the requests being forwarded, maxForwardedByCaller for each address.
+	// maxForwarded limits the requests being forwarded at the same time. maxForwardedByCaller is
+	// the limit per address.
 	maxForwarded, maxForwardedByCaller = 1000, 200
 	// An instance must accept a connection within peerDial and respond within peerHeader.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
-	// peerFresh is the time for which an instance's address is cached; maxKnown limits the cache.
+	// peerFresh is how long an instance's address is cached. maxKnown limits the size of the cache.
 	peerFresh, maxKnown = 5 * time.Second, 1000
 )
 
 var errNoPeer = errors.New("realtime: no instance has the room")
 
-// peers finds the instances that run rooms, and forwards requests to them. A room's name has the
-// epoch of its instance. Only the store has the address, so callers cannot choose one.
+// peers finds the instances that run rooms and forwards requests to them. A room's name contains
+// its instance's epoch. Addresses come only from the store, so callers cannot choose one.
 type peers struct {
 	sessions  *session.Instance
 	now       func() time.Time
 	logger    *slog.Logger
 	transport *http.Transport
-	// lookups limits the rate of store reads, because callers need no key to name a room.
+	// lookups limits the rate of store reads, because no key is needed to name a room.
 	lookups *rate.Limiter
 
 	mu    sync.Mutex
-	known map[string]peer // by epoch
+	known map[string]peer // keyed by epoch
 }
 
 type peer struct {
-	// address is empty if the instance does not exist.
+	// address is empty if there is no such instance.
 	address string
 	until   time.Time
 }
@@ -66,7 +68,8 @@ func newPeers(c Config) *peers {
 	}
 }
 
-// find returns the address of the room's instance, or "" for this one and for an invalid name.
+// find returns the address of the room's instance. It returns "" if that is this instance or the
+// name is invalid.
 //
 // Errors: errNoPeer; fault.Unavailable.
 func (p *peers) find(ctx context.Context, name string) (address string, err error) {
@@ -106,8 +109,8 @@ func (p *peers) find(ctx context.Context, name string) (address string, err erro
 	return found.address, nil
 }
 
-// forward sends a request to the instance of the room, and reports whether a response was sent. If
-// no instance has the room, it calls gone to respond.
+// forward sends a request to the room's instance and reports whether a response was sent. If no
+// instance has the room, it calls gone to respond.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, name string, gone func()) bool {
 	if r.Header.Get(forwardedHeader) != "" || s.config.WebRTC.Rooms.Find(name) != nil {
 		return false
@@ -138,7 +141,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, name string, go
 	defer leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	// Forwarded requests end with the server.
+	// Forwarded requests must end when the server stops.
 	defer context.AfterFunc(s.forwarding, cancel)()
 	s.peers.proxy(address, r.URL.RawQuery, w.Header()).ServeHTTP(w, withoutQuery(r.WithContext(ctx)))
 	return true
@@ -157,15 +160,15 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy forwards a request (including upgrades) with the query to an address. It removes the
-// response's fields from set.
+// proxy forwards a request (which may be an upgrade) with the query to an address. Fields that are
+// in the response are removed from set.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: address})
 			r.Out.URL.RawQuery = query
-			// The response contains this server's address as seen by the caller.
+			// The instance puts the server's address into its response, as the caller sees it.
 			r.Out.Host = r.In.Host
 			if strings.HasPrefix(baseOf(r.In), "wss:") {
 				r.Out.Header.Set("X-Forwarded-Proto", "https")
@@ -184,7 +187,7 @@ func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 		ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if upgraded {
-				return // one side has disconnected, so a response cannot be sent
+				return // one side has disconnected, so no response can be sent
 			}
 			if r.Context().Err() == nil {
 				p.logger.Warn("cannot reach the instance of a room", "address", address, "error", err)

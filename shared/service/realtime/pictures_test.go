@@ -51,7 +51,7 @@ func TestHostilePictureDelaysNoOthers(t *testing.T) {
 	}
 }
 
-// trap is an engine that panics in the given method.
+// trap is an engine that panics in the method that its field names.
 type trap struct{ in string }
 
 func (e trap) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
@@ -111,7 +111,7 @@ func TestPanicEndsOnlyItsSession(t *testing.T) {
 		t.Run(in, func(t *testing.T) {
 			w := newWorld(t, setup{engine: trap{in: in}, enhancer: echo{acknowledged}})
 			other := w.open("gen-2.5", rival)
-			for range 2 * runtime.GOMAXPROCS(0) { // more than the number of concurrent edits
+			for range 2 * runtime.GOMAXPROCS(0) { // more than can be edited concurrently
 				c := w.open("gen-2.5", studio)
 				provoke(c)
 				if m := c.next(); m.Type != "error" || m.Error != "Internal error" {
@@ -140,7 +140,8 @@ func TestPanicEndsOnlyItsSession(t *testing.T) {
 	})
 }
 
-// sometimes is an engine that panics at its second session, the first after w.ready.
+// sometimes is an engine that panics when its second session is opened, which is the first after
+// w.ready.
 type sometimes struct{ opened atomic.Int32 }
 
 func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
@@ -150,7 +151,7 @@ func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEdit
 	return (&painter{}).Open(ctx, m)
 }
 
-// slowPictures blocks on the picture slow until the test releases it.
+// slowPictures blocks on the picture in slow until the test releases it.
 type slowPictures struct {
 	slow    []byte
 	begun   chan struct{}
@@ -186,11 +187,11 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	second.ack("set_image_ack", "")
 }
 
-// Other accounts are not affected.
+// Long messages of one account do not affect others.
 func TestLongMessagesShareMemoryLimit(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
 	w := newWorld(t, setup{pictures: slow, textMemory: 350_000})
-	// An unknown member makes the message long.
+	// An unknown member pads the message to make it long.
 	set := func(c *client, picture []byte) {
 		image := base64.StdEncoding.EncodeToString(picture)
 		c.say(`{"type":"set_image","image_data":"` + image + `","padding":"` + strings.Repeat("x", 100_000) + `"}`)
@@ -199,7 +200,7 @@ func TestLongMessagesShareMemoryLimit(t *testing.T) {
 	for range 3 {
 		c := w.open("gen-2.5", studio)
 		set(c, slow.slow)
-		c.painted(colorOf("")) // the message before the frame has arrived
+		c.painted(colorOf("")) // the frame shows that the message has arrived
 		holding = append(holding, c)
 	}
 	fourth, other := w.open("gen-2.5", studio), w.open("gen-2.5", rival)

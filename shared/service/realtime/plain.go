@@ -10,10 +10,11 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// webSocketVersion is the only version of the protocol (RFC 6455, 4.1).
+// webSocketVersion is the only version of the WebSocket protocol (RFC 6455, section 4.1).
 const webSocketVersion = "13"
 
-// handshake returns the error status for a request that does not open a WebSocket, otherwise 0.
+// handshake returns the error status for a request that is not a valid WebSocket handshake,
+// otherwise 0.
 func handshake(r *http.Request) (status int, detail string) {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	switch {
@@ -42,7 +43,7 @@ func hasToken(header http.Header, field, word string) bool {
 	return false
 }
 
-// writePlain responds in the format of the media service's errors if no WebSocket is opened.
+// writePlain sends a response in the media service's error format if no WebSocket was opened.
 func (s *Server) writePlain(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	header := w.Header()
 	s.config.Origins.Allow(header, r, "X-Request-Id, Allow")

@@ -25,7 +25,7 @@ func (w *world) dialQueue(key, queue string) *client {
 	return w.dialWith(query)
 }
 
-// queues connects and waits until it has a place in the queue.
+// queues connects a client and waits until it has a queue position.
 func (w *world) queues(key string) *client {
 	w.t.Helper()
 	c, m := first(func() *client { return w.dialQueue(key, "true") })
@@ -35,7 +35,7 @@ func (w *world) queues(key string) *client {
 	return c
 }
 
-// waits expects the given place in the queue, possibly after earlier places.
+// waits expects the given queue position and size, possibly after earlier positions.
 func (c *client) waits(position, size int) {
 	c.t.Helper()
 	for {
@@ -49,7 +49,7 @@ func (c *client) waits(position, size int) {
 	}
 }
 
-// begins expects a session, after any number of places.
+// begins expects a session, possibly after queue positions.
 func (c *client) begins() {
 	c.t.Helper()
 	for {
@@ -63,7 +63,7 @@ func (c *client) begins() {
 	}
 }
 
-// rejected expects a rejection with the given text, after any number of places.
+// rejected expects a rejection with the given text, possibly after queue positions.
 func (c *client) rejected(code websocket.StatusCode, text string) {
 	c.t.Helper()
 	for {
@@ -115,7 +115,7 @@ func TestQueueServesInOrder(t *testing.T) {
 	})
 }
 
-// Frames are not kept.
+// Frames that arrive while a client waits are dropped.
 func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour}})
@@ -125,7 +125,7 @@ func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	c.show([]byte("no JPEG at all"))
 	c.say(`{"type":"prompt","prompt":"red"}`)
 	c.say(`{"type":"set_image","image_data":null,"prompt":"blue"}`)
-	// Places are still reported after the messages.
+	// Positions are still reported after the messages.
 	c.waits(1, 1)
 	c.waits(1, 1)
 	holder.leave()
@@ -149,7 +149,7 @@ func TestWaitEndsLikeSession(t *testing.T) {
 	w.revoke(parent)
 	revoked.rejected(websocket.StatusPolicyViolation, "Invalid API key")
 	minted.rejected(websocket.StatusPolicyViolation, "Invalid API key")
-	// The server may disconnect before the whole message has arrived.
+	// The server may disconnect before the entire message has arrived.
 	_ = large.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 2<<20+1))
 	large.rejected(websocket.StatusMessageTooBig, "The message is too large.")
 	go flood.flood()
@@ -172,7 +172,7 @@ func TestWaitEndsLikeSession(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A client that joins a room waits unless it declines.
+// A client that joins a room waits in the queue unless it opts out.
 func TestJoinWaitsInQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: time.Hour, Join: await.Max}})
@@ -220,6 +220,7 @@ func TestLeavingTheQueueLeavesNothingBehind(t *testing.T) {
 	last.waits(1, 1)
 	holder.leave()
 	last.begins()
-	// The first session may have started some of its goroutines after they were counted.
+	// Allow a few more goroutines, because the first session may have started some after they were
+	// counted.
 	await.Until(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+20 })
 }

@@ -1,9 +1,9 @@
 // Package realtime serves realtime sessions (docs/contract/realtime.md): WebSocket connections on
 // which a client sends camera frames and receives edited ones.
 //
-// A session has one of its account's slots (package session). It ends with the connection. The
-// server holds at most one waiting frame, one that is being edited, and a few messages for each
-// session.
+// A session takes one of its account's slots (package session) and ends with the connection. For
+// each session, the server holds at most one waiting frame, one that is being edited, and a few
+// messages.
 package realtime
 
 import (
@@ -49,13 +49,13 @@ type Blobs interface {
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// Usage collects the usage of sessions, like a usage.Writer.
+// Usage collects sessions' usage, as usage.Writer does.
 type Usage interface {
 	Record(ctx context.Context, record usage.Record) error
 }
 
 type Enhancer interface {
-	// Enhance returns a more detailed prompt, of 1 to maxLength code points.
+	// Enhance returns a more detailed prompt of 1 to maxLength code points.
 	Enhance(ctx context.Context, prompt string, maxLength int) (string, error)
 }
 
@@ -64,12 +64,12 @@ type Config struct {
 	Authenticator Authenticator
 	Keys          Keys
 	Sessions      *session.Instance
-	// Files and Blobs contain the images in image_ref.
+	// Files and Blobs are used to read the images named by image_ref.
 	Files Files
 	Blobs Blobs
-	// Usage receives the seconds of sessions. It must work until Run returns.
+	// Usage receives sessions' seconds. It must work until Run returns.
 	Usage Usage
-	// Budgets limits sessions; nil means no budgets. It must work until Run returns.
+	// Budgets limits what sessions may spend; nil means no budgets. It must work until Run returns.
 	Budgets Budgets
 	Engine  engine.LiveEngine
 	// Pictures decodes reference images; nil rejects them.
@@ -79,37 +79,39 @@ type Config struct {
 	// WebRTC is the second transport; nil turns it off.
 	WebRTC  *WebRTC
 	Origins httpserver.Origins
-	// Edits limits the frames edited at once. 0 means one less than the processors.
+	// Edits limits the frames that are edited at the same time. 0 means the number of processors
+	// minus one.
 	Edits int
-	// TextMemory limits the bytes of an account's unhandled text messages over 64 KiB. 0 means
-	// three messages of the maximum size. All accounts together may use three times as much.
+	// TextMemory limits an account's unhandled text messages above 64 KiB, in bytes. 0 means enough
+	// for three messages of the maximum size. All accounts together may use three times as much.
 	TextMemory int64
-	// Times holds the limits for a connection. Zero fields are taken from DefaultTimes.
+	// Times contains a connection's time limits. Zero fields are taken from DefaultTimes.
 	Times Times
-	// Now is the clock of credentials, budgets and idle clients. Sessions use the monotonic clock.
+	// Now is the clock for credentials, budgets and idle clients. Sessions use the monotonic clock.
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
 type Times struct {
-	// Ping is the interval between pings; Pong is the time limit for the reply.
+	// Ping is the interval between pings. Pong is the timeout for the reply.
 	Ping, Pong time.Duration
 	// Idle is the maximum time without a message from the client.
 	Idle  time.Duration
 	Write time.Duration
-	// Close is the time that a client may take to read the last message, and then to answer the
-	// close. Twice Close must be less than the time between session.FenceAfter and
+	// Close limits how long a client may take to read the last message, and then again to answer
+	// the close frame. Twice Close must be less than the time from session.FenceAfter to
 	// session.TakeAfter.
 	Close time.Duration
-	// Revocation is the interval at which open sessions' keys are checked, with one read per key.
+	// Revocation is the interval at which the keys of open sessions are checked. Each check reads a
+	// key once.
 	Revocation time.Duration
-	// Usage is the interval of usage reports. A crash loses the usage of at most this time.
+	// Usage is the interval between usage reports. A crash loses at most this much usage.
 	Usage time.Duration
-	// Image is the timeout for reading and setting an image; Decode is the timeout for decoding it.
+	// Image is the timeout for reading and setting an image. Decode is the timeout for decoding it.
 	Image, Decode time.Duration
-	// Drain is the time that sessions may take to end when the server stops.
+	// Drain limits how long sessions may take to end when the server stops.
 	Drain time.Duration
-	// Join is the time that a client without a free session may take to join the queue.
+	// Join limits how long a client may take to join the queue if no session is free.
 	Join time.Duration
 }
 
@@ -135,21 +137,22 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// Server serves sessions on the paths of Pattern. Run does the background work.
+// Server serves sessions at the paths of Pattern. Run does the background work.
 type Server struct {
 	config Config
-	// edits limits the frames edited at once. Accounts take turns.
+	// edits limits the frames that are edited at the same time. Accounts take turns.
 	edits *ratelimit.Turns
-	// changes limits the prompts and images prepared at once to half of edits, so that a flood of
-	// prompts leaves processors for frames.
+	// changes limits the prompts and images that are prepared at the same time. Its limit is half
+	// that of edits, so that a flood of prompts leaves processors for frames.
 	changes *ratelimit.Turns
-	// decodes limits the reference images decoded at once.
+	// decodes limits the reference images that are decoded at the same time.
 	decodes *ratelimit.Turns
 	texts   *texts
 	meter   *meter
 
 	crowd ratelimit.Open
-	// peers forwards requests to other instances, which end with forwarding.
+	// peers forwards requests to other instances. Those requests end when the forwarding context
+	// does.
 	peers         *peers
 	forwarding    context.Context
 	endForwarding context.CancelFunc
@@ -157,7 +160,7 @@ type Server struct {
 	mu       sync.Mutex
 	open     map[guest]struct{}
 	stopping bool
-	// handlers counts the served connections, with or without a session.
+	// handlers counts the connections being served, with or without a session.
 	handlers sync.WaitGroup
 }
 
@@ -177,8 +180,8 @@ func New(c Config) *Server {
 	}
 }
 
-// Run works until the context ends. Then it rejects new sessions, notifies the open ones, closes
-// them within Times.Drain and frees all slots.
+// Run works until the context ends. Then it rejects new sessions, notifies open ones, closes them
+// within Times.Drain, and frees all slots.
 func (s *Server) Run(ctx context.Context) {
 	// Sessions need the lease until the last one has ended.
 	lease, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -203,7 +206,7 @@ func (s *Server) begin() bool {
 	return !s.stopping
 }
 
-// guest is a client that has a session or waits for one.
+// guest is a client that has a session or is waiting for one.
 type guest interface {
 	key() credential.Hash
 	// revoke ends the session or the wait because the key was revoked, leaves because the server is
@@ -213,7 +216,8 @@ type guest interface {
 	hangUp()
 }
 
-// addGuest registers a guest. It returns false if the server is stopping; then end the guest.
+// addGuest registers a guest. It returns false if the server is stopping. In that case, the caller
+// must end the guest.
 func (s *Server) addGuest(g guest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

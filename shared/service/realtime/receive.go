@@ -12,9 +12,9 @@ import (
 )
 
 type pace struct {
-	// messages limits all messages. A client that exceeds it loses its session.
+	// messages limits the rate of all messages. A client that exceeds it loses its session.
 	messages *rate.Limiter
-	// changes limits messages that change something. Excess messages are rejected.
+	// changes limits the rate of messages that change something. Excess messages are rejected.
 	changes *rate.Limiter
 }
 
@@ -47,7 +47,7 @@ func (c *connection) receive() {
 			return
 		}
 		var message clientMessage
-		// Invalid UTF-8 in an acknowledgement would end the client's connection.
+		// Invalid UTF-8 in the acknowledgment would make the client close its connection.
 		if !utf8.Valid(got.content) || json.Unmarshal(got.content, &message) != nil {
 			got.release()
 			c.say(errorMessage{"error", "A text message must be a JSON object with a type."})
@@ -62,13 +62,13 @@ func (c *connection) receive() {
 	}
 }
 
-// received is a client's message. Call release, which is never nil.
+// received is a message from the client. release is never nil and must be called.
 type received struct {
 	kind    websocket.MessageType
 	content []byte
 	release func()
-	// err is websocket.ErrMessageTooBig; errTexts, after a message that was read and dropped; or an
-	// error of the connection.
+	// err is websocket.ErrMessageTooBig, errTexts after a message that was read and dropped, or a
+	// connection error.
 	err error
 }
 
@@ -81,7 +81,7 @@ type inbox struct {
 	account string
 }
 
-// next reads a message. It calls heard, if any, when the message starts.
+// next reads a message. If heard is not nil, it is called when the message starts.
 func (i *inbox) next(heard func()) received {
 	kind, reader, err := i.socket.Reader(i.wire)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 const keyTime = 5 * time.Second
 
-// watchKeys ends the sessions and waits of keys that are revoked or expired, and of their tokens.
+// watchKeys ends sessions and waits whose keys or tokens have been revoked or have expired.
 func (s *Server) watchKeys(ctx context.Context) {
 	ticker := time.NewTicker(s.config.Times.Revocation)
 	defer ticker.Stop()
@@ -34,7 +34,7 @@ func (s *Server) watchKeys(ctx context.Context) {
 	}
 }
 
-// revoked reports whether a key no longer works. It returns false if the key cannot be read.
+// revoked reports whether a key no longer works. If the key cannot be read, it returns false.
 func (s *Server) revoked(ctx context.Context, hash credential.Hash) bool {
 	ctx, cancel := context.WithTimeout(ctx, keyTime)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 
 func Paths() []string { return []string{Path, room.Path, watchPath} }
 
-// Pattern returns the pattern for a path, or "" for a path of another server.
+// Pattern returns the pattern that matches a path, or "" if the path is not served here.
 func (s *Server) Pattern(path string) string {
 	switch {
 	case path == Path:
@@ -62,7 +62,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	if accepted == nil {
 		return
 	}
-	// The request's context does not end with the connection.
+	// The request's context does not end when the connection does.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer accepted.reading.Wait()
 	defer cancel()
@@ -79,10 +79,11 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 		leave()
 		s.turnAway(ctx, accepted, r, no)
 	}
-	_ = accepted.CloseNow() // the client may have left while it waited
+	_ = accepted.CloseNow() // the client may have left while it was waiting
 }
 
-// serve serves a session. It calls arrived when the session exists or the client waits for it.
+// serve serves a session. It calls arrived once the session exists or the client is waiting for
+// one.
 //
 // Errors: a rejection; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
@@ -120,7 +121,7 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 	return nil
 }
 
-// openEditor starts a session of the engine. Its error is a rejection.
+// openEditor starts an engine session. The error is a rejection.
 func (s *Server) openEditor(
 	ctx context.Context, opened *session.Session, model *catalog.Model,
 ) (engine.LiveEditor, error) {

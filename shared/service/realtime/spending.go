@@ -8,27 +8,27 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets reserves amounts for sessions, like budget.Manager.
+// Budgets reserves amounts for sessions, as budget.Manager does.
 type Budgets interface {
 	Find(ctx context.Context, account, key string) ([]budget.Budget, error)
 	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
 }
 
-// pieces lists how many seconds a session tries to reserve ahead.
+// pieces lists how many seconds to try to reserve ahead, in order.
 var pieces = [...]int64{60, 15, 5, 1}
 
 const spendAgain = time.Second
 
-// spending reserves a session's budget, piece by piece.
+// spending reserves a session's budget piece by piece.
 type spending struct {
 	budgets  Budgets
 	admitted admission
-	// piece covers the session's seconds between from and until.
+	// piece covers the session's seconds from from to until.
 	piece       *budget.Reservation
 	from, until int64
 }
 
-// reserve reserves the first piece of a session. Its error is a rejection.
+// reserve reserves a session's first piece. The error is a rejection.
 func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, error) {
 	p := &spending{budgets: s.config.Budgets, admitted: admitted}
 	err := p.next(ctx)
@@ -42,9 +42,9 @@ func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, er
 	return nil, cannotOpen
 }
 
-// next reserves the next piece and settles the previous one as fully used, unless it fails.
+// next reserves the next piece and, if that succeeds, settles the previous one as fully used.
 //
-// Errors: fault.Exhausted if less than a second remains.
+// Errors: fault.Exhausted if less than a second is left.
 func (p *spending) next(ctx context.Context) error {
 	if p.budgets == nil {
 		p.until += pieces[0]
@@ -77,7 +77,7 @@ func (p *spending) amounts(seconds int64) budget.Amounts {
 	return budget.Amounts{SessionSeconds: seconds, Cost: costOf(p.admitted.model, seconds)}
 }
 
-// spend reserves one piece after another. It ends the session when a budget runs out.
+// spend reserves pieces one after another. It ends the session when a budget runs out.
 func (c *connection) spend() {
 	pause := time.Duration(0)
 	for {
@@ -93,7 +93,7 @@ func (c *connection) spend() {
 		case err == nil:
 			pause = 0
 		case fault.Is(err, fault.Exhausted):
-			// The remaining time is not billed.
+			// Time after this is not billed.
 			c.most.Store(c.spending.until)
 			c.end(endedByBudget)
 			return

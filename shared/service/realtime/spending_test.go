@@ -19,7 +19,7 @@ func (w *world) noon() {
 	w.later.Store(int64(time.Date(year, month, 15, 12, 0, 0, 0, time.UTC).Sub(now)))
 }
 
-// A session's unused reservation is released for the next one.
+// What a session reserved but did not use is available to the next session.
 func TestSessionsUseBudgets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -55,7 +55,7 @@ func TestSessionsUseBudgets(t *testing.T) {
 // A session ends when a cost budget does not cover another second.
 func TestSessionsAreBilled(t *testing.T) {
 	t.Parallel()
-	const price, limit = 20_000, 65_000_000 // 0.02 a second: the budget is enough for three
+	const price, limit = 20_000, 65_000_000 // 0.02 per second, so the budget is enough for three
 	w := newWorld(t, setup{price: price})
 	w.noon()
 	cost := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Month, Unit: budget.Cost}, Limit: limit}
@@ -77,19 +77,19 @@ func TestSessionsAreBilled(t *testing.T) {
 	}
 }
 
-// Each piece of a session counts toward the day on which it started.
+// Each part of a session counts toward the day on which that part started.
 func TestSessionContinuesAfterMidnight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
 	w.noon()
-	const limit = 4 // so small that a session reserves single seconds
+	const limit = 4 // so small that a session reserves one second at a time
 	daily := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Day, Unit: budget.SessionSeconds}, Limit: limit}
 	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), daily); err != nil {
 		t.Fatal(err)
 	}
 	began := w.now()
 	midnight := make(chan error, 1)
-	go func() { // as soon as the first piece is taken
+	go func() { // runs as soon as the first second is reserved
 		for {
 			used, err := w.budgets.Used(t.Context(), []budget.Counter{daily.Counter(began)})
 			if err != nil || used[0] > 0 {

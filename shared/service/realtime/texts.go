@@ -8,16 +8,17 @@ import (
 	"sync"
 )
 
-// smallText is the maximum size of an uncounted text message, in bytes.
+// smallText is the maximum size of a text message that is not counted, in bytes.
 const smallText = 64 << 10
 
-// defaultTextMemory is the maximum number of bytes of an account's larger unhandled messages.
+// defaultTextMemory is the default limit on the total size of an account's larger unhandled
+// messages, in bytes.
 const defaultTextMemory = 3 * maxText
 
 const accountsOfTexts = 3
 
-// returnedPeak is the peak, in bytes, above which memory is returned to the system when all texts
-// are released.
+// returnedPeak is the peak memory use, in bytes, above which memory is returned to the system once
+// all texts are released.
 const returnedPeak = 32 << 20
 
 var errTexts = errors.New("the memory for text messages is used up")
@@ -33,7 +34,7 @@ type texts struct {
 	accounts map[string]int64
 }
 
-// newTexts returns texts with a limit in bytes for each account; 0 means the default.
+// newTexts returns a counter with a limit per account, in bytes; 0 means the default.
 func newTexts(perAccount int64) *texts {
 	return &texts{perAccount: cmp.Or(perAccount, defaultTextMemory), accounts: map[string]int64{}}
 }
@@ -84,7 +85,7 @@ func (r *textReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release ends the count. It may be called more than once.
+// release stops counting the message. It may be called more than once.
 func (r *textReader) release() {
 	if r.counted > 0 {
 		r.texts.release(r.account, r.counted)

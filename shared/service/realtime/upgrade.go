@@ -12,21 +12,21 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sendBuffer is the size of the socket's send buffer, in bytes. In a larger one, frames would wait
-// for seconds.
+// sendBuffer is the size of the socket's send buffer, in bytes. Frames would wait for seconds in a
+// larger one.
 const sendBuffer = 128 << 10
 
 type socket struct {
 	*websocket.Conn
 	network net.Conn
 	times   Times
-	// writing has an element while a message is written.
+	// writing contains an element while a message is being written.
 	writing chan struct{}
-	// reading counts the goroutines of a lobby, which outlive it.
+	// reading counts a lobby's goroutines, which may outlive it.
 	reading sync.WaitGroup
 }
 
-// pings pings the client until life ends, or a ping fails and failed returns true.
+// pings pings the client until life ends, or until a ping fails and failed returns true.
 func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	ticker := time.NewTicker(s.times.Ping)
 	defer ticker.Stop()
@@ -36,7 +36,7 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 			return
 		case <-ticker.C:
 		}
-		// Use wire: the end of life would close the connection in the middle of a message.
+		// Use wire, because the end of life would close the connection in the middle of a message.
 		ctx, cancel := context.WithTimeout(wire, s.times.Pong)
 		err := s.Ping(ctx)
 		cancel()
@@ -63,11 +63,11 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return network, buffer, nil
 }
 
-// accept upgrades a connection. If that fails, it sends an error response and returns nil.
+// accept upgrades a request. If that fails, it sends an error response and returns nil.
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
-		// Origins are checked after authentication, and rejected on the open connection.
+		// Origins are checked after authentication. A wrong one is rejected on the open connection.
 		InsecureSkipVerify: true,
 		OnPingReceived:     h.answerPings(),
 		// JPEG frames cannot be compressed.
@@ -91,7 +91,8 @@ func (s *socket) send(ctx context.Context, message any) error {
 // write sends a message. A client that does not read it in time is disconnected.
 //
 // The deadline is set on the connection, because the library closes a connection whose context
-// ends. If the process was suspended, the client would not receive the reason for the end.
+// ends. After a suspension of the process, the client could then not receive the reason for the
+// end.
 func (s *socket) write(ctx context.Context, kind websocket.MessageType, message []byte) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -99,15 +100,15 @@ func (s *socket) write(ctx context.Context, kind websocket.MessageType, message 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Both fail if the connection has ended. Then the write fails, too.
+	// These calls fail only if the connection is closed. Then the write fails too.
 	_ = s.network.SetWriteDeadline(time.Now().Add(s.times.Write))
 	defer func() { _ = s.network.SetWriteDeadline(time.Time{}) }()
 	return s.Write(ctx, kind, message)
 }
 
-// close closes the connection and waits for the client's reply within the time limit.
+// close closes the connection and waits up to times.Close for the client's reply.
 func (s *socket) close(code websocket.StatusCode, reason string) {
-	// The library would wait forever for a client that stalls in the middle of a message.
+	// If a client stalls in the middle of a message, the library would wait forever.
 	cut := time.AfterFunc(s.times.Close, func() { s.network.Close() })
 	defer cut.Stop()
 	_ = s.Close(code, reason) // fails if the client has disconnected

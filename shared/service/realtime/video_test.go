@@ -53,7 +53,7 @@ func liveVideo(t *testing.T, network func(net.PacketConn) net.PacketConn, logger
 	})}
 }
 
-// camera returns frames of one colour in a size that may change.
+// camera returns frames of a single color. Their size may change.
 type camera struct {
 	t    *testing.T
 	size atomic.Pointer[image.Point]
@@ -67,7 +67,7 @@ func newCamera(t *testing.T, width, height int) *camera {
 
 func (c *camera) turn(width, height int) { c.size.Store(&image.Point{X: width, Y: height}) }
 
-// films returns the camera's next frame. All frames are key frames.
+// films returns the camera's next frame, which is always a key frame.
 func (c *camera) films(bool) []byte { return keyFrame(c.t, *c.size.Load()) }
 
 var keyFrames sync.Map
@@ -96,14 +96,14 @@ func keyFrame(t *testing.T, size image.Point) []byte {
 	return encoded.Data
 }
 
-// videoClient is a client with a session and a participant in its room.
+// videoClient is a client that has a session and participates in its room.
 type videoClient struct {
 	*client
 	*livekittest.Client
 	watched string
 }
 
-// goLive joins the session's room, with the camera if it is not nil.
+// goLive joins the session's room, with a camera if films is not nil.
 func (w *world) goLive(c *client, films *camera) *videoClient {
 	w.t.Helper()
 	c.say(`{"type":"livekit_join","passthrough":true}`)
@@ -121,7 +121,7 @@ func (w *world) goLive(c *client, films *camera) *videoClient {
 	return &videoClient{c, livekittest.Join(w.t, config), m.Room}
 }
 
-// shows waits until frames of the given size are returned.
+// shows waits until the server returns frames of the given size.
 func (c *videoClient) shows(width, height int) {
 	c.t.Helper()
 	n := 0
@@ -143,7 +143,7 @@ func helpers(t *testing.T) map[int]bool {
 	all := map[int]bool{}
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, task := range tasks {
-		pids, _ := os.ReadFile(task) // the thread may have ended
+		pids, _ := os.ReadFile(task) // the thread may have exited
 		for _, pid := range strings.Fields(string(pids)) {
 			number, err := strconv.Atoi(pid)
 			if err != nil {

@@ -12,9 +12,9 @@ import (
 
 const watchPath = "/watch-stream/"
 
-// watch returns a token for a session's room (docs/contract/realtime.md#watching). Only callers who
-// could have opened the session may watch: its account, with a credential for its model and for the
-// page.
+// watch returns a token for a session's room (docs/contract/realtime.md#watching). Only callers
+// that could have opened the session may watch it: those of its account whose credential permits
+// its model and the page.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	if httpserver.IsPreflight(r) {
@@ -89,7 +89,7 @@ func (s *Server) admitViewer(w http.ResponseWriter, r *http.Request, c *connecti
 	})
 }
 
-// inRoom returns the open session of the room, or nil.
+// inRoom returns the room's open session, or nil.
 func (s *Server) inRoom(name string) *connection {
 	for _, g := range s.guests() {
 		if c, opened := g.(*connection); opened {
@@ -101,7 +101,7 @@ func (s *Server) inRoom(name string) *connection {
 	return nil
 }
 
-// serveRoom serves a room's signalling, or forwards it to the room's instance.
+// serveRoom serves a room's signaling, or forwards the request to the room's instance.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		writeDetail(w, http.StatusServiceUnavailable, serverStopping.message)

@@ -22,18 +22,18 @@ type WebRTC struct {
 	Codecs *vp8.Library
 }
 
-// live is the media of a session that has joined a room.
+// live is the media state of a session that has joined a room.
 type live struct {
 	room  *room.Room
 	codec *vp8.Codec
 	work  sync.WaitGroup
-	// complaints limits the errors about frames that cannot be edited.
+	// complaints limits how often errors about invalid frames are sent.
 	complaints rate.Sometimes
 	started    bool
 	// at is the position in the encoded stream. last is the timestamp of its last frame.
 	at   time.Duration
 	last uint32
-	// owesKey is true until a requested key frame is encoded.
+	// owesKey is true from the request for a key frame until one is encoded.
 	owesKey bool
 }
 
@@ -104,14 +104,14 @@ func (c *connection) openLive(timing bool) (*live, error) {
 	return l, nil
 }
 
-// media returns the session's media, or nil without a room.
+// media returns the session's media, or nil if it has no room.
 func (c *connection) media() *live {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.live
 }
 
-// leaveRoom ends the session's room, if any. Call it after life has ended.
+// leaveRoom closes the session's room, if any. Call it after life has ended.
 func (c *connection) leaveRoom(why *ending) {
 	l := c.media()
 	if l == nil {
@@ -136,7 +136,7 @@ type videoPicture struct {
 	frame room.Frame
 }
 
-// decodeVideo decodes every frame, because the next one depends on it. Only the newest is edited.
+// decodeVideo decodes every frame, because later frames depend on it. Only the newest is edited.
 func (c *connection) decodeVideo(l *live) {
 	for frame := range l.room.Frames() {
 		picture := c.spares.get()
@@ -162,7 +162,8 @@ func (c *connection) decodeVideo(l *live) {
 	}
 }
 
-// editPicture edits the waiting picture, if any, and ends the turn. send, if set, sends the result.
+// editPicture edits the waiting picture, if any, and ends the turn. If send is not nil, it sends
+// the result.
 func (c *connection) editPicture() (send func(), err error) {
 	defer c.endTurn()
 	picture, there := c.video.take()
@@ -219,7 +220,7 @@ func (c *connection) sendVideo(l *live, data []byte, of room.Frame) {
 	}
 }
 
-// spares holds pictures for reuse: one each for decoding, waiting and editing.
+// spares holds pictures for reuse. One is being decoded, one is waiting, and one is being edited.
 type spares chan *engine.Picture
 
 func (s spares) get() *engine.Picture {

@@ -32,7 +32,7 @@ import (
 func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	for name, of := range map[string]struct {
 		engine engine.LiveEngine
-		sizes  [][4]int // of the camera and of the returned video
+		sizes  [][4]int // camera width and height, then those of the returned video
 	}{
 		"an engine that keeps the size": {nil, [][4]int{
 			{640, 360, 640, 360}, {320, 180, 320, 180}, {180, 320, 180, 320}, {322, 182, 322, 182}, {640, 360, 640, 360},
@@ -190,7 +190,7 @@ func (w *world) watches(name, key string) *livekittest.Client {
 	return livekittest.Join(w.t, livekittest.Config{URL: room.URL, Token: room.Token, Version: livekit.Version1})
 }
 
-// Watching ends with the session.
+// A viewer can watch until the session ends.
 func TestOnlyOwnAccountMayWatch(t *testing.T) {
 	const page = "https://app.example.com"
 	w := newWorld(t, setup{webrtc: true, origins: []string{page}})
@@ -226,7 +226,7 @@ func TestOnlyOwnAccountMayWatch(t *testing.T) {
 	viewer := w.watches(c.watched, studio)
 	viewer.Sees(3)
 	other := w.watches(c.watched, studio)
-	other.Close() // without notice
+	other.Close() // leaves without notice
 	viewer.Sees(3)
 	c.drop()
 	viewer.Left()
@@ -265,7 +265,7 @@ func TestMediaKeepsSessionAlive(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// Megabytes per second of malformed frames do not affect other sessions.
+// Malformed frames, even megabytes per second, do not affect other sessions.
 func TestSessionSurvivesBrokenFrames(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true})
 	other := w.goLive(w.open("gen-2.5", rival), newCamera(t, 160, 90))
@@ -294,7 +294,7 @@ func TestSessionSurvivesBrokenFrames(t *testing.T) {
 	c.shows(320, 180)
 }
 
-// The text of an error decides whether common clients retry five times or never.
+// An error's text decides whether common clients retry five times or never.
 func TestClientsRetryOnlyTemporaryErrors(t *testing.T) {
 	givesUp := func(text string) bool {
 		for _, words := range []string{
@@ -354,7 +354,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 		if how%4 < 2 {
 			films = newCamera(t, 160, 90)
 		}
-		if how%10 == 9 { // only asks for a room
+		if how%10 == 9 { // requests a room but does not join it
 			c.say(`{"type":"livekit_join"}`)
 			c.drop()
 			return
@@ -364,19 +364,19 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 			live.Sees(1)
 		}
 		switch how % 5 {
-		case 0: // everything at once, without notice
+		case 0: // everything closes at once, without notice
 			live.Close()
 			c.drop()
-		case 1: // the session first
+		case 1: // the session closes first
 			c.leave()
 			live.Left()
 			live.Close()
-		case 2: // the room first
+		case 2: // the client leaves the room first
 			live.Say(&livekit.SignalRequest{Leave: &livekit.LeaveRequest{}})
 			live.Left()
 			live.Close()
 			c.drop()
-		case 3: // the signalling is lost permanently
+		case 3: // the signaling connection is lost for good
 			live.Drop()
 			c.drop()
 			live.Close()
@@ -386,7 +386,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 			live.Close()
 		}
 	}
-	for how := range 10 { // allocate resources that are created only once
+	for how := range 10 { // allocates what is created only once
 		one(how)
 	}
 	w.active("studio", 0)
@@ -405,8 +405,8 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	w.active("studio", 0)
 	await.Until(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
 	await.Until(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
-	// The database opens some connections only when several sessions need them. If 100 sessions each
-	// left a descriptor open, there would be far more.
+	// The database opens some connections only when several sessions need them. If each of the 100
+	// sessions left a descriptor open, there would be far more.
 	await.Until(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+20 })
 	await.Until(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+8<<20 })
 }

@@ -45,24 +45,24 @@ const (
 
 type setup struct {
 	pictures   realtime.Pictures // ffmpeg by default
-	textMemory int64             // for an account's long messages, in bytes
-	price      int64             // of a second, in millionths of the currency
-	limit      int               // of sessions per account; 0 means no limit
-	perKey     int               // of sessions per key; 0 means no limit
+	textMemory int64             // limit for an account's long messages, in bytes
+	price      int64             // per second, in millionths of the currency
+	limit      int               // sessions per account; 0 means no limit
+	perKey     int               // sessions per key; 0 means no limit
 	queue      int
 	webrtc     bool
 	times      realtime.Times
 	engine     engine.LiveEngine
 	enhancer   realtime.Enhancer
 	origins    []string
-	// failing is the error of the store when a slot is taken; it may be nil.
+	// failing holds the error that the store returns when a slot is taken. It may be nil.
 	failing *atomic.Pointer[error]
 	network func(net.PacketConn) net.PacketConn // wraps the UDP port of rooms; may be nil
-	// sent is called after every write to a connection, before the write returns; it may be nil.
+	// sent, if not nil, is called after every write to a connection, before the write returns.
 	sent func(size int)
 }
 
-// world is a realtime server on real stores and a real port.
+// world is a realtime server with real stores on a real port.
 type world struct {
 	t       *testing.T
 	address string
@@ -75,14 +75,14 @@ type world struct {
 	engine  *painter
 	log     *programtest.Output
 	asleep  atomic.Int64 // how long the process was suspended, in nanoseconds
-	// clock is the server's clock. It stops while the machine stalls, so that no session seems
+	// clock is the server's clock. It stops while the machine stalls, so that sessions do not seem
 	// idle. later is added to it, in nanoseconds.
 	clock *await.Clock
 	later atomic.Int64
-	stop  func() // stops the server like the end of its program
+	stop  func() // stops the server as if the program ended
 }
 
-// machine measures how long the machine has run without a stall that loses a session.
+// machine measures uptime excluding stalls, which would otherwise end sessions.
 type machine struct {
 	clock  *await.Clock
 	booted time.Time
@@ -137,12 +137,12 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.pictures == nil {
 		s.pictures = pictures(t)
 	}
-	// A busy machine may take long to start a decoder and to send.
+	// On a busy machine, starting a decoder and sending may take long.
 	s.times.Image, s.times.Decode, s.times.Write = await.Max, await.Max, cmp.Or(s.times.Write, await.Max)
 	if s.times.Ping == 0 {
-		// Clients of tests answer pings only while they read.
+		// The tests' clients answer pings only while they read.
 		s.times.Ping = time.Hour
-		// A test may set the clock ahead by a day.
+		// Some tests set the clock ahead by a day.
 		s.times.Idle = cmp.Or(s.times.Idle, 48*time.Hour)
 	}
 	if s.failing == nil {
@@ -232,7 +232,7 @@ func pictures(t *testing.T) *ffmpeg.Tools {
 	return found
 }
 
-// watchedListener accepts connections that call sent after each write.
+// watchedListener accepts connections and calls sent after each write to them.
 type watchedListener struct {
 	net.Listener
 	sent func(size int)
@@ -254,7 +254,7 @@ func (c watchedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// unsteady is a store that fails to take slots while the test has set failing.
+// unsteady is a store that fails to take slots while failing is set.
 type unsteady struct {
 	session.Store
 	failing *atomic.Pointer[error]
@@ -267,7 +267,7 @@ func (u unsteady) Take(ctx context.Context, slot session.Slot, limit int) error 
 	return u.Store.Take(ctx, slot, limit)
 }
 
-// ready waits for the instance's first lease.
+// ready waits until the instance has its first lease.
 func (w *world) ready() {
 	w.t.Helper()
 	await.Until(w.t, "sessions can be opened", func() bool {
@@ -289,7 +289,7 @@ func (w *world) active(account string, want int) {
 	})
 }
 
-// newKey creates a key of the account studio after the changes, and returns its secret.
+// newKey creates a key of account studio with some changes, and returns its secret.
 func (w *world) newKey(secret string, changes ...func(*credential.Key)) string {
 	w.t.Helper()
 	key, err := credential.NewKey(secret, "studio", credential.DefaultTier, "", time.Now())
@@ -320,7 +320,7 @@ func (w *world) mint(key string, scope credential.Scope, lifetime time.Duration)
 	return w.issue(key, scope, lifetime).Secret
 }
 
-// issue issues a client token of a key, in both forms.
+// issue issues a client token for a key and returns both forms of the token.
 func (w *world) issue(key string, scope credential.Scope, lifetime time.Duration) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
@@ -354,7 +354,8 @@ func (w *world) store(account string, content []byte) string {
 	return f.ID
 }
 
-// painter is an engine whose frames have the colour of the reference image or else of the prompt.
+// painter is an engine whose frames have the color of the reference image or, if there is none, of
+// the prompt.
 type painter struct {
 	before atomic.Pointer[func(ctx context.Context)] // called before each edit; may be nil
 }

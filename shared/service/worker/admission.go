@@ -9,35 +9,37 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Guard protects the worker from a platform that stops workers, for example when it scales in.
+// Guard protects the worker from a platform that stops workers, for example to scale in.
 type Guard interface {
 	// Busy protects the worker for at least twice GuardEvery.
 	Busy(ctx context.Context) error
 	Idle(ctx context.Context) error
 }
 
-// guardRest is the fraction of GuardEvery in which an idle worker is unprotected.
+// guardRest is the inverse of the fraction of GuardEvery (a fifth) for which an idle worker is
+// unprotected.
 const guardRest = 5
 
 // admission admits receivers to the queue while the worker is protected.
 //
-// A worker is protected before it receives, because a job may arrive at any time, and receives in
-// rounds of GuardEvery. After a round with nothing in flight, it pauses unprotected for a fifth of
-// that time, so that the platform can scale in.
+// A worker must be protected before it receives, because a job may arrive at any time. It receives
+// in rounds of GuardEvery. After a round with nothing in flight, it pauses without protection for a
+// fifth of that time, so that the platform can scale in.
 type admission struct {
 	inflight *inflight
 
 	mu sync.Mutex
-	// opened is closed when receivers are admitted, or nil if no receiver waits.
+	// opened is closed when receivers are admitted. It is nil if none are waiting.
 	opened chan struct{}
-	// round ends when receiving must stop. It is nil if no receiver is admitted.
+	// round ends when receiving must stop. It is nil if no receivers are admitted.
 	round context.Context
-	// inside counts the receivers. left is closed when the last of them has left, if set.
+	// inside counts the admitted receivers. left, unless nil, is closed when the last of them
+	// leaves.
 	inside int
 	left   chan struct{}
 }
 
-// enter waits until jobs may be received. Call leave when the received job is in flight.
+// enter waits until jobs may be received. Call leave once the received job is in flight.
 func (a *admission) enter(ctx context.Context) (round context.Context, leave func(), err error) {
 	for {
 		a.mu.Lock()
@@ -95,7 +97,7 @@ func (a *admission) close() {
 	}
 }
 
-// guard opens and closes the admission. If the guard fails, the worker continues unprotected.
+// guard opens and closes the admission. If calls to guard fail, the worker continues unprotected.
 func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration, logger *slog.Logger) {
 	call := func(what string, do func(context.Context) error) {
 		within, cancel := context.WithTimeout(ctx, settleTime)

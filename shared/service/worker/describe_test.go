@@ -14,7 +14,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// header describes videos whose content is declared plain.
+// header describes videos from their header alone. The description is complete if they contain
+// "plain".
 type header struct{}
 
 func (header) DescribeVideo(path, _ string) (media.Info, bool, error) {

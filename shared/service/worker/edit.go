@@ -17,12 +17,12 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// edit does the work of a run. It adds the time of each stage to stages.
+// edit does the work of a run. It records how long each stage took in stages.
 func (l *lane) edit(
 	ctx context.Context, lease *lease, j job.Job, slot slot, progress func(engine.Progress),
 	stages map[string]time.Duration,
 ) (result job.Result, err error) {
-	defer panics.Error(&err) // if a hostile file causes a panic, only the run fails
+	defer panics.Error(&err) // a hostile file that causes a panic must fail only this run
 	inputs, err := l.inputs(ctx, lease, j)
 	if err != nil {
 		return result, err
@@ -66,7 +66,7 @@ func (l *lane) edit(
 	return result, err
 }
 
-// inputs returns the job's inputs, fetched now unless they were prefetched.
+// inputs returns the job's inputs. It fetches them unless they were prefetched.
 func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparation, error) {
 	if lease.prefetched != nil {
 		if lease.prefetched.wait(ctx) == nil || ctx.Err() != nil {
@@ -107,7 +107,8 @@ func (l *lane) runEngine(
 	})
 }
 
-// explain returns the reason why the engine failed. It probes a video that was not probed before.
+// explain returns why the engine failed. A video that has not been probed yet may be the reason, so
+// it is probed now.
 func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error) error {
 	if !inputs.described || ctx.Err() != nil {
 		return failed
@@ -118,8 +119,8 @@ func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error)
 	return failed
 }
 
-// lingering returns a context that outlives a drain for a short time, to store a result. A lost
-// lease and the deadline end it immediately.
+// lingering returns a context in which a result can be stored. It outlives a drain by a short time,
+// but ends immediately if the lease is lost or the deadline passes.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -9,20 +9,20 @@ import (
 )
 
 type Enhancer interface {
-	// Enhance returns a more detailed prompt, of 1 to maxLength code points.
+	// Enhance returns a more detailed prompt of 1 to maxLength code points.
 	Enhance(ctx context.Context, prompt string, maxLength int) (string, error)
 }
 
 const (
-	// enhanceTime limits the wait for an expanded prompt.
+	// enhanceTime limits how long to wait for an expanded prompt.
 	enhanceTime  = 10 * time.Second
 	enhanceField = "enhance_prompt"
-	// maxPrompt limits an expanded prompt, in code points, if the form has no limit.
+	// maxPrompt limits an expanded prompt, in code points, if the form sets no limit.
 	maxPrompt = 4000
 )
 
-// enhance returns a job's expanded prompt, or "" to use the original: without an enhancer or a
-// request, or if the expansion fails.
+// enhance returns a job's expanded prompt. It returns "" if the original must be used: if there is
+// no enhancer, the job does not ask for expansion, or the expansion fails.
 func (w *Worker) enhance(ctx context.Context, j job.Job, m *catalog.Model) string {
 	if w.config.Enhancer == nil || j.Request.Prompt == "" || !j.Request.Flag(enhanceField) {
 		return ""

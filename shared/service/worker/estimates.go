@@ -21,7 +21,7 @@ const (
 	publishEvery  = 6 * time.Hour
 )
 
-// Estimating publishes the engine's estimates for the processes that accept jobs.
+// Estimating publishes the engine's estimates to the processes that accept jobs.
 type Estimating struct {
 	Engine    engine.Engine
 	Catalog   *catalog.Catalog
@@ -32,7 +32,8 @@ type Estimating struct {
 	Logger *slog.Logger
 }
 
-// Run publishes until the context ends. If the engine has no estimates, it removes published ones.
+// Run publishes estimates until the context ends. If the engine provides none, it removes published
+// ones.
 func (e Estimating) Run(ctx context.Context) {
 	estimator := engine.EstimatorOf(e.Engine)
 	asked := questions(e.Catalog)
@@ -64,11 +65,11 @@ func (e Estimating) Run(ctx context.Context) {
 	}
 }
 
-// worthPublishing is the smallest relative change for which an estimate is published now, because
-// each write costs money.
+// worthPublishing is the smallest relative change for which an estimate is published immediately,
+// because each write costs money.
 const worthPublishing = 0.05
 
-// nearly reports whether the estimates are about equal and for the same edits.
+// nearly reports whether two sets of estimates are for the same edits and about equal.
 func nearly(a, b job.Estimates) bool {
 	return slices.EqualFunc(a, b, func(a, b job.Estimate) bool {
 		return a.EditKind == b.EditKind && a.Slack == b.Slack &&
@@ -94,8 +95,8 @@ func (e Estimating) ask(
 	return known, err
 }
 
-// estimatedLengths lists the clip lengths in seconds for which estimates are read. Between them,
-// run times grow nearly linearly.
+// estimatedLengths lists the clip lengths, in seconds, for which estimates are read. Between them,
+// run times grow almost linearly.
 var estimatedLengths = []float64{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 300, 600}
 
 func questions(c *catalog.Catalog) []engine.Question {

@@ -16,13 +16,13 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// estimator estimates the time takes for every edit without a reference.
+// estimator returns the estimate takes for every edit without a reference.
 type estimator struct {
 	script
 	mu    sync.Mutex
 	takes float64
 	err   error
-	asked []engine.Question // the last ones
+	asked []engine.Question // the latest questions
 }
 
 func (e *estimator) Estimates(_ context.Context, asked []engine.Question) ([]*job.Estimate, error) {
@@ -63,7 +63,7 @@ func (b *board) PublishEstimates(_ context.Context, estimates job.Estimates, _ t
 	return nil
 }
 
-// takes returns the published seconds for the edits, in order, with -1 for missing ones.
+// takes returns the seconds that were published for an edit, in order, with -1 where none were.
 func (b *board) takes() (seconds []float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +120,7 @@ func TestEstimatesArePublishedWhenTheyChange(t *testing.T) {
 
 func TestEngineWithoutEstimatesRemovesPublished(t *testing.T) {
 	estimating, b := estimating(t, script(succeed))
-	estimating.Run(t.Context()) // it returns, because the engine has no estimates
+	estimating.Run(t.Context()) // returns because the engine has no estimates
 	if got := b.takes(); !slices.Equal(got, []float64{-1}) || len(b.published[0]) != 0 {
 		t.Errorf("published %v", b.published)
 	}

@@ -26,7 +26,7 @@ func (g *guard) set(busy bool, call string) error {
 	g.busy = busy
 	select {
 	case g.calls <- call:
-	default: // more than any test reads
+	default: // more calls than any test reads
 	}
 	return g.err
 }
@@ -40,7 +40,7 @@ func (g *guard) isBusy() bool {
 	return g.busy
 }
 
-// guarding is a queue that fails the test if an unprotected worker receives.
+// guarding is a queue that fails the test if the worker receives a job while it is not protected.
 type guarding struct {
 	worker.Queue
 	t     *testing.T

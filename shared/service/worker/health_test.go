@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// Runs do not count while the engine is unhealthy.
+// Runs that fail while the engine is unhealthy are not counted.
 func TestUnhealthyEngineLeavesJobsToOthers(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -142,7 +142,7 @@ func TestFullScratchDiskFailsOnlyOneJob(t *testing.T) {
 	last := s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Folder, c.Blobs = disk, blobs })
 	await.Receive(t, "stage.begun", stage.begun)
-	// The first job writes its result once the partial large input has been removed.
+	// The first job writes its result only after the partly fetched large input has been removed.
 	for name := range blobs.opened {
 		if name == job.InputBlob(large, "data") {
 			break

@@ -9,10 +9,10 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// lane runs the jobs of one queue in slots, with the same number of receivers.
+// lane runs one queue's jobs. It has a number of slots and as many receivers.
 //
-// A slot requests a job from a receiver when it is free or, with Prefetch, soon will be. The first
-// free slot takes a received job, so that no slot is idle while a job waits.
+// A slot requests a job when it is free or, with Prefetch, shortly before. The first free slot
+// takes the next job received, so that no slot is idle while a job waits.
 type lane struct {
 	worker    *Worker
 	name      job.Lane
@@ -31,7 +31,7 @@ func newLane(w *Worker, name job.Lane, slots int, admission *admission) *lane {
 func (l *lane) work(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
-	// Store one result at a time, so that results do not accumulate.
+	// Store one result at a time, so that finished results do not pile up.
 	storing := make(chan struct{}, 1)
 	requestNext := l.newRequest()
 	for {
@@ -47,23 +47,24 @@ func (l *lane) work(ctx context.Context) {
 		slot := slot{requestNext: requestNext, free: sync.OnceFunc(func() { close(freed) }), storing: storing}
 		jobs.Go(func() {
 			defer slot.free()
-			defer lease.stop() // otherwise the lease could be extended forever
+			defer lease.stop() // otherwise a panic would leave the lease being extended forever
 			panics.Run(lease.logger, "job", func() { l.handle(lease, slot) })
 		})
 		<-freed
 	}
 }
 
-// newRequest returns a function that requests one job, even if called repeatedly.
+// newRequest returns a function that requests one job, no matter how often it is called.
 func (l *lane) newRequest() func() {
 	return sync.OnceFunc(func() { l.requests <- struct{}{} }) // the channel has capacity for all slots
 }
 
 type slot struct {
 	requestNext func()
-	// free releases the slot for the next job, even while the result is being stored.
+	// free makes the slot available for the next job, possibly while the result is still being
+	// stored.
 	free func()
-	// storing is held while a result of the slot is being stored.
+	// storing contains an element while one of the slot's results is being stored.
 	storing chan struct{}
 }
 
@@ -82,7 +83,7 @@ func (l *lane) receive(ctx context.Context) {
 	}
 }
 
-// receiveOne takes a job from the queue and reports whether a slot has it.
+// receiveOne takes a job from the queue and reports whether a slot took it.
 func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	lease := l.take(ctx)
 	if lease == nil {
@@ -112,8 +113,8 @@ func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	}
 }
 
-// take waits for admission and takes a job. It returns nil at the end of the context or the round,
-// and after a pause if the queue fails.
+// take waits for admission and takes a job. It returns nil if the context or the round ends. It
+// also returns nil, after a pause, if the queue fails.
 func (l *lane) take(ctx context.Context) *lease {
 	round, leave, err := l.admission.enter(ctx)
 	if err != nil {

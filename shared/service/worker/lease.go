@@ -12,12 +12,12 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// lease is an unsettled job. Its holder must stop it, settle its delivery and remove it from
-// inflight.
+// lease is an unsettled job. Its holder must stop the lease, settle the delivery, and remove the
+// lease from inflight.
 type lease struct {
 	delivery Delivery
 	logger   *slog.Logger
-	// ctx ends when the worker drains, or with errLost when the lease is lost.
+	// ctx ends when the worker drains. If the lease is lost, it ends with errLost.
 	ctx        context.Context
 	prefetched *preparation
 	thumbnails *thumbnails
@@ -27,7 +27,7 @@ type lease struct {
 	stopped chan struct{}
 }
 
-// hold counts a delivery as in flight and extends its lease.
+// hold registers a delivery as in flight and keeps extending its lease.
 func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 	ctx, end := context.WithCancelCause(ctx)
 	l := &lease{
@@ -35,7 +35,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 		ctx: ctx, end: end, stopped: make(chan struct{}),
 	}
 	w.inflight.add(l, w.config.Now())
-	// The run's fields are added to the lease's logger later.
+	// Copy the logger, because l.logger is replaced when the run starts.
 	logger := l.logger
 	go func() {
 		defer close(l.stopped)
@@ -76,7 +76,7 @@ func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	}
 }
 
-// stop ends the extensions and any prefetch, and waits for both.
+// stop stops extending the lease and prefetching, and waits until both have ended.
 func (l *lease) stop() {
 	l.end(nil)
 	<-l.stopped
@@ -112,7 +112,7 @@ func (f *inflight) empty() bool {
 	return len(f.since) == 0
 }
 
-// oldest returns the time of receipt of the oldest job in flight, if any.
+// oldest returns when the oldest job in flight was received. ok is false if there is none.
 func (f *inflight) oldest() (since time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -27,27 +27,27 @@ type Outcome string
 
 const (
 	Completed Outcome = "completed"
-	// Failed runs ended their jobs.
+	// A Failed run ended its job.
 	Failed Outcome = "failed"
-	// Repeated runs failed, but their jobs run again.
+	// A Repeated run failed, but its job will run again.
 	Repeated Outcome = "repeated"
-	// HandedBack runs were released by a drain or because the machine lacked a resource.
+	// A HandedBack run was released because of a drain or because the machine lacked a resource.
 	HandedBack Outcome = "handed_back"
-	// Lost runs found that their job belonged to another worker or had ended.
+	// A Lost run found that its job had been taken by another worker or had ended.
 	Lost Outcome = "lost"
 )
 
 type Run struct {
 	Lane  job.Lane
 	Model string
-	// Number counts the job's runs from 1.
+	// Number counts a job's runs, starting from 1.
 	Number  int
 	Outcome Outcome
 	Code    job.Code
-	// Waited is the time from the job's creation to the run's start.
+	// Waited is the time from the job's creation until the run started.
 	Waited, Took time.Duration
-	// Stages holds the time of each stage that the run reached (fetch, probe, enhance, engine,
-	// sign, store), and of the engine's stages as engine.NAME.
+	// Stages contains the duration of each stage that the run reached (fetch, probe, enhance,
+	// engine, sign, store), and of the engine's own stages as engine.NAME.
 	Stages map[string]time.Duration
 }
 
@@ -70,10 +70,11 @@ const (
 
 type Load struct {
 	Lane job.Lane
-	// Busy counts the slots whose job is in an engine; Prefetched counts jobs that wait for a slot.
+	// Busy counts the slots whose job is in the engine. Prefetched counts the jobs that are waiting
+	// for a slot.
 	Slots, Busy, Prefetched int
-	// BusyTime is the total time of jobs in an engine since the worker was created. Divided by the
-	// elapsed time and the slots, it is the utilization.
+	// BusyTime is the total time that jobs have spent in the engine since the worker was created.
+	// Divided by the elapsed time and the number of slots, it is the utilization.
 	BusyTime time.Duration
 }
 
@@ -93,11 +94,11 @@ type load struct {
 	mu          sync.Mutex
 	busy, ahead int
 	total       time.Duration
-	// counted is the time up to which total includes the busy slots.
+	// counted is the time up to which busy slots are included in total.
 	counted time.Time
 }
 
-// count adds the time since the last count. The lock must be held.
+// count adds the time since the last call to total. The lock must be held.
 func (l *load) count(now time.Time) {
 	if l.busy > 0 {
 		l.total += time.Duration(l.busy) * now.Sub(l.counted)

@@ -10,16 +10,18 @@ import (
 )
 
 const (
-	// prefetchAhead is how long before the estimated end of a run its slot requests the next job.
-	// Other workers cannot take a job that waits here. Fetching the largest upload takes about this
-	// time. A slot whose run reports no progress waits for the engine's end.
+	// prefetchAhead is how long before its run's estimated end a slot requests the next job. It is
+	// about the time to fetch the largest upload. It should not be longer, because other workers
+	// cannot take a job that is waiting here. If a run reports no progress, its slot requests the
+	// next job only when the engine is done.
 	prefetchAhead = 20 * time.Second
-	// prefetchLimit limits the prefetched bytes of one job. The run fetches larger inputs.
+	// prefetchLimit limits how many bytes are prefetched for a job. The run fetches any larger
+	// inputs.
 	prefetchLimit = 1 << 30
 )
 
-// prefetch fetches a job's inputs until a slot takes it, and reports whether a slot took it. The
-// run fetches the missing inputs.
+// prefetch fetches a job's inputs until a slot takes the job, and reports whether one did. The run
+// fetches any inputs that are missing.
 func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {
 	case l.received <- lease: // a slot is idle
@@ -68,7 +70,8 @@ type estimate struct {
 	timer *time.Timer
 }
 
-// newEstimate starts an estimate, for the start of the engine. Call stop at the end.
+// newEstimate starts estimating when the run will end. Call it when the engine starts, and call
+// stop when the engine is done.
 func newEstimate(ask func()) *estimate {
 	return &estimate{begun: time.Now(), timer: time.AfterFunc(math.MaxInt64, ask)}
 }

@@ -22,11 +22,11 @@ import (
 
 func prefetch(c *worker.Config) { c.Prefetch = true }
 
-// stage is an engine. A run sends its job's id to the test and continues after it receives from let.
+// stage is an engine. Each run sends its job's id to the test, then waits for let.
 type stage struct {
 	begun    chan string
 	let      chan struct{}
-	fraction float64 // the progress when a run starts
+	fraction float64 // progress reported at the start of a run
 }
 
 func newStage() *stage {
@@ -73,7 +73,7 @@ func (s *fixture) awaitFetched(id, content string) {
 			s.t.Fatal(err)
 		}
 		for _, path := range paths {
-			got, _ := os.ReadFile(path) // it may have been removed
+			got, _ := os.ReadFile(path) // the file may have been removed
 			fetched = append(fetched, string(got))
 		}
 		return fetched
@@ -94,7 +94,7 @@ func (s *fixture) get(id string) job.Job {
 	return j
 }
 
-// Prefetching starts no run, and the run does not fetch the inputs again.
+// Prefetching does not start a run, and the run does not fetch the inputs again.
 func TestNextJobIsPrefetched(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -126,12 +126,12 @@ func TestNextJobIsPrefetched(t *testing.T) {
 	}
 }
 
-// A slot prefetches near the end of its run. Other workers can take the other jobs.
+// A slot prefetches only near the end of its run. Other workers can take the remaining jobs.
 func TestOnlyOneJobIsPrefetched(t *testing.T) {
 	t.Parallel()
 	s, busy := newFixture(t), newStage()
 	first := s.submit("one", 0)
-	busy.fraction = 0 // it reports no progress
+	busy.fraction = 0 // no progress is reported
 	s.start(busy.run, prefetch)
 	await.Receive(t, "busy.begun", busy.begun)
 	second := s.submit("two", 0)
@@ -159,7 +159,7 @@ func TestFirstFreeSlotRunsPrefetchedJob(t *testing.T) {
 	await.Receive(t, "stage.begun", stage.begun)
 	third := s.submit("three", 0)
 	s.awaitFetched(third, "three")
-	stage.let <- struct{}{} // either of the two runs
+	stage.let <- struct{}{} // ends one of the two runs
 	stage.starts(t, third)
 	close(stage.let)
 	s.wantCompleted(third)
@@ -180,7 +180,7 @@ func TestDrainReleasesPrefetchedJob(t *testing.T) {
 	if j := s.get(second); j.Status != job.Pending || j.Runs != 0 {
 		t.Errorf("the prefetched job is %s after %d runs", j.Status, j.Runs)
 	}
-	s.start(succeed) // long before the leases would have ended
+	s.start(succeed) // long before the leases would expire
 	s.wantCompleted(first, second)
 }
 
@@ -218,12 +218,12 @@ func TestOverduePrefetchedJobTimesOut(t *testing.T) {
 		t.Errorf("%d runs", j.Runs)
 	}
 	next := s.submit("three", 0)
-	s.awaitFetched(next, "three") // prefetching continues
+	s.awaitFetched(next, "three") // prefetching still works
 	s.wantClean(stop)
 	s.wantNoInput(late)
 }
 
-// failing is a blob store whose first reads of a job's blobs fail.
+// failing is a blob store in which the first reads of one job's blobs fail.
 type failing struct {
 	blob.Store
 	id   string
@@ -237,7 +237,7 @@ func (f failing) Open(ctx context.Context, name string, offset, length int64) (i
 	return f.Store.Open(ctx, name, offset, length)
 }
 
-// An invalid input still fails its run.
+// If the input is invalid, the run still fails.
 func TestFailedPrefetchIsRetriedByRun(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -270,7 +270,7 @@ func TestLeaseOfPrefetchedJobIsExtended(t *testing.T) {
 	s.start(other.run)
 	last := s.submit("three", 0)
 	other.starts(t, last)
-	await.Receive(t, "extended.enough", extended.enough) // its first lease has ended
+	await.Receive(t, "extended.enough", extended.enough) // its first lease would have expired
 	stage.let <- struct{}{}
 	stage.starts(t, held)
 	close(stage.let)
@@ -278,7 +278,7 @@ func TestLeaseOfPrefetchedJobIsExtended(t *testing.T) {
 	s.wantCompleted(held)
 }
 
-// hanging is a queue that delivers two jobs. The lease of the second one cannot be extended.
+// hanging is a queue that delivers two jobs. The second job's lease cannot be extended.
 type hanging struct {
 	worker.Queue
 	given *atomic.Int64
@@ -309,7 +309,7 @@ func TestHangingWorkerLosesPrefetchedJob(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// tardy is a blob store whose writes wait for the test.
+// tardy is a blob store whose writes wait until the test lets them finish.
 type tardy struct {
 	blob.Store
 	storing chan string
@@ -326,7 +326,7 @@ func (s tardy) Put(ctx context.Context, name string, r io.Reader) (int64, error)
 	}
 }
 
-// The engine works on the next job, but not further ahead.
+// While a result is being stored, the engine works on the next job but not further ahead.
 func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -356,7 +356,7 @@ func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// draining is a queue that closes a channel when the worker's drain ends a Receive.
+// draining is a queue that closes begun when the worker's drain cancels a Receive.
 type draining struct {
 	worker.Queue
 	begun chan struct{}
@@ -365,7 +365,7 @@ type draining struct {
 func (q draining) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	d, err := q.Queue.Receive(ctx, lane, lease)
 	if errors.Is(err, context.Canceled) {
-		close(q.begun) // only once, because the other slot has the job
+		close(q.begun) // closed only once, because the other slot has a job
 	}
 	return d, err
 }

@@ -16,13 +16,13 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// preparation fetches and probes a job's inputs into a folder, and expands the prompt, in the
+// preparation fetches a job's inputs into a folder, probes them, and expands the prompt, all in the
 // background. The caller must discard it.
 type preparation struct {
 	spec     engine.Spec
 	enhanced string
 	stages   map[string]time.Duration
-	// described means that the input video's header replaced a probe.
+	// described means that the input video was not probed, because its header was sufficient.
 	described bool
 
 	job    job.Job
@@ -41,7 +41,7 @@ func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	go func() {
 		defer close(p.done)
 		if p.err = p.do(ctx, w); p.err != nil {
-			// A partial input may have filled the disk, which the running job needs.
+			// Partial inputs may have filled the disk, and the running job needs the space.
 			p.remove()
 		}
 	}()
@@ -63,7 +63,7 @@ func (p *preparation) discard() {
 	p.remove()
 }
 
-// release returns the folder, which the caller must remove.
+// release returns the folder, which the caller must then remove.
 func (p *preparation) release() (folder string) {
 	folder, p.folder = p.folder, ""
 	return folder
@@ -136,11 +136,11 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return err
 }
 
-// lengthSlack is how much a clip may exceed its header's length: frames and sound rarely end
-// together.
+// lengthSlack is how much longer a clip may be than its header states, because video and sound
+// rarely end together.
 const lengthSlack = time.Second
 
-// checkLength rejects a clip that is longer than its budget reservation.
+// checkLength rejects a clip that is longer than the length for which the budget was reserved.
 func checkLength(j job.Job, length time.Duration) error {
 	if len(j.Holds) == 0 || j.Request.Length <= 0 || length <= j.Request.Length+lengthSlack {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// previews stores the latest preview of a run (docs/contract/jobs.md#previews). A failure affects
-// only the preview.
+// previews stores a run's latest preview (docs/contract/jobs.md#previews). Failures affect only the
+// preview.
 type previews struct {
 	worker *Worker
 	blob   string
@@ -24,13 +24,13 @@ type previews struct {
 
 	mu     sync.Mutex
 	latest []byte
-	// fresh has a value if the latest preview is not stored yet.
+	// fresh contains an element if the latest preview has not been stored yet.
 	fresh  chan struct{}
 	stored bool
 }
 
-// startPreviews returns nil if previews are off. The caller must call stop, and remove when the job
-// has ended.
+// startPreviews returns nil if previews are off. The caller must call stop, and then remove once
+// the job has ended.
 func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.Job) *previews {
 	if w.config.PreviewEvery <= 0 {
 		return nil
@@ -60,7 +60,7 @@ func (p *previews) report(progress engine.Progress) {
 	}
 }
 
-// keep stores the latest preview at intervals. A fast run has no preview and needs no write.
+// keep stores the latest preview at intervals, so a short run stores none.
 func (p *previews) keep(ctx context.Context) {
 	failing := false // log a full disk only once
 	for clock.Wait(ctx, p.worker.config.PreviewEvery) {
@@ -108,7 +108,7 @@ func (p *previews) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	if err := p.worker.config.Blobs.Delete(ctx, p.blob); err != nil {
-		// The blob is deleted with the job's other blobs.
+		// The preview will be deleted together with the job's other blobs.
 		p.logger.Warn("cannot remove a preview", "error", err)
 	}
 }

@@ -42,7 +42,7 @@ func previewing(every time.Duration) func(*worker.Config) {
 	return func(c *worker.Config) { c.PreviewEvery = every }
 }
 
-// The preview is deleted after the run, whatever its outcome.
+// The preview is deleted after the run, whether or not it succeeded.
 func TestLatestPreviewIsAvailable(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
@@ -79,7 +79,6 @@ func TestLatestPreviewIsAvailable(t *testing.T) {
 	}
 }
 
-// notes sends the lines of a log to a channel.
 type notes struct{ said chan string }
 
 func (n *notes) Write(line []byte) (int, error) {
@@ -132,7 +131,7 @@ func (f roomless) Put(ctx context.Context, name string, r io.Reader) (int64, err
 	return f.Store.Put(ctx, name, r)
 }
 
-// Only the previews are affected.
+// A full disk affects only the previews.
 func TestFullDiskIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	s, store, log := newFixture(t), roomless{refused: new(atomic.Int64)}, &programtest.Output{}

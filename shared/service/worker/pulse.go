@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// pulse records a run's progress, and cancels a run that is no longer the job's current one.
+// pulse records a run's progress. It cancels the run if it is no longer the job's current one.
 type pulse struct {
 	mu       sync.Mutex
 	fraction float64
@@ -38,7 +38,7 @@ func (w *Worker) startPulse(
 	return p
 }
 
-// stop waits for the recording, so that no write follows the end of the run.
+// stop waits until recording has ended, so that nothing is written after the run.
 func (p *pulse) stop() {
 	p.end()
 	<-p.done
@@ -71,10 +71,11 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			return
 		case <-progress.C:
 		case <-check.C:
-			// A write of progress also returns the record's state, and a read costs the same.
+			// Writing progress costs the same as a read and also returns the record's state.
 			look = time.Since(looked) >= checkEvery/2
 		}
-		// Call Progress even without a change, to detect that the job was cancelled or taken over.
+		// Call Progress even if nothing has changed, to detect that the job was cancelled or taken
+		// over.
 		fraction := p.reported()
 		if fraction <= recorded && !look {
 			continue

@@ -41,7 +41,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
 		l.drop(lease)
 	case lease.ctx.Err() != nil:
-		// The write may have succeeded before it was interrupted.
+		// The interrupted write may have succeeded.
 		l.release(lease, nonce, 0)
 	default:
 		lease.logger.Error("cannot start a run", "error", err)
@@ -62,7 +62,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	lease.logger.Info("run started", "waited", ended.Waited)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// Use a timer, because a context's deadline could not be distinguished from a drain.
+	// Use a timer, because an expired context deadline would look like a drain.
 	overdue := time.AfterFunc(j.Deadline.Sub(started)-deadlineSlack, func() { stop(errOverdue) })
 	defer overdue.Stop()
 
@@ -75,7 +75,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	}, ended.Stages)
 	pulse.stop()
 	previews.stop()
-	cause := context.Cause(ctx) // before lease.stop ends the context
+	cause := context.Cause(ctx) // read it first, because lease.stop ends the context
 	lease.stop()
 
 	ended.Took = l.worker.config.Now().Sub(started)
@@ -85,7 +85,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 		lease.logger = lease.logger.With(ended.stages())
 		ended.Outcome = l.complete(lease, j.Nonce, result)
 	case errors.Is(cause, errLost):
-		// Settling could take the job from another worker.
+		// Do not settle it, because that could take the job from another worker.
 		lease.logger.Warn("run lost", "cause", cause)
 		ended.Outcome = Lost
 	case errors.Is(cause, errOverdue):
@@ -118,7 +118,7 @@ func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
 		lease.logger.Info("job completed", "bytes", result.Size)
 		return Completed
 	case fault.Is(err, fault.Conflict):
-		// The job has ended or belongs to another run.
+		// The job has ended or has another run.
 		l.worker.settle(
 			lease.ctx, lease.logger, "delete the result",
 			func(ctx context.Context) error { return l.worker.config.Blobs.Delete(ctx, result.Blob) },
@@ -127,7 +127,7 @@ func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
 	return Lost
 }
 
-// fail ends the job. With an empty nonce it ends the job in any run.
+// fail ends the job. If the nonce is empty, it ends the job regardless of the run.
 func (l *lane) fail(lease *lease, j job.Job, nonce string, failure job.Failure) {
 	lease.stop()
 	err := l.worker.settle(
@@ -148,7 +148,7 @@ func (l *lane) deleteInputs(lease *lease, j job.Job) {
 	}
 }
 
-// failOrRepeat settles a failed run. The job runs again if that may succeed and is allowed.
+// failOrRepeat settles a failed run. The job runs again if that may succeed and it has runs left.
 func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Code) {
 	reason := asFailure(err)
 	if reason.Retryable && j.Runs < job.MaxRuns {
@@ -173,7 +173,7 @@ func (l *lane) requeue(lease *lease, delay time.Duration) {
 	})
 }
 
-// release reverts the start of a run, which does not count, and requeues the job.
+// release undoes the start of a run, so that the run does not count, and requeues the job.
 func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
 	lease.stop()
 	l.worker.settle(lease.ctx, lease.logger, "release", func(ctx context.Context) error {
@@ -182,7 +182,8 @@ func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
 	l.requeue(lease, delay)
 }
 
-// nack requeues a job without a run, unless the lease is lost: then another worker has the job.
+// nack requeues a job that has not started a run. If the lease is lost, it does nothing, because
+// another worker has the job.
 func (l *lane) nack(lease *lease, delay time.Duration) {
 	gone := errors.Is(context.Cause(lease.ctx), errLost)
 	lease.stop()

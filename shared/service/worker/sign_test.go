@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// marker is a signer that fails a number of times before it writes a mark.
+// marker is a signer that fails a number of times before it signs with a mark.
 type marker struct{ failures atomic.Int64 }
 
 var marked = job.Credentials{
@@ -35,7 +35,7 @@ func (m *marker) Sign(
 	return marked, err
 }
 
-// A result that cannot be signed is not delivered. The job runs again, and finally fails.
+// A result that cannot be signed is not delivered. The job is run again and finally fails.
 func TestResultsAreSigned(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int64]job.Status{0: job.Completed, 1: job.Completed, job.MaxRuns: job.Failed} {

@@ -12,7 +12,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// A job's spans are children of the submission's span: the wait and each run with its stages.
+// The spans of a job's wait and of each run, with its stages, are children of the submission's
+// span.
 const (
 	queueSpan = "job.queue"
 	runSpan   = "job.run"
@@ -20,7 +21,7 @@ const (
 
 func submitted(ctx context.Context, j job.Job) context.Context { return trace.WithParent(ctx, j.Trace) }
 
-// beginRun starts the span of a run, and records the wait before the first run.
+// beginRun starts a run's span. For the first run, it also records how long the job waited.
 func (w *Worker) beginRun(ctx context.Context, j job.Job, started time.Time) (context.Context, api.Span) {
 	ctx, tracer := submitted(ctx, j), trace.OrNoop(w.config.Tracer)
 	described := api.WithAttributes(

@@ -19,9 +19,9 @@ type Posters interface {
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
-// thumbnails makes the pictures of a run's result and input (docs/contract/jobs.md#thumbnails), and
-// of stored files (docs/contract/media.md#thumbnails-of-files), while the result is stored. It
-// stores them after the job's end. It owns the run's scratch folder. A failure affects only the
+// thumbnails makes pictures of a run's result and input (docs/contract/jobs.md#thumbnails), and of
+// stored files (docs/contract/media.md#thumbnails-of-files), while the result is being stored. It
+// stores them after the job has ended. It owns the run's scratch folder. Failures affect only the
 // pictures.
 type thumbnails struct {
 	worker *Worker
@@ -33,12 +33,12 @@ type thumbnails struct {
 
 	made     chan struct{}
 	pictures job.Thumbnails
-	// files holds the pictures of stored files, by blob.
+	// files contains the pictures of stored files, keyed by blob.
 	files map[string][]byte
 }
 
-// beginThumbnails makes the pictures that the engine has not made. The caller must call end. It
-// returns nil if thumbnails are off.
+// beginThumbnails makes the pictures that the engine has not made. It returns nil if thumbnails are
+// off. Otherwise, the caller must call end.
 func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made func() engine.Thumbnails) *thumbnails {
 	if w.config.Posters == nil {
 		return nil
@@ -115,7 +115,8 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 	posters, err := t.worker.config.Posters.Posters(t.ctx, t.folder, of)
 	if err != nil && 0 < own && own < len(of) && t.ctx.Err() == nil {
-		// An input may be the cause, because engines may support more formats than ffmpeg.
+		// An input may be the cause, because engines may support formats that FFmpeg does not. Try
+		// without the inputs.
 		posters, err = t.worker.config.Posters.Posters(t.ctx, t.folder, of[:own])
 	}
 	if err != nil {
@@ -127,7 +128,8 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 }
 
-// file returns the blob of an input's stored file if it has no thumbnail yet, otherwise "".
+// file returns the blob of the stored file used as an input if the file has no thumbnail yet,
+// otherwise "".
 func (t *thumbnails) file(field string) string {
 	blob := t.job.Request.Inputs[field].File
 	if blob == "" {
@@ -149,7 +151,7 @@ func (t *thumbnails) store() {
 	}
 	<-t.made
 	for of, picture := range t.files {
-		// A deleted file gets no thumbnail.
+		// If a file has been deleted, StoreThumbnail returns fault.NotFound.
 		err := file.StoreThumbnail(t.ctx, t.worker.config.Blobs, of, picture)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			t.logger.Warn("cannot store the thumbnail of a file", "error", err)
@@ -163,7 +165,7 @@ func (t *thumbnails) store() {
 		t.logger.Warn("cannot store the thumbnails", "error", err)
 		return
 	}
-	// If the job has been deleted, delete the pictures. A deletion deletes the record first.
+	// If the job has been deleted, delete the pictures. Deleting a job deletes its record first.
 	_, err := t.worker.config.Runs.Get(t.ctx, t.job.ID)
 	if fault.Is(err, fault.NotFound) {
 		err = t.worker.config.Blobs.Delete(t.ctx, name)

@@ -25,7 +25,7 @@ type photographer struct {
 	mu    sync.Mutex
 	fails string // the first bytes of a file that cannot be decoded
 	asked []int
-	hold  chan struct{} // delays each call; may be nil
+	hold  chan struct{} // if not nil, delays each call
 }
 
 func (p *photographer) Posters(ctx context.Context, folder string, of []engine.Depicted) (posters [][]byte, err error) {
@@ -82,7 +82,7 @@ func (s *fixture) thumbnails(j job.Job) (pictures job.Thumbnails, ok bool) {
 	return pictures, true
 }
 
-// Neither the job's end nor the next job waits for the thumbnails.
+// Thumbnails delay neither the job's end nor the next job.
 func TestCompletedJobHasThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -108,7 +108,7 @@ func TestCompletedJobHasThumbnails(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// depicting is an engine that also makes the pictures of its result. A channel delays them.
+// depicting is an engine that also makes pictures of its result, after it receives from hold.
 type depicting struct {
 	script
 	hold chan struct{}
@@ -120,7 +120,7 @@ func (d depicting) Run(
 	outcome, err := d.script.Run(ctx, spec, progress)
 	outcome.Thumbnails = func() engine.Thumbnails {
 		<-d.hold
-		content, err := os.ReadFile(spec.Output) // the folder still exists
+		content, err := os.ReadFile(spec.Output) // the job's folder still exists
 		if err != nil {
 			return engine.Thumbnails{}
 		}
@@ -129,7 +129,7 @@ func (d depicting) Run(
 	return outcome, err
 }
 
-// Only the missing pictures are made. Neither the job's end nor the next job waits for them.
+// Only the missing pictures are made. They delay neither the job's end nor the next job.
 func TestEngineThumbnailsAreReused(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -230,7 +230,7 @@ func TestDeletedJobLeavesNoThumbnails(t *testing.T) {
 		t.Error("the thumbnails of a deleted job are kept")
 	}
 
-	// The pictures are stored while the job is being deleted.
+	// Here the pictures are stored while the job is being deleted.
 	stop = s.start(succeed)
 	j = s.awaitEnd(s.submit("clip", 0))
 	s.wantClean(stop)
@@ -242,7 +242,7 @@ func TestDeletedJobLeavesNoThumbnails(t *testing.T) {
 	}
 }
 
-// lateBlobs stores a job's thumbnails when its result is deleted.
+// lateBlobs stores a job's thumbnails at the moment when its result is deleted.
 type lateBlobs struct {
 	blob.Store
 	job job.Job
@@ -266,7 +266,7 @@ func (s *fixture) storeFile(name, content string) string {
 	return "files/" + name
 }
 
-// copiesOf adds a reference image to a job, and makes its inputs copies of stored files.
+// copiesOf adds a reference image to a job and marks its inputs as copies of stored files.
 func (s *fixture) copiesOf(data, reference string) func(*job.Job) {
 	return func(j *job.Job) {
 		input := j.Request.Inputs["data"]
@@ -279,7 +279,7 @@ func (s *fixture) copiesOf(data, reference string) func(*job.Job) {
 	}
 }
 
-// The thumbnails are made once. A deleted file gets none.
+// Thumbnails are made once per file. Deleted files get none.
 func TestStoredInputsGetThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

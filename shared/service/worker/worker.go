@@ -1,8 +1,9 @@
-// Package worker runs queued jobs. It leases a job, fetches and probes the inputs, and runs the
-// engine while it records progress and extends the lease. Then it stores and reports the result.
+// Package worker runs queued jobs. It leases a job, fetches and probes its inputs, and runs the
+// engine while recording progress and extending the lease. Then it stores the result and reports
+// it.
 //
-// Every write is conditional on the run's nonce (see job.Runs), so that a worker that has lost its
-// lease changes nothing.
+// Every write is conditional on the run's nonce (see job.Runs), so a worker that has lost its lease
+// cannot change anything.
 package worker
 
 import (
@@ -37,18 +38,20 @@ type Runs interface {
 // catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
-	// ReadImage returns the file as a browser shows it, or a converted one in the folder.
+	// ReadImage returns the file the way a browser shows it. If it must be converted, the converted
+	// file is in the folder.
 	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)
 }
 
-// Describer reads a video's header. whole means that info equals a probe (see [Prober]).
+// Describer reads a video's header. whole means that a probe would return the same info (see
+// [Prober]).
 type Describer interface {
 	DescribeVideo(path, mime string) (info media.Info, whole bool, err error)
 }
 
 type Signer interface {
-	// Sign copies spec.Output to the path and adds Content Credentials, which it returns. It may
-	// use the path's folder.
+	// Sign copies spec.Output to the path, adds Content Credentials and returns them. It may create
+	// temporary files in the path's folder.
 	Sign(ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string) (job.Credentials, error)
 }
 
@@ -58,21 +61,23 @@ type Config struct {
 	Blobs   blob.Store
 	Engine  engine.Engine
 	Catalog *catalog.Catalog
-	// EngineHealth returns nil while the engine accepts runs. Otherwise the worker leaves jobs to
-	// others, without counting a run. nil means always healthy.
+	// EngineHealth returns nil while the engine accepts runs. Otherwise, the worker leaves jobs to
+	// other workers, and no run is counted. If the function is nil, the engine is always considered
+	// healthy.
 	EngineHealth func(ctx context.Context) error
-	// Free returns the disk space for a result in bytes. nil means no limit.
+	// Free returns the disk space available for a result, in bytes. nil means no limit.
 	Free   func() (int64, error)
 	Folder string
 	Slots  map[job.Lane]int
-	// Prefetch makes a slot fetch its next job's inputs shortly before the engine has finished (see
-	// prefetchAhead), and store the result while the engine works on the next job.
+	// Prefetch makes a slot fetch its next job's inputs shortly before the engine is done (see
+	// prefetchAhead). It also lets the engine start the next job while the previous result is being
+	// stored.
 	Prefetch bool
 	// Guard, if set, prevents the platform from stopping the worker while it has a job. GuardEvery
-	// is the interval at which the protection is renewed.
+	// is the interval at which this protection is renewed.
 	Guard      Guard
 	GuardEvery time.Duration
-	// Tracer starts the spans of runs. It may be nil.
+	// Tracer starts the runs' spans. It may be nil.
 	Tracer   trace.Tracer
 	Observer Observer
 	Now      func() time.Time
@@ -85,34 +90,38 @@ type Config struct {
 
 type Tools struct {
 	Prober Prober
-	// Describer replaces the probe of plain videos, unless a run fails. nil probes every video.
+	// Describer replaces the probe for plain videos. If a run fails, its video is probed after all.
+	// nil means that every video is probed.
 	Describer Describer
-	// Posters makes thumbnails, Signer adds Content Credentials and Enhancer expands prompts. Each
-	// may be nil.
+	// Posters makes thumbnails, Signer adds Content Credentials, and Enhancer expands prompts. Any
+	// of them may be nil.
 	Posters  Posters
 	Signer   Signer
 	Enhancer Enhancer
 }
 
-// Pace sets the intervals at which a worker reports.
+// Pace contains the intervals at which a worker reports.
 type Pace struct {
-	// Lease is the time after which a silent worker loses its job. It is extended at a third.
+	// Lease is how long a worker may be silent before it loses its job. The lease is extended after
+	// a third of that time.
 	Lease time.Duration
-	// ProgressEvery is the minimum time between two writes of progress.
+	// ProgressEvery is the minimum interval between writes of progress.
 	ProgressEvery time.Duration
-	// PreviewEvery is the minimum time between two stored previews of a run. 0 turns previews off.
+	// PreviewEvery is the minimum interval between stored previews of a run. 0 turns previews off.
 	PreviewEvery time.Duration
-	// CheckEvery is the interval at which a run checks whether it was cancelled. 0 means the
-	// interval at which the lease is extended.
+	// CheckEvery is the interval at which a run checks whether it was cancelled. 0 means as often
+	// as the lease is extended.
 	CheckEvery time.Duration
 }
 
 const (
-	// settleTime is the timeout for the reports after a run, even while draining.
+	// settleTime is the timeout for reporting the end of a run, even while draining.
 	settleTime = 10 * time.Second
-	// deadlineSlack is how long before the job's deadline a run is stopped, to record its end.
+	// deadlineSlack is how long before the job's deadline a run is stopped, to leave time to record
+	// its end.
 	deadlineSlack = 3 * time.Second
-	// troublePause is the pause after the queue failed, and for a job returned because of a failure.
+	// troublePause is the pause after the queue fails, and the delay for a job that is returned
+	// because of a failure.
 	troublePause = time.Second
 )
 
@@ -120,7 +129,7 @@ type Worker struct {
 	config   Config
 	inflight *inflight
 	loads    map[job.Lane]*load
-	// thumbnailTurns lets two thumbnails be made at once. Accounts take turns.
+	// thumbnailTurns lets two jobs make thumbnails at the same time. Accounts take turns.
 	thumbnailTurns *ratelimit.Turns
 }
 
@@ -133,8 +142,8 @@ func New(c Config) *Worker {
 	return w
 }
 
-// Run works until the context ends. Then it stops the engines and releases the jobs in flight,
-// without counting their runs. A result that is being stored is completed within settleTime.
+// Run works until the context ends. Then it stops the engines and releases the jobs in flight
+// without counting their runs. If a result is being stored, it has settleTime to finish.
 func (w *Worker) Run(ctx context.Context) {
 	admission := &admission{inflight: w.inflight}
 	var running sync.WaitGroup
@@ -153,15 +162,15 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Stuck reports whether a job in flight is more than a minute past its deadline. Then the worker
+// Stuck reports whether a job in flight is more than a minute past its deadline. If so, the worker
 // must be replaced.
 func (w *Worker) Stuck() bool {
 	oldest, ok := w.inflight.oldest()
 	return ok && w.config.Now().Sub(oldest) > job.MaxAge+time.Minute
 }
 
-// settle sends a report, even while draining, and retries while the store fails. It does not log a
-// conflict, because another worker has settled the job.
+// settle sends a report, even while draining, and retries while the store is failing. It does not
+// log a conflict, which means that another worker has settled the job.
 func (w *Worker) settle(
 	ctx context.Context, logger *slog.Logger, what string, report func(context.Context) error,
 ) error {
@@ -173,7 +182,7 @@ func (w *Worker) settle(
 			return err
 		}
 		if !clock.Wait(ctx, wait) {
-			// The lease will expire, and the job will be received again.
+			// The lease will expire, and then the job will be received again.
 			logger.Error("cannot settle a job", "report", what, "error", err)
 			return err
 		}

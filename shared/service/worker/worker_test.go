@@ -49,7 +49,7 @@ func scripted() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{}, Notice: "Nothing was asked."}
 }
 
-// succeed writes a mark followed by the input's bytes.
+// succeed writes a mark followed by the bytes of the input.
 func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
 	input, err := os.ReadFile(spec.Data.Path)
 	if err != nil {
@@ -58,7 +58,7 @@ func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error
 	return os.WriteFile(spec.Output, append([]byte("edited: "), input...), 0o600)
 }
 
-// prober treats every file as a portrait clip of two seconds, unless it contains "broken".
+// prober treats every file as a two-second portrait clip, unless it contains "broken".
 type prober struct{}
 
 func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) {
@@ -75,7 +75,8 @@ func (p prober) ReadImage(ctx context.Context, _, path, mime string) (engine.Inp
 	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
-// By default a lease outlasts the stalls of a busy machine.
+// Tests use a short lease only if they need one, because the default outlasts stalls of a busy
+// machine.
 func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
 
 // fixture is a worker's environment, with a real database and a real blob folder.
@@ -83,7 +84,7 @@ type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
 	budgets *sqlite.Budgets
-	claims  []budget.Claim // of a job at its submission
+	claims  []budget.Claim // of each job when it is submitted
 	queue   worker.Queue
 	blobs   blob.Store
 	service *job.Service
@@ -93,7 +94,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	// This clock determines the end of leases.
+	// The database uses this clock to decide when leases end.
 	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: await.NewClock(t).Now})
 	blobs, err := diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
 	if err != nil {
@@ -111,7 +112,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 }
 
-// stop returns once the worker has drained.
+// start starts a worker. stop returns once the worker has drained.
 func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()) {
 	s.t.Helper()
 	known, err := catalog.Default("gen")
@@ -146,7 +147,7 @@ func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()
 	return stop
 }
 
-// age is the time since the job's creation.
+// submit submits a job that was created age ago, and returns its id.
 func (s *fixture) submit(content string, age time.Duration, change ...func(*job.Job)) string {
 	s.t.Helper()
 	id, err := s.service.NewID()
@@ -175,7 +176,7 @@ func (s *fixture) submit(content string, age time.Duration, change ...func(*job.
 	return id
 }
 
-// read returns a blob's content; ok is false if there is no such blob.
+// read returns a blob's content. ok is false if the blob does not exist.
 func (s *fixture) read(name string) (content []byte, ok bool) {
 	s.t.Helper()
 	r, err := s.blobs.Open(context.Background(), name, 0, -1)
@@ -227,7 +228,7 @@ func (s *fixture) wantFailure(id string, code job.Code, message string) {
 	}
 }
 
-// wantClean stops the worker and expects no scratch folder.
+// wantClean stops the worker and checks that the scratch folder is empty.
 func (s *fixture) wantClean(stop func()) {
 	s.t.Helper()
 	stop()
@@ -344,7 +345,7 @@ func TestFailedRunsFailTheJob(t *testing.T) {
 	}
 }
 
-// The header's length determines the reserved cost. A clip may exceed it by a second.
+// The length in the header determines the reserved cost. A clip may be up to a second longer.
 func TestClipLongerThanItsHeaderFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -441,7 +442,7 @@ func TestCancelledJobStopsEngine(t *testing.T) {
 		close(running)
 		<-ctx.Done()
 		close(stopped)
-		return succeed(ctx, spec, progress) // the engine finishes nevertheless
+		return succeed(ctx, spec, progress) // the engine finishes anyway
 	})
 	await.Receive(t, "running", running)
 	if err := s.jobs.Fail(
@@ -478,7 +479,7 @@ type silentDelivery struct{ worker.Delivery }
 
 func (silentDelivery) Extend(context.Context, time.Duration) error { return errors.New("no answer") }
 
-// An engine's output that is a link is not delivered, because it could point to any file.
+// If an engine's output is a link, it is not delivered, because it could point to any file.
 func TestLinkIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -502,7 +503,7 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 	hung, woken := make(chan struct{}), make(chan struct{})
 	stopHung := s.start(func(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
 		close(hung)
-		<-woken // ignores its context
+		<-woken // ignores the context
 		return os.WriteFile(spec.Output, []byte("late"), 0o600)
 	}, shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
 	await.Receive(t, "hung", hung)
@@ -518,7 +519,7 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 	}
 }
 
-// The worker that would start the fourth run fails the job.
+// The worker that would start a fourth run fails the job instead.
 func TestJobFailsAfterThreeLostRuns(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -552,7 +553,7 @@ func TestFullDiskFailsOnlyTheJob(t *testing.T) {
 	s.wantCompleted(s.submit("another", 0))
 }
 
-// short is a blob store that at first cannot open blobs for lack of file descriptors.
+// short is a blob store that at first lacks the file descriptors to open blobs.
 type short struct {
 	blob.Store
 	failures *atomic.Int64
@@ -565,7 +566,7 @@ func (s short) Open(ctx context.Context, name string, offset, length int64) (io.
 	return s.Store.Open(ctx, name, offset, length)
 }
 
-// A run that could not start for lack of file descriptors does not count.
+// If a run cannot start because file descriptors have run out, it does not count.
 func TestFileDescriptorShortageCostsNoRun(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// perByte is the number of bytes that may be allocated per received byte, and slack is an
-	// additional number.
-	perByte = 21 // candidates take 20.4 in the WebRTC library
+	// perByte is how many bytes may be allocated per byte received. slack is how many more are
+	// allowed in total.
+	perByte = 21 // the WebRTC library needs 20.4 for candidates
 	slack   = 64 << 10
 )
 
-// Of returns the number of bytes that the process allocates while work runs, even if they are
-// freed.
+// Of returns how many bytes the process allocates while work runs, including bytes that are freed
+// again.
 func Of(work func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -23,8 +23,8 @@ func Of(work func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// Least returns the smallest of three measurements, or the first that is at most enough, because
-// other goroutines of the process also allocate.
+// Least returns the smallest of three measurements, because other goroutines allocate too. It stops
+// at the first measurement that is at most enough.
 func Least(work func(), enough int) int {
 	least := Of(work)
 	for range 2 {
@@ -36,8 +36,8 @@ func Least(work func(), enough int) int {
 	return least
 }
 
-// Check fails the test if work allocates more than 20 bytes per received byte. No parallel test
-// may run at the same time.
+// Check fails the test if work allocates more than 20 bytes per byte received, plus some slack. No
+// parallel test may run at the same time.
 func Check(t testing.TB, received int, work func()) {
 	t.Helper()
 	if took := Least(work, perByte*received+slack); took > perByte*received+slack {

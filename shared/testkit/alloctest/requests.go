@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// Serve serves a handler until the end of the test, like the services, and returns the address.
+// Serve serves a handler as the services do, until the test ends, and returns the address.
 func Serve(t testing.TB, handler http.Handler) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,8 +39,8 @@ func Serve(t testing.TB, handler http.Handler) (address string) {
 	return listener.Addr().String()
 }
 
-// Send sends a request's bytes on a new connection and returns the response's status and size, or 0
-// without a response.
+// Send sends the bytes of a request on a new connection. It returns the response's status and size,
+// or 0 if there is no response.
 func Send(t testing.TB, address string, request []byte) (status, received int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -51,7 +51,7 @@ func Send(t testing.TB, address string, request []byte) (status, received int) {
 	if err := conn.SetDeadline(time.Now().Add(await.Max)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = conn.Write(request) // the server may respond before the end
+	_, _ = conn.Write(request) // the server may respond before it has read everything
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0, 0
@@ -61,7 +61,7 @@ func Send(t testing.TB, address string, request []byte) (status, received int) {
 	return response.StatusCode, int(size)
 }
 
-// Request returns the bytes of a request. An empty body is omitted.
+// Request returns the bytes of a request. If body is "", the request has none.
 func Request(line, body string, fields ...string) []byte {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", line)
@@ -75,12 +75,12 @@ func Request(line, body string, fields ...string) []byte {
 	return text.Bytes()
 }
 
-// Filled returns head, as many pieces as fit into the given number of bytes, and tail.
+// Filled returns head, then as many pieces as fit into the given number of bytes, then tail.
 func Filled(bytes int, head, piece, tail string) string {
 	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
 }
 
-// Numbered is like Filled, with different pieces: piece is a format for each piece's number.
+// Numbered is like Filled, but every piece differs: piece is a format for the piece's number.
 func Numbered(bytes int, head, piece, tail string) string {
 	var text strings.Builder
 	text.WriteString(head)
@@ -90,8 +90,8 @@ func Numbered(bytes int, head, piece, tail string) string {
 	return text.String() + tail
 }
 
-// Headers returns, by name, header fields from callers without a valid credential. They are as
-// large as a header may be. The credential follows the text credential, such as "x-api-key: ".
+// Headers returns header fields of callers without a valid credential, by name. They are as large
+// as a header may be. credential is the text before a credential, such as "x-api-key: ".
 func Headers(credential string) map[string][]string {
 	const most = 60 << 10
 	jwt := func(header, claims string) string {
@@ -127,7 +127,7 @@ func Headers(credential string) map[string][]string {
 		"token header":    jwt(Filled(40<<10, `{"alg":"EdDSA","crit":[`, `"",`, `""]}`), "{}"),
 		"token of lists":  jwt(alg, Filled(40<<10, `{"aud":[`, `"",`, `""]}`)),
 		"token of claims": jwt(alg, Numbered(40<<10, `{"a":0`, `,"%x":0`, `}`)),
-		// These are the longest tokens that may be decoded.
+		// These are the longest tokens that the service may decode.
 		"short deep token":      jwt(alg, strings.Repeat("[", 11<<10)),
 		"short token of models": jwt(alg, Filled(11<<10, `{"permissions":{"models":[`, `"",`, `""]}}`)),
 		"short token of lists":  jwt(alg, Filled(11<<10, `{"aud":[`, `"",`, `""]}`)),
@@ -141,7 +141,8 @@ func Headers(credential string) map[string][]string {
 	return headers
 }
 
-// Queries returns, by name, queries from such callers to append to a path.
+// Queries returns queries of callers without a valid credential, by name. They can be appended to a
+// path.
 func Queries() map[string]string {
 	const most = 60 << 10
 	return map[string]string{
@@ -152,15 +153,15 @@ func Queries() map[string]string {
 	}
 }
 
-// anonymousSlack is the memory that a call without a credential may take in addition to 20 bytes
-// per received byte.
+// anonymousSlack is how much memory a call without a credential may use, in addition to 20 bytes
+// per byte received.
 const anonymousSlack = 128 << 10
 
 // CheckAnonymous sends hostile requests without a valid credential for each line, such as "GET
-// /v1/jobs". It fails the test if one takes more than 20 bytes of memory per received byte plus
-// 128 KiB, or gets a 5xx status. If rejected is true, all requests must get a 4xx status. More
-// than 12 such lines check the credential in the same way, so each is sent with a third of the
-// header fields. It returns the number of requests.
+// /v1/jobs", and returns the number of requests. The test fails if one uses more than 20 bytes of
+// memory per byte received plus 128 KiB, or gets a 5xx status. If rejected is true, all requests
+// must get a 4xx status. With more than 12 such lines, each is sent with only a third of the header
+// fields, because all check the credential in the same way.
 func CheckAnonymous(t testing.TB, address, credential string, rejected bool, lines ...string) (sent int) {
 	t.Helper()
 	check := func(name string, request []byte) {
@@ -178,7 +179,7 @@ func CheckAnonymous(t testing.TB, address, credential string, rejected bool, lin
 	headers := Headers(credential)
 	names := slices.Sorted(maps.Keys(headers))
 	for i, line := range lines {
-		Send(t, address, Request(line, "")) // opens and caches
+		Send(t, address, Request(line, "")) // opens connections and fills caches
 		for j, name := range names {
 			if rejected && len(lines) > 12 && (i+j)%3 > 0 {
 				continue
@@ -202,7 +203,7 @@ func CheckAnonymous(t testing.TB, address, credential string, rejected bool, lin
 }
 
 // CheckUnread sends requests without a valid credential whose bodies stop after their first byte.
-// It fails the test unless each gets the status. A server that waits for the body cannot send it.
+// The test fails unless each gets the status, which a server cannot send if it waits for the body.
 func CheckUnread(t testing.TB, address string, status int, lines ...string) {
 	t.Helper()
 	for _, line := range lines {

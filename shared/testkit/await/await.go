@@ -1,6 +1,6 @@
-// Package await limits the waits of tests in one place. A test waits for an event and never
-// for a duration. The limit only ends a test that would hang. The message names the event that
-// did not happen, and the last state that the test saw.
+// Package await limits all waiting in tests. A test waits for an event and never for a duration.
+// The limit only ends tests that would otherwise hang. The message names the event that did not
+// happen and the last state that the test saw.
 package await
 
 import (
@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// Max is the timeout for one wait. A quiet machine needs a hundredth of it. Do not use it for a
-	// timeout of the product that changes the result of a test.
+	// Max is the timeout for one wait. An idle machine needs a hundredth of it. Do not use it for a
+	// product timeout that affects a test's result.
 	Max = 2 * time.Minute
-	// MaxTest is the timeout for a test with many steps, and for a build.
+	// MaxTest is the timeout for a build or a test with many steps.
 	MaxTest = 15 * time.Minute
 	// longestPause is the longest pause between two checks of a condition.
 	longestPause = 50 * time.Millisecond
 )
 
-// Until waits until the condition holds. After Max the test fails with the name of the condition
+// Until waits until the condition is true. After Max, the test fails with the name of the condition
 // and the values that seen returns.
 func Until(t testing.TB, what string, holds func() bool, seen ...func() any) {
 	t.Helper()
@@ -33,21 +33,21 @@ func Until(t testing.TB, what string, holds func() bool, seen ...func() any) {
 	}
 }
 
-// Value waits until ok accepts the value that get returns, and returns it. After Max the test
-// fails with the last value.
+// Value waits until ok accepts what get returns, and returns that value. After Max, the test fails
+// with the last value.
 func Value[T any](t testing.TB, what string, get func() T, ok func(T) bool) (got T) {
 	t.Helper()
 	Until(t, what, func() bool { got = get(); return ok(got) }, func() any { return got })
 	return got
 }
 
-// Becomes waits until get returns the wanted value. After Max the test fails with the last value.
+// Becomes waits until get returns want. After Max, the test fails with the last value.
 func Becomes[T comparable](t testing.TB, what string, want T, get func() T) {
 	t.Helper()
 	Value(t, fmt.Sprintf("%s: %v", what, want), get, func(got T) bool { return got == want })
 }
 
-// last returns the end of a message with the last state.
+// last returns the end of a failure message, which describes the last state if it is known.
 func last(seen []func() any) (text string) {
 	for _, see := range seen {
 		text += fmt.Sprintf("; last seen: %+v", see())
@@ -55,14 +55,14 @@ func last(seen []func() any) (text string) {
 	return text
 }
 
-// Context returns the test's context, which ends after Max. It is for one wait.
+// Context returns the test's context with the timeout Max. Use it for a single wait.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	return within(t, Max)
 }
 
-// TestContext returns the test's context, which ends after MaxTest. Use it for a test of many limited
-// steps, and for a build.
+// TestContext returns the test's context with the timeout MaxTest. Use it for a build or a test of
+// many limited steps.
 func TestContext(t testing.TB) context.Context {
 	t.Helper()
 	return within(t, MaxTest)
@@ -75,8 +75,8 @@ func within(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
-// Receive returns the next value from the channel. After Max the test fails with the name and the
-// values that seen returns.
+// Receive returns the next value from the channel. After Max, the test fails with the channel's
+// name and the values that seen returns.
 func Receive[T any](t testing.TB, what string, from <-chan T, seen ...func() any) T {
 	t.Helper()
 	select {

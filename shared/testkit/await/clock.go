@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// A clock is read at least every beat. Between two reads it advances by at most longestBeat.
+	// A Clock is read at least once per beat. Between two reads it advances by at most longestBeat.
 	beat, longestBeat = 20 * time.Millisecond, 100 * time.Millisecond
 )
 
-// Clock is a clock that stops while the machine stalls. So no lease ends because a test could not
-// extend it in time. Waiting for a lease to end takes little longer than on the machine's clock. It
-// is safe for concurrent use.
+// Clock is a clock that stops while the machine stalls, so that no lease ends only because a test
+// could not extend it in time. Waiting for a lease to end takes little longer than on the machine's
+// clock. It is safe for concurrent use.
 type Clock struct {
 	mu sync.Mutex
-	// seen is the machine's time at the last read. skipped is the time that this clock has skipped.
+	// seen is the machine's time at the last read. skipped is how much time this clock has left
+	// out.
 	seen    time.Time
 	skipped time.Duration
 }

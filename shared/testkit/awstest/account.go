@@ -12,17 +12,17 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// The local AWS checks no permissions. A proxy in front of it checks them with the deployment's
-// policies: it rejects calls that AWS would reject, with the service's errors.
+// The local AWS does not check permissions. A proxy in front of it checks them against the
+// deployment's policies: it rejects calls that AWS would reject, with the error of the service.
 
-// Administrator is the access key of the tests themselves, whose calls are not checked.
+// Administrator is the tests' own access key. Calls made with it are not checked.
 const Administrator = "test"
 
-// Here is the place for which the deployment's policies are evaluated.
+// Here is the partition, region and account for which the deployment's policies are evaluated.
 var Here = iamtest.Place{Partition: "aws", Region: Region, Account: Account}
 
-// DeployedRights returns the permissions of the roles in a deployment with the stage "dev". A test
-// of infra compares them with its templates.
+// DeployedRights returns the permissions of the roles in a deployment of stage "dev". A test in
+// infra compares them with its templates.
 func DeployedRights(t T) iamtest.Rights {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "infra", "testdata", "policies.json"))
@@ -46,14 +46,15 @@ func Deployed(t T) *iamtest.Account {
 }
 
 type Guard struct {
-	// Account holds the roles and the resource policies.
+	// Account has the roles and the resource policies.
 	Account *iamtest.Account
-	// Names maps names in this test to those of the deployment. A missing entry leaves a name unchanged.
+	// Names maps names in this test to names in the deployment. Names without an entry stay
+	// unchanged.
 	Names map[string]string
 	// Role returns the role that uses an access key. If it is nil, the key is the name of the role.
 	Role func(accessKey string) string
-	// Asked is called with a role and a call's requests before each decision. It may be nil. It
-	// must be safe for concurrent calls.
+	// Asked, if not nil, is called with a role and a call's requests before each decision. It must
+	// be safe for concurrent use.
 	Asked func(role string, request iamtest.Request)
 }
 
@@ -65,10 +66,10 @@ type guarding struct {
 	rejected []string
 }
 
-// Guard makes the proxy reject calls that AWS would reject because of its policies. The test
-// fails if the action or the role of a call is unknown, and if a call was rejected for a reason
-// that Rejected has not returned. After a rejection that ends a request, its other calls may be
-// rejected for the same reason at any time.
+// Guard makes the proxy reject calls that the policies would make AWS reject. The test fails if a
+// call's action or role is unknown, or if a call was rejected for a reason that Rejected has not
+// returned. Reasons that Rejected has returned are accepted from then on, because the other calls
+// of a rejected request may be rejected later.
 func (p *Proxy) Guard(t T, guard Guard) {
 	t.Helper()
 	g := &guarding{Guard: guard, names: iamtest.Names{Place: Here, Rename: func(name string) string {
@@ -95,7 +96,8 @@ func (p *Proxy) Guard(t T, guard Guard) {
 	})
 }
 
-// Rejected returns the rejections since its last call, each once, in order.
+// Rejected returns the reasons for rejections since it was last called, sorted and without
+// duplicates.
 func (p *Proxy) Rejected() []string {
 	g := p.guarded()
 	if g == nil {
@@ -133,7 +135,7 @@ func (g *guarding) rejects(r *http.Request, body []byte) string {
 	return g.rejectsAny(r, requests...)
 }
 
-// hides returns why the caller must not learn that an object is missing, or "".
+// hides returns why the caller must not learn that an object is missing, or "" if it may.
 func (g *guarding) hides(r *http.Request, status int) string {
 	list, ok := g.names.ToReportMissing(r, status)
 	if !ok {
@@ -175,7 +177,7 @@ func (g *guarding) note(reason string) string {
 	return reason
 }
 
-// deny responds like the service that rejects a call because of its policies.
+// deny responds like a service whose policies do not allow the call.
 func deny(w http.ResponseWriter, r *http.Request, reason string) {
 	_, service := iamtest.Caller(r)
 	message := "User: " + reason
@@ -201,5 +203,5 @@ func deny(w http.ResponseWriter, r *http.Request, reason string) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.WriteHeader(status)
 	text, _ := json.Marshal(map[string]string{"__type": code, "message": message, "Message": message})
-	_, _ = w.Write(text) // the client may have gone
+	_, _ = w.Write(text) // the client may have disconnected
 }

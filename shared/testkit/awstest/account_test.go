@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// guarded returns the configuration for a role's clients, whose calls go through a guarded proxy,
-// and a counter of the forwarded calls.
+// guarded returns a guarded proxy, the configuration for a role's clients that call through it, and
+// a counter of the forwarded calls.
 func guarded(t *testing.T, role string) (*awstest.Proxy, aws.Config, *atomic.Int64) {
 	t.Helper()
 	reached := &atomic.Int64{}
@@ -56,7 +56,7 @@ func guarded(t *testing.T, role string) (*awstest.Proxy, aws.Config, *atomic.Int
 	return proxy, config, reached
 }
 
-// Each service has its own error, and the call has no effect.
+// Every service rejects the call with its own error, and the call has no effect.
 func TestGuardRejectsForbiddenCalls(t *testing.T) {
 	proxy, config, reached := guarded(t, "Nothing")
 	ctx, name := t.Context(), aws.String("b")
@@ -109,7 +109,7 @@ func TestGuardRejectsForbiddenCalls(t *testing.T) {
 	}
 }
 
-// S3 reports a missing object only to callers that may list the bucket. It rejects others.
+// S3 reports a missing object only to callers that may list the bucket. Other callers are rejected.
 func TestGuardHidesMissingObjects(t *testing.T) {
 	for role, want := range map[string]string{"Reader": "AccessDenied", "Lister": "NoSuchKey"} {
 		proxy, config, _ := guarded(t, role)
@@ -125,7 +125,7 @@ func TestGuardHidesMissingObjects(t *testing.T) {
 	}
 }
 
-// A call with a signed URL counts as its signer's call, an unsigned call is anonymous, and a call
+// A call with a signed URL is attributed to the signer, an unsigned call is anonymous, and a call
 // with an unknown action is rejected.
 func TestGuardIdentifiesCallers(t *testing.T) {
 	proxy, config, reached := guarded(t, "Reader")

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// Region and Account belong to the local AWS.
+	// Region and Account are those of the local AWS.
 	Region  = "eu-central-1"
 	Account = "000000000000"
 
@@ -36,7 +36,7 @@ const (
 //go:embed ministack.py
 var launcher string
 
-// Cloud is a running local AWS. It ends with the test that started it.
+// Cloud is a running local AWS. It is stopped when the test that started it ends.
 type Cloud struct {
 	URL string
 
@@ -46,11 +46,11 @@ type Cloud struct {
 	made    counter
 }
 
-// Start starts an empty local AWS. settings are environment variables of MiniStack, such as
+// Start starts an empty local AWS. settings are environment variables for MiniStack, such as
 // "LAMBDA_EXECUTOR=local".
 //
-// A test with many subtests starts one and lets each subtest create its own tables, buckets and
-// queues. Their names never clash.
+// A test with many subtests should start only one and let each subtest create its own tables,
+// buckets and queues, whose names never clash.
 func Start(t T, settings ...string) *Cloud {
 	t.Helper()
 	cloud, err := tryStart(Tool(t, "python/bin/python"), t.TempDir(), settings)
@@ -121,9 +121,9 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	cloud.command.Env = append(os.Environ(),
 		"BIND_HOST="+host, "MINISTACK_HOST="+host, "GATEWAY_PORT="+port, "MINISTACK_REGION="+Region,
 		"AWS_DEFAULT_REGION="+Region, "TMPDIR="+folder, "SFTP_ENABLED=0", "PYTHONDONTWRITEBYTECODE=1",
-		// Functions that run inside call it at this address.
+		// Functions that the local AWS runs call it at this address.
 		"AWS_ENDPOINT_URL=http://"+address,
-		// Nothing outside may be reached by accident, not even for credentials.
+		// Nothing outside must be called by accident, not even for credentials.
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
 	)
 	cloud.command.Env = append(cloud.command.Env, settings...)
@@ -138,7 +138,7 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 		err := cloud.command.Start()
 		started <- err
 		if err == nil {
-			_ = cloud.command.Wait() // how it ended is in ProcessState
+			_ = cloud.command.Wait() // ProcessState has the exit status
 			close(cloud.ended)
 		}
 	}()
@@ -153,7 +153,7 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	return cloud, nil
 }
 
-// ready waits until the process serves.
+// ready waits until the process responds.
 func (c *Cloud) ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()
@@ -180,7 +180,7 @@ func (c *Cloud) ready() error {
 	}
 }
 
-// stop ends the process, and kills it after a while.
+// stop asks the process to exit, and kills it if that takes too long.
 func (c *Cloud) stop() error {
 	err := c.command.Process.Signal(syscall.SIGTERM)
 	if errors.Is(err, os.ErrProcessDone) {
@@ -206,8 +206,8 @@ func (c *Cloud) show(t T) {
 // long the local AWS stalls.
 func (c *Cloud) Config() aws.Config { return patient(ConfigFor(c.URL)) }
 
-// ConfigFor returns the configuration of clients of an endpoint: a local AWS, or a proxy in front
-// of it.
+// ConfigFor returns a configuration for clients of an endpoint, which is a local AWS or a proxy in
+// front of it.
 func ConfigFor(url string) aws.Config {
 	return aws.Config{
 		Region:       Region,
@@ -218,7 +218,7 @@ func ConfigFor(url string) aws.Config {
 	}
 }
 
-// logSize is the maximum number of bytes kept from the end of the local AWS's log.
+// logSize is how many bytes at the end of the local AWS's log are kept.
 const logSize = 64 << 10
 
 // Environment returns variables that make a program's AWS clients use the local AWS.

@@ -16,16 +16,15 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Local is the deployment on one machine that `make local-aws` creates, with its local AWS and
-// its worker.
+// Local is a deployment made by `make local-aws` on this machine, with its local AWS and worker.
 type Local struct {
 	*Cloud
 	Stage string
-	// Media and Inference are the URLs of its APIs. Key is an admin key of the account acme.
+	// Media and Inference are the URLs of the deployed APIs. Key is an admin key of account acme.
 	Media, Inference, Key string
-	// Said is the standard output of `make local-aws`.
+	// Said is what `make local-aws` wrote to standard output.
 	Said string
-	// Did is the standard error of `make local-aws`.
+	// Did is what `make local-aws` wrote to standard error.
 	Did    string
 	Folder string
 
@@ -33,9 +32,9 @@ type Local struct {
 	setting []string
 }
 
-// StartLocal runs `make local-aws` with a separate data folder and ports. It ends with the test.
-// If the variable LOCAL_AWS is set, the data folder is a subfolder of it, so that leftovers of a
-// killed test can be stopped.
+// StartLocal runs `make local-aws` with its own data folder and ports. The deployment is stopped
+// when the test ends. If the variable LOCAL_AWS is set, the data folder is created in that folder,
+// so that anything left behind by a killed test can be stopped.
 func StartLocal(t T, stage string) *Local {
 	t.Helper()
 	address, err := programtest.FreeAddress()
@@ -78,20 +77,20 @@ func (l *Local) Start(ctx context.Context) (err error) {
 	return nil
 }
 
-// Command returns a command that runs a target of the Makefile with variables such as
-// "FUNCTION=files", in the environment of a shell that is configured for AWS.
+// Command returns a command that runs a Makefile target with variables such as "FUNCTION=files", in
+// the environment of a shell that is configured for AWS.
 func (l *Local) Command(ctx context.Context, target string, variables ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "make", slices.Concat([]string{"--no-print-directory", target}, l.setting, variables)...)
 	command.Dir = l.root
-	// Functions must not see these variables.
+	// These variables must not reach the functions.
 	command.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+l.URL, "AWS_ENDPOINT_URL_S3="+l.URL, "AWS_REGION=us-west-2",
 		"AWS_PROFILE=none", "CUTROOM_FAMILY=other", "CUTROOM_MAX_UPLOAD=1")
 	command.WaitDelay = 10 * time.Second
 	return command
 }
 
-// Make runs a target of the Makefile and returns its standard output. If it fails, the error
-// contains its output.
+// Make runs a Makefile target and returns its standard output. If it fails, the error contains the
+// output.
 func (l *Local) Make(ctx context.Context, target string, variables ...string) ([]byte, error) {
 	out, _, err := l.make(ctx, target, variables...)
 	return []byte(out), err

@@ -20,15 +20,15 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// queueTries is the maximum number of attempts to create a queue until the response contains its
-// URL.
+// queueTries is the maximum number of attempts to create a queue and get a response that contains
+// its URL.
 const queueTries = 3
 
-// counter makes the names of resources unique.
+// counter makes resource names unique.
 type counter struct{ made atomic.Int64 }
 
-// isMade reports whether an error means that the resource already exists. Names are used once, so
-// the call was a retry after a lost response.
+// isMade reports whether an error means that the resource already exists. Names are used only once,
+// so the failed call must be a retry after a lost response.
 func isMade(err error) bool {
 	var code interface{ ErrorCode() string }
 	if !errors.As(err, &code) {
@@ -43,8 +43,8 @@ func isMade(err error) bool {
 
 func (c *counter) name(kind string) string { return fmt.Sprintf("test%d-%s", c.made.Add(1), kind) }
 
-// MakeTables creates all tables of the service and maps their names in the schema, such as
-// "jobs", to their real names.
+// MakeTables creates all of the service's tables and maps their names in the schema, such as
+// "jobs", to their actual names.
 func (c *Cloud) MakeTables(t T) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -54,7 +54,7 @@ func (c *Cloud) MakeTables(t T) map[string]string {
 	return names
 }
 
-// MakeTable creates one of the tables of the service and returns its real name.
+// MakeTable creates one of the service's tables and returns its actual name.
 func (c *Cloud) MakeTable(t T, name string) string {
 	t.Helper()
 	for _, table := range dynamo.Tables() {
@@ -115,7 +115,7 @@ func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	return name
 }
 
-// viewOf returns the view type of a table's stream, or false if it has no stream.
+// viewOf returns the view type of a table's stream. ok is false if it has no stream.
 func viewOf(table dynamo.Table) (dynamotypes.StreamViewType, bool) {
 	if table.StreamsNewImages {
 		return dynamotypes.StreamViewTypeNewImage, true
@@ -132,8 +132,8 @@ func keys(partition, sort string) []dynamotypes.KeySchemaElement {
 	return schema
 }
 
-// MakeBucket creates an empty bucket and returns its name. Its clients use path style, because
-// the local AWS has no host names.
+// MakeBucket creates an empty bucket and returns its name. Clients must use path-style addressing,
+// because the local AWS has no host names.
 func (c *Cloud) MakeBucket(t T) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
@@ -172,7 +172,7 @@ type Queue struct {
 	DeadLetterURL, DeadLetterARN string
 }
 
-// MakeQueue creates a queue whose messages go to a dead-letter queue after maxReceives.
+// MakeQueue creates a queue that moves messages to a dead-letter queue after maxReceives receives.
 func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
 	t.Helper()
 	var q Queue
@@ -190,8 +190,8 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 	defer cancel()
 	client := sqs.NewFromConfig(c.Config())
 	name := c.made.name("queue")
-	// Under load the local AWS has responded without a URL. CreateQueue with the same name and
-	// attributes returns the existing queue.
+	// Under load, the local AWS sometimes responds without a URL. Calling CreateQueue again with
+	// the same name and attributes returns the existing queue.
 	for range queueTries {
 		created, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
 		if err != nil {
@@ -206,7 +206,7 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 }
 
 // MakeStateMachine creates a state machine and returns its ARN. The local AWS does not support
-// TimeoutSecondsPath. Use TimeoutSeconds in a definition that must time out.
+// TimeoutSecondsPath, so a definition that must time out needs TimeoutSeconds.
 func (c *Cloud) MakeStateMachine(t T, definition string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), await.Max)

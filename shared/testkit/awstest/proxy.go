@@ -15,14 +15,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Faults holds the fractions of calls, from 0 to 1, that suffer each fault. Their sum is at most
-// 1.
+// Faults holds the fraction of calls, from 0 to 1, that each fault affects. The sum is at most 1.
 type Faults struct {
 	// Throttled calls get a throttling error.
 	Throttled float64
 	// Failed calls get an internal error and have no effect.
 	Failed float64
-	// LostCalls lose their connection before they have an effect; LostAnswers lose it afterwards.
+	// LostCalls lose their connection before they have an effect, LostAnswers afterwards.
 	LostCalls, LostAnswers float64
 	// Silent calls have an effect but get no response, so the client gives up.
 	Silent float64
@@ -32,17 +31,17 @@ type Faults struct {
 
 const slowBy = 200 * time.Millisecond
 
-// maxCall is the maximum size of a call's body.
+// maxCall limits the size of a call's body.
 const maxCall = 64 << 20
 
-// Proxy forwards calls between clients and the local AWS. It counts the calls on the wire and
-// injects faults.
+// Proxy forwards calls between clients and the local AWS. It counts the calls as sent over the
+// network and injects faults.
 type Proxy struct {
 	URL string
 
 	target    string
 	transport *http.Transport
-	// over is closed when the proxy stops, which ends silent calls.
+	// over is closed when the proxy stops, so that silent calls end.
 	over chan struct{}
 
 	mu     sync.Mutex
@@ -50,19 +49,19 @@ type Proxy struct {
 	faults Faults
 	calls  map[string]int
 	met    map[string]int
-	// guard checks the calls, if it is set. known holds the rejections that Rejected has returned.
+	// guard, if not nil, checks the calls. known holds the rejections that Rejected has returned.
 	guard *guarding
 	known []string
 }
 
-// Proxy starts a proxy that ends with the test. The faults depend on the seed and on the order of
-// the calls.
+// Proxy starts a proxy that is stopped when the test ends. The faults depend on the seed and on the
+// order of the calls.
 func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	return NewProxy(t, c.URL, seed, faults)
 }
 
-// NewProxy starts a proxy to a server that replaces the local AWS.
+// NewProxy starts a proxy to a server that stands in for the local AWS.
 func NewProxy(t T, target string, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	p := &Proxy{
@@ -80,15 +79,15 @@ func NewProxy(t T, target string, seed uint64, faults Faults) *Proxy {
 	return p
 }
 
-// To sends later calls to another address.
+// To sends subsequent calls to another address.
 func (p *Proxy) To(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = target
 }
 
-// Config returns the configuration of clients that call through the proxy. They wait for
-// responses unless some calls get none.
+// Config returns a configuration for clients that call through the proxy. They wait for responses
+// without a timeout, unless the proxy's faults include silent calls.
 func (p *Proxy) Config() aws.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +103,8 @@ func (p *Proxy) SetFaults(faults Faults) {
 	p.faults = faults
 }
 
-// Calls returns the number of calls to each operation, such as "DynamoDB.UpdateItem", and resets
-// the counts.
+// Calls returns how often each operation, such as "DynamoDB.UpdateItem", was called, and resets the
+// counts.
 func (p *Proxy) Calls() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +113,7 @@ func (p *Proxy) Calls() map[string]int {
 	return calls
 }
 
-// Met returns how many calls suffered each fault.
+// Met returns how many calls each fault affected.
 func (p *Proxy) Met() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +129,7 @@ const (
 	slow       = "slow"
 )
 
-// meet counts a call and chooses its fault, or "".
+// meet counts a call and chooses its fault, or "" for none.
 func (p *Proxy) meet(operation string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +153,7 @@ func (p *Proxy) meet(operation string) string {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client has gone
+		panic(http.ErrAbortHandler) // the client has disconnected
 	}
 	guard := p.guarded()
 	if guard != nil {
@@ -172,7 +171,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		reject(w, r, http.StatusInternalServerError, "InternalServerError", "InternalError")
 		return
 	case lostCall:
-		panic(http.ErrAbortHandler) // which closes the connection without a response
+		panic(http.ErrAbortHandler) // closes the connection without a response
 	}
 	answer, content, err := p.forward(r, body)
 	if err != nil {
@@ -203,7 +202,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), answer.Header)
 	w.WriteHeader(answer.StatusCode)
-	_, _ = w.Write(content) // the client may have gone
+	_, _ = w.Write(content) // the client may have disconnected
 }
 
 // forward makes the call. Like AWS, it continues if the client disconnects.
@@ -226,14 +225,14 @@ func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, e
 	return answer, content, err
 }
 
-// Operation returns the operation of a call: from a header for services with JSON, and from the
-// method for S3.
+// Operation returns a call's operation. For JSON services, it is in a header. For S3, it is the
+// method.
 func Operation(r *http.Request) string {
 	service, name, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !ok {
 		return "S3." + r.Method
 	}
-	service, _, _ = strings.Cut(service, "_") // the version
+	service, _, _ = strings.Cut(service, "_") // removes the version
 	switch service {
 	case "AWSStepFunctions":
 		service = "StepFunctions"
@@ -243,7 +242,7 @@ func Operation(r *http.Request) string {
 	return service + "." + name
 }
 
-// reject responds with an AWS error in the format of the service.
+// reject responds with an AWS error in the service's format.
 func reject(w http.ResponseWriter, r *http.Request, status int, code, s3Code string) {
 	if r.Header.Get("X-Amz-Target") == "" {
 		if status < 500 {

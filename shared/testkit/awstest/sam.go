@@ -17,7 +17,7 @@ import (
 )
 
 // ServeBySAM runs the Makefile target sam-api or sam-lambda until the test ends, and returns its
-// URL. It stops it like Ctrl-C does, and checks that no container remains.
+// URL. At the end it stops the target as Ctrl-C would and checks that no containers remain.
 func (l *Local) ServeBySAM(t T, target string) (url string) {
 	t.Helper()
 	address, err := programtest.FreeAddress()
@@ -33,11 +33,11 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = command.Wait() // ProcessState has its exit status
+		_ = command.Wait() // ProcessState has the exit status
 		close(gone)
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails if it has exited
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails if it has already exited
 		<-gone
 		if t.Failed() {
 			t.Logf("SAM's output:\n%s", said)
@@ -57,7 +57,7 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 			return url
 		}
 		select {
-		case <-again.C: // it is not listening yet
+		case <-again.C: // not listening yet
 		case <-gone:
 			t.Fatalf("make %s exited:\n%s", target, said)
 		case <-until:
@@ -66,8 +66,8 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 	}
 }
 
-// InvokeBySAM invokes a function at the URL of sam-lambda, and returns its response. If the
-// function fails, the error contains its output.
+// InvokeBySAM invokes a function at sam-lambda's URL and returns the response. If the function
+// fails, the error contains its output.
 func (l *Local) InvokeBySAM(ctx context.Context, url, function string, event []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, await.Max)
 	defer cancel()

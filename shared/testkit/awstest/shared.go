@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// Shared is a local AWS that all tests of a package share. Each test creates its own tables,
-// buckets and queues, whose names never clash. A start takes as much CPU time as most tests. The
-// zero value is ready to use, and its methods are safe for concurrent use.
+// Shared is a local AWS for all tests of a package. Each test creates its own tables, buckets and
+// queues, whose names never clash. Sharing saves time, because starting a local AWS takes as much
+// CPU time as most tests. The zero value is ready to use, and its methods are safe for concurrent
+// use.
 type Shared struct {
 	mu     sync.Mutex
 	folder string
@@ -33,8 +34,8 @@ func (s *Shared) Main(m *testing.M) int {
 	return code
 }
 
-// Cloud returns the local AWS. The first call starts it. If a test fails, it logs the output so
-// far.
+// Cloud returns the local AWS, which the first call starts. If a test fails, the output so far is
+// logged.
 func (s *Shared) Cloud(t T) *Cloud {
 	t.Helper()
 	s.mu.Lock()

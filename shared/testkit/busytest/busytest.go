@@ -1,5 +1,6 @@
-// Package busytest is for tests that depend on real time, such as a pause that a timeout must
-// outlast. No time limit is both short enough for every run and long enough for every busy machine.
+// Package busytest is for tests that depend on real time, such as a pause that must be longer than
+// a timeout. No time limit is both short enough for every run and long enough for every busy
+// machine.
 package busytest
 
 import (
@@ -7,12 +8,12 @@ import (
 	"time"
 )
 
-// enough is a time in which the busiest machine completes any step of a test.
+// enough is long enough for even the busiest machine to complete any step of a test.
 const enough = 30 * time.Second
 
-// Try runs a check with a duration. While the check fails, Try repeats it with ten times the
-// duration, up to a duration of half a minute or more. A quiet machine passes with the first
-// duration, and a busy machine passes with a longer one. A real failure fails with each.
+// Try runs a check with a duration. As long as the check fails, Try repeats it with ten times the
+// duration, until the duration has reached half a minute. An idle machine passes with the first
+// duration, a busy one with a longer one. A real failure occurs with every duration.
 func Try(t testing.TB, first time.Duration, check func(d time.Duration) error) {
 	t.Helper()
 	for d := first; ; d *= 10 {

@@ -89,7 +89,7 @@ type Report struct {
 }
 
 // Read reads a file's credentials with the Python package. It trusts the certificates in the PEM
-// file anchors, unless that is "".
+// file anchors, unless anchors is "".
 func Read(t testing.TB, path, mime, anchors string) Report {
 	t.Helper()
 	arguments := []string{"-c", read, path, mime}

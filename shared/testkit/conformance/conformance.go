@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// Group holds the tests of a suite about one topic.
+// Group is the part of a suite that covers one topic.
 type Group[T Statement] struct {
 	name  string
 	tests []T
@@ -24,7 +24,7 @@ type Group[T Statement] struct {
 func About[T Statement](name string, tests []T) Group[T] { return Group[T]{name, tests} }
 
 type Statement interface {
-	// Says returns the statement, which is the name of the test.
+	// Says returns the statement, which is the test's name.
 	Says() string
 }
 
@@ -38,14 +38,14 @@ func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T)
 	}
 }
 
-// Context returns a context for one test, which ends after await.MaxTest.
+// Context returns a context for one test, with the timeout await.MaxTest.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	return await.TestContext(t)
 }
 
-// Tomorrow is a suite's start time. A platform deletes expired records by its own clock, even if a
-// suite on a busy machine still uses them.
+// Tomorrow is the time at which suites start. It is in the future because a platform deletes
+// expired records by its own clock, even if a suite on a busy machine still uses them.
 func Tomorrow() time.Time { return time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond) }
 
 func OK(t testing.TB, err error) {
@@ -55,7 +55,7 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Same ends the test and shows the difference unless the two are equal.
+// Same stops the test and shows the difference if the two values are not equal.
 func Same(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if diff := Diff(want, got); diff != "" {
@@ -72,7 +72,7 @@ func SameList[T any](t testing.TB, what string, got, want []T) {
 }
 
 // Diff returns the difference between two values, including unexported fields, or "" if they are
-// equal. Equal times have the same zone.
+// equal. Times are equal only if their zones are, too.
 func Diff(want, got any) string {
 	return cmp.Diff(want, got,
 		cmp.Exporter(func(reflect.Type) bool { return true }),
@@ -86,7 +86,7 @@ func Fails(t testing.TB, err error, code fault.Code) {
 	}
 }
 
-// Race runs a function n times concurrently and returns the error of each racer.
+// Race runs do n times concurrently and returns each racer's error.
 func Race(n int, do func(racer int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
@@ -102,7 +102,7 @@ func Race(n int, do func(racer int) error) []error {
 	return errs
 }
 
-// Winners returns the racers without an error. All others must have failed with the code.
+// Winners returns the racers without an error. All others must have failed with the given code.
 func Winners(t testing.TB, errs []error, code fault.Code) []int {
 	t.Helper()
 	var won []int

@@ -9,15 +9,15 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Names is an interface with several adapters.
+// Names is an example of an interface with several adapters.
 type Names interface {
 	// Take reserves a name.
 	//
-	// Errors: fault.Conflict if the name is taken.
+	// Errors: fault.Conflict if the name is already reserved.
 	Take(ctx context.Context, name string) error
 }
 
-// test is one statement about Names. The suite's own package declares it.
+// test is one statement about Names. Each suite declares its own type.
 type test struct {
 	says string
 	run  func(t *testing.T, names Names)
@@ -25,7 +25,8 @@ type test struct {
 
 func (s test) Says() string { return s.says }
 
-// RunNames is the suite: namestest would export it as Run. Every test gets a new store from open.
+// RunNames is the suite. Package namestest would export it as Run. Each test gets a new store from
+// open.
 func RunNames(t *testing.T, open func(t *testing.T) Names) {
 	conformance.Run(t, func(t *testing.T, _ string, one test) { one.run(t, open(t)) },
 		conformance.About("taking", []test{

@@ -15,16 +15,17 @@ import (
 )
 
 // Retries follow the SDK's retryer and package dynamo. A throttled call, or a call that conflicts
-// with a transaction, gets as many attempts as awsclient allows. A transaction that conflicts
-// with another gets up to 40. Both would really sleep between attempts while simulated time
-// stands still, so they are simulated here. A retry counts in its real second, and its writes
-// take effect immediately. The retry budget of each client is not simulated.
+// with a transaction, gets as many attempts as awsclient allows. A transaction that conflicts with
+// another one gets up to 40. The real retryers would sleep between attempts while simulated time
+// stands still, so retries are simulated here. A retry counts in the second in which it would
+// really happen, but its writes take effect immediately. The clients' retry budgets are not
+// simulated.
 
-// TransactionTime is the time for which a transaction holds its items. During this time, writes to
-// the items and other transactions with them are rejected.
+// TransactionTime is how long a transaction locks its items. Meanwhile, writes to those items are
+// rejected, and so are other transactions on them.
 const TransactionTime = 10 * time.Millisecond
 
-// try makes a call and retries it like a client.
+// try makes a call and retries it as a client would.
 func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +41,7 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 		}
 		if tries == most {
 			if isConflict(err) {
-				// Package dynamo would continue without simulated time between its attempts.
+				// Package dynamo would retry this without letting simulated time pass.
 				err = fault.New(fault.Unavailable, "The records are busy. Try again.")
 			}
 			return nil, err, known
@@ -49,7 +50,8 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 	}
 }
 
-// waitAfter returns the longest wait before the next attempt, or 0 for no retry, and the maximum number of attempts.
+// waitAfter returns the longest wait before the next attempt (0 means no retry), and the maximum
+// number of attempts.
 func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	var one *types.TransactionConflictException
 	switch {
@@ -61,7 +63,8 @@ func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	return 0, 0
 }
 
-// isConflict reports whether a transaction was cancelled only because of another transaction.
+// isConflict reports whether the only reason why a transaction was cancelled is another
+// transaction.
 func isConflict(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
@@ -80,8 +83,8 @@ func isConflict(err error) bool {
 	return conflict
 }
 
-// jitter returns a wait of up to longest. It depends on the rejected call and the time, not on
-// the order of calls, because concurrent calls have no order.
+// jitter returns a wait of at most longest. It depends on the rejected call and the time. It does
+// not depend on the order of calls, because concurrent calls have none.
 func (d *DynamoDB) jitter(longest time.Duration, at time.Time, tries int) time.Duration {
 	h := fnv.New64a()
 	var number [16]byte
@@ -101,7 +104,7 @@ type hold struct {
 
 type locks map[itemKey][]hold
 
-// meets reports whether another caller's transaction holds the item at any time between from and
+// meets reports whether another caller's transaction locks the item at any time between from and
 // until.
 func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	for _, h := range l[key] {
@@ -112,7 +115,8 @@ func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	return false
 }
 
-// hold makes a transaction hold an item. The same caller's earlier transactions have ended by then.
+// hold makes a transaction lock an item. The lock begins after those of the same caller's earlier
+// transactions.
 func (l locks) hold(key itemKey, at time.Time, turn int64) {
 	for _, h := range l[key] {
 		if h.turn == turn && h.until.After(at) {
@@ -122,7 +126,7 @@ func (l locks) hold(key itemKey, at time.Time, turn int64) {
 	l[key] = append(l[key], hold{at, at.Add(TransactionTime), turn})
 }
 
-// forget removes locks that ended before the time.
+// forget removes locks that ended before now.
 func (l locks) forget(now time.Time) {
 	for key, holds := range l {
 		kept := holds[:0]

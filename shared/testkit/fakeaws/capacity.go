@@ -43,8 +43,8 @@ func valueSize(value types.AttributeValue) int {
 	return 1 // a boolean or null
 }
 
-// numberSize returns the size of a number in bytes: one for every two significant digits, one
-// more, and one for a minus sign.
+// numberSize returns the size of a number in bytes: one per two significant digits, plus one, plus
+// one for a minus sign.
 func numberSize(number string) int {
 	digits := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -67,7 +67,8 @@ func readUnits(bytes int, consistent *bool) float64 {
 	return units
 }
 
-// writeUnits returns the units of a write that replaced before with after. The larger item counts.
+// writeUnits returns the capacity units of a write that replaces before with after. The larger of
+// the two items determines the units.
 func writeUnits(before, after item) float64 {
 	return math.Max(1, math.Ceil(float64(max(sizeOf(before), sizeOf(after)))/1024))
 }

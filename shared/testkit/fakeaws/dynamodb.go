@@ -11,13 +11,13 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// tokenAge is the time for which DynamoDB remembers a transaction's token.
+// tokenAge is how long DynamoDB remembers a transaction's token.
 const tokenAge = 10 * time.Minute
 
-// mostParsed is the number of parsed expressions that are kept.
+// mostParsed limits the number of parsed expressions that are kept.
 const mostParsed = 10_000
 
-// DynamoDB keeps tables in memory and counts capacity units by partition key.
+// DynamoDB keeps tables in memory and counts capacity units per partition key.
 type DynamoDB struct {
 	clock Clock
 
@@ -26,11 +26,12 @@ type DynamoDB struct {
 	meter      *meter
 	conditions map[string]condition
 	updates    map[string]update
-	// tokens holds the tokens of written transactions, and recent lists them in order.
+	// tokens maps the tokens of completed transactions to their times. recent lists the tokens in
+	// order.
 	tokens map[string]time.Time
 	recent []string
-	// locks holds the items that transactions hold. now and turn belong to the current attempt,
-	// and rejected is the last partition that rejected an attempt.
+	// locks holds the items locked by transactions. now and turn are those of the current attempt.
+	// rejected is the last partition that rejected an attempt.
 	locks    locks
 	now      time.Time
 	turn     int64
@@ -49,7 +50,7 @@ func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
 	return d
 }
 
-// Limit makes partitions reject calls beyond their capacity per second. It allows no burst,
+// Limit makes partitions reject calls that exceed their capacity per second. There are no bursts,
 // because DynamoDB guarantees none.
 func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
 
@@ -77,14 +78,14 @@ func (d *DynamoDB) Forget(name, hash string) {
 	}
 }
 
-// Item returns an item, or nil, without counting units.
+// Item returns an item, or nil if it does not exist, without counting units.
 func (d *DynamoDB) Item(name, hash, sort string) map[string]types.AttributeValue {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.tables[name].get(hash, sort)
 }
 
-// Items returns the items of a partition, without counting units.
+// Items returns a partition's items without counting units.
 func (d *DynamoDB) Items(name, hash string) (all []map[string]types.AttributeValue) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +105,7 @@ func (d *DynamoDB) call(input any) (answer any, err error, known bool) {
 	return d.attempt(input, d.clock.Now(), d.clock.Turn())
 }
 
-// attempt makes one attempt at a call, at a time that may be ahead of the clock.
+// attempt makes one attempt at a call. Its time may be ahead of the clock.
 func (d *DynamoDB) attempt(input any, at time.Time, turn int64) (answer any, err error, known bool) {
 	d.now, d.turn = at, turn
 	if d.meter.at(d.clock.Now().Unix(), at.Unix()) {

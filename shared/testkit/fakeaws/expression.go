@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// scope is an expression's context: an item, and the placeholders of the call.
+// scope is what an expression can refer to: an item and the call's placeholders.
 type scope struct {
 	item   item
 	names  map[string]string
@@ -32,7 +32,8 @@ type operand func(scope) types.AttributeValue
 
 var tokens = regexp.MustCompile(`<>|<=|>=|[=<>(),+-]|[#:]?[A-Za-z0-9_]+`)
 
-// parser parses one expression of the forms that the adapters use, with only top-level attributes.
+// parser parses an expression. It supports the syntax that the adapters use, with top-level
+// attributes only.
 type parser struct {
 	words []string
 	text  string
@@ -70,7 +71,7 @@ func (p *parser) expect(word string) {
 	}
 }
 
-// fail panics, because an unsupported expression is a gap in the simulation.
+// fail panics, because an unsupported expression means that the simulation is incomplete.
 func (p *parser) fail(what string) {
 	panic(fmt.Sprintf("fakeaws: the expression %q %s at %q", p.text, what, strings.Join(p.words, " ")))
 }
@@ -205,7 +206,8 @@ func (p *parser) operand() operand {
 	return func(s scope) types.AttributeValue { return s.item[s.name(word)] }
 }
 
-// lengthOf implements the function size: the elements of a set or a list, or the bytes of a text.
+// lengthOf implements the function size: the number of elements of a set or list, or of bytes of a
+// string.
 func lengthOf(v types.AttributeValue) types.AttributeValue {
 	n := 0
 	switch v := v.(type) {

@@ -1,12 +1,13 @@
-// Package fakeaws replaces DynamoDB, SQS and Step Functions in memory, with simulated time. It
-// counts capacity units and limits them like AWS.
+// Package fakeaws replaces DynamoDB, SQS and Step Functions with in-memory fakes on simulated time.
+// It counts capacity units and limits them like AWS.
 //
-// The service's own adapters call it through the clients of the AWS SDK: Config returns a
-// configuration whose calls never leave the process. So the fake sees the requests that AWS would
-// see, with their keys, conditions and sizes.
+// The service's own adapters call it through the AWS SDK's clients: Config returns a configuration
+// whose calls never leave the process. So the fake sees the requests that AWS would see, with their
+// keys, conditions and sizes.
 //
-// A call returns immediately: simulated time passes only between calls. A retry after a rejection
-// counts in its real second. A Cloud is not safe for concurrent use, but its DynamoDB is.
+// Calls return immediately: simulated time passes only between calls. A retry after a rejection
+// counts in the second in which it would really happen. A Cloud is not safe for concurrent use, but
+// its DynamoDB is.
 package fakeaws
 
 import (
@@ -25,17 +26,17 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// Clock returns simulated time, and calls functions at simulated times.
+// Clock returns the simulated time and schedules function calls.
 type Clock interface {
 	Now() time.Time
 	// Turn returns a number that identifies the current caller. Calls with the same number are
 	// made one after another.
 	Turn() int64
-	// After calls the function after this time.
+	// After schedules a function call after the given time.
 	After(wait time.Duration, call func())
 }
 
-// Cloud holds the services of one AWS account in one region.
+// Cloud has the services of one AWS account in one region.
 type Cloud struct {
 	DynamoDB *DynamoDB
 	SQS      *SQS
@@ -43,13 +44,13 @@ type Cloud struct {
 	clock    Clock
 
 	mu sync.Mutex
-	// sent is the metadata of responses in the second sentAt.
+	// sent is the response metadata for all responses in second sentAt.
 	sent   middleware.Metadata
 	sentAt int64
 }
 
-// New returns an account that has only the tables. The random source decides which messages a
-// queue delivers twice.
+// New returns an account that has only the given tables. random decides which messages a queue
+// delivers twice.
 func New(clock Clock, random *rand.Rand, tables []dynamo.Table) *Cloud {
 	c := &Cloud{DynamoDB: newDynamoDB(clock, tables), SQS: newSQS(clock, random), clock: clock}
 	c.StepFn = newStepFunctions(c)
@@ -62,7 +63,7 @@ func (c *Cloud) Config() aws.Config {
 	}}
 }
 
-// answering responds to calls before they are encoded.
+// answering is a middleware that responds to calls before they are encoded.
 type answering struct{ cloud *Cloud }
 
 func (answering) ID() string { return "Simulation" }
@@ -113,5 +114,5 @@ func (c *Cloud) call(input any) (any, error) {
 	return nil, fmt.Errorf("fakeaws: unsupported input %T", input)
 }
 
-// Reset resets the counted units, and keeps the tables, messages and executions.
+// Reset resets the unit counts, but keeps tables, messages and executions.
 func (c *Cloud) Reset() { c.DynamoDB.meter.reset() }

@@ -17,11 +17,11 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// still is a clock that only the test moves.
+// still is a clock that moves only when the test says so.
 type still struct {
 	now  time.Time
 	turn int64
-	// one means that all calls come from one caller.
+	// one means that all calls have the same caller.
 	one bool
 }
 
@@ -142,7 +142,8 @@ func TestHotPartitionRejectsCalls(t *testing.T) {
 	}
 }
 
-// A transaction counts twice, is written once per token, and reports the failed condition.
+// A transaction uses twice the units, is written only once per token, and reports which condition
+// failed.
 func TestTransactionsCountTwice(t *testing.T) {
 	t.Parallel()
 	c, client, _ := newTest()
@@ -169,15 +170,15 @@ func TestTransactionsCountTwice(t *testing.T) {
 	}
 }
 
-// Two callers' simultaneous transactions on one item conflict, and the later one is retried. One
-// caller's transactions are made one after another and do not conflict.
+// If two callers make transactions on one item at the same time, they conflict, and the later one
+// is retried. One caller's transactions run one after the other and do not conflict.
 func TestConcurrentTransactionsConflict(t *testing.T) {
 	t.Parallel()
 	c, client, clock := newTest()
 	added := 0
 	conflictsOf := func(transactions int) int {
 		before := c.DynamoDB.Totals()["usage"].Conflicts
-		for range transactions { // an account's usage is in eight partitions
+		for range transactions { // an account's usage is spread over eight partitions
 			added++
 			record := usage.Record{
 				ID: strconv.Itoa(added), Account: "acme", Model: "m", Day: "2027-01-15", Counts: usage.Counts{Requests: 1},

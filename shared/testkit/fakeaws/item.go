@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// item is a record of DynamoDB. Its values are never changed in place.
+// item is a DynamoDB record. Its values are never changed in place.
 type item = map[string]types.AttributeValue
 
 func textOf(v types.AttributeValue) string {
@@ -19,7 +19,8 @@ func textOf(v types.AttributeValue) string {
 	return ""
 }
 
-// compare orders two strings, numbers or booleans: -1, 0 or 1. Other values have no order.
+// compare compares two strings, numbers or booleans and returns -1, 0 or 1. For other values, ok is
+// false.
 func compare(a, b types.AttributeValue) (order int, ok bool) {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -44,11 +45,11 @@ func compare(a, b types.AttributeValue) (order int, ok bool) {
 }
 
 func float(s string) float64 {
-	f, _ := strconv.ParseFloat(s, 64) // the adapters send only numbers
+	f, _ := strconv.ParseFloat(s, 64) // the adapters send only valid numbers
 	return f
 }
 
-// sum returns a plus b, or a minus b if sign is -1. A missing value counts as 0.
+// sum returns a plus b, or a minus b if sign is -1. A missing value is treated as 0.
 func sum(a, b types.AttributeValue, sign int64) types.AttributeValue {
 	x, y := numberOf(a), numberOf(b)
 	m, errM := strconv.ParseInt(x, 10, 64)
@@ -79,7 +80,8 @@ func added(set types.AttributeValue, more []string) types.AttributeValue {
 	return &types.AttributeValueMemberSS{Value: all}
 }
 
-// without returns a set without some elements. It returns nil if it would be empty, because DynamoDB has no empty sets.
+// without returns a set without the elements in less. It returns nil instead of an empty set,
+// because DynamoDB has no empty sets.
 func without(set types.AttributeValue, less []string) types.AttributeValue {
 	had, ok := set.(*types.AttributeValueMemberSS)
 	if !ok {

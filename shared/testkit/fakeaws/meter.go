@@ -12,24 +12,25 @@ const (
 	PartitionReads  = 3000
 )
 
-// partition identifies the items with one partition key, of a table or an index.
+// partition identifies a partition of a table or index by its partition key.
 type partition struct{ table, key string }
 
 type load struct {
 	reads, writes float64
-	// transactions counts the transactions that wrote to its busiest item.
+	// transactions is the number of transactions that wrote to the partition's busiest item.
 	transactions int
 }
 
-// Heat is the busiest second of a kind of partition.
+// Heat describes the busiest second among partitions of one kind.
 type Heat struct {
-	// Table is the partition's table. For an index, a slash and its name follow.
+	// Table is the partition's table. For a partition of an index, a slash and the index's name
+	// follow.
 	Table string
-	// Kind is the common prefix of the keys of this kind, and Key is the busiest of them.
+	// Kind is the common prefix of these partitions' keys. Key is the busiest partition's key.
 	Kind, Key string
-	// Reads and Writes are the units in its busiest seconds.
+	// Reads and Writes are the most units used in one second.
 	Reads, Writes float64
-	// Transactions is the number of transactions that wrote to one of its items in the same second.
+	// Transactions is the highest number of transactions that wrote to one item in the same second.
 	Transactions int
 }
 
@@ -38,22 +39,22 @@ func (h Heat) Utilization() float64 { return max(h.Reads/PartitionReads, h.Write
 
 type Total struct {
 	Reads, Writes float64
-	// MostReads and MostWrites belong to its busiest seconds.
+	// MostReads and MostWrites are the most units used in one second.
 	MostReads, MostWrites float64
-	// Throttled counts attempts without capacity. Conflicts counts attempts that conflicted with a
-	// transaction on one of their items.
+	// Throttled counts attempts that exceeded the capacity. Conflicts counts attempts that
+	// conflicted with a transaction on one of their items.
 	Throttled, Conflicts int
 }
 
 type meter struct {
-	// present is the current second. seconds holds this and later seconds, for attempts made
+	// present is the current second. seconds holds it and later seconds, because attempts may be
 	// ahead of the clock. now is the second of the current attempt.
 	present int64
 	seconds map[int64]*second
 	now     *second
 	heat    map[partition]*Heat
 	total   map[string]*Total
-	// limited makes partitions reject calls beyond their capacity.
+	// limited makes partitions reject calls that exceed their capacity.
 	limited bool
 }
 
@@ -74,8 +75,8 @@ func (m *meter) reset() {
 	m.at(m.present, m.present)
 }
 
-// at counts an attempt in its second, and closes seconds before the present one. It reports
-// whether the present second is new.
+// at selects the second of an attempt and closes seconds before the present one. It reports whether
+// the present second is new.
 func (m *meter) at(present, attempt int64) (changed bool) {
 	if present != m.present {
 		m.present, changed = present, true
@@ -140,7 +141,6 @@ func (m *meter) write(p partition, units float64) {
 	m.of(p.table).Writes += units
 }
 
-// transaction counts a transaction that writes to an item.
 func (m *meter) transaction(p partition, sort string) {
 	id := partition{p.table + "\x00" + p.key, sort}
 	m.now.items[id]++
@@ -148,7 +148,7 @@ func (m *meter) transaction(p partition, sort string) {
 	l.transactions = max(l.transactions, m.now.items[id])
 }
 
-// entry returns the value of a key. It adds a missing key.
+// entry returns the value for a key. If the key is missing, entry adds it.
 func entry[K comparable, V any](of map[K]*V, key K) *V {
 	v := of[key]
 	if v == nil {
@@ -170,8 +170,8 @@ func (m *meter) hottest() []Heat {
 	return all
 }
 
-// kindOf returns the common prefix of partition keys with the same purpose: everything before the
-// first '#', '/' or '_', or "" for a key that is only an account's name.
+// kindOf returns the prefix that partition keys with the same purpose have in common: everything
+// before the first '#', '/' or '_'. For a key that is just an account's name, it returns "".
 func kindOf(key string) string {
 	if i := strings.IndexAny(key, "#/_"); i >= 0 {
 		return key[:i+1]

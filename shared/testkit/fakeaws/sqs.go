@@ -11,29 +11,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// mostInFlight is the maximum number of a standard queue's messages that receivers may have (SQS
+// mostInFlight is how many messages of a standard queue receivers may have at the same time (SQS
 // Developer Guide, "Message quotas").
 const mostInFlight = 120_000
 
-// SQS holds standard queues that are fair between message groups.
+// SQS simulates standard queues that are fair to all message groups.
 type SQS struct {
 	clock  Clock
 	random *rand.Rand
 	queues map[string]*Queue
-	// Twice is the fraction of messages that are delivered twice. Late is the fraction that
-	// arrives up to Lateness after it was sent.
+	// Twice is the fraction of messages that are delivered twice. Late is the fraction that arrives
+	// with a delay of up to Lateness.
 	Twice, Late float64
 	Lateness    time.Duration
 }
 
 type Queue struct {
-	// Ready is called when a message can be received. It may be nil.
+	// Ready, if not nil, is called when a message can be received.
 	Ready func()
-	// Empty is called when a receive finds no message. It may be nil.
+	// Empty, if not nil, is called when a receive finds no message.
 	Empty func()
 
 	groups   map[string]*group
-	order    []*group // groups with messages to receive
+	order    []*group // groups that have messages to receive
 	inFlight map[string]*message
 	waiting  int
 	received int64
@@ -51,12 +51,12 @@ type message struct {
 	group    *group
 	body     string
 	receives int
-	// receipt is the receipt of the last receive, and until is the end of its lease.
+	// receipt is the receipt handle of the last receive. until is when its lease ends.
 	receipt string
 	until   time.Time
 }
 
-// mostReceives is the number of receives after which a message goes to the dead-letter queue, as
+// mostReceives is the number of receives after which a message moves to the dead-letter queue, as
 // in the deployment.
 const mostReceives = 10
 
@@ -64,7 +64,7 @@ func newSQS(clock Clock, random *rand.Rand) *SQS {
 	return &SQS{clock: clock, random: random, queues: map[string]*Queue{}}
 }
 
-// Queue returns the queue with the URL, and creates it if necessary.
+// Queue returns the queue with the given URL and creates it if necessary.
 func (s *SQS) Queue(url string) *Queue {
 	q := s.queues[url]
 	if q == nil {
@@ -105,8 +105,8 @@ func (q *Queue) offer(m *message) {
 	}
 }
 
-// pick returns the group of the next message: the group with the fewest messages in flight, or
-// among equals the group served longest ago.
+// pick returns the group from which the next message is received: the one with the fewest messages
+// in flight. Among equals, it is the one that was served longest ago.
 func (q *Queue) pick() *group {
 	var best *group
 	kept := q.order[:0]
@@ -182,7 +182,7 @@ func (s *SQS) receive(q *Queue, lease time.Duration) *sqs.ReceiveMessageOutput {
 	}
 }
 
-// lease makes a message available again at the end of its lease.
+// lease makes a message available again when its lease ends.
 func (s *SQS) lease(q *Queue, m *message, length time.Duration) {
 	m.until = s.clock.Now().Add(length)
 	receipt, until := m.receipt, m.until

@@ -16,13 +16,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// StepFunctions runs the state machine of jobs: a message to the queue, a wait for its token, and
-// the write of a failure. Package dynamo defines the writes, as for the real state machine.
+// StepFunctions runs the state machine for jobs: it sends a message to the queue, waits for the
+// message's token, and writes a failure. Package dynamo defines the writes, as it does for the real
+// state machine.
 type StepFunctions struct {
 	cloud *Cloud
 	open  map[string]*execution
 	names map[string]bool
-	// Started is called for each execution that starts. It may be nil.
+	// Started, if not nil, is called for each execution that starts.
 	Started func()
 }
 
@@ -31,13 +32,14 @@ type execution struct {
 	open openEntry
 }
 
-// openEntry is the job's entry in the sets of its account's open jobs.
+// openEntry is a job's entry in the sets that hold its account's open jobs.
 type openEntry struct {
 	Set      string
 	Elements []string
 }
 
-// wholeJob is the error of a report that ends a job during any run (see package stepfn).
+// wholeJob is the error of a report that ends the job, whichever run is current (see package
+// stepfn).
 const wholeJob = "job"
 
 func newStepFunctions(c *Cloud) *StepFunctions {
@@ -98,7 +100,7 @@ func (s *StepFunctions) end(token string) (*execution, error) {
 		return nil, &types.TaskTimedOut{}
 	}
 	delete(s.open, token)
-	delete(s.names, e.job) // AWS does so a day later, but a job is never started twice
+	delete(s.names, e.job) // AWS keeps the name for a day, but no job is started twice
 	return e, nil
 }
 
@@ -136,7 +138,7 @@ func (s *StepFunctions) timeOut(token string) {
 }
 
 // writeTries is the maximum number of attempts for a write that is throttled or conflicts with a
-// transaction. The waits between them, in seconds, double.
+// transaction. The wait between attempts, in seconds, doubles each time.
 const writeTries = 4
 
 // fail makes the write that ends a job, and then removes the job from its account's open jobs.
@@ -166,7 +168,7 @@ func keyOf(id, part string) item {
 	}
 }
 
-// write performs a write of a state, and then calls next.
+// write performs a state's write, then calls next.
 func (s *StepFunctions) write(in *dynamodb.UpdateItemInput, tried int, next func()) {
 	_, err, _ := s.cloud.DynamoDB.call(in)
 	_, busy := err.(*dynamotypes.ProvisionedThroughputExceededException)

@@ -17,8 +17,8 @@ type table struct {
 	indexes    map[string]map[string]*items
 }
 
-// items holds the items of a partition in the order of their sort keys. In an index, the key of
-// the table follows the sort key.
+// items holds a partition's items, ordered by sort key. In an index, the table's key is appended to
+// the sort key.
 type items struct {
 	keys []string
 	of   map[string]item
@@ -65,8 +65,8 @@ func (t *table) keyOf(i item) (hash, sort string) {
 
 func (t *table) get(hash, sort string) item { return t.partitions[hash].get(sort) }
 
-// set replaces an item, or removes it if the new item is nil. It returns the units that each index
-// uses for this, by index and partition.
+// set replaces an item, or removes it if after is nil. It returns the units that this uses in each
+// index partition.
 func (t *table) set(hash, sort string, before, after item) map[partition]float64 {
 	put(t.partitions, hash, sort, before, after)
 	var units map[partition]float64
@@ -151,8 +151,8 @@ func same(a, b item) bool {
 	return maps.EqualFunc(a, b, func(x, y types.AttributeValue) bool { return x == y || reflect.DeepEqual(x, y) })
 }
 
-// find returns at most limit items of a partition that match a key condition, in order, starting
-// after a key. last is the key of the last item if more follow.
+// find returns up to limit items of a partition that match a key condition, in order, starting
+// after a key. If more items follow, last is the key of the last one returned.
 func (s *items) find(matches condition, sc scope, after string, backward bool, limit int) (found []item, last string) {
 	if s == nil {
 		return nil, ""

@@ -6,7 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// change is a part of a parsed update expression. It reads the old item and writes to the new item.
+// change is one action of a parsed update expression. It reads the old item and writes to the new
+// one.
 type change func(before scope, after item)
 
 type update []change

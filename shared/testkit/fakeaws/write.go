@@ -14,15 +14,15 @@ type write struct {
 	condition  *string
 	names      map[string]string
 	values     item
-	// item is a complete new item. update changes the existing item. A write without both removes
-	// the item, or only checks it if check is set.
+	// item is the complete new item. update changes the existing item. A write with neither removes
+	// the item or, if check is set, only checks it.
 	item    item
 	update  *string
 	check   bool
 	wantOld bool
 }
 
-// before returns the current item, and whether the write's condition is true.
+// before returns the current item, and whether the write's condition is met.
 func (d *DynamoDB) before(w write) (item, bool) {
 	found := w.table.get(w.hash, w.sort)
 	if w.condition == nil {
@@ -31,8 +31,8 @@ func (d *DynamoDB) before(w write) (item, bool) {
 	return found, d.condition(*w.condition)(scope{found, w.names, w.values})
 }
 
-// make performs the write and returns the new item. each is the number of units that one unit
-// counts as.
+// make performs the write and returns the new item. each is the factor by which units are
+// multiplied.
 func (d *DynamoDB) make(w write, before item, each float64) item {
 	p := partition{w.table.Name, w.hash}
 	after := before
@@ -98,8 +98,8 @@ func (d *DynamoDB) alone(w write) (after item, err error) {
 	return d.make(w, before, 1), nil
 }
 
-// indexesFit reports whether the index partitions of the item have capacity, because a table's
-// write waits for its indexes.
+// indexesFit reports whether the item's index partitions have capacity. A table's write waits for
+// its indexes.
 func (d *DynamoDB) indexesFit(w write) bool {
 	for _, index := range w.table.Indexes {
 		for _, i := range []item{w.table.get(w.hash, w.sort), w.item} {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// condition compares a key of the request's context with values.
+// condition compares a condition key of the request with values.
 type condition struct {
 	key     string
 	values  []string
 	compare comparison
 }
 
-// comparison compares a value of the request with a value of a policy.
+// comparison compares a request's value with a policy's value.
 type comparison struct {
-	// pattern is nil for operators that compare the meaning of values.
+	// pattern is nil for operators that compare what values mean, not how they are written.
 	pattern func(pattern []glyph, value string) bool
 	meaning func(policy, value string) bool
 }
@@ -37,9 +37,9 @@ func newCondition(operator, key string, values []string) (condition, error) {
 	return condition{key: key, values: values, compare: compare}, nil
 }
 
-// holds reports whether the condition is true for a request.
+// holds reports whether the condition is met for a request.
 //
-// Errors: the key has several values, because the operators support only one.
+// Errors: the key has several values, which the operators do not support.
 func (c condition) holds(has func(string) []string, variables bool) (bool, error) {
 	present := has(c.key)
 	if len(present) > 1 {

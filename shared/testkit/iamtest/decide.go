@@ -7,27 +7,30 @@ import (
 )
 
 type Request struct {
-	// Principal is the ARN of the calling role. Service is a calling AWS service, such as
-	// "sns.amazonaws.com". Set one of them; a request with neither is anonymous.
+	// Principal is the calling role's ARN. Service is the calling AWS service, such as
+	// "sns.amazonaws.com". At most one of them is set. A request with neither is anonymous.
 	Principal, Service string
-	// Action is a name such as "s3:GetObject". Resource is an ARN, or "*" for actions without one.
+	// Action is an action such as "s3:GetObject". Resource is an ARN, or "*" for actions without a
+	// resource.
 	Action, Resource string
-	// Account is the resource's account; "" means the principal's.
+	// Account is the account that owns the resource. "" means the principal's account.
 	Account string
-	// Context holds the condition keys of the request. Their case does not matter.
+	// Context maps the request's condition keys to their values. Case does not matter in keys.
 	Context map[string][]string
 }
 
 type Decision struct {
 	Allowed bool
-	// Reason is the text in the error message of a rejection.
+	// Reason is the reason given in a rejection's error message.
 	Reason string
-	// Because holds the deciding statements: the denying ones if any, and otherwise the allowing ones.
+	// Because lists the deciding statements: those that deny or, if there are none, those that
+	// allow.
 	Because []Statement
 }
 
-// Decide evaluates a request with the policies of its role and its resource. A deny takes precedence.
-// Within an account, either policy may allow the request. For another account's request, both must.
+// Decide evaluates a request against the policies of its role and its resource. A deny takes
+// precedence. Within an account, one allowing policy is enough. If the resource is in another
+// account, both sides must allow the request.
 //
 // Errors: a policy cannot be evaluated for the request. The request is then rejected.
 func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
@@ -43,7 +46,7 @@ func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
 	if by := kept(slices.Concat(role, resource), denies); len(by) > 0 {
 		return Decision{Reason: r.words("with an explicit deny"), Because: by}, nil
 	}
-	// A resource policy that names an account leaves the decision to that account.
+	// If a resource policy names only an account, that account's role policies decide.
 	direct := kept(resource, func(s Statement) bool { return r.named(s) == byName })
 	var by []Statement
 	switch account := accountOf(r.Principal); {
@@ -85,8 +88,8 @@ func (r Request) applying(policies []Policy, ofResource bool) ([]Statement, erro
 	return found, nil
 }
 
-// isOf reports whether a statement applies to this request, which depends on its principal,
-// action, resource, and conditions.
+// isOf reports whether a statement applies to this request: to its principal, action, resource and
+// conditions.
 func (r Request) isOf(s Statement) (bool, error) {
 	if s.forResource() && r.named(s) == notNamed || !r.isOfAction(s) || !r.isOfResource(s) {
 		return false, nil
@@ -121,7 +124,7 @@ func (r Request) isOfResource(s Statement) bool {
 	return s.forResource()
 }
 
-// naming is how a statement refers to the caller.
+// naming is how a statement identifies the caller.
 type naming int
 
 const (
@@ -156,7 +159,7 @@ func accountOf(arn string) string {
 	return ""
 }
 
-// key returns the values of a condition key. The case of its name does not matter.
+// key returns a condition key's values. Case does not matter in its name.
 func (r Request) key(name string) []string {
 	for key, values := range r.Context {
 		if strings.EqualFold(key, name) {

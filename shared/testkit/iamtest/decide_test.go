@@ -31,7 +31,7 @@ const (
 	notElsewhere = `{"Effect": "Deny", "NotAction": "s3:GetObject", "Resource": "*"}`
 )
 
-// These decisions follow "Policy evaluation logic", within an account and across accounts.
+// These decisions follow AWS's "Policy evaluation logic", within one account and across accounts.
 func TestDecisionsFollowEvaluationLogic(t *testing.T) {
 	caller, service := iamtest.Request{Principal: role}, iamtest.Request{Service: "cloudfront.amazonaws.com"}
 	insecure := iamtest.Request{Principal: role, Context: map[string][]string{"aws:SecureTransport": {"false"}}}
@@ -106,7 +106,7 @@ func policies(t *testing.T, statements string) []iamtest.Policy {
 	return []iamtest.Policy{policy(t, statements)}
 }
 
-// The error for an unsupported policy names the element.
+// If a policy is not supported, the error names the element.
 func TestUnsupportedPoliciesAreRejected(t *testing.T) {
 	statement := func(more string) string {
 		return `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "a:B", "Resource": "*"` + more + `}]}`
@@ -138,7 +138,7 @@ func TestUnsupportedPoliciesAreRejected(t *testing.T) {
 			t.Errorf("%s: got error %v, want an error with %q", text, err, want)
 		}
 	}
-	// A role policy cannot be a resource policy.
+	// A role policy is not valid as a resource policy, and vice versa.
 	r := iamtest.Request{Principal: role, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}
 	for _, c := range [][2]string{{toRole, ""}, {"", allows}} {
 		if decided, err := iamtest.Decide(r, policies(t, c[0]), policies(t, c[1])); err == nil || decided.Allowed {

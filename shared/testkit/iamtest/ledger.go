@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Ledger records the requests of roles, each once. The zero value is empty. It is safe for
-// concurrent use.
+// Ledger records the distinct requests of each role. The zero value is empty and ready to use. It
+// is safe for concurrent use.
 type Ledger struct {
 	mu sync.Mutex
 	by map[string]map[string]Request
@@ -37,8 +37,9 @@ func (l *Ledger) Of(role string) []Request {
 	return requests
 }
 
-// Unseen describes permissions that no test can show to be needed, and says why. Role, Action and
-// Resource are patterns of path.Match. An empty Resource matches all.
+// Unseen describes permissions that are needed although no test can show it, and why. Role and
+// Action are patterns for path.Match. Resource is part of an ARN; if empty, it matches every
+// resource.
 type Unseen struct{ Role, Action, Resource, Why string }
 
 func (u Unseen) is(p Permission) bool {
@@ -47,7 +48,7 @@ func (u Unseen) is(p Permission) bool {
 	return role && action && strings.Contains(p.Resource, u.Resource)
 }
 
-// Judge returns the roles' permissions that no request used, except those in unseen.
+// Judge returns the roles' permissions that no request needed, except those in unseen.
 func (l *Ledger) Judge(a *Account, roles []string, unseen []Unseen) ([]string, error) {
 	var wrong []string
 	for _, role := range roles {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// glyph is a part of a pattern: a character, or a wildcard.
+// glyph is an element of a pattern: a character or a wildcard.
 type glyph struct {
 	char rune
-	// any matches one character. many matches any number of characters.
+	// any matches a single character, many any number of characters.
 	any, many bool
-	// within prevents a wildcard from matching a colon.
+	// within means that the wildcard does not match a colon.
 	within bool
 }
 
-// pattern parses a value of a policy. Variables such as ${aws:username} are replaced with the
+// pattern parses a string of a policy. Variables such as ${aws:username} are replaced by the
 // request's values, in which wildcards have no meaning. ok is false if the request lacks a value.
 func pattern(text string, variables bool, has func(key string) []string) (glyphs []glyph, ok bool) {
 	for text != "" {
@@ -34,7 +34,7 @@ func pattern(text string, variables bool, has func(key string) []string) (glyphs
 	return glyphs, true
 }
 
-// variable returns the value of a policy variable. ok is false if it is unknown.
+// variable returns a policy variable's value. ok is false if the variable is unknown.
 func variable(inner string, has func(string) []string) (value string, ok bool) {
 	if inner == "*" || inner == "?" || inner == "$" {
 		return inner, true
@@ -54,10 +54,10 @@ func literal(text string) []glyph {
 	return glyphs
 }
 
-// matches reports whether a text matches the pattern. Case matters.
+// matches reports whether a string matches the pattern. Case matters.
 func matches(pattern []glyph, text string) bool {
 	in := []rune(text)
-	// reached marks the prefixes of the text that the pattern matches so far.
+	// reached marks the prefixes of the string that match the pattern so far.
 	reached := make([]bool, len(in)+1)
 	reached[0] = true
 	for _, g := range pattern {
@@ -77,11 +77,12 @@ func matches(pattern []glyph, text string) bool {
 	return reached[len(in)]
 }
 
-// segments is the number of parts of an ARN. The last part may contain colons.
+// segments is the number of colon-separated parts of an ARN. The last part may itself contain
+// colons.
 const segments = 6
 
-// matchesResource reports whether an ARN matches a pattern. In the first parts a wildcard does
-// not match colons, except an asterisk at the end of a part.
+// matchesResource reports whether an ARN matches a pattern. Except in the last part, a wildcard
+// does not match colons, unless it is an asterisk at the end of its part.
 func matchesResource(pattern []glyph, arn string) bool {
 	pattern = slices.Clone(pattern)
 	part := 1

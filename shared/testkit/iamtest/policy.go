@@ -1,11 +1,11 @@
-// Package iamtest evaluates IAM policies as documented by AWS, for the calls of programs under
-// test: policies of a role, of a resource, and both together within an account.
+// Package iamtest evaluates IAM policies as AWS documents it, for the calls of programs under test:
+// role policies, resource policies, and both together within an account.
 //
-// Parsing a policy fails if it has an unknown element, condition operator or kind of principal,
-// because its effect is unknown here.
+// A policy with an unknown element, condition operator or type of principal cannot be parsed,
+// because this package does not know its effect.
 //
-// The rules come from "IAM JSON policy elements reference" and "Policy evaluation logic" in the
-// IAM User Guide.
+// The rules come from "IAM JSON policy elements reference" and "Policy evaluation logic" in the IAM
+// User Guide.
 package iamtest
 
 import (
@@ -16,29 +16,29 @@ import (
 	"strings"
 )
 
-// Policy is a policy document. Statements have principals in resource policies, but not in role
-// policies.
+// Policy is a policy document. Statements of resource policies have principals, and those of role
+// policies do not.
 type Policy struct {
-	// Version is "2012-10-17". Policies with another version have no variables.
+	// Version is normally "2012-10-17". Policies with another version have no variables.
 	Version    string
 	Statements []Statement
 }
 
-// Statement is a statement of a policy. If Actions is empty, NotActions applies, and likewise for
-// resources. A statement without resources applies to the resource that it is attached to.
+// Statement is a policy statement. If Actions is empty, NotActions applies, and likewise for
+// resources. A statement without resources applies to the resource to which its policy is attached.
 type Statement struct {
 	Sid string
-	// Denies is false in a statement that allows.
+	// Denies is false if the statement allows.
 	Denies                  bool
 	Actions, NotActions     []string
 	Resources, NotResources []string
-	// Principals holds principals by kind: "AWS" or "Service". Everyone is "*" of the kind "AWS".
+	// Principals lists principals by type, "AWS" or "Service". "*" of type "AWS" means everyone.
 	Principals map[string][]string
 	conditions []condition
 	variables  bool
 }
 
-// values is a list of strings. JSON may have a single string instead of a list.
+// values is a list of strings. In JSON, it may be a single string.
 type values []string
 
 func (v *values) UnmarshalJSON(text []byte) error {

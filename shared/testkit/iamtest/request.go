@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Names maps the resource names of a call to those of the account.
+// Names maps resource names in calls to the account's names.
 type Names struct {
 	Place
-	// Rename returns the account's name for a name in a call. nil leaves names unchanged.
+	// Rename returns the account's name for a name in a call. If it is nil, names stay unchanged.
 	Rename func(name string) string
 }
 
@@ -26,14 +26,14 @@ func (n Names) name(name string) string {
 	return n.Rename(name)
 }
 
-// Caller returns the access key that signed a request, and its service, or "" for an unsigned
-// request. The signer of a URL is its caller.
+// Caller returns the access key that signed a request and the service that it was signed for, or ""
+// if the request is unsigned. The caller of a signed URL is its signer.
 func Caller(r *http.Request) (accessKey, service string) {
 	credential := r.URL.Query().Get("X-Amz-Credential")
 	if _, rest, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {
 		credential, _, _ = strings.Cut(rest, ",")
 	}
-	// The parts are the key, the day, the region, the service and "aws4_request".
+	// The parts are the access key, the day, the region, the service and "aws4_request".
 	parts := strings.Split(strings.TrimSpace(credential), "/")
 	if len(parts) != 5 {
 		return "", ""
@@ -41,9 +41,10 @@ func Caller(r *http.Request) (accessKey, service string) {
 	return parts[0], parts[3]
 }
 
-// Requests returns the authorization requests of a call to AWS, each with an action and a resource.
+// Requests returns the authorization requests that an AWS call causes, each with an action and a
+// resource.
 //
-// Errors: the action or the resource of the call is unknown here.
+// Errors: the call's action or resource is unknown here.
 func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 	_, service := Caller(r)
 	_, operation, targeted := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -64,7 +65,7 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 		requests, err = n.ofTarget(service, operation, body)
 	}
 	for i := range requests {
-		// Clients call AWS with current TLS, but the local AWS has no TLS.
+		// In AWS, clients use current TLS. The local AWS has no TLS.
 		context := map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.3"}}
 		maps.Copy(context, requests[i].Context)
 		requests[i].Context = context
@@ -84,7 +85,7 @@ func (n Names) ofStack(body []byte) ([]Request, error) {
 	return []Request{{Action: "cloudformation:" + call.Get("Action"), Resource: call.Get("StackName")}}, nil
 }
 
-// ofNetwork handles calls to EC2, which are forms. List calls have no resource.
+// ofNetwork handles EC2 calls, which are form-encoded. List calls have no resource.
 func ofNetwork(body []byte) ([]Request, error) {
 	call, err := url.ParseQuery(string(body))
 	if err != nil || !strings.HasPrefix(call.Get("Action"), "Describe") {
@@ -93,8 +94,8 @@ func ofNetwork(body []byte) ([]Request, error) {
 	return []Request{{Action: "ec2:" + call.Get("Action"), Resource: "*"}}, nil
 }
 
-// ofTasks handles calls about ECS tasks. Running a task passes its roles to it. They are in the
-// task definition, which only AWS knows.
+// ofTasks handles calls about ECS tasks. Running a task also passes roles to it. Only AWS knows
+// which, because they are in the task definition.
 func (n Names) ofTasks(operation, cluster, definition string, tasks []string) []Request {
 	if definition == "" {
 		var requests []Request
@@ -112,7 +113,7 @@ func (n Names) ofTasks(operation, cluster, definition string, tasks []string) []
 	return requests
 }
 
-// ofTarget handles services whose calls are JSON.
+// ofTarget handles services with JSON calls.
 func (n Names) ofTarget(service, operation string, body []byte) ([]Request, error) {
 	var call struct {
 		TableName, IndexName, QueueURL string
@@ -144,7 +145,7 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 	case service == "dynamodb" && call.TableName != "":
 		return on(n.table(call.TableName)), nil
 	case service == "sqs" && call.QueueURL != "":
-		operation = strings.TrimSuffix(operation, "Batch") // a batch needs no separate action
+		operation = strings.TrimSuffix(operation, "Batch") // a batch call needs the same permission
 		return on(n.ARN("sqs", n.name(call.QueueURL[strings.LastIndex(call.QueueURL, "/")+1:]))), nil
 	case service == "states" && call.StateMachineARN != "":
 		return on(n.ARN("states", "stateMachine:"+n.name(last(call.StateMachineARN)))), nil
@@ -153,7 +154,7 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 		machine := n.name(parts[max(len(parts)-2, 0)])
 		return on(n.ARN("states", "execution:"+machine+":"+last(call.ExecutionARN))), nil
 	case service == "states" && strings.HasPrefix(operation, "SendTask"):
-		// Only AWS knows the state machine of a token. The deployment has only one.
+		// Only AWS knows which state machine a token belongs to. The deployment has only one.
 		return on(n.ARN("states", "stateMachine:"+n.name("state machine of a token"))), nil
 	case service == "ecs" && (call.TaskDefinition != "" || len(call.Tasks) > 0):
 		return n.ofTasks(operation, call.Cluster, call.TaskDefinition, call.Tasks), nil
@@ -174,12 +175,12 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 	return nil, fmt.Errorf("%s:%s has no known resource: %.200s", service, operation, body)
 }
 
-// last returns the text after the last colon of an ARN.
 func last(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
 
 func (n Names) table(name string) string { return n.ARN("dynamodb", "table/"+n.name(name)) }
 
-// transaction returns the action of each item of a transaction, which has no action itself.
+// transaction returns the action of each item in a transaction. The transaction itself has no
+// action.
 func (n Names) transaction(items []map[string]struct{ TableName string }) ([]Request, error) {
 	actions := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
 		"ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
@@ -196,7 +197,7 @@ func (n Names) transaction(items []map[string]struct{ TableName string }) ([]Req
 	return requests, nil
 }
 
-// invoked is the prefix of the path of a function call. The function's name or ARN follows.
+// invoked is the path prefix of a function invocation. The function's name or ARN follows.
 const invoked = "/2015-03-31/functions/"
 
 func (n Names) ofLambda(r *http.Request) ([]Request, error) {
@@ -207,7 +208,7 @@ func (n Names) ofLambda(r *http.Request) ([]Request, error) {
 	return []Request{{Action: "lambda:InvokeFunction", Resource: n.ARN("lambda", "function:"+n.name(last(name)))}}, nil
 }
 
-// plain reports whether an S3 parameter leaves the kind of a call unchanged.
+// plain reports whether an S3 query parameter has no influence on which action a call is.
 func plain(parameter string) bool {
 	return parameter == "x-id" || strings.HasPrefix(strings.ToLower(parameter), "x-amz-") ||
 		strings.HasPrefix(parameter, "response-")
@@ -247,7 +248,7 @@ func (n Names) ofS3(r *http.Request) ([]Request, error) {
 	return requests, nil
 }
 
-// s3Actions maps methods and parameters to actions on an object.
+// s3Actions maps methods and query parameters to actions on an object.
 var s3Actions = map[string]string{
 	"GET": "s3:GetObject", "HEAD": "s3:GetObject", "PUT": "s3:PutObject", "DELETE": "s3:DeleteObject",
 	"GET partNumber": "s3:GetObject", "HEAD partNumber": "s3:GetObject",
@@ -255,8 +256,9 @@ var s3Actions = map[string]string{
 	"DELETE uploadId": "s3:AbortMultipartUpload", "GET uploadId": "s3:ListMultipartUploadParts",
 }
 
-// ToReportMissing returns the request that S3 must also allow before it reports a missing object.
-// Otherwise S3 rejects the call. ok is false for any other call.
+// ToReportMissing returns the additional request that must be allowed before S3 reports a missing
+// object. If it is not allowed, S3 rejects the call. ok is false if the call does not report a
+// missing object.
 func (n Names) ToReportMissing(r *http.Request, status int) (list Request, ok bool) {
 	_, service := Caller(r)
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")

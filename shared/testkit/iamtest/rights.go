@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Account authorizes calls with its permissions.
+// Account decides whether calls are allowed by its permissions.
 type Account struct {
 	Place
 	roles     map[string][]Policy
@@ -48,7 +48,7 @@ func (a *Account) HasRole(name string) bool {
 
 func (a *Account) RoleOf(function string) string { return a.functions[function] }
 
-// Decide evaluates a request of the named role. "" is anonymous.
+// Decide evaluates a request made by the named role. "" means an anonymous request.
 //
 // Errors: the role does not exist, or its policies cannot be evaluated.
 func (a *Account) Decide(role string, r Request) (Decision, error) {
@@ -65,8 +65,7 @@ func (a *Account) Decide(role string, r Request) (Decision, error) {
 	return Decide(r, a.roles[role], a.resources[ofPolicy(r.Resource)])
 }
 
-// ofPolicy returns the ARN of the resource to which the policy is attached. For an object, it is
-// the bucket.
+// ofPolicy returns the ARN of the resource that has the policy. For an object, this is the bucket.
 func ofPolicy(arn string) string {
 	if strings.Contains(arn, ":s3:::") {
 		arn, _, _ = strings.Cut(arn, "/")
@@ -74,7 +73,7 @@ func ofPolicy(arn string) string {
 	return arn
 }
 
-// Without returns a copy of the account in which a role's policies lack an action.
+// Without returns a copy of the account in which an action is removed from a role's policies.
 func (a *Account) Without(role, action string) *Account {
 	less := *a
 	less.roles = maps.Clone(a.roles)
@@ -91,7 +90,8 @@ func (a *Account) Without(role, action string) *Account {
 	return &less
 }
 
-// Unneeded returns the role's permissions, each an action on a resource, that no request needs.
+// Unneeded returns those of the role's permissions (an action on a resource) that none of the
+// requests needs.
 func (a *Account) Unneeded(role string, requests []Request) ([]Permission, error) {
 	var all []Permission
 	var units []Policy

@@ -11,16 +11,16 @@ import (
 
 type Place struct{ Partition, Region, Account string }
 
-// Rights holds a deployment's policies.
+// Rights holds all policies of a deployment.
 type Rights struct {
-	// Roles holds the policies of each role, by its name in the template without CDK's unique
-	// suffix, such as "FilesRole".
+	// Roles maps each role to its policies. A role is named as in the template, without CDK's
+	// unique suffix, such as "FilesRole".
 	Roles map[string][]json.RawMessage
-	// Resources holds the policies of each resource with a policy, by ARN.
+	// Resources maps the ARN of each resource that has policies to those policies.
 	Resources map[string][]json.RawMessage
-	// Managed holds the AWS managed policies of roles, which are not evaluated.
+	// Managed lists the AWS managed policies of each role, which are not evaluated.
 	Managed map[string][]string `json:",omitempty"`
-	// Functions maps names of functions to their roles.
+	// Functions maps function names to their roles.
 	Functions map[string]string
 }
 
@@ -34,7 +34,7 @@ type deploying struct {
 	resources map[string]resource
 }
 
-// ReadTemplate returns the policies in a synthesized template, at a place.
+// ReadTemplate returns the policies in a synthesized template, resolved for a place.
 //
 // Errors: an invalid template, or a policy with unsupported content.
 func ReadTemplate(text []byte, place Place) (Rights, error) {
@@ -55,8 +55,8 @@ func ReadTemplate(text []byte, place Place) (Rights, error) {
 	return rights, nil
 }
 
-// Resolver returns a function that resolves CloudFormation's functions in a value of a
-// synthesized template, at a place.
+// Resolver returns a function that resolves CloudFormation's intrinsic functions in a value of a
+// synthesized template, for a place.
 //
 // Errors: an invalid template.
 func Resolver(text []byte, place Place) (func(value any) (any, error), error) {
@@ -149,7 +149,7 @@ func (d deploying) addPolicy(r resource, property string, named func(id string) 
 	return nil
 }
 
-// document resolves a policy document, so that it can be evaluated.
+// document resolves a policy document so that it can be evaluated.
 func (d deploying) document(value any) (json.RawMessage, error) {
 	resolved, err := d.resolve(value)
 	if err != nil {
@@ -163,7 +163,7 @@ func (d deploying) document(value any) (json.RawMessage, error) {
 	return text, err
 }
 
-// resolve replaces CloudFormation's functions in a value.
+// resolve replaces CloudFormation's intrinsic functions in a value.
 func (d deploying) resolve(value any) (any, error) {
 	switch value := value.(type) {
 	case []any:
@@ -258,13 +258,13 @@ func (d deploying) attribute(id, attribute string) (string, error) {
 	case "Arn":
 		return arn, err
 	case "StreamArn":
-		// AWS names a stream after its creation time.
+		// AWS names a stream after its creation time, so any time will do.
 		return arn + "/stream/2026-01-01T00:00:00.000", err
 	}
 	return "", fmt.Errorf("cannot resolve the attribute %s of %s", attribute, id)
 }
 
-// kinds maps CloudFormation's resource types to their name properties and the format of their ARNs.
+// kinds maps CloudFormation resource types to their name properties and ARN formats.
 var kinds = map[string]struct{ property, service, resource string }{
 	"AWS::DynamoDB::GlobalTable":    {"TableName", "dynamodb", "table/%s"},
 	"AWS::SQS::Queue":               {"QueueName", "sqs", "%s"},
@@ -277,14 +277,15 @@ var kinds = map[string]struct{ property, service, resource string }{
 	"AWS::Lambda::Function":         {"FunctionName", "lambda", "function:%s"},
 	"AWS::CloudFront::Distribution": {"", "cloudfront", "distribution/%s"},
 	"AWS::Events::Rule":             {"Name", "events", "rule/%s"},
-	// AWS gives an API a random name.
+	// AWS gives each API a random name.
 	"AWS::ApiGateway::RestApi": {"", "apigateway", "restapis/%s"},
 }
 
-// secretSuffix stands for the random suffix that Secrets Manager adds to a name.
+// secretSuffix stands for the random suffix that Secrets Manager appends to a secret's name.
 const secretSuffix = "-AbCdEf"
 
-// nameOf returns a resource's name, or its id in the template if CloudFormation chooses the name.
+// nameOf returns a resource's name. If CloudFormation chooses the name, nameOf returns the
+// resource's id in the template.
 func (d deploying) nameOf(id string) (string, error) {
 	r := d.resources[id]
 	kind, known := kinds[r.Type]
@@ -293,7 +294,7 @@ func (d deploying) nameOf(id string) (string, error) {
 	}
 	text := r.Properties[kind.property]
 	if r.Type == "AWS::IAM::Role" {
-		return WithoutHash(id), nil // roles are named like this here
+		return WithoutHash(id), nil // this package names roles by id
 	}
 	if text == nil {
 		return strings.ToLower(id), nil
@@ -326,7 +327,7 @@ func (p Place) ARN(service, resource string) string {
 	return strings.Join([]string{"arn", p.Partition, service, region, account, resource}, ":")
 }
 
-// WithoutHash removes CDK's unique suffix from a resource's id.
+// WithoutHash removes CDK's unique suffix from a resource id.
 func WithoutHash(id string) string {
 	return regexp.MustCompile(`(.)[0-9A-F]{8}$`).ReplaceAllString(id, "$1")
 }

@@ -11,7 +11,7 @@ import (
 
 var place = iamtest.Place{Partition: "aws", Region: "eu-central-1", Account: account}
 
-// template has a role with a separate policy, a role with an inline policy, and resource policies.
+// template has one role with a separate policy, one with an inline policy, and resource policies.
 const template = `{"Resources": {
 "Blobs1234ABCD": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": {"Fn::Join": ["", ["b-", {"Ref": "AWS::AccountId"}]]}}},
 "Own1234ABCD": {"Type": "AWS::S3::Bucket", "Properties": {}},
@@ -97,7 +97,7 @@ func accountOf(t *testing.T, template string) *iamtest.Account {
 	return a
 }
 
-// The error for unsupported content in a template names it.
+// If a template has unsupported content, the error names it.
 func TestUnsupportedTemplatesAreRejected(t *testing.T) {
 	for from, to := range map[string]string{
 		`{"Ref": "Secret1234ABCD"}`:                       `{"Fn::ImportValue": "x"}`,
@@ -115,7 +115,7 @@ func TestUnsupportedTemplatesAreRejected(t *testing.T) {
 	}
 }
 
-// A permission is needed if only it allows a request.
+// A permission is needed if no other one allows the request.
 func TestUnneededPermissionsAreFound(t *testing.T) {
 	a := accountOf(t, template)
 	at := "arn:aws:dynamodb:eu-central-1:" + account + ":table/"

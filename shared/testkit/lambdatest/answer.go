@@ -15,16 +15,17 @@ import (
 
 const streamType = "application/vnd.awslambda.http-integration-response"
 
-// delimiter separates the metadata of a streamed response from its body (API Gateway, "Lambda
-// proxy integration format for response streaming").
+// delimiter separates a streamed response's metadata from its body (API Gateway, "Lambda proxy
+// integration format for response streaming").
 var delimiter = make([]byte, 8)
 
-// Answer is a response to API Gateway, as seen by a client.
+// Answer is a response through API Gateway, as a client sees it.
 type Answer struct {
 	Streamed bool
 	Status   int
 	Header   http.Header
-	// Body is read as it arrives. It fails with a *FunctionError if the function failed midway.
+	// Body is read as it arrives. Reading fails with a *FunctionError if the function failed
+	// midway.
 	Body io.ReadCloser
 }
 
@@ -39,10 +40,10 @@ func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return readBuffered(body)
 }
 
-// Request invokes a function with an API Gateway event and returns its response, which may not
-// have arrived completely. The caller closes the body.
+// Request invokes a function with an API Gateway event and returns its response, of which only the
+// start may have arrived. The caller must close the body.
 //
-// Errors: as Invoke; API Gateway would reject the response.
+// Errors: those of Invoke; API Gateway would reject the response.
 func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	kind, body, err := f.begin(ctx, event)
 	if err != nil {
@@ -58,7 +59,7 @@ func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	return ReadAnswer(text)
 }
 
-// ReadAnswer reads a function's response to an API Gateway event, in the buffered format.
+// ReadAnswer parses a function's buffered response to an API Gateway event.
 //
 // Errors: API Gateway would reject the response.
 func ReadAnswer(text []byte) (*Answer, error) {
@@ -94,7 +95,7 @@ func (f *Function) begin(ctx context.Context, event []byte) (kind string, body i
 	return answer.request.Header.Get("Content-Type"), &content{request: answer.request, read: i.read}, nil
 }
 
-// readBuffered reads a buffered response, up to Lambda's limit.
+// readBuffered reads a buffered response of at most Lambda's maximum size.
 func readBuffered(body io.ReadCloser) ([]byte, error) {
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, maxBuffered+1))
@@ -105,7 +106,7 @@ func readBuffered(body io.ReadCloser) ([]byte, error) {
 	return text, err
 }
 
-// readStreamed reads the metadata of a streamed response, which precedes its body.
+// readStreamed reads a streamed response's metadata, which precedes the body.
 func readStreamed(body io.ReadCloser) (*Answer, error) {
 	reader := bufio.NewReader(body)
 	var prelude []byte
@@ -135,7 +136,8 @@ func readStreamed(body io.ReadCloser) (*Answer, error) {
 	}, nil
 }
 
-// headerOf merges the two forms of a header. If a field is in both, the second takes precedence.
+// headerOf merges the single-value and multi-value headers. If a field is in both, the multi-value
+// one takes precedence.
 func headerOf(single map[string]string, multiple map[string][]string) http.Header {
 	header := http.Header{}
 	for field, value := range single {

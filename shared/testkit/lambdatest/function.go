@@ -13,22 +13,23 @@ import (
 
 var errEnded = errors.New("the function's process has ended")
 
-// Timeout is the time limit given to the function. It is longer than any invocation takes on a busy machine.
+// Timeout is the time limit that the function is told. It is longer than any invocation takes, even
+// on a busy machine.
 const Timeout = 4 * time.Minute
 
-// Function is a running function: one execution environment in Lambda's terms. The caller of
-// Start kills it.
+// Function is a running function, which Lambda calls an execution environment. The caller of Start
+// must kill it.
 type Function struct {
 	api *runtimeAPI
 	cmd *exec.Cmd
 	log *programtest.Output
-	// ended is closed after the process has exited.
+	// ended is closed once the process has exited.
 	ended   chan struct{}
 	started time.Duration
 }
 
-// Start starts a function and waits for its first poll. The function has Lambda's environment plus
-// the given settings.
+// Start starts a function and waits for its first poll. The function gets the environment that
+// Lambda sets, plus the given settings.
 //
 // Errors: the process exited, with its log; the context's error.
 func Start(ctx context.Context, program Program, settings ...string) (*Function, error) {
@@ -54,7 +55,7 @@ func Start(ctx context.Context, program Program, settings ...string) (*Function,
 		err := f.cmd.Start()
 		begun <- err
 		if err == nil {
-			_ = f.cmd.Wait() // ProcessState has its exit status
+			_ = f.cmd.Wait() // ProcessState has the exit status
 			close(f.ended)
 		}
 	}()

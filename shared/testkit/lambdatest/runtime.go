@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// maxBuffered is the maximum size in bytes of a response that is not streamed (AWS Lambda quotas,
+// maxBuffered is the maximum size of a response that is not streamed, in bytes (AWS Lambda quotas,
 // "Invocation payload").
 const maxBuffered = 6 << 20
 
-// FunctionError is a failed invocation, as Lambda reports it.
+// FunctionError is a failed invocation as Lambda reports it.
 type FunctionError struct {
 	Type    string `json:"errorType"`
 	Message string `json:"errorMessage"`
@@ -30,7 +30,7 @@ func (e *FunctionError) Error() string { return e.Type + ": " + e.Message }
 type runtimeAPI struct {
 	server   *http.Server
 	listener net.Listener
-	// events passes one invocation at a time to the process.
+	// events passes invocations to the process, one at a time.
 	events chan *invocation
 	polled chan struct{}
 	once   sync.Once
@@ -44,7 +44,7 @@ type invocation struct {
 	event    []byte
 	deadline time.Time
 	answered chan reply
-	// read is closed after the response was read or abandoned.
+	// read is closed once the response has been read or abandoned.
 	read chan struct{}
 }
 
@@ -67,7 +67,7 @@ func newRuntimeAPI() (*runtimeAPI, error) {
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", api.response)
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", api.failed)
 	api.server = &http.Server{Handler: mux}
-	go func() { _ = api.server.Serve(listener) }() // ends with close
+	go func() { _ = api.server.Serve(listener) }() // ends when the server is closed
 	return api, nil
 }
 
@@ -92,11 +92,11 @@ func (api *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 		header.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:000000000000:function:test")
 		header.Set("Lambda-Runtime-Trace-Id", "Root=1-00000000-000000000000000000000000;Sampled=0")
 		header.Set("Content-Type", "application/json")
-		_, _ = w.Write(i.event) // if the process has exited, Invoke notices it
+		_, _ = w.Write(i.event) // if the process has exited, Invoke notices
 	}
 }
 
-// take returns the invocation with the given id, or nil.
+// take removes and returns the invocation with the given id. It returns nil if there is none.
 func (api *runtimeAPI) take(id string) *invocation {
 	api.mu.Lock()
 	defer api.mu.Unlock()
@@ -149,7 +149,7 @@ func (api *runtimeAPI) invoke(ctx context.Context, event []byte, timeout time.Du
 		return i, answer, nil
 	case <-ended:
 		select {
-		case answer := <-i.answered: // it responded and then exited
+		case answer := <-i.answered: // the process responded, then exited
 			return i, answer, nil
 		default:
 			return nil, reply{}, errEnded
@@ -159,8 +159,8 @@ func (api *runtimeAPI) invoke(ctx context.Context, event []byte, timeout time.Du
 	}
 }
 
-// content is the body of a response as it arrives. It fails with a *FunctionError if the function
-// reports a failure in the trailers.
+// content is a response body that is read as it arrives. Reading fails with a *FunctionError if the
+// function reports a failure in the trailers.
 type content struct {
 	request *http.Request
 	read    chan struct{}
@@ -173,7 +173,7 @@ func (c *content) Read(p []byte) (int, error) {
 		if kind := c.request.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
 			failure := &FunctionError{Type: kind}
 			text, _ := base64.StdEncoding.DecodeString(c.request.Trailer.Get("Lambda-Runtime-Function-Error-Body"))
-			_ = json.Unmarshal(text, failure) // the type suffices
+			_ = json.Unmarshal(text, failure) // optional, because the type is known
 			err = failure
 		}
 	}
@@ -183,7 +183,7 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close discards the rest, so that the function can accept its next event.
+// Close discards the rest of the body, so that the function can accept its next event.
 func (c *content) Close() error {
 	c.once.Do(func() { close(c.read) })
 	return nil

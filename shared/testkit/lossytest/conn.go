@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// Conn is a socket with a bad network in both directions. Reads have no deadlines.
+// Conn is a socket on a network that is bad in both directions. It does not support read deadlines.
 type Conn struct {
 	net.PacketConn
 	out, in *way
-	// arrived holds received packets. failed is closed after the last packet.
+	// arrived holds packets that were received. failed is closed after the last packet.
 	arrived chan arrival
 	failed  chan struct{}
 	err     error
@@ -21,7 +21,8 @@ type arrival struct {
 	from   net.Addr
 }
 
-// NewConn returns a socket that passes everything until Set is called. It owns the wrapped socket.
+// NewConn returns a socket without faults, which Set can change later. It takes ownership of the
+// wrapped socket.
 func NewConn(socket net.PacketConn, seed uint64) *Conn {
 	c := &Conn{
 		PacketConn: socket, out: newWay(seed, 1), in: newWay(seed, 2),
@@ -50,7 +51,7 @@ func (c *Conn) receive() {
 		c.in.carry(buffer[:n], func(packet []byte) {
 			select {
 			case c.arrived <- arrival{append([]byte(nil), packet...), from}:
-			default: // no reader
+			default: // nobody reads, so the packet is lost
 			}
 		})
 	}
@@ -65,7 +66,7 @@ func (c *Conn) ReadFrom(to []byte) (int, net.Addr, error) {
 	}
 }
 
-// WriteTo implements net.PacketConn. As on a network, a packet that cannot be sent is lost.
+// WriteTo implements net.PacketConn. A packet that cannot be sent is lost, as on a real network.
 func (c *Conn) WriteTo(packet []byte, to net.Addr) (int, error) {
 	c.out.carry(packet, func(packet []byte) { _, _ = c.PacketConn.WriteTo(packet, to) })
 	return len(packet), nil

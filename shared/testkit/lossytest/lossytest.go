@@ -1,6 +1,6 @@
-// Package lossytest simulates a bad network: packets are dropped, duplicated, delayed or
-// reordered. [Relay] is placed between a client and a server. [Conn] wraps the socket of either.
-// A seed determines the fate of each packet.
+// Package lossytest simulates a bad network: packets are dropped, duplicated, delayed or reordered.
+// [Relay] sits between a client and a server. [Conn] wraps the socket of either one. A seed
+// determines what happens to each packet.
 package lossytest
 
 import (
@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// overtaken is the extra delay of a packet that arrives out of order.
+// overtaken is the additional delay of a packet that arrives out of order.
 const overtaken = 25 * time.Millisecond
 
-// Faults describes the faults of one direction. The zero value is a good network.
+// Faults describes the faults in one direction. The zero value means no faults.
 type Faults struct {
-	// Drop, Duplicate and Reorder are the fractions of packets, from 0 to 1, that are lost,
+	// Drop, Duplicate and Reorder are fractions of packets, from 0 to 1: those that are lost,
 	// arrive twice, or are overtaken by later packets.
 	Drop, Duplicate, Reorder float64
-	// Delay is the delay of every packet. A random part of Jitter is added to it.
+	// Every packet is delayed by Delay plus a random fraction of Jitter.
 	Delay, Jitter time.Duration
 	Block         bool
 }
 
-// Count counts the packets of one direction by fate. A duplicated packet was passed once.
+// Count counts what happened to the packets in one direction. A duplicated packet counts once in
+// Passed.
 type Count struct{ Passed, Dropped, Duplicated, Reordered int64 }
 
 type way struct {
@@ -63,8 +64,8 @@ func (w *way) close() {
 	}
 }
 
-// carry delivers a packet, now or later, once or several times. The caller may reuse the bytes
-// once carry returns.
+// carry delivers a packet now or later, never, once or twice. The caller may reuse the bytes once
+// carry returns.
 func (w *way) carry(packet []byte, to func([]byte)) {
 	for range w.pass(packet, to) {
 		w.sending.Lock()
@@ -73,8 +74,9 @@ func (w *way) carry(packet []byte, to func([]byte)) {
 	}
 }
 
-// pass returns how often to forward a packet now, and keeps it for later copies. Every packet uses
-// the same number of random values, so that the next packet's faults do not depend on this one.
+// pass returns how many copies of a packet to forward now, and keeps the copies that are due later.
+// It draws the same number of random values for every packet, so that the faults of the next packet
+// do not depend on this one.
 func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +124,7 @@ func (w *way) wait() {
 	w.timer = time.AfterFunc(time.Until(w.late[0].due), w.deliver)
 }
 
-// deliver forwards due packets in order.
+// deliver forwards the packets that are due, in order.
 func (w *way) deliver() {
 	w.sending.Lock()
 	defer w.sending.Unlock()
@@ -148,7 +150,7 @@ type latecomer struct {
 	to     func([]byte)
 }
 
-// latecomers is a heap of packets, earliest due time first.
+// latecomers is a heap of delayed packets, ordered by due time.
 type latecomers []latecomer
 
 func (l latecomers) Len() int { return len(l) }

@@ -13,10 +13,10 @@ import (
 
 const maxPacket = 64 << 10
 
-// Relay forwards UDP packets and TCP connections between clients that call its address and a
-// server. A server that announces an address to its clients, such as a WebRTC server, must
-// announce the address of the relay: for example 127.0.0.2 with the same port, if the server is
-// at 127.0.0.1.
+// Relay forwards UDP packets and TCP connections between clients, which connect to its address, and
+// a server. A server that announces an address to its clients, such as a WebRTC server, must
+// announce the relay's address: for example, 127.0.0.2 with the same port if the server is at
+// 127.0.0.1.
 type Relay struct {
 	to       string
 	socket   *net.UDPConn
@@ -25,15 +25,15 @@ type Relay struct {
 	work     sync.WaitGroup
 
 	mu sync.Mutex
-	// clients maps clients' addresses to sockets to the server.
+	// clients maps client addresses to the sockets that the relay uses to reach the server.
 	clients map[netip.AddrPort]*net.UDPConn
 	streams map[net.Conn]bool
 	cut     bool
 	closed  bool
 }
 
-// NewRelay returns a relay that listens at an address with UDP and TCP, and calls the server at
-// another address. It passes everything until Set or Cut is called.
+// NewRelay returns a relay that listens on address for UDP and TCP and forwards to the server's
+// address. Until Set or Cut is called, there are no faults.
 func NewRelay(address, server string, seed uint64) (*Relay, error) {
 	listener, socket, err := listen(address)
 	// A port that is free for TCP may be in use for UDP.
@@ -52,7 +52,7 @@ func NewRelay(address, server string, seed uint64) (*Relay, error) {
 	return r, nil
 }
 
-// listen listens at an address with TCP and, at the same port, with UDP.
+// listen listens on an address for TCP and, on the same port, for UDP.
 func listen(address string) (net.Listener, *net.UDPConn, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -71,17 +71,17 @@ func listen(address string) (net.Listener, *net.UDPConn, error) {
 
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-// Set sets the faults for later UDP packets: up for packets to the server, and down for packets to
-// its clients. Packets in transit are not affected.
+// Set sets the faults of future UDP packets: up applies to packets to the server, down to packets
+// to its clients. Packets in transit are not affected.
 func (r *Relay) Set(up, down Faults) {
 	r.up.set(up)
 	r.down.set(down)
 }
 
-// Counts returns the counts of UDP packets so far.
+// Counts returns the counts of UDP packets so far, to the server and to its clients.
 func (r *Relay) Counts() (up, down Count) { return r.up.counted(), r.down.counted() }
 
-// Cut(true) closes all TCP connections, and every new connection until Cut(false).
+// Cut(true) closes all TCP connections, and each new connection until Cut(false) is called.
 func (r *Relay) Cut(cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,16 +105,16 @@ func (r *Relay) receive() {
 			return
 		}
 		if err != nil {
-			continue // a client has gone
+			continue // a client is gone
 		}
 		if server := r.client(from); server != nil {
-			// As on a network, a packet that cannot be sent is lost.
+			// A packet that cannot be sent is lost, as on a real network.
 			r.up.carry(buffer[:n], func(packet []byte) { _, _ = server.Write(packet) })
 		}
 	}
 }
 
-// client returns the socket to the server for a client, or nil.
+// client returns the socket that a client's packets to the server use, or nil if there is none.
 func (r *Relay) client(from netip.AddrPort) *net.UDPConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *Relay) answer(server *net.UDPConn, to netip.AddrPort) {
 			return
 		}
 		if err != nil {
-			continue // the server is not listening now
+			continue // the server is not listening yet or anymore
 		}
 		r.down.carry(buffer[:n], func(packet []byte) { _, _ = r.socket.WriteToUDPAddrPort(packet, to) })
 	}
@@ -171,9 +171,9 @@ func (r *Relay) accept() {
 	}
 }
 
-// pipe copies one side of a connection to the other until one of them closes.
+// pipe copies from one connection to the other until one of them is closed.
 func (r *Relay) pipe(from, to net.Conn) {
-	_, _ = io.Copy(to, from) // ends when one side closes
+	_, _ = io.Copy(to, from) // ends when either side is closed
 	from.Close()
 	to.Close()
 	r.mu.Lock()

@@ -7,15 +7,15 @@ import (
 	"net"
 )
 
-// Systems assign ports from 32768 for connections and for listeners without a fixed port. Lower
-// ports are used only on request.
+// Operating systems assign ports from 32768 up to connections, and to listeners without a fixed
+// port. Ports below are used only on request.
 const (
 	firstPort = 10000
 	endPort   = 32768
 )
 
-// FreeAddress returns an address of this machine that is unused for TCP and UDP, for a program
-// that needs its address before it starts.
+// FreeAddress returns a local address that is unused for TCP and UDP, for a program that must know
+// its address before it starts.
 func FreeAddress() (string, error) {
 	var err error
 	for range 100 {

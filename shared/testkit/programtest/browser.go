@@ -5,8 +5,8 @@ import (
 	"os/exec"
 )
 
-// Browser returns the path of Chromium for tests without a screen. It prefers the headless shell,
-// which takes half the CPU time.
+// Browser returns the path of a Chromium for headless tests. It prefers the headless shell, which
+// takes half the CPU time.
 func Browser() (string, error) {
 	for _, name := range []string{"chromium-headless-shell", "chromium"} {
 		if path, err := exec.LookPath(name); err == nil {

@@ -14,16 +14,17 @@ import (
 	"testing"
 )
 
-// Folder returns the folder for built programs: the value of TEST_PROGRAMS, or own. Go does not
-// relink a program that is up to date there.
+// Folder returns the folder for built programs: TEST_PROGRAMS if set, own otherwise. Programs that
+// are already up to date in that folder are not linked again.
 func Folder(own string) string {
 	return cmp.Or(os.Getenv("TEST_PROGRAMS"), own)
 }
 
-// Build builds the program of a package, such as "cutroom/cmd/worker", into the caller's folder
-// and returns its path. If TEST_PROGRAMS is set, the program already exists, because
-// scripts/test.sh builds the programs of cmd before all tests. It is built without cgo, as for
-// users, because threads of the C library would prevent the sandbox around programs.
+// Build builds the program of a package, such as "cutroom/cmd/worker", into the caller's folder and
+// returns its path. If TEST_PROGRAMS is set, the program already exists, because scripts/test.sh
+// builds the programs in cmd before it runs the tests. The program is built without cgo, like the
+// one users get, because threads of the C library would make the sandbox around programs
+// impossible.
 func Build(ctx context.Context, folder, pkg string) (string, error) {
 	program := filepath.Join(Folder(folder), path.Base(pkg))
 	if Folder("") != "" {
@@ -38,9 +39,9 @@ func Build(ctx context.Context, folder, pkg string) (string, error) {
 	return program, nil
 }
 
-// Main builds the program of a package with Build, runs the tests, and returns the exit code for
-// os.Exit. It sets program to the path. It removes the program after the tests, unless it is in
-// TEST_PROGRAMS.
+// Main builds the program of a package with Build and stores its path in program, runs the tests,
+// and returns the exit code for os.Exit. After the tests it removes the program, unless the program
+// is in TEST_PROGRAMS.
 func Main(m *testing.M, pkg string, program *string) int {
 	folder, err := os.MkdirTemp("", path.Base(pkg)+"-test-")
 	if err != nil {
@@ -55,9 +56,10 @@ func Main(m *testing.M, pkg string, program *string) int {
 	return m.Run()
 }
 
-// Output keeps written bytes. It is safe for concurrent use. The zero value keeps everything.
+// Output keeps the bytes written to it. It is safe for concurrent use. The zero value keeps all
+// bytes.
 type Output struct {
-	// Limit is the number of last bytes to keep. 0 keeps all.
+	// Limit is how many of the last bytes to keep. 0 means all.
 	Limit int
 
 	mu      sync.Mutex
@@ -65,7 +67,7 @@ type Output struct {
 	grown   chan struct{}
 }
 
-// Write keeps the bytes and closes the channel of More.
+// Write keeps the bytes and closes the channel that More returned.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,7 +88,7 @@ func (o *Output) String() string {
 	return o.written.String()
 }
 
-// More returns a channel that the next write closes.
+// More returns a channel that is closed by the next write.
 func (o *Output) More() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,7 +1,7 @@
 //go:build race
 
-// Package racetest reports whether the race detector is on. It makes tests several times slower,
-// and finds nothing new in many repetitions.
+// Package racetest reports whether the race detector is on. The detector makes tests several times
+// slower, and finds nothing new in further repetitions.
 package racetest
 
 const Enabled = true

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// Client calls the media API with one key.
+// Client calls the media API with a key.
 type Client struct{ URL, Key string }
 
 type Job struct {
@@ -51,7 +51,7 @@ type StatusError Answer
 
 func (r *StatusError) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
 
-// Detail returns the error body's detail if it is a string, and otherwise "".
+// Detail returns the detail in the error's body if it is a string, and "" otherwise.
 func (r *StatusError) Detail() string {
 	var body struct{ Detail string }
 	if json.Unmarshal(r.Body, &body) != nil {
@@ -60,8 +60,8 @@ func (r *StatusError) Detail() string {
 	return body.Detail
 }
 
-// Call sends a request with the client's key and reads the complete response, whatever its
-// status, within await.Max. headers has pairs of name and value.
+// Call sends a request with the client's key and reads the complete response, whatever its status,
+// within await.Max. headers holds name/value pairs.
 //
 // Errors: transport errors.
 func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64,
@@ -98,7 +98,7 @@ func (c *Client) Get(ctx context.Context, path string, headers ...string) (Answe
 	return c.Call(ctx, http.MethodGet, path, nil, 0, headers...)
 }
 
-// Submit creates a job of the model.
+// Submit creates a job for the model.
 //
 // Errors: *StatusError; transport errors.
 func (c *Client) Submit(ctx context.Context, model string, form Form) (Job, error) {
@@ -111,8 +111,8 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	return jobOf(c.Get(ctx, "/v1/jobs/"+id))
 }
 
-// Await polls the job until it has ended. If seen is not nil, Await calls it with the job after
-// each poll.
+// Await polls a job until it has ended. If seen is not nil, it is called with the job after each
+// poll.
 func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	const every = 25 * time.Millisecond
 	ticker := time.NewTicker(every)
@@ -136,7 +136,7 @@ func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, err
 	}
 }
 
-// Content returns the result of a job.
+// Content returns a job's result.
 //
 // Errors: *StatusError; transport errors.
 func (c *Client) Content(ctx context.Context, id string) (Answer, error) {

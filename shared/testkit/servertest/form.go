@@ -9,10 +9,10 @@ import (
 
 type Form []Part
 
-// Part is one part of a form: a text, or a file if it has a file name.
+// Part is one part of a form: a text or, if it has a file name, a file.
 type Part struct {
 	Name, FileName string
-	// Content can be sent once. Size is its length in bytes.
+	// Content can be sent only once. Size is its length in bytes.
 	Content io.Reader
 	Size    int64
 }
@@ -25,10 +25,10 @@ func File(name, fileName string, content []byte) Part {
 	return Part{Name: name, FileName: fileName, Content: bytes.NewReader(content), Size: int64(len(content))}
 }
 
-// Encode returns the body as a stream, with its length and content type.
+// Encode returns the form's body as a stream, with its length and content type.
 func (f Form) Encode() (body io.Reader, length int64, contentType string) {
-	// The writer produces the text between the contents. The contents are read separately, so
-	// that they are not held in memory.
+	// The writer produces only the text between the contents. The contents are read separately and
+	// never held in memory.
 	var between bytes.Buffer
 	writer := multipart.NewWriter(&between)
 	var pieces []io.Reader
@@ -38,7 +38,7 @@ func (f Form) Encode() (body io.Reader, length int64, contentType string) {
 		between.Reset()
 	}
 	for _, part := range f {
-		// Neither can fail, because a buffer accepts everything.
+		// Neither call can fail, because a buffer accepts everything.
 		if part.FileName != "" {
 			_, _ = writer.CreateFormFile(part.Name, part.FileName)
 		} else {

@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// FramingAttack is a request whose end two readers may see in different places. It hides another
+// FramingAttack is a request whose end two readers might locate differently. It hides another
 // request, GET /healthz, which would get 200.
 type FramingAttack struct {
 	Name string
-	// Request holds the bytes to send.
+	// Request contains the bytes to send.
 	Request string
-	// Rejected means that the request must get exactly one response, with status 400 or above,
-	// after which the connection is closed. Otherwise it is valid, and requests after it may also
-	// get responses.
+	// Rejected means that the request must get exactly one response, with status 400 or above, and
+	// that the connection is then closed. Otherwise the request is valid, and requests after it may
+	// also get responses.
 	Rejected bool
 }
 
-// hidden is the smuggled request, and after is a request that is deliberately sent after it.
+// hidden is the smuggled request. after is a request that is deliberately sent after the attack.
 const (
 	hidden = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 	after  = "DELETE /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 )
 
-// inChunks contains the hidden request as the only chunk of a body.
+// inChunks is a chunked body whose only chunk is the hidden request.
 var inChunks = fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)
 
-// FramingAttacks returns attacks on a route that takes bodies and needs a key.
+// FramingAttacks returns attacks on a route that accepts a body and requires a key.
 func FramingAttacks(path string) []FramingAttack {
 	var all []FramingAttack
 	add := func(rejected bool, name, fields, body string) {
@@ -175,7 +175,7 @@ func addFields(add adding) {
 	} {
 		add(true, name, field, "{} "+hidden)
 	}
-	// Names that only resemble framing headers have no effect.
+	// Names that merely resemble framing headers have no effect.
 	add(false, "an underscore in the name of the length", "Content_Length: 400\r\n", after)
 	add(false, "an underscore in the name of the coding", "Transfer_Encoding: chunked\r\n", after)
 	add(false, "a length in a longer name", "X-Content-Length: 400\r\n", after)
@@ -218,8 +218,8 @@ func addChunks(add adding) {
 	}
 }
 
-// Try sends an attack to a server, in pieces of some bytes (0 sends it at once), and returns an
-// error if the responses are wrong.
+// Try sends an attack to a server and returns an error if the responses are wrong. piece is the
+// number of bytes sent at a time, 0 to send everything at once.
 func (a FramingAttack) Try(ctx context.Context, address string, piece int) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -233,11 +233,11 @@ func (a FramingAttack) Try(ctx context.Context, address string, piece int) error
 			n = min(n, piece)
 		}
 		if _, err := io.WriteString(conn, rest[:n]); err != nil {
-			break // rejected before it was sent completely
+			break // rejected before everything was sent
 		}
 		rest = rest[n:]
 	}
-	// The end of input ends a server's wait for the rest of a request.
+	// The end of input makes a server stop waiting for the rest of a request.
 	_ = conn.(*net.TCPConn).CloseWrite()
 	statuses, err := answers(bufio.NewReader(conn))
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Server is a running `cutroom dev`. The caller must call Stop or Kill. On Linux it is also
-// killed when the process that started it dies.
+// Server is a running `cutroom dev`. The caller must call Stop or Kill. On Linux, the server is
+// also killed when the process that started it dies.
 type Server struct {
 	cmd *exec.Cmd
-	// printed is the server's standard output, and log is its standard error.
+	// printed is what the server wrote to standard output, log what it wrote to standard error.
 	printed, log *programtest.Output
-	// ended is closed after the process has exited and all its output was read.
+	// ended is closed once the process has exited and all its output has been read.
 	ended chan struct{}
 }
 
-// Start starts a server on the data folder and a free port, and waits until it is ready. settings
-// extend the package's settings, or replace them.
+// Start starts a server with the data folder on a free port, and waits until it is ready. settings
+// are added to the package's settings or replace them.
 func (p Program) Start(ctx context.Context, data string, settings ...string) (*Server, error) {
 	server, err := p.Launch(data, settings...)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p Program) Start(ctx context.Context, data string, settings ...string) (*S
 	return server, nil
 }
 
-// Launch starts a server on the data folder without waiting until it is ready.
+// Launch starts a server with the data folder, without waiting until it is ready.
 func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	server := &Server{printed: &programtest.Output{}, log: &programtest.Output{}, ended: make(chan struct{})}
 	server.cmd = exec.Command(string(p), "dev")
@@ -58,7 +58,7 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 		err := server.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = server.cmd.Wait() // ProcessState has its exit status
+			_ = server.cmd.Wait() // ProcessState has the exit status
 			close(server.ended)
 		}
 	}()
@@ -68,7 +68,7 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	return server, nil
 }
 
-// address matches the server's announcement of its address.
+// address matches the line in which the server prints its address.
 var address = regexp.MustCompile(`(?m)^\s*Media API\s+(http://\S+)$`)
 
 // Ready waits until the server is ready.
@@ -80,7 +80,7 @@ func (s *Server) Ready(ctx context.Context) error {
 		if s.URL() != "" && s.healthy(ctx) {
 			return nil
 		}
-		// After the address is printed, /healthz shows when everything has started.
+		// Once the address is printed, /healthz shows whether everything has started.
 		again := time.NewTimer(20 * time.Millisecond)
 		if s.URL() == "" {
 			again.Stop()
@@ -110,7 +110,7 @@ func (s *Server) healthy(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// URL returns the URL of the media API, or "" until the server prints it.
+// URL returns the media API's URL, or "" if the server has not printed it yet.
 func (s *Server) URL() string {
 	found := address.FindStringSubmatch(s.printed.String())
 	if found == nil {
@@ -119,10 +119,10 @@ func (s *Server) URL() string {
 	return found[1]
 }
 
-// inferenceAddress matches the server's announcement of its gateway's address.
+// inferenceAddress matches the line in which the server prints its gateway's address.
 var inferenceAddress = regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
 
-// InferenceURL returns the URL of the gateway, or "" until the server prints it.
+// InferenceURL returns the gateway's URL, or "" if the server has not printed it yet.
 func (s *Server) InferenceURL() string {
 	found := inferenceAddress.FindStringSubmatch(s.printed.String())
 	if found == nil {
@@ -140,18 +140,18 @@ func (s *Server) Printed() string { return s.printed.String() }
 
 func (s *Server) Log() string { return s.log.String() }
 
-// Stop asks the server to stop, like a service manager, and returns its exit code. If the context
-// ends first, it kills the server.
+// Stop asks the server to stop, as a service manager would, and returns its exit code. If the
+// context ends first, Stop kills the server.
 func (s *Server) Stop(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, s.cmd.Process.Pid, syscall.SIGTERM)
 }
 
-// Interrupt is like Stop, with Ctrl-C in a terminal: a SIGINT to the process group.
+// Interrupt is like Stop, but acts like Ctrl-C in a terminal: it sends SIGINT to the process group.
 func (s *Server) Interrupt(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, -s.cmd.Process.Pid, syscall.SIGINT)
 }
 
-// Wait waits until the server exits and returns its exit code. If the context ends first, it
+// Wait waits until the server exits and returns its exit code. If the context ends first, Wait
 // kills the server.
 func (s *Server) Wait(ctx context.Context) (exitCode int, err error) {
 	select {
@@ -180,8 +180,8 @@ func (s *Server) end(ctx context.Context, target int, signal syscall.Signal) (in
 	}
 }
 
-// Kill sends SIGKILL only to the server's process and waits until it has exited. It does nothing
-// if the server has already exited.
+// Kill sends SIGKILL to the server's process only, and waits until it has exited. If the server has
+// already exited, Kill does nothing.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // fails if it has already exited
 	<-s.ended

@@ -1,5 +1,5 @@
-// Package servertest runs the built program like a user and calls it over HTTP with a small client.
-// It sees what users see: exit codes, output, and responses. Tests and benchmarks share it.
+// Package servertest runs the built program as a user would and calls it over HTTP with a small
+// client. It sees what users see: exit codes, output and responses. Tests and benchmarks share it.
 package servertest
 
 import (
@@ -17,12 +17,13 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Key is the development key of every server from Start and Launch.
+// Key is the development key of every server that Start or Launch starts.
 const Key = "ck_servertest"
 
 type Program string
 
-// Build builds the command into the folder, or finds it (see programtest.Build).
+// Build builds the command into the folder, or finds it if it is already built (see
+// programtest.Build).
 func Build(ctx context.Context, folder string) (Program, error) {
 	path, err := programtest.Build(ctx, folder, "cutroom/cmd/cutroom")
 	return Program(path), err
@@ -34,9 +35,9 @@ type Ended struct {
 }
 
 // Run runs the program until it exits. settings are environment variables, such as
-// "CUTROOM_ADDR=127.0.0.1:0". The CUTROOM_ variables of the caller are removed.
+// "CUTROOM_ADDR=127.0.0.1:0". The caller's own CUTROOM_ variables are removed.
 //
-// Errors: the program could not be started, or outlived the context.
+// Errors: the program could not be started, or was still running when the context ended.
 func (p Program) Run(ctx context.Context, settings []string, args ...string) (Ended, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, string(p), args...)
@@ -54,8 +55,8 @@ func (p Program) Run(ctx context.Context, settings []string, args ...string) (En
 	return Ended{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// environment returns this process's environment without settings of Cutroom, so that a
-// developer's shell cannot affect a test. If a variable is set twice, the last value counts.
+// environment returns this process's environment without Cutroom's settings, so that a developer's
+// shell cannot affect a test. If a variable is set twice, the last value applies.
 func environment(settings []string) []string {
 	var env []string
 	for _, variable := range os.Environ() {
@@ -63,18 +64,18 @@ func environment(settings []string) []string {
 			env = append(env, variable)
 		}
 	}
-	// Engine servers' results are signed with the tests' library.
+	// Servers with engine servers sign their results, using the tests' library.
 	if library, err := c2patest.Find(); err == nil {
 		env = append(env, "CUTROOM_C2PA_LIBRARY="+library)
 	}
 	return append(env, settings...)
 }
 
-// sizeForm matches a size in the source of a catalog.
+// sizeForm matches a size in a catalog's source.
 var sizeForm = regexp.MustCompile(`(\d+p): \d+x\d+`)
 
-// SmallResults returns a catalog with results of 64 by 36 pixels, made from another catalog. Its
-// jobs take a twentieth of the time of full-size jobs and still use the engine's programs.
+// SmallResults returns a copy of a catalog whose results have 64x36 pixels. Its jobs take a
+// twentieth of the time of full-size jobs, but still use the engine's programs.
 func SmallResults(catalog []byte) []byte {
 	return sizeForm.ReplaceAll(catalog, []byte("${1}: 64x36"))
 }

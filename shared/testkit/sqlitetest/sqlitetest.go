@@ -1,4 +1,4 @@
-// Package sqlitetest opens new databases for tests of code above the adapter.
+// Package sqlitetest opens new databases for tests of code above the SQLite adapter.
 package sqlitetest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/adapter/sqlite"
 )
 
-// blank is the content of a database that was created and closed. Writing the schema takes longer
-// than most tests.
+// blank is the content of a newly created database. It is cached because writing the schema takes
+// longer than most tests.
 var blank = sync.OnceValues(func() (content []byte, err error) {
 	folder, err := os.MkdirTemp("", "sqlitetest-")
 	if err != nil {
@@ -35,7 +35,7 @@ var blank = sync.OnceValues(func() (content []byte, err error) {
 	return os.ReadFile(path)
 })
 
-// Open opens a new database at the path until the end of the test.
+// Open opens a new database at the path. It is closed when the test ends.
 func Open(t testing.TB, path string, options sqlite.Options) *sqlite.DB {
 	t.Helper()
 	content, err := blank()

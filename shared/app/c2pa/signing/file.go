@@ -14,11 +14,11 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// File keeps an identity in a file that only its owner can read. Only one program may use it at
-// the same time.
+// File keeps an identity in a file that only its owner can read. Only one program at a time may use
+// it.
 //
-// A second file, with -signers in its name, has the certificates of this identity and of earlier
-// ones, and no key. With it the service recognizes its signatures even after a user moved the
+// A second file, with -signers in its name, holds the certificates of this and earlier identities,
+// but no key. With it the service recognizes its own signatures even after a user has moved the
 // first file away.
 type File string
 
@@ -35,7 +35,8 @@ func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte
 	return text, f.addSigner(text)
 }
 
-// addSigner stores an identity's certificates, too. The next read reports an invalid identity.
+// addSigner also stores an identity's certificates. It ignores an invalid identity, which the next
+// read reports.
 func (f File) addSigner(identity []byte) error {
 	certificates, err := c2pa.Anchors(identity)
 	if err != nil {
@@ -73,7 +74,7 @@ func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err err
 	return text, false, err
 }
 
-// Certificates returns no certificates before the first identity is made.
+// Certificates returns nothing until the first identity is made.
 func (f File) Certificates(context.Context) ([]string, error) {
 	signers, err := f.signers()
 	if err != nil {
@@ -96,7 +97,7 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	return signers, nil
 }
 
-// ReadOnly reads an identity, or for trial runs makes one without storing it.
+// ReadOnly reads an identity. If there is none, as in trial runs, it makes one without storing it.
 type ReadOnly File
 
 func (f ReadOnly) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {

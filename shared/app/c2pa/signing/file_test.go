@@ -14,14 +14,14 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// The certificates of a replaced identity remain. Its key is deleted.
+// When an identity is replaced, its certificates are kept and its key is deleted.
 func TestReplacedIdentitiesStayKnown(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "c2pa.pem")
 	newIdentity := func() ([]byte, error) { return c2pa.NewIdentity(time.Now(), rand.Reader) }
 	var made, want []string
 	for range 3 {
-		for range 2 { // the second start finds the identity of the first
+		for range 2 { // the second start finds the first one's identity
 			text, err := signing.File(path).LoadOrMake(t.Context(), newIdentity)
 			if err != nil {
 				t.Fatal(err)
@@ -39,7 +39,7 @@ func TestReplacedIdentitiesStayKnown(t *testing.T) {
 		if err := os.Rename(path, filepath.Join(t.TempDir(), "away")); err != nil {
 			t.Fatal(err)
 		}
-		wantCertificates(t, path, want) // signing is off now
+		wantCertificates(t, path, want) // signing is now off
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package signing makes the signer of results from CUTROOM_C2PA…, for programs that run a worker.
+// Package signing makes the signer of results from the settings CUTROOM_C2PA_…, for programs that
+// run a worker.
 package signing
 
 import (
@@ -18,7 +19,7 @@ import (
 )
 
 const (
-	// Auto signs results of engines with trained models.
+	// Auto signs only the results of engines with trained models.
 	Auto = "auto"
 	On   = "on"
 	Off  = "off"
@@ -29,7 +30,7 @@ type Settings struct {
 	Mode string
 	// If Library is "", [c2palib.Find] searches for libc2pa_c.
 	Library string
-	// Certificates and Key are PEM files; both are "" for a generated identity.
+	// Certificates and Key are PEM files. Both are "" to generate an identity.
 	Certificates, Key string
 }
 
@@ -62,10 +63,10 @@ type Plan struct {
 	identity *c2pa.Identity
 }
 
-// Find reads the settings, and finds the library and the deployer's own identity. It returns nil
+// Find reads the settings, and locates the library and the deployer's own identity. It returns nil
 // if signing is off.
 //
-// After an error, which names the setting, the program must not start, because its results would
+// The error names the setting. The program must not start after an error, because its results would
 // be unsigned.
 func Find(ctx context.Context, c Config) (*Plan, error) {
 	signs, err := c.signs(c.Engine)
@@ -102,7 +103,7 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 }
 
 type Store interface {
-	// LoadOrMake returns the stored identity. The first call stores the result of make.
+	// LoadOrMake returns the stored identity. If there is none, it stores the result of make.
 	// Concurrent calls from several programs return the same identity.
 	LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
@@ -113,12 +114,12 @@ type Parts struct {
 	// Store is nil if the deployer must provide an identity.
 	Store  Store
 	Folder string
-	// Now returns the creation time that results state.
+	// Now returns the creation time to state in results.
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Signer returns nil if signing is off. It first signs a test picture.
+// Signer returns a signer, or nil if signing is off. It signs a test picture first.
 func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
 	if p == nil {
 		return nil, nil
@@ -150,7 +151,7 @@ type By struct {
 	Library  string
 }
 
-// Try signs a test picture and returns its signer. A nil plan returns nil.
+// Try signs a test picture and describes the signer. For a nil plan it returns nil.
 func (p *Plan) Try(ctx context.Context, parts Parts) (*By, error) {
 	if p == nil {
 		return nil, nil

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// Otherwise, several hostile files could use up the waiting time of other accounts.
+// Otherwise a few hostile files could use up the time for which other accounts wait.
 func TestVerifierGivesUpWithinOneTurn(t *testing.T) {
 	if got := NewReader(Config{}).config.Time; got > api.MaxTurn {
 		t.Errorf("a file may take %v, and a turn %v", got, api.MaxTurn)

@@ -1,4 +1,5 @@
-// Package verifying makes the verifier of Content Credentials for the programs that serve it.
+// Package verifying makes the verifier of Content Credentials for the programs that offer
+// verification.
 package verifying
 
 import (
@@ -17,7 +18,7 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// A harmless small file takes a fiftieth of readTime.
+// readTime is about 50 times as long as a harmless small file needs.
 const readTime = api.MaxTurn
 
 type Config struct {
@@ -25,12 +26,14 @@ type Config struct {
 	Library string
 	// If Sandbox is nil, the first verification creates one.
 	Sandbox *sandbox.Sandbox
-	// Signers returns the PEM certificates of each current or earlier identity of the service.
+	// Signers returns PEM certificates, one string for each current or earlier identity of the
+	// service.
 	Signers      func(context.Context) ([]string, error)
 	Certificates string
-	// Time is the limit per file, in addition to the time for its size; 0 means readTime.
+	// Time is the limit per file, in addition to an allowance for its size. 0 means readTime.
 	Time time.Duration
-	// Memory limits the address space for reading a file, in bytes; 0 means c2pa's default.
+	// Memory limits the address space of the process that reads a file, in bytes. 0 means c2pa's
+	// default.
 	Memory int64
 	Logger *slog.Logger
 }
@@ -39,8 +42,8 @@ type Config struct {
 var errCertificates = fault.New(fault.Unavailable,
 	"The certificates for verification cannot be read. The service's log has the reason.")
 
-// Reader verifies files, whether results are signed or not. It searches for the library on the
-// first use, and again until it finds it. It is safe for concurrent use.
+// Reader verifies files, whether or not results are signed. It looks for the library on each use
+// until it finds it. It is safe for concurrent use.
 type Reader struct {
 	config Config
 
@@ -56,8 +59,8 @@ func NewReader(c Config) *Reader {
 	return &Reader{config: c}
 }
 
-// Errors: origin.ErrNoReader; as [c2pa.Reader.Verify]; fault.Unavailable if the certificates
-// cannot be read, because the signer would be unknown.
+// Errors: origin.ErrNoReader; errors of [c2pa.Reader.Verify]; fault.Unavailable if the certificates
+// cannot be read, because the service's own signatures would look foreign.
 func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	library, err := r.find(ctx)
 	if err != nil {
@@ -74,7 +77,7 @@ func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, erro
 	return reader.Verify(ctx, file)
 }
 
-// find logs once that the library is missing, and once that it was found.
+// find logs once if the library is missing, and once when it has been found.
 func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +117,7 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 	return library, err
 }
 
-// own belongs to the service's generated identities, trusted to the deployer's.
+// own holds the certificates of the service's generated identities, trusted those of the deployer.
 func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
 	texts, err := r.config.Signers(ctx)
 	if err != nil {

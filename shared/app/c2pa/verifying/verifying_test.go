@@ -62,7 +62,8 @@ func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	return file
 }
 
-// The missing library is logged once. Earlier signatures are recognized even with signing off.
+// The missing library is logged only once. Earlier signatures are recognized even when signing is
+// off.
 func TestReaderFindsTheLibraryLater(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -115,7 +116,7 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 		t.Errorf("another's signature: %+v", r)
 	}
 
-	// The service continues with another identity.
+	// The service gets another identity.
 	if _, err := kept.LoadOrMake(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package batchtest specifies the behaviour of batch stores as tests that every adapter runs.
+// Package batchtest specifies the behavior of batch stores in tests that every adapter runs.
 package batchtest
 
 import (

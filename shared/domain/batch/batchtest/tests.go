@@ -34,7 +34,7 @@ var tests = []test{
 			_, err := s.files.Reserve(s.ctx, r, bytes, bytes, 100, now)
 			return err
 		}
-		hold(1, 60) // by a process that does not know the reservation
+		hold(1, 60) // by a process that is unaware of the reservation
 		hold(90, 90)
 		s.fails(other("a", 11), fault.Limited)
 		if start, ok := s.files.(file.Retention); ok {
@@ -47,7 +47,7 @@ var tests = []test{
 		s.fails(other("a", 11), fault.Limited)
 		b = s.end(b, now)
 		s.fails(other("a", 11), fault.Limited)
-		for range 2 { // after a crash all steps are repeated
+		for range 2 { // all steps are repeated after a crash
 			if err := storage.Release(s.ctx, b); err != nil {
 				s.Fatal(err)
 			}
@@ -179,7 +179,7 @@ var tests = []test{
 		for range 3 {
 			s.save(b.ID, []usage.Record{line(b, 1)}, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
 		}
-		// Another run has repeated the call for the same line.
+		// Another run has repeated the call of the same line.
 		other := []usage.Record{{ID: "other", Account: "acme", Key: b.Key, Model: "m", Day: "2026-02-03",
 			Counts: usage.Counts{Requests: 1, Cost: 7}}}
 		s.fails(s.Save(s.ctx, b.ID, []batch.Chunk{{Number: 0, Blob: "x", Lines: []int{1, 2}}}, other), fault.Conflict)
@@ -266,7 +266,7 @@ var tests = []test{
 		finished, err := s.Finished(s.ctx, 10)
 		s.are(finished, err, b)
 		s.known(b.ID, true)
-		s.forget(started.Add(time.Hour)) // not cleared yet
+		s.forget(started.Add(time.Hour)) // not yet cleared
 		s.is(b)
 		if err := s.Cleared(s.ctx, b.ID); err != nil {
 			s.Error(err)
@@ -277,7 +277,7 @@ var tests = []test{
 		if chunks, err := s.Chunks(s.ctx, b.ID); err != nil || len(chunks) > 0 {
 			s.Errorf("got chunks %+v, %v", chunks, err)
 		}
-		s.forget(started) // ended later
+		s.forget(started) // ended too recently
 		s.is(b)
 		s.forget(started.Add(time.Millisecond))
 		s.page("acme", "", 10, open)

@@ -1,4 +1,4 @@
-// Package blobtest specifies the behaviour of [blob.Store] and [blob.Linker].
+// Package blobtest specifies the behavior of [blob.Store] and [blob.Linker].
 package blobtest
 
 import (
@@ -16,11 +16,12 @@ import (
 
 type Harness struct {
 	Store blob.Store
-	// Leftovers lists everything in the store that is not a blob. It is nil if that is unknown.
+	// Leftovers lists everything in the store that is not a blob. It is nil if the store cannot
+	// list this.
 	Leftovers func(t *testing.T) []string
 }
 
-// Run closes each harness that open returns when the test ends.
+// Run calls open once per test. open must arrange for its store to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)

@@ -98,7 +98,7 @@ var openTests = []test{
 
 var headTests = []test{
 	{"returns the size and the time of storing", func(s *suite) {
-		// Stores may report whole seconds, and may have their own clocks.
+		// Stores may round to whole seconds and may use their own clocks.
 		const tolerance = time.Minute
 		began := time.Now()
 		s.put("a", data(1, 12345))
@@ -174,7 +174,7 @@ var linkTests = []test{
 	}},
 }
 
-// link links a blob. It skips the test if the file system does not support links.
+// link links to a blob. It skips the test if the file system does not support links.
 func (s *suite) link(name, path string) {
 	s.Helper()
 	if err := s.Store.(blob.Linker).Link(s.ctx, name, path); err != nil {

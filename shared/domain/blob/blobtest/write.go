@@ -151,7 +151,7 @@ var putTests = []test{
 	}},
 }
 
-// hesitant returns no bytes and no error from every other Read.
+// hesitant returns zero bytes without an error from every other Read.
 type hesitant struct {
 	io.Reader
 	reads int
@@ -164,7 +164,7 @@ func (h *hesitant) Read(p []byte) (int, error) {
 	return h.Reader.Read(p)
 }
 
-// ending is an endless reader that cancels the context.
+// ending is an endless reader whose reads cancel the context.
 type ending struct{ cancel context.CancelFunc }
 
 func (e *ending) Read(p []byte) (int, error) {
@@ -290,7 +290,8 @@ var nameTests = []test{
 	}},
 }
 
-// malformed fails the test if a call accepted an invalid name, or only did not find a blob with it.
+// malformed fails the test unless the call rejected the name as invalid. fault.NotFound is not
+// enough.
 func (s *suite) malformed(call, name string, err error) {
 	s.Helper()
 	if fault.CodeOf(err) != fault.Internal {

@@ -1,4 +1,4 @@
-// Package budgettest specifies the behaviour of [budget.Store] as tests that every adapter runs.
+// Package budgettest specifies the behavior of [budget.Store] in tests that every adapter runs.
 package budgettest
 
 import (
@@ -13,11 +13,11 @@ import (
 
 type Harness struct {
 	Store budget.Store
-	// Pass advances the store's clock for allocations.
+	// Pass advances the store clock that allocations use.
 	Pass func(time.Duration)
 }
 
-// Run closes each store that open returns when the test ends.
+// Run calls open once per test. open must arrange for its store to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, _ string, test test) {
 		h := open(t)
@@ -47,13 +47,12 @@ var daily = budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}
 
 var today = budget.Counter{ID: daily, Window: "2026-02-03"}
 
-// allocation returns a new allocation from a counter, with the amount 0.
 func (s *suite) allocation(c budget.Counter) budget.Allocation {
 	s.made++
 	return budget.Allocation{Counter: c, ID: fmt.Sprint("allocation-", s.made)}
 }
 
-// took enlarges an allocation, checks the added amount, and updates l.
+// took enlarges an allocation, checks that want was added, and updates l.
 func (s *suite) took(l *budget.Allocation, limit, least, most, want int64) {
 	s.Helper()
 	taken, err := s.Take(s.ctx, *l, limit, least, most)
@@ -78,8 +77,8 @@ func (s *suite) budgets(account string, want ...budget.Budget) {
 	conformance.SameList(s, "the budgets", got, want)
 }
 
-// UsedSince returns the usage of a budget since a time. It includes the previous window if that has
-// ended since.
+// UsedSince returns a budget's usage since a time. If a window has ended in the meantime, the
+// previous window's usage is included.
 func UsedSince(ctx context.Context, store budget.Store, b budget.Budget, since time.Time) (sum int64, err error) {
 	counters := []budget.Counter{b.Counter(since)}
 	if now := b.Counter(time.Now()); now != counters[0] {

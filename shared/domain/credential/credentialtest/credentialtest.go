@@ -1,5 +1,5 @@
-// Package credentialtest specifies the behaviour of [credential.Store], [credential.TokenStore] and
-// [credential.TokenRetention], and of the [audit.Log] that records changes of keys.
+// Package credentialtest specifies the behavior of [credential.Store], [credential.TokenStore] and
+// [credential.TokenRetention], and of the [audit.Log] that records key changes.
 package credentialtest
 
 import (
@@ -25,11 +25,11 @@ type Store interface {
 type Harness struct {
 	Store Store
 	Log   audit.Log
-	// Retention is nil if the platform deletes tokens. Its tests are then skipped.
+	// Retention is nil if the platform deletes expired tokens. In that case its tests are skipped.
 	Retention credential.TokenRetention
 }
 
-// Run closes each harness that open returns when the test ends.
+// Run calls open once per test. open must arrange for its stores to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -64,7 +64,7 @@ var (
 	revoked = created.Add(time.Hour)
 )
 
-// Each number of a key has its own secret.
+// key returns a key whose secret depends on number.
 func (s *suite) key(account string, number int, at time.Time) credential.Key {
 	s.Helper()
 	key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", number), account, "default", "a label, \"quoted\" – née",

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Each number of a token has its own secret.
+// token returns a token whose secret depends on number.
 func token(key credential.Key, number int) credential.Token {
 	return credential.Token{
 		Hash: credential.HashOf(fmt.Sprintf("ek_token-%08d", number)), Key: key,

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A store may split an account's stored bytes into several sums, but its limit must be exact.
+// A store may split an account's stored bytes into several sums, but the limit must still be exact.
 var exactTests = []test{
 	{"concurrent uploads fill the storage to the last byte", func(s *suite) {
 		files := make([]file.File, racers)
@@ -94,7 +94,7 @@ var exactTests = []test{
 		s.stores("acme", 60, 200)
 		r := s.reservation("acme")
 		for range 3 {
-			// The response to an earlier call was lost.
+			// The first call's response was lost, so the client repeats it.
 			s.reserve(r, 30, 200)
 			s.stores("acme", 90, 200)
 		}
@@ -117,7 +117,7 @@ var exactTests = []test{
 	}},
 }
 
-// accounts makes random changes under changing limits, and knows which must be rejected.
+// accounts makes random changes under changing limits, and knows which changes must be rejected.
 type accounts struct {
 	*suite
 	random   *rand.Rand
@@ -166,7 +166,7 @@ func (a *accounts) play(turns int) {
 				f := a.sized(a.name, size)
 				f.Reserved = a.reserved[0]
 				if size <= f.Reserved.Bytes {
-					limit = 0 // if others have exceeded the limit, a change that adds nothing may be rejected or not
+					limit = 0 // if others exceeded the limit, changes that add nothing may or may not be rejected
 				}
 				if a.fits(a.Store.Create(a.ctx, f, limit), size-f.Reserved.Bytes, limit) {
 					f.Reserved = file.Reservation{}
@@ -185,7 +185,7 @@ func (a *accounts) play(turns int) {
 	a.stores(a.name, a.used, a.used+10)
 }
 
-// fits checks that a change was rejected if and only if its added bytes did not fit.
+// fits checks that a change was rejected exactly if the bytes that it added did not fit.
 func (a *accounts) fits(err error, bytes, limit int64) bool {
 	a.Helper()
 	if bytes > 0 && limit > 0 && a.used+bytes > limit {

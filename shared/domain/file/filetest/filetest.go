@@ -1,4 +1,4 @@
-// Package filetest specifies the behaviour of [file.Store] and [file.Retention].
+// Package filetest specifies the behavior of [file.Store] and [file.Retention].
 package filetest
 
 import (
@@ -20,7 +20,7 @@ type Harness struct {
 	Retention file.Retention
 }
 
-// Run closes each harness that open returns when the test ends.
+// Run calls open once per test. open must arrange for its stores to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -49,7 +49,6 @@ type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
-	// now is the start time of a test.
 	now time.Time
 	ids atomic.Int64
 }
@@ -60,7 +59,7 @@ func (s *suite) at(seconds float64) time.Time {
 
 const lifetime = time.Hour
 
-// Ids of new files sort by creation. Every file has its own MD5.
+// Ids of new files sort by creation time. Each file has a different MD5.
 func (s *suite) new(account string) file.File {
 	number := s.ids.Add(1)
 	id := fmt.Sprintf("file_%027d", number)
@@ -102,7 +101,7 @@ func (s *suite) keep(f file.File) file.File {
 	return f
 }
 
-// finalize keeps the file's expiry.
+// finalize does not change the file's expiry.
 func (s *suite) finalize(pending file.File) file.File {
 	s.Helper()
 	pending.Pending = false
@@ -151,7 +150,7 @@ func (s *suite) list(account string, limit int, now time.Time) []file.File {
 	return nil
 }
 
-// page reads one page, and checks the invariants of pages.
+// page reads a page and checks what must hold for every page.
 func (s *suite) page(account, after string, limit int, now time.Time) (page []file.File, next string) {
 	s.Helper()
 	page, next, err := s.Store.List(s.ctx, account, after, limit, now)

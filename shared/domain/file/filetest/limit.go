@@ -18,7 +18,7 @@ func (s *suite) sized(account string, size int64) file.File {
 	return f
 }
 
-// stores checks that exactly the bytes up to the limit fit.
+// stores checks that new bytes fit up to the limit, and no more.
 func (s *suite) stores(account string, used, limit int64) {
 	s.Helper()
 	over := s.sized(account, limit-used+1)

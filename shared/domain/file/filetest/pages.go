@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A list read page by page while files are created and deleted contains each file that exists
-// throughout exactly once, no file twice, and no file that was deleted before the first page
-// (docs/contract/media.md#pages).
+// While files are created and deleted, a list is read page by page. It contains every file that
+// exists throughout exactly once, no file twice, and no file that was deleted before the first page
+// was read (docs/contract/media.md#pages).
 var pageTests = []test{
 	{"lists are complete while files change between pages", func(s *suite) {
 		for seed := range uint64(12) {
@@ -91,11 +91,11 @@ type world struct {
 	account string
 	random  *rand.Rand
 	now     time.Time
-	// files holds the files of a complete list, by id.
+	// files maps ids to the files that a complete list contains.
 	files map[string]file.File
 }
 
-// change creates, deletes, announces or finalizes a file, or lets time pass.
+// change creates, deletes, announces or finalizes a file, or advances the time.
 func (w *world) change() {
 	w.Helper()
 	switch w.random.IntN(6) {

@@ -184,7 +184,7 @@ var retentionTests = []test{
 	}},
 }
 
-// ended ignores the order of the files.
+// ended compares the files in any order.
 func (s *suite) ended(now time.Time, want ...file.File) {
 	s.Helper()
 	files, err := s.Retention.Ended(s.ctx, now, 100)

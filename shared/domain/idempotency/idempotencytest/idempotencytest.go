@@ -1,4 +1,4 @@
-// Package idempotencytest specifies the behaviour of [idempotency.Store].
+// Package idempotencytest specifies the behavior of [idempotency.Store].
 package idempotencytest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Run closes each store that open returns when the test ends.
+// Run calls open once per test. open must arrange for its store to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) idempotency.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func (s *suite) claim(c idempotency.Claim, instead string, after time.Duration) 
 	return record
 }
 
-// has checks that the record belongs to the unsettled claim.
+// has checks that the record is that of the unsettled claim.
 func (s *suite) has(record idempotency.Record, c idempotency.Claim, after time.Duration) {
 	s.Helper()
 	if record.Resource != c.Resource || record.Fingerprint != c.Fingerprint || record.Settled || len(record.Response) > 0 ||

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// These windows are in the far future, so that no store has deleted them.
+// These windows are far in the future, so no store has deleted them.
 var (
 	spending = budget.Counter{
 		ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Window: "2126-02",
@@ -21,10 +21,11 @@ var (
 	}
 )
 
-// costHeld is the reservation for a job in these tests: the price of 6 seconds.
+// costHeld is the amount that each job in these tests reserves, which is the price of 6 seconds.
 const costHeld = 300_000_000
 
-// claims returns claims on a cost budget for this many jobs, and on a budget of 1000 jobs.
+// claims returns a claim on a cost budget that lasts for the given number of jobs, and a claim on a
+// budget of 1000 jobs.
 func claims(places int64) []budget.Claim {
 	return []budget.Claim{
 		{Counter: edits, Limit: 1000, Amount: 1}, {Counter: spending, Limit: places * costHeld, Amount: costHeld},
@@ -38,7 +39,7 @@ func (s *suite) holding() job.Job {
 	return j
 }
 
-// held accepts a job with claims, and starts its run "n1".
+// held accepts a job with these claims and starts the run "n1".
 func (s *suite) held(places int64) job.Job {
 	s.Helper()
 	j := s.holding()

@@ -1,4 +1,4 @@
-// Package jobtest specifies the behaviour of [job.Store], [job.Runs], [job.Retention] and
+// Package jobtest specifies the behavior of [job.Store], [job.Runs], [job.Retention] and
 // [job.EstimateStore].
 package jobtest
 
@@ -21,13 +21,13 @@ type Harness struct {
 	Runs  job.Runs
 	// Retention is nil if the platform does the sweeper's work. Its tests are then skipped.
 	Retention job.Retention
-	Usage     usage.Store // counts jobs of Accept and bills of Complete
+	Usage     usage.Store // counts jobs from Accept and bills from Complete
 	Budgets   budget.Budgets
 	Estimates job.EstimateStore
 	Queues    job.Queues
 }
 
-// Run closes each harness that open returns when the test ends.
+// Run calls open once per test. open must arrange for its stores to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	groups := []conformance.Group[test]{
 		conformance.About("Accept", acceptTests), conformance.About("Get", getTests),
@@ -69,7 +69,7 @@ func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// Ids of new jobs sort in order of creation.
+// Ids of new jobs sort by creation time.
 func (s *suite) new(lane job.Lane, account string) job.Job {
 	return job.Job{
 		ID: fmt.Sprintf("job_%026d", s.ids.Add(1)), Account: account, Key: "key_0123456789ab",

@@ -47,7 +47,7 @@ var listTests = []test{
 	}},
 	{"continues from an id that no job has", func(s *suite) {
 		first := s.accept()
-		gap := s.new(job.VideoLane, "acme") // uses an id, but is not accepted
+		gap := s.new(job.VideoLane, "acme") // takes up an id without being accepted
 		s.accept()
 		jobs, _ := s.list(job.Filter{}, gap.ID, 10, s.now)
 		s.same("jobs", idsOf(jobs), []string{first.ID})
@@ -192,7 +192,7 @@ func (s *suite) list(filter job.Filter, after string, limit int, now time.Time) 
 	return jobs, next
 }
 
-// listed checks the ids of all jobs of "acme" that match the filter, page by page.
+// listed reads all jobs of "acme" that match the filter, page by page, and checks their ids.
 func (s *suite) listed(what string, filter job.Filter, size int, want ...string) {
 	s.Helper()
 	var got []string

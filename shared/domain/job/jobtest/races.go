@@ -71,7 +71,7 @@ var raceTests = []test{
 			s.Fatal("nobody ended the job")
 		}
 		for _, i := range won {
-			// All completions are the same; failures differ.
+			// All completions are equal; each failure has a different message.
 			if completed := i%3 == 0; completed != (got.Status == job.Completed) ||
 				!completed && got.Failure.Message != fmt.Sprint(i) {
 				s.Errorf("racer %d won, and the job is %s with failure %v", i, got.Status, got.Failure)

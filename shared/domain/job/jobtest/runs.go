@@ -260,7 +260,7 @@ var failTests = []test{
 	}},
 }
 
-// terminalTests try every write to every kind of ended job.
+// terminalTests try every write on every kind of ended job.
 var terminalTests = []test{
 	{"jobs never change", func(s *suite) {
 		ends := map[string]func(id string, deadline time.Time) error{
@@ -299,8 +299,8 @@ var terminalTests = []test{
 	}},
 }
 
-// refused checks that a write to an ended job returns a plain conflict. Any other error could mean
-// that the job may still run.
+// refused checks that a write to an ended job returns a plain conflict. Any other error could
+// suggest that the job may still run.
 func (s *suite) refused(end, write string, err error) {
 	s.Helper()
 	if !fault.Is(err, fault.Conflict) || errors.Is(err, job.ErrOverdue) || errors.Is(err, job.ErrNoRunsLeft) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Playlist creates an HLS playlist, named like a video, with one segment.
+// Playlist creates an HLS playlist with one segment. Its file name is that of a video.
 func Playlist(t testing.TB, uri string) string {
 	return write(t, "playlist.mp4", playlist(uri))
 }
@@ -31,19 +31,19 @@ func DisguisedPlaylist(t testing.TB, uri string) string {
 
 func fileType() []byte { return []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42") }
 
-// ConcatScript creates a script in FFmpeg's own format that plays the named file.
+// ConcatScript creates a script in FFmpeg's concat format that plays the named file.
 func ConcatScript(t testing.TB, file string) string {
 	return write(t, "script.mp4", fmt.Appendf(nil, "ffconcat version 1.0\nfile '%s'\n", file))
 }
 
-// SVG creates a vector graphic that embeds an image by its URI.
+// SVG creates a vector graphic that embeds an image by URI.
 func SVG(t testing.TB, uri string) string {
 	return write(t, "picture.png", fmt.Appendf(nil, `<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="%s" width="64" height="64"/></svg>
 `, uri))
 }
 
-// SessionDescription creates an SDP, which makes a player receive a stream.
+// SessionDescription creates an SDP file, which makes a player receive a stream.
 func SessionDescription(t testing.TB) string {
 	return write(
 		t, "session.mp4",
@@ -66,7 +66,7 @@ func Noise(t testing.TB, head []byte, size int) string {
 	return write(t, "noise", content)
 }
 
-// Truncated keeps the first fraction (0 to 1) of a file.
+// Truncated keeps only the given fraction (0 to 1) of a file, from the start.
 func Truncated(t testing.TB, path string, fraction float64) string {
 	content := read(t, path)
 	return write(t, "truncated"+filepath.Ext(path), content[:int(float64(len(content))*fraction)])
@@ -90,24 +90,24 @@ func WithZip(t testing.TB, path string) string {
 	return write(t, "polyglot"+filepath.Ext(path), append(read(t, path), archive.Bytes()...))
 }
 
-// PNGHeader creates a PNG that claims a size but has almost no picture data.
+// PNGHeader creates a PNG that claims the given size but has almost no picture data.
 func PNGHeader(t testing.TB, width, height int) string {
 	return write(t, "header.png", png(t, width, height, 8, pngChunk("IDAT", deflate(t, 16))))
 }
 
-// PNGBomb creates a PNG of a few KiB whose picture is a square with the given side.
+// PNGBomb creates a PNG of a few KiB whose picture is a square with sides of the given length.
 func PNGBomb(t testing.TB, side int) string {
 	row := int64(1 + (side+7)/8)
 	return write(t, "bomb.png", png(t, side, side, 1, pngChunk("IDAT", deflate(t, row*int64(side)))))
 }
 
-// PNGProfileBomb creates a PNG with a colour profile that decompresses to size bytes.
+// PNGProfileBomb creates a PNG with a color profile that decompresses to size bytes.
 func PNGProfileBomb(t testing.TB, size int64) string {
 	profile := pngChunk("iCCP", append([]byte("profile\x00\x00"), deflate(t, size)...))
 	return write(t, "profile.png", png(t, 16, 16, 8, append(profile, pngChunk("IDAT", deflate(t, 17*16))...)))
 }
 
-// PNGTextBomb creates a PNG with texts ("zTXt" or "iTXt") that each decompress to size bytes.
+// PNGTextBomb creates a PNG with text chunks ("zTXt" or "iTXt") that each decompress to size bytes.
 func PNGTextBomb(t testing.TB, kind string, texts int, size int64) string {
 	head := "text\x00\x00"
 	if kind == "iTXt" {
@@ -132,8 +132,8 @@ func pngChunk(kind string, content []byte) []byte {
 	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
 }
 
-// deflate returns size zeros compressed like zlib (RFC 1950). It repeats one compressed MiB,
-// because compressing all zeros would take longer than any test.
+// deflate returns size zeros in zlib format (RFC 1950). It repeats one compressed MiB, because
+// compressing all of them would take longer than any test.
 func deflate(t testing.TB, size int64) []byte {
 	t.Helper()
 	const piece = 1 << 20
@@ -161,15 +161,16 @@ func deflate(t testing.TB, size int64) []byte {
 		t.Fatal(err)
 	}
 	packed = append(packed, buffer.Bytes()...)
-	// Adler-32 of zeros.
+	// This is the Adler-32 checksum of zeros.
 	return binary.BigEndian.AppendUint32(packed, uint32(size%65521)<<16|1)
 }
 
-// ExternalTrack creates a QuickTime file whose picture is in another file, named by an alias.
+// ExternalTrack creates a QuickTime file whose picture is in another file, which it names with an
+// alias.
 func ExternalTrack(t testing.TB, path string) string {
 	t.Helper()
 	clip := read(t, Video{Name: "external.mov", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t))
-	alias := make([]byte, 10) // ignored here
+	alias := make([]byte, 10) // fields that are ignored here
 	alias = append(alias, append([]byte{6}, "volume"...)...)
 	alias = append(alias, make([]byte, 27-6+12)...)
 	name := filepath.Base(path)
@@ -177,7 +178,7 @@ func ExternalTrack(t testing.TB, path string) string {
 	alias = append(alias, byte(len(name)))
 	alias = append(alias, name...)
 	alias = append(alias, make([]byte, 63-len(name)+16)...)
-	alias = append(alias, 0, 0, 0, 0) // no common levels, so that the absolute path counts
+	alias = append(alias, 0, 0, 0, 0) // no directory levels in common, so that the absolute path is used
 	alias = append(alias, make([]byte, 16)...)
 	const absolutePath = 2
 	alias = binary.BigEndian.AppendUint16(alias, absolutePath)

@@ -9,11 +9,11 @@ import (
 type HostileFile struct {
 	Name, Path string
 	MIME       string
-	// Refused means that no part of the file may be decoded.
+	// Refused means that nothing in the file may be decoded.
 	Refused bool
 }
 
-// FFmpeg knows about half of these texts, which make players open another resource (%s).
+// These texts make players open another resource (%s). FFmpeg understands about half of them.
 var references = []struct{ name, text string }{
 	{"HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n"},
 	{"HLS of variants", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1280000,RESOLUTION=64x64\n%s\n"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Image describes a picture. The zero value is a PNG of 160x90 pixels with 8 bits per colour.
+// Image describes a picture. The zero value is a PNG of 160x90 pixels with 8 bits per channel.
 type Image struct {
 	// The extension of Name selects the format: .png, .jpg, .webp, .gif, .bmp, .tif, .avif or .heic.
 	Name          string
@@ -14,7 +14,7 @@ type Image struct {
 	Source      string
 	Filter      string   // an FFmpeg filter, such as "format=rgba,geq=..."
 	PixelFormat string   // FFmpeg's name; the default suits the format
-	Orientation int      // Exif, 1 to 8; 0 writes none
+	Orientation int      // Exif orientation, 1 to 8; 0 writes none
 	Args        []string // more ffmpeg options for the output
 }
 

@@ -1,5 +1,5 @@
-// Package mediatest creates small media files for tests: real files of every kind that people send,
-// made with ffmpeg, and hostile files. Each call creates a file in a temporary folder.
+// Package mediatest creates small media files for tests: ordinary files of every type that people
+// send, made with ffmpeg, and hostile files. Each call creates a file in a temporary folder.
 package mediatest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// Video describes a clip. The zero value is an MP4 of one second: 160x90 pixels, 10 frames per
+// Video describes a clip. The zero value is a one-second MP4 with 160x90 pixels, 10 frames per
 // second, H.264, and a tone with a click every half second.
 type Video struct {
 	// The extension of Name selects the container: .mp4, .mov, .mkv, .webm, .avi, .gif, .ts, .ogv,
@@ -26,10 +26,11 @@ type Video struct {
 	// Width and Height are the size of the stored frames.
 	Width, Height int
 	FPS, Seconds  float64
-	// Source is an FFmpeg source filter, such as "color=c=red". It must not set size or rate.
+	// Source is an FFmpeg source filter, such as "color=c=red". It must not set the size or frame
+	// rate.
 	Source string
 	Filter string // an FFmpeg filter, such as "fade"
-	// Flash makes the frame white at each click of the sound.
+	// Flash turns the frame white at each click of the sound.
 	Flash  bool
 	Silent bool
 	// Codec and PixelFormat are FFmpeg's names. The defaults suit the container.
@@ -42,7 +43,7 @@ type Video struct {
 	Args      []string // more ffmpeg options for the output
 }
 
-const ClickEvery = 0.5 // seconds; the first click is at 0
+const ClickEvery = 0.5 // in seconds; the first click is at 0
 
 var formats = map[string]struct{ codec, pixelFormat, audio string }{
 	".mp4":  {"libx264", "yuv420p", "aac"},
@@ -155,7 +156,7 @@ func (v Video) x265() string {
 	return params
 }
 
-// Without chroma subsampling, the source can also draw odd sizes.
+// source disables chroma subsampling, so that the filter can also draw odd sizes.
 func source(filter string, width, height int, fps float64) string {
 	separator := "="
 	if strings.Contains(filter, "=") {
@@ -165,7 +166,7 @@ func source(filter string, width, height int, fps float64) string {
 		":r=" + strconv.FormatFloat(fps, 'f', -1, 64) + ",format=yuv444p"
 }
 
-// draw runs ffmpeg to create the file at path. If TEST_MEDIA names a folder, ffmpeg draws each file
+// draw runs ffmpeg to create the file at path. If TEST_MEDIA names a folder, each file is made only
 // once for all packages that share the folder, because starting ffmpeg is slow. Each version of
 // ffmpeg needs its own folder (see scripts/test.sh).
 func draw(t testing.TB, path string, args []string) {
@@ -191,7 +192,7 @@ func draw(t testing.TB, path string, args []string) {
 	}
 }
 
-// keep writes atomically, because other processes may read the file.
+// keep writes the file atomically, because other processes may be reading it.
 func keep(path string, content []byte) error {
 	part, err := os.CreateTemp(filepath.Dir(path), "part-")
 	if err != nil {

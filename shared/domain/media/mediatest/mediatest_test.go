@@ -39,7 +39,7 @@ func TestVideosHaveDescribedProperties(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		video mediatest.Video
-		// want is codec, size, pixel format, packets, transfer, rotation and audio tracks.
+		// want lists codec, size, pixel format, packets, transfer, rotation and audio tracks.
 		want string
 	}{
 		{"default", mediatest.Video{}, "h264 160x90 yuv420p 10  [] 1"},
@@ -78,7 +78,7 @@ func TestVideosHaveDescribedProperties(t *testing.T) {
 	}
 }
 
-// The bombs are valid: a decoder that unpacks one finds the claimed size.
+// The bombs are valid: a decoder that unpacks one finds the size that it claims.
 func TestPNGBombHasClaimedSize(t *testing.T) {
 	const side = 5_000
 	file, err := os.Open(mediatest.PNGBomb(t, side))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// rotate writes a rotation into the first track's header, as phones do.
+// rotate writes a rotation into the header of the first track, as phones do.
 func rotate(t testing.TB, path string, degrees int) {
 	t.Helper()
 	const one, minusOne, w = 1 << 16, 0xffff0000, 1 << 30
@@ -26,11 +26,11 @@ func rotate(t testing.TB, path string, degrees int) {
 	}
 }
 
-// boxContent returns the offset of the content of the first box of the kind, which must have
-// version 0.
+// boxContent returns the offset of the content of the first box of the given type, whose version
+// must be 0.
 func boxContent(t testing.TB, movie []byte, kind string) int {
 	t.Helper()
-	// The name could also occur in the pictures, which precede the header here.
+	// The name could also occur in the picture data, which precedes the header here.
 	moov := bytes.LastIndex(movie, []byte("moov"))
 	at := bytes.Index(movie[max(0, moov):], []byte(kind))
 	if moov < 0 || at < 0 {

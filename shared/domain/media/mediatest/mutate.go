@@ -14,16 +14,16 @@ import (
 //go:embed files/progressive.jpg
 var ProgressiveJPEG []byte
 
-// Mutate returns a broken version of one of the files: with changed bits and bytes, extreme
-// numbers, and pieces that are removed, repeated or taken from another file. The same random
-// numbers produce the same file.
+// Mutate returns a damaged version of one of the files. It changes bits and bytes, inserts extreme
+// numbers, and removes or repeats pieces or takes them from another file. The same random numbers
+// produce the same file.
 func Mutate(random *rand.Rand, files [][]byte) []byte {
 	data := bytes.Clone(files[random.IntN(len(files))])
 	for range 1 + random.IntN(6) {
 		if len(data) < 2 {
 			break
 		}
-		// Changes to headers do the most damage.
+		// Changes near the start, in the headers, do the most damage.
 		reach := len(data)
 		if random.IntN(2) == 0 {
 			reach = min(reach, 256)
@@ -40,12 +40,12 @@ func mutateOnce(random *rand.Rand, data []byte, at int, files [][]byte) []byte {
 		data[at] ^= 1 << random.IntN(8)
 	case 2:
 		data[at] = byte(random.Uint32())
-	case 3: // a number of 16 bits
+	case 3: // a 16-bit number
 		extreme := []uint16{0, 1, 0x7fff, 0x8000, 0xffff, 0xffd8, 0xffda, 0xffc2}
 		if at+2 <= len(data) {
 			binary.BigEndian.PutUint16(data[at:], extreme[random.IntN(len(extreme))])
 		}
-	case 4: // a number of 32 bits
+	case 4: // a 32-bit number
 		if at+4 <= len(data) {
 			binary.LittleEndian.PutUint32(data[at:], []uint32{0, 1, 0x7fffffff, 0xffffffff, 0x00ffffff}[random.IntN(5)])
 		}

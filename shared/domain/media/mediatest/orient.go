@@ -49,7 +49,7 @@ func riff(kind string, content []byte) []byte {
 	return append(chunk, make([]byte, len(content)%2)...)
 }
 
-// extended extends a simple WebP with chunks before and after its picture.
+// extended turns a simple WebP into an extended one, with chunks before and after its picture.
 func extended(simple []byte, flags byte, before, after []byte) []byte {
 	width, height := webpSides(simple)
 	head := []byte{flags, 0, 0, 0, byte(width - 1), byte((width - 1) >> 8), 0, byte(height - 1), byte((height - 1) >> 8), 0}
@@ -79,7 +79,7 @@ func AnimatedWebP(t testing.TB, width, height, x, y int, pictures ...string) str
 	return Noise(t, webp(chunks...), 0)
 }
 
-// orientTIFF copies the first directory of a TIFF to its end and adds the tag.
+// orientTIFF appends a copy of the first directory of a TIFF, with the orientation tag added.
 func orientTIFF(content []byte, orientation int) []byte {
 	little := binary.LittleEndian
 	at := little.Uint32(content[4:])
@@ -97,12 +97,12 @@ func orientTIFF(content []byte, orientation int) []byte {
 	return append(append(content, entries...), 0, 0, 0, 0)
 }
 
-// turned maps Exif orientations to counterclockwise quarter turns of a HEIF, then the mirror's axis
-// or -1.
+// turned maps an Exif orientation to the counterclockwise quarter turns of a HEIF and its mirror
+// axis, or -1 for no mirror.
 var turned = map[int][2]int{1: {0, -1}, 2: {0, 1}, 3: {2, -1}, 4: {0, 0}, 5: {1, 0}, 6: {3, -1}, 7: {3, 0}, 8: {1, -1}}
 
-// orientHEIF appends a copy of the box "meta" and hides the old box, so that the offsets of the
-// pictures stay valid.
+// orientHEIF appends a changed copy of the "meta" box and hides the old box, so that the pictures'
+// offsets stay valid.
 func orientHEIF(t testing.TB, content []byte, orientation int) []byte {
 	t.Helper()
 	at := bytes.Index(content, []byte("meta")) - 4
@@ -128,7 +128,7 @@ func orientHEIF(t testing.TB, content []byte, orientation int) []byte {
 		grow(kind, 10*len(added))
 	}
 	meta = slices.Insert(meta, grow("ipco", 9*len(added)), slices.Concat(added...)...)
-	// The first entry belongs to the main picture.
+	// The first entry is for the main picture.
 	grow("ipma", len(added))
 	ipma := bytes.Index(meta, []byte("ipma")) + 4
 	if meta[ipma] != 0 || meta[ipma+3] != 0 {
@@ -155,8 +155,8 @@ func EncodeHEIF(t testing.TB, png, path string) {
 //go:embed files/grid.avif files/cmyk.jpg files/display-p3.jpg
 var files embed.FS
 
-// File writes an embedded file, which no tool here can make: display-p3.jpg, and grid.avif and
-// cmyk.jpg with red, green, blue and white quarters.
+// File writes an embedded file that no available tool can create: display-p3.jpg, or one of
+// grid.avif and cmyk.jpg, which have red, green, blue and white quarters.
 func File(t testing.TB, name string) string {
 	t.Helper()
 	content, err := files.ReadFile("files/" + name)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// WebPOverCanvas returns a WebP with a canvas of 1x1 and an alpha plane of one byte around a
-// lossy picture of 64x64. Decoders that trust the canvas read beyond the alpha plane.
+// WebPOverCanvas returns a WebP with a 1x1 canvas and a one-byte alpha plane around a lossy 64x64
+// picture. Decoders that trust the canvas read past the end of the alpha plane.
 func WebPOverCanvas(t testing.TB) []byte {
 	t.Helper()
 	lossy := read(t, Image{Name: "a.webp", Width: 64, Height: 64}.Make(t))
@@ -24,14 +24,15 @@ func WebPOverCanvas(t testing.TB) []byte {
 	)
 }
 
-// WebPBomb returns a WebP of about 60 bytes that claims to be 16x16 but contains a lossless
-// picture of 16384x16384 in one colour.
+// WebPBomb returns a WebP of about 60 bytes that claims to be 16x16 but contains a lossless,
+// single-color picture of 16384x16384.
 func WebPBomb() []byte {
 	const side = 16384
 	picture := []byte{0x2f}
 	picture = binary.LittleEndian.AppendUint32(picture, (side-1)|(side-1)<<14)
-	// No transform, no colour cache and no groups of codes. Then five codes of one symbol each (1:
-	// simple, 0: one symbol, 0: of one bit, 0: its value), so that a pixel takes no bits.
+	// The first three bits mean no transform, no color cache and no code groups. Each of the five
+	// codes that follow has a single symbol (1: simple, 0: one symbol, 0: one-bit value, 0: the
+	// value), so that a pixel takes no bits.
 	bits := []int{0, 0, 0}
 	for range 5 {
 		bits = append(bits, 1, 0, 0, 0)

@@ -1,5 +1,5 @@
-// Package sniff detects the type of a file from its first bytes. It is separate from package media
-// because its library adds startup time and 0.3 MB to every program.
+// Package sniff detects a file's type from its first bytes. It is separate from package media
+// because its library slows the start of every program that links it and adds 0.3 MB.
 package sniff
 
 import (
@@ -11,20 +11,20 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// synonyms maps types of mimetype to the names used by this service.
+// synonyms maps type names used by mimetype to the names that this service uses.
 var synonyms = map[string]string{
 	"video/x-m4v":            "video/mp4",
-	"audio/mp4":              "video/mp4", // Sony cameras use one of its brands
+	"audio/mp4":              "video/mp4", // Sony cameras use a brand that is detected as audio
 	"video/3gpp2":            "video/3gpp",
 	"image/heic-sequence":    "image/heic",
 	"image/heif":             "image/heic",
 	"image/heif-sequence":    "image/heic",
 	"image/vnd.mozilla.apng": "image/png",
-	"video/matroska":         "video/x-matroska", // its registered name (RFC 9559); files are kept under the older one
+	"video/matroska":         "video/x-matroska", // the registered name (RFC 9559); files use the older one
 }
 
-// Media uses at most the first media.SniffLen bytes, and reports whether the service accepts the
-// type.
+// Media looks at no more than the first media.SniffLen bytes, and reports whether the service
+// accepts the type.
 func Media(head []byte) (media.Type, bool) {
 	head = head[:min(len(head), media.SniffLen)]
 	if isTransportStream(head) {
@@ -34,7 +34,7 @@ func Media(head []byte) (media.Type, bool) {
 	if synonym, ok := synonyms[mime]; ok {
 		mime = synonym
 	}
-	// mimetype does not know VP8 in an Ogg, and checks only the first track, which may be the sound.
+	// mimetype does not know VP8 in Ogg, and it checks only the first track, which may be sound.
 	if strings.HasSuffix(mime, "/ogg") &&
 		(bytes.Contains(head, []byte("\x80theora")) || bytes.Contains(head, []byte("OVP80"))) {
 		mime = "video/ogg"
@@ -42,7 +42,8 @@ func Media(head []byte) (media.Type, bool) {
 	return media.Find(mime)
 }
 
-// Any returns the type of any file, without parameters. known is false for text and unknown bytes.
+// Any returns the type of any file, without parameters. known is false for text and for unknown
+// bytes.
 func Any(head []byte) (mime string, known bool) {
 	if kind, known := Media(head); known {
 		return kind.MIME, true
@@ -51,14 +52,14 @@ func Any(head []byte) (mime string, known bool) {
 	return mime, mime != "application/octet-stream" && mime != "text/plain"
 }
 
-// isTransportStream recognizes packets of an MPEG transport stream (ISO/IEC 13818-1, 2.4.3.2).
+// isTransportStream recognizes an MPEG transport stream by its packets (ISO/IEC 13818-1, 2.4.3.2).
 // Camcorders (AVCHD) and Blu-ray discs write a four-byte time before each packet.
 func isTransportStream(head []byte) bool {
 	const timeSize, packetSize = 4, 188
 	return hasPackets(head, 0, packetSize) || hasPackets(head, timeSize, timeSize+packetSize)
 }
 
-// The sync byte of packets is the letter G, so one or two matches are not enough.
+// A packet's sync byte is the letter G, so one or two matches are not enough.
 func hasPackets(head []byte, at, size int) bool {
 	const packets, sync = 5, 0x47
 	for i := range packets {

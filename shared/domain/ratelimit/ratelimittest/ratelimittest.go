@@ -1,4 +1,4 @@
-// Package ratelimittest specifies the behaviour of rate limiters.
+// Package ratelimittest specifies the behavior of rate limiters.
 package ratelimittest
 
 import (
@@ -19,11 +19,11 @@ type Limiter interface {
 
 type Harness struct {
 	Limiter Limiter
-	// Pass advances the limiter's clock, which otherwise stands still.
+	// Pass advances the limiter's clock, which otherwise does not move.
 	Pass func(time.Duration)
 }
 
-// Run closes each harness that open returns when the test ends.
+// Run calls open once per test. open must arrange for its limiter to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func (s *suite) charge(name string, n int, rate ratelimit.Rate) ratelimit.State 
 	return rounded(state)
 }
 
-// rounded uses milliseconds, the guaranteed precision.
+// rounded rounds to milliseconds, which is the guaranteed precision.
 func rounded(s ratelimit.State) ratelimit.State {
 	s.Reset, s.RetryAfter = s.Reset.Round(time.Millisecond), s.RetryAfter.Round(time.Millisecond)
 	return s

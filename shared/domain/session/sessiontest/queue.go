@@ -14,7 +14,7 @@ func ticket(number int) session.Ticket {
 	return session.Ticket{ID: slot(number, one).ID, Longest: longest}
 }
 
-// holds renews the tickets of the holder, and then checks the queue.
+// holds renews the holder's tickets and then checks the queue.
 func (s *suite) holds(holder string, own []session.Ticket, want ...int) {
 	s.Helper()
 	tickets, _, err := s.Store.RenewTickets(s.ctx, account, holder, own)
@@ -196,7 +196,7 @@ var queueTests = []test{
 			s.holds(two, tickets(1), 1, 2)
 		}
 		s.Pass(session.TicketLife - moment)
-		s.queue(1) // the other holder had been silent for two seconds
+		s.queue(1) // the other holder's tickets had not been renewed for longer
 	}},
 	{"count the tickets of a silent holder for TicketLife", func(s *suite) {
 		s.full()

@@ -1,4 +1,4 @@
-// Package sessiontest specifies the behaviour of [session.Store].
+// Package sessiontest specifies the behavior of [session.Store].
 package sessiontest
 
 import (
@@ -13,11 +13,11 @@ import (
 
 type Harness struct {
 	Store session.Store
-	// Pass advances the store's time, which ages leases.
+	// Pass advances the store's clock, which ages leases.
 	Pass func(time.Duration)
 }
 
-// Run closes each harness that open returns when the test ends.
+// Run calls open once per test. open must arrange for its store to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})

@@ -1,4 +1,4 @@
-// Package usagetest specifies the behaviour of [usage.Store].
+// Package usagetest specifies the behavior of [usage.Store].
 package usagetest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Run closes each store that open returns when the test ends.
+// Run calls open once per test. open must arrange for its store to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) usage.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func times(n int64) usage.Counts {
 	}
 }
 
-// record has a new id.
+// record returns a record with a new id.
 func (s *suite) record(account, model string, day usage.Day) usage.Record {
 	s.made++
 	return usage.Record{ID: fmt.Sprint("record-", s.made), Account: account, Key: "key_1", Model: model, Day: day,

@@ -1,4 +1,4 @@
-// Package webhooktest specifies the behaviour of [webhook.Store] and [webhook.Queue].
+// Package webhooktest specifies the behavior of [webhook.Store] and [webhook.Queue].
 package webhooktest
 
 import (
@@ -24,7 +24,7 @@ type Harness struct {
 	Queue webhook.Queue
 }
 
-// Run closes each harness that open returns when the test ends.
+// Run calls open once per test. open must arrange for its stores to be closed when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -48,7 +48,7 @@ type suite struct {
 	ctx context.Context
 }
 
-// The clock is the real time, because a platform may delete old records.
+// Use the real time, because a platform may delete old records.
 var start = time.Now().UTC().Truncate(time.Millisecond)
 
 func after(d time.Duration) time.Time { return start.Add(d) }
@@ -64,7 +64,7 @@ func (s *suite) accept(account, number, url string) job.Job {
 	return j
 }
 
-// ended returns a job with a webhook that ended at the time.
+// ended returns a job with a webhook that ended at the given time.
 func (s *suite) ended(account, number string, at time.Time) job.Job {
 	s.Helper()
 	j := s.accept(account, number, "https://example.com/hook")

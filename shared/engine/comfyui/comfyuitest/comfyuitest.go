@@ -1,6 +1,6 @@
 // Package comfyuitest is a fake ComfyUI server for tests. It supports the calls that package
-// comfyui makes and responds like the real program; a test compares it with recorded responses.
-// It runs no nodes: it makes the saved files from the seed.
+// comfyui makes and responds like the real program. A test compares its responses with recorded
+// ones. It runs no nodes, and makes the saved files from the seed instead.
 package comfyuitest
 
 import (
@@ -15,19 +15,20 @@ import (
 	"github.com/coder/websocket"
 )
 
-// The zero value of each option matches the real program.
+// With the zero value of an option, the server behaves like the real program.
 type Server struct {
-	// Classes is the response to GET /object_info, by class.
+	// Classes is the response of GET /object_info, by class.
 	Classes map[string]json.RawMessage
 	// Image and Video make the saved files from the workflow's seed.
 	Image, Video func(seed int64) []byte
-	// Hold, if not nil, pauses a run at its second node until it is closed.
+	// Hold, if not nil, pauses each run at its second node until the channel is closed.
 	Hold chan struct{}
-	// Break, if not nil, runs before each request, and reports whether it sent the response.
+	// Break, if not nil, is called before each request is handled, and reports whether it has sent
+	// a response.
 	Break func(w http.ResponseWriter, r *http.Request) bool
-	// Free and Total are the device's memory in GET /system_stats; 0 means a lot.
+	// Free and Total are the device memory in GET /system_stats; 0 means plenty.
 	Free, Total uint64
-	// Preview, if not nil, is sent as the picture of each node that runs.
+	// Preview, if not nil, is sent as the preview of each node that runs.
 	Preview []byte
 
 	mu      sync.Mutex
@@ -132,7 +133,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = json.NewEncoder(w).Encode(value) // it fails if the caller has disconnected
+	_ = json.NewEncoder(w).Encode(value) // this fails if the caller has disconnected
 }
 
 func (s *Server) stats() map[string]any {
@@ -149,7 +150,7 @@ func (s *Server) stats() map[string]any {
 	}
 }
 
-// Peek returns the body of a request and leaves it readable.
+// Peek returns a request's body and leaves it readable.
 func Peek(r *http.Request) []byte {
 	body, _ := io.ReadAll(r.Body) // the next reader sees a truncated body too
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -38,5 +38,5 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	_, _ = w.Write(content) // it fails if the caller has disconnected
+	_, _ = w.Write(content) // this fails if the caller has disconnected
 }

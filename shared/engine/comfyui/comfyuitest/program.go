@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// Program is the real ComfyUI on the CPU, with tiny checkpoints for the bundled workflows.
+// Program is the real ComfyUI, running on the CPU with tiny checkpoints for the bundled workflows.
 type Program struct {
 	// URL stays the same after a restart.
 	URL string
@@ -30,10 +30,10 @@ type Program struct {
 	ended           chan struct{}
 }
 
-// StartProgram makes the checkpoints and starts the program, which stops when the test ends.
+// StartProgram creates the checkpoints and starts the program, which is stopped when the test ends.
 //
-// CUTROOM_TEST_COMFYUI_HOME is its folder. CUTROOM_TEST_COMFYUI_PYTHON is a Python with the
-// packages in its requirements.txt.
+// CUTROOM_TEST_COMFYUI_HOME is its folder. CUTROOM_TEST_COMFYUI_PYTHON is a Python interpreter with
+// the packages in its requirements.txt.
 func StartProgram(t *testing.T) *Program {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
@@ -46,7 +46,7 @@ func StartProgram(t *testing.T) *Program {
 	if err := os.CopyFS(filepath.Join(base, "custom_nodes"), os.DirFS(filepath.Join(tiny, "custom_nodes"))); err != nil {
 		t.Fatal(err)
 	}
-	// On a busy machine threads mostly wait for each other.
+	// On a busy machine, more threads would mostly wait for each other.
 	t.Setenv("OMP_NUM_THREADS", "1")
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	making := exec.CommandContext(await.TestContext(t), "nice", python, filepath.Join(tiny, "checkpoints.py"), home,

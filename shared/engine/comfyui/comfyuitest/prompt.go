@@ -32,7 +32,7 @@ func (s *Server) takePrompt(w http.ResponseWriter, r *http.Request) {
 	s.number++
 	s.pending = append(s.pending, j)
 	s.mu.Unlock()
-	s.runs.Add(1) // Wait includes runs of accepted prompts
+	s.runs.Add(1) // Wait also waits for runs of accepted prompts
 	s.answer(w, map[string]any{"prompt_id": j.id, "number": j.number, "node_errors": map[string]any{}})
 	go func() {
 		defer s.runs.Done()
@@ -91,7 +91,7 @@ func (s *Server) validate(graph map[string]node) any {
 	}, "node_errors": problems}
 }
 
-// outputs returns the nodes that save files.
+// outputs returns the ids of the nodes that save files.
 func outputs(graph map[string]node) []string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(graph)) {

@@ -47,7 +47,7 @@ func (s *Server) write(client string, kind websocket.MessageType, content []byte
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), socketTime)
 	defer cancel()
-	_ = socket.Write(ctx, kind, content) // it fails if the listener has disconnected
+	_ = socket.Write(ctx, kind, content) // this fails if the listener has disconnected
 }
 
 const socketTime = time.Minute

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine/engineserver"
 )
 
-// Handler serves an engine's runs, and its estimates if it has any.
+// Handler serves runs with the given engine, and its estimates if it has any.
 func Handler(e engine.Engine) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
@@ -79,7 +79,7 @@ func estimate(w http.ResponseWriter, r *http.Request, by engine.Estimator) {
 			answer.Estimates[i].Seconds = append(answer.Estimates[i].Seconds, point.Takes)
 		}
 	}
-	_ = json.NewEncoder(w).Encode(answer) // it fails if the caller has disconnected
+	_ = json.NewEncoder(w).Encode(answer) // this fails if the caller has disconnected
 }
 
 type lines struct {
@@ -90,7 +90,7 @@ type lines struct {
 func (l *lines) write(line engineserver.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Both fail if the caller has disconnected. That ends the run's context.
+	// Both calls fail if the caller has disconnected. In that case the run's context ends.
 	_ = json.NewEncoder(l.w).Encode(line)
 	_ = http.NewResponseController(l.w).Flush()
 }

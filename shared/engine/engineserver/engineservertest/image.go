@@ -8,10 +8,11 @@ import (
 	"cutroom/shared/engine"
 )
 
-// The pixels of a reference image follow this header.
+// imageBytes is the size of the header before a reference image's pixels.
 const imageBytes = 8
 
-// ParseImage shares the payload's memory. It returns nil to remove the reference image.
+// ParseImage parses a message that sets or removes the reference image. reference is nil if the
+// image is removed, and otherwise shares the payload's memory.
 func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage, err error) {
 	if len(payload) < imageBytes {
 		return 0, nil, fmt.Errorf("the image message has %d bytes", len(payload))

@@ -31,12 +31,12 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			reported.Models[m.ID] = livewire.Model{Ready: true}
 		}
 		reported.Open = l.Open()
-		_ = json.NewEncoder(w).Encode(reported) // it fails if the caller has disconnected
+		_ = json.NewEncoder(w).Encode(reported) // this fails if the caller has disconnected
 		return
 	}
-	// Otherwise a response would wait for the end of the client's body.
+	// Otherwise the response would be held back until the client's body ends.
 	_ = http.NewResponseController(w).EnableFullDuplex()
-	// Further bytes from the client are not a request.
+	// Whatever else the client sends is not another request.
 	w.Header().Set("Connection", "close")
 	from := livewire.NewReader(r.Body)
 	var begin livewire.Begin
@@ -93,7 +93,7 @@ func (l *Live) leave() {
 
 func refuse(w http.ResponseWriter, status int, message string) {
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(livewire.Line{Error: &livewire.Failure{ // it fails if the caller has disconnected
+	_ = json.NewEncoder(w).Encode(livewire.Line{Error: &livewire.Failure{ // this fails if the caller has disconnected
 		Code: job.EngineError, Message: message, Retryable: status == http.StatusServiceUnavailable,
 	}})
 }
@@ -104,7 +104,8 @@ type liveSession struct {
 	editor engine.LiveEditor
 }
 
-// serve edits frames, newest first, concurrently with changes, until the client disconnects.
+// serve edits frames until the client disconnects. It skips to the newest frame, and applies
+// changes concurrently.
 func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	pictures := make(chan []byte, 1)
@@ -184,7 +185,7 @@ func failureOf(err error) livewire.Failure {
 func (s *liveSession) tell(line livewire.Line) {
 	message, err := livewire.AppendText(nil, line)
 	if err != nil {
-		panic(err) // test lines are short
+		panic(err) // lines are short in tests
 	}
 	s.send(message)
 }
@@ -192,7 +193,7 @@ func (s *liveSession) tell(line livewire.Line) {
 func (s *liveSession) send(message []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Both fail if the caller has disconnected, which ends the session.
+	// Both writes fail if the caller has disconnected. In that case the session ends.
 	_, _ = s.w.Write(message)
 	_ = http.NewResponseController(s.w).Flush()
 }

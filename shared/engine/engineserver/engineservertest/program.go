@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// StartProgram starts the real engine server with tiny random models, which it creates first, until
-// the test ends, and returns its URL. It needs the packages of scripts/install-gpu.sh.
+// StartProgram creates tiny random models, starts the real engine server with them until the test
+// ends, and returns its URL. It needs the packages that scripts/install-gpu.sh installs.
 func StartProgram(t *testing.T) (url string) {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()

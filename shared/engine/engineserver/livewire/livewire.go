@@ -43,7 +43,7 @@ const ContentType = "application/vnd.cutroom.live"
 
 const (
 	MaxText = 64 << 10
-	// MaxPixels is 1920x1080 plus the rows that codecs add.
+	// MaxPixels is 1920x1080 plus the padding rows that codecs add.
 	MaxPixels      = 1920 * 1088
 	MaxImagePixels = 1 << 20
 )
@@ -62,11 +62,11 @@ const (
 	imageBytes   = 8
 )
 
-// Catalogue lists a server's live models.
+// Catalogue lists a server's live models and its session capacity.
 type Catalogue struct {
 	Version int              `json:"version"`
 	Models  map[string]Model `json:"models"`
-	// Sessions limits the concurrent sessions. Open is their current number.
+	// Sessions is the maximum number of concurrent sessions. Open is the current number.
 	Sessions int `json:"sessions"`
 	Open     int `json:"open"`
 }
@@ -95,12 +95,12 @@ type Line struct {
 	Error   *Failure `json:"error,omitempty"`
 }
 
-// Ready starts a session. Everything that the first frame needs is loaded and warm.
+// Ready starts a session. By then, everything that the first frame needs is loaded and warm.
 type Ready struct {
 	Engine string `json:"engine"`
 }
 
-// Set is the response to a wish or an image. If it has an error, nothing has changed.
+// Set is the response to a wish or an image. If Error is set, nothing has changed.
 type Set struct {
 	Number uint32   `json:"number"`
 	Error  *Failure `json:"error,omitempty"`
@@ -110,13 +110,13 @@ type Set struct {
 	Notice     string   `json:"notice,omitempty"`
 }
 
-// Refused is the response to a frame that is not edited.
+// Refused is the response to a frame that the server does not edit.
 type Refused struct {
 	Number uint32  `json:"number"`
 	Error  Failure `json:"error"`
 }
 
-// The message of a Failure is for the user.
+// A Failure's message is meant for the user.
 type Failure struct {
 	Code      job.Code `json:"code"`
 	Message   string   `json:"message"`
@@ -127,7 +127,8 @@ type Reader struct{ from *bufio.Reader }
 
 func NewReader(from io.Reader) *Reader { return &Reader{bufio.NewReaderSize(from, 64<<10)} }
 
-// The payload uses the buffer if that is large enough. Between two messages the error is io.EOF.
+// The payload uses the buffer if it is large enough. At the end of the stream, between two
+// messages, the error is io.EOF.
 func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
@@ -155,7 +156,7 @@ func longest(kind Kind) int64 {
 	case Text:
 		return MaxText
 	case Picture:
-		// Chroma sides are rounded up: a picture of one row has as much chroma as luma.
+		// Chroma sizes are rounded up: a one-row picture has as much chroma as luma.
 		return pictureBytes + 2*MaxPixels + 2
 	case Image:
 		return imageBytes + 4*MaxImagePixels
@@ -167,7 +168,7 @@ func begin(to []byte, kind Kind, length int) []byte {
 	return binary.BigEndian.AppendUint32(append(to, byte(kind), 0, 0, 0), uint32(length))
 }
 
-// AppendText appends the value as JSON. It fails if the text is too long.
+// AppendText appends the value as JSON. It fails if the JSON is too long.
 func AppendText(to []byte, value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -24,7 +24,7 @@ func BenchmarkEdit(b *testing.B) {
 		b.Run(prompt, func(b *testing.B) {
 			e := editor(b, catalog.Edit)
 			e.SetPrompt(b.Context(), prompt)
-			edited(b, e, in) // readies the prompt
+			edited(b, e, in) // prepares the prompt's look
 			begun := used(b)
 			for b.Loop() {
 				if _, err := e.Edit(b.Context(), in); err != nil {
@@ -36,7 +36,7 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// A prompt change prepares the look.
+// Changing the prompt prepares its look.
 func BenchmarkSetPrompt(b *testing.B) {
 	in := frameOf(b, frame.Box, 1)
 	for _, prompt := range append(append(look.Names(), ""), combined...) {
@@ -45,7 +45,7 @@ func BenchmarkSetPrompt(b *testing.B) {
 			edit(b, e, in)
 			begun := used(b)
 			for i := 0; b.Loop(); i++ {
-				e.SetPrompt(b.Context(), prompt+fmt.Sprint(" ", i)) // the same one again costs nothing
+				e.SetPrompt(b.Context(), prompt+fmt.Sprint(" ", i)) // repeating the same prompt would cost nothing
 			}
 			b.ReportMetric((used(b)-begun).Seconds()*1000/float64(b.N), "cpu-ms/op")
 		})

@@ -2,18 +2,19 @@ package frame
 
 import "math"
 
-// bilateral smooths a plane and keeps its edges, in a time that does not depend on the radius. It
-// passes forwards and backwards, across and down. Each pass pulls a pixel towards the previous
-// pixel by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for Edge-Aware
-// Image and Video Processing", 2011: the recursive filter). The fractions of a pixel add up to one,
-// so no division is needed. It keeps its scratch memory and is not safe for concurrent use.
+// bilateral smooths a plane while keeping its edges. Its running time does not depend on the
+// radius. It passes over the plane forwards and backwards, horizontally and vertically. Each pass
+// pulls a pixel towards the previous pixel by a fraction that shrinks at edges (Gastal and
+// Oliveira, "Domain Transform for Edge-Aware Image and Video Processing", 2011: the recursive
+// filter). The weights of a pixel add up to one, so no division is needed. It keeps its scratch
+// memory and is not safe for concurrent use.
 type bilateral struct {
-	// evened is the plane with evenedBits below the level.
+	// evened is the smoothed plane in fixed point, with evenedBits fractional bits.
 	evened []int32
-	// pull maps a difference of levels plus 255, which avoids a branch, to a fraction of
-	// 1<<pullBits.
+	// pull maps a level difference to a fraction of 1<<pullBits. The index is offset by 255 to
+	// avoid a branch.
 	pull [512]int32
-	// The parameters of pull.
+	// The parameters from which pull was computed.
 	radius, levels float64
 }
 
@@ -22,7 +23,8 @@ const (
 	pullBits   = 14
 )
 
-// The standard deviation radius is in pixels, levels is a fraction of the range of levels.
+// radius is the standard deviation in pixels. levels is the standard deviation of levels, as a
+// fraction of their range.
 func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels float64) {
 	if b.radius != radius || b.levels != levels {
 		b.radius, b.levels = radius, levels
@@ -47,14 +49,15 @@ func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels floa
 	for y := height - 1; y >= 0; y-- {
 		if y < height-1 {
 			b.towards(plane, width, y, y+1)
-			// The row below has been compared with this one.
+			// The row below is no longer needed for comparison.
 			rounded(plane[(y+1)*width:][:width], b.evened[(y+1)*width:][:width])
 		}
 	}
 	rounded(plane[:width], b.evened[:width])
 }
 
-// across filters two lines in both directions, because each pixel waits for the previous one.
+// across filters two lines at once in both directions. Within a line, each pixel has to wait for
+// the previous one.
 func (b *bilateral) across(out, out2 []int32, line, line2 []uint8) {
 	out, out2, line2 = out[:len(line)], out2[:len(line)], line2[:len(line)]
 	pull := &b.pull

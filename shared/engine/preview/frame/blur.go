@@ -2,13 +2,13 @@ package frame
 
 import "math"
 
-// blurrer holds the sums of box blurs. It is not safe for concurrent use.
+// blurrer holds scratch sums for box blurs. It is not safe for concurrent use.
 type blurrer struct {
 	columns []uint32
 	across  []uint8
 }
 
-// box replaces each pixel by the mean of a square. At the borders the last pixels repeat.
+// box replaces each pixel by the mean of a square. Border pixels are repeated outward.
 func (b *blurrer) box(plane []uint8, width, height, radius int) {
 	radius = min(radius, width-1, height-1)
 	if radius < 1 {
@@ -16,7 +16,7 @@ func (b *blurrer) box(plane []uint8, width, height, radius int) {
 	}
 	b.across = grown(b.across, width*height)
 	side := uint32(2*radius + 1)
-	// Multiply instead of dividing by the side, which is exact for these sums.
+	// Multiply by the inverse instead of dividing by the side. The result is exact for these sums.
 	inverse := (1<<24 + uint64(side) - 1) / uint64(side)
 	mean := func(sum uint32) uint8 { return uint8((uint64(sum+side/2) * inverse) >> 24) }
 	for y := range height {
@@ -65,7 +65,8 @@ func (b *blurrer) gaussian(plane []uint8, width, height int, sigma float64) {
 	}
 }
 
-// Three boxes with these radii together blur like a Gaussian with the standard deviation.
+// boxes returns the radii of three box blurs that together approximate a Gaussian blur with the
+// standard deviation sigma.
 func boxes(sigma float64) [3]int {
 	ideal := math.Sqrt(4*sigma*sigma + 1)
 	low := int(ideal)

@@ -9,7 +9,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// layCloth is like package preview's. The first frame with a face shows the clothes' colours.
+// layCloth works like package preview's. The clothes' colors are taken from the first frame with a
+// face.
 func (p *program) layCloth(asked request, seed uint32) func(w *workspace) step {
 	var reference *garment.Reference
 	if asked.image != nil {
@@ -23,13 +24,14 @@ func (p *program) layCloth(asked request, seed uint32) func(w *workspace) step {
 	}
 }
 
-// Faces are searched for at this interval, because people move.
+// The face search is repeated at this interval, because people move.
 const findEvery = 400 * time.Millisecond
 
 type wearing struct {
 	program *program
 	cloth   raster
-	// body marks the clothes. It is empty until a face was found. Their colours are learned once.
+	// body marks the clothes. It is empty until a face has been found. Their colors are learned
+	// once.
 	body          []uint8
 	colors, shade *table
 	next          time.Duration
@@ -47,10 +49,9 @@ func (c *wearing) step(w *workspace, at time.Duration) {
 	c.wear(w)
 }
 
-// noFace is the notice while no face has been found.
+// noFace is the notice as long as no face has been found.
 const noFace = "No face shows from the front, so that nothing is worn. Look at the camera, with the clothes in view."
 
-// find searches for the face, and for the clothes' colours below it.
 func (c *wearing) find(w *workspace) {
 	small := w.shrunk(within(c.program.size, faceSide))
 	pixels := interleaved(*small)
@@ -69,14 +70,15 @@ func (c *wearing) find(w *workspace) {
 	}
 }
 
-// The longer side for the face search. Finished videos use a larger one; frames cannot wait.
+// The longer side for the face search, in pixels. Finished videos use a larger one, but live frames
+// cannot wait.
 const faceSide = 240
 
 func (c *wearing) wear(w *workspace) {
 	p := c.program
 	small := w.shrunk(p.part(2))
 	c.colors.apply(*small)
-	// Smoothing closes the gaps that noise and folds leave.
+	// Smoothing closes gaps caused by noise and folds.
 	mask := small.planes[0]
 	w.plane = grown(w.plane, len(mask))
 	median(w.plane, mask, small.size.Width, small.size.Height, p.pixels(0.007))
@@ -86,7 +88,7 @@ func (c *wearing) wear(w *workspace) {
 	w.scaler(small.size, p.size).scale(full, w.plane, small.size.Width)
 	folds := w.other.planes[0]
 	w.picture.gray(folds)
-	// A table of greys needs only one lookup for each luma.
+	// A table of grays needs only one lookup per luma value.
 	var levels [256]uint8
 	ramp := newRaster(catalog.Size{Width: 256, Height: 1})
 	for level := range 256 {

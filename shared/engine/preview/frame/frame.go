@@ -1,8 +1,8 @@
-// Package frame edits live frames on the CPU, one at a time: the preview engine for realtime
+// Package frame edits live frames on the CPU, one at a time: it is the preview engine for realtime
 // sessions.
 //
-// It draws the same looks as package preview does for finished videos, in Go and at 640x360, fast
-// enough for live frames on one core. Like package preview, it changes colours, edges and
+// It draws the same looks as package preview draws for finished videos, but in Go and at 640x360,
+// fast enough for live frames on one core. Like package preview, it changes colors, edges and
 // textures, and does not recognize objects.
 package frame
 
@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/engine/preview/understanding"
 )
 
-// Edited frames fit into Box. Its sides are swapped for upright pictures.
+// Edited frames fit into Box, whose sides are swapped for portrait frames.
 var Box = catalog.Size{Width: 640, Height: 360}
 
 const maxPixels = 1920 * 1088
@@ -32,7 +32,7 @@ type Engine struct {
 
 var _ engine.LiveEngine = (*Engine)(nil)
 
-// The clock moves anything that drifts over a picture; seed returns the seed of a session.
+// The clock drives everything that drifts over a picture. seed returns a session's seed.
 func New(now func() time.Time, seed func() uint32) *Engine {
 	return &Engine{now: now, seed: seed}
 }
@@ -50,7 +50,7 @@ type editor struct {
 	edited engine.Picture
 
 	mu sync.Mutex
-	// asked is the latest request. made, the plan for frames, matches it once it is compiled.
+	// asked is the latest request. made is the latest compiled plan, which may lag behind it.
 	asked  request
 	made   *plan
 	notice string
@@ -65,12 +65,12 @@ type request struct {
 type plan struct {
 	request request
 	program *program
-	// finish depends on the first frame, such as for the reference's colours. It may be nil.
+	// finish depends on the first frame, e.g. to match its colors to the reference. It may be nil.
 	finish step
 	settle func(w *workspace) step
 }
 
-// SetPrompt prepares the look while the editing of frames continues.
+// SetPrompt prepares the look while frames are still being edited.
 func (e *editor) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
 	return e.ask(func(r *request) { r.prompt = prompt }), nil
 }
@@ -80,8 +80,8 @@ func (e *editor) SetImage(_ context.Context, sent *engine.ReferenceImage) (engin
 	return e.ask(func(r *request) { r.image = image }), nil
 }
 
-// ask changes the request and prepares its plan for the session's frame size, unless another ask
-// has prepared it. It returns the followed parts of the request.
+// ask changes the request and prepares its plan for the session's frame size. It returns which
+// parts of the request were understood.
 func (e *editor) ask(change func(*request)) engine.Outcome {
 	e.mu.Lock()
 	before := e.asked
@@ -106,14 +106,15 @@ func (e *editor) read(asked request) understanding.Result {
 	return understanding.Of(understanding.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
 }
 
-// current returns the plan for frames of a size, which ask has prepared unless the size is new. If
-// the request changes meanwhile, only this frame uses the plan.
+// current returns the plan for frames of the given size. ask has already prepared it unless the
+// size is new. If the request changes meanwhile, only this frame uses the plan.
 func (e *editor) current(size catalog.Size) *plan {
 	made, asked := e.state()
 	if made != nil && made.program.size == size {
 		return made
 	}
-	// Do not hold the lock: a panic here affects one session, but unlocking twice ends the process.
+	// Do not hold the lock here: a panic affects only one session, but a double unlock ends the
+	// process.
 	next := e.plan(asked, size)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,7 +130,6 @@ func (e *editor) state() (made *plan, asked request) {
 	return e.made, e.asked
 }
 
-// Plans reports whether the picture's size needs a new plan, as [engine.LivePlanner] specifies.
 func (e *editor) Plans(picture *engine.Picture) bool {
 	made, _ := e.state()
 	return made == nil || made.program.size != fitted(picture)
@@ -160,8 +160,8 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	return p
 }
 
-// Edit edits as [engine.LiveEditor] specifies. Errors: fault.Invalid if the frame is empty or too
-// large; the context's.
+// Edit implements [engine.LiveEditor]. Errors: fault.Invalid if the frame is empty or too large;
+// the context's.
 func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
 	have := catalog.Size{Width: picture.Rect.Dx(), Height: picture.Rect.Dy()}
 	switch {
@@ -218,7 +218,7 @@ func (p *plan) idle() bool {
 	return len(p.program.steps)+len(p.program.over) == 0 && p.settle == nil && p.finish == nil
 }
 
-// Only one edit of the session calls run at a time.
+// Edits are never concurrent, so run may modify the plan.
 func (p *plan) run(w *workspace, at time.Duration) {
 	p.program.run(w, at)
 	if p.settle != nil {
@@ -231,7 +231,7 @@ func (p *plan) run(w *workspace, at time.Duration) {
 
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// load sets the picture, scaled to a size. by defines the colours of luma and chroma.
+// load fills the picture, scaled to a size. by is the color conversion for YCbCr input.
 func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.sized(size)
 	planes, ok := from.(*image.YCbCr)
@@ -247,7 +247,8 @@ func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.join(planes, by)
 }
 
-// begin sets the picture for a program, or only luma and chroma if the program starts with those.
+// begin loads the frame for a program. If the program starts with luma and chroma, it loads only
+// those.
 func (w *workspace) begin(p *program, from image.Image, by *colors) {
 	planes, ok := from.(*image.YCbCr)
 	switch {
@@ -262,7 +263,7 @@ func (w *workspace) begin(p *program, from image.Image, by *colors) {
 	}
 }
 
-// resize sets only the colours from a picture, scaled to a size.
+// resize fills only the luma and chroma planes from a picture, scaled to a size.
 func (w *workspace) resize(from *image.YCbCr, size catalog.Size) {
 	w.colors.sized(size)
 	have := from.Bounds().Size()
@@ -290,7 +291,6 @@ func chromaSize(p *image.YCbCr) catalog.Size {
 	return catalog.Size{Width: (size.X + across - 1) / across, Height: (size.Y + down - 1) / down}
 }
 
-// loadAny accepts pictures of any type, such as gray ones.
 func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 	bounds := from.Bounds()
 	whole := newRaster(catalog.Size{Width: bounds.Dx(), Height: bounds.Dy()})
@@ -298,7 +298,7 @@ func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
 		for x := bounds.Min.X; x < bounds.Max.X; x++ {
 			r, g, b, a := from.At(x, y).RGBA()
-			// On white, like finished edits.
+			// Composite on white, like finished edits.
 			ground := 0xffff - a
 			whole.planes[0][at] = uint8((r + ground) >> 8)
 			whole.planes[1][at] = uint8((g + ground) >> 8)

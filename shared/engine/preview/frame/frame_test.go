@@ -37,7 +37,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// Most tests edit the same picture.
+// Most tests edit the same picture, so decoded frames are cached.
 var probed sync.Map
 
 func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
@@ -151,7 +151,8 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 	return picture
 }
 
-// difference is the mean difference of a channel's levels, after averaging squares.
+// difference is the mean difference between channel levels, after averaging over squares of side
+// pixels.
 func difference(t testing.TB, a, b image.Image, side int) float64 {
 	t.Helper()
 	size := a.Bounds().Size()
@@ -189,7 +190,8 @@ func flat(from image.Image) []uint8 {
 }
 
 // alike fails unless the live picture is close to the finished one: pixel by pixel within JPEG's
-// limits, and closer in squares of eight pixels, in which grain and compression average out.
+// limits, and more closely when averaged over squares of eight pixels, which evens out grain and
+// compression.
 func alike(t testing.TB, what string, live, done image.Image) {
 	t.Helper()
 	fine, coarse := difference(t, live, done, 1), difference(t, live, done, 8)
@@ -215,7 +217,7 @@ func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 	}
 }
 
-// The editor reports the ignored parts.
+// The editor reports which parts of the prompt it ignored.
 func TestIgnoredPartsChangeNothing(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TryOn} {
@@ -255,7 +257,7 @@ func TestReferenceColoursAreApplied(t *testing.T) {
 	}
 }
 
-// Neither the head nor the rest changes. A picture without a face stays unchanged.
+// The head and the background do not change. A picture without a face stays unchanged.
 func TestTryOnChangesOnlyClothes(t *testing.T) {
 	data := filepath.Join("..", "..", "..", "..", "testdata")
 	garment, err := os.ReadFile(filepath.Join(data, "garment.png"))
@@ -325,14 +327,14 @@ func TestChangesApplyFromNextFrame(t *testing.T) {
 	}
 }
 
-// The prompt arrives while the first frame is edited.
+// The prompt arrives while the first frame is being edited.
 func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	fresh := editor(t, catalog.Edit)
 	fresh.SetPrompt(t.Context(), "film noir")
 	want := edit(t, fresh, in)
 	for range 4 {
-		// The clock is read just before the first frame's look is prepared, which takes long.
+		// The clock is read just before the first frame's look is prepared, which takes a while.
 		making := make(chan struct{})
 		begun := sync.OnceFunc(func() { close(making) })
 		clock := func() time.Time {
@@ -429,7 +431,7 @@ func TestFramesAreFittedIntoBox(t *testing.T) {
 	}
 }
 
-// The frames have hardly a row or a column, in either range. Looks are tried alone and in pairs.
+// The frames are only two pixels high or wide, in full or limited range. Looks are tried in pairs.
 func TestEveryLookEditsThinFrames(t *testing.T) {
 	names := look.Names()
 	for i, name := range names {
@@ -459,7 +461,7 @@ func TestBadFramesAreRejected(t *testing.T) {
 	edit(t, e, frameOf(t, frame.Box, 1))
 }
 
-// The picture is edited like the same picture in full range.
+// A limited-range picture is edited like the same picture in full range.
 func TestPictureRangeIsKept(t *testing.T) {
 	full := pictureOf(t, frameOf(t, frame.Box, 1))
 	scale := func(levels int) func(uint8) uint8 {
@@ -501,7 +503,7 @@ func copied(from *image.YCbCr, luma, chroma func(uint8) uint8) *image.YCbCr {
 	return &to
 }
 
-// A prompt is prepared while frames are edited.
+// Prompts are prepared while frames are edited.
 func TestFramesFollowLastRequest(t *testing.T) {
 	in := frameOf(t, catalog.Size{Width: 160, Height: 90}, 1)
 	e, image := editor(t, catalog.Edit), still(t, in, "image/jpeg")

@@ -13,20 +13,20 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// Odd sizes, the smallest sizes, and sizes that are extremely large in one direction.
+// hostileSizes are odd sizes, the smallest sizes, and sizes that are extreme in one direction.
 var hostileSizes = []image.Point{
 	{1, 1}, {3, 3}, {1, 1920}, {1920, 1}, {2, 1081}, {1087, 3}, {16383, 127}, {127, 16383}, {65535, 31}, {31, 65535},
 	{5, 640}, {641, 7}, {100, 33}, {37, 640}, {1919, 1087},
 }
 
-// A JPEG may have these subsamplings.
+// JPEGs can have these subsamplings.
 var subsamplings = []image.YCbCrSubsampleRatio{
 	image.YCbCrSubsampleRatio420, image.YCbCrSubsampleRatio444, image.YCbCrSubsampleRatio422,
 	image.YCbCrSubsampleRatio440, image.YCbCrSubsampleRatio411, image.YCbCrSubsampleRatio410,
 }
 
-// The lines of noisy's picture are longer than it is wide, and its planes end with its last
-// pixel, so that a read behind it is noticed.
+// noisy returns a picture whose rows are longer than it is wide. Its planes end at its last pixel,
+// so that a read beyond it is caught.
 func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand) *image.YCbCr {
 	picture := image.NewYCbCr(image.Rect(0, 0, size.X+16, size.Y), ratio)
 	for _, plane := range [][]uint8{picture.Y, picture.Cb, picture.Cr} {
@@ -41,7 +41,7 @@ func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand)
 	return picture
 }
 
-// A session whose frames change size every time must edit them like a new session.
+// A session must edit frames of ever-changing sizes like a new session.
 func TestHostileSizesAreEdited(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := look.Names()
@@ -51,9 +51,9 @@ func TestHostileSizesAreEdited(t *testing.T) {
 		return e
 	}
 	turn := 0
-	for i := 0; i < len(names); i += 5 { // all have been tried: this is a part that is quick
+	for i := 0; i < len(names); i += 5 { // all looks pass; every fifth keeps the test fast
 		prompt := names[i]
-		for n := range i / 5 % 3 { // looks may be stacked
+		for n := range i / 5 % 3 { // looks may be combined
 			prompt += " " + names[(i+7+12*n)%len(names)]
 		}
 		session := ask(prompt)
@@ -67,7 +67,8 @@ func TestHostileSizesAreEdited(t *testing.T) {
 	}
 }
 
-// wantPicture compares a session's picture with a new session's, and checks its planes' lengths.
+// wantPicture compares a session's picture with that of a new session, and checks the lengths of
+// its planes.
 func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engine.Picture) {
 	t.Helper()
 	got, want := session.(*image.YCbCr), fresh.(*image.YCbCr)

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// These operations lay light and textures over the picture, or move it.
+// These operations lay light and textures over the picture, or move its pixels.
 
 func (p *program) bloom(op look.Bloom) step {
 	sigma := p.length(op.Radius)
@@ -41,7 +41,8 @@ func (p *program) bloom(op look.Bloom) step {
 	}
 }
 
-// From this standard deviation in pixels, light is blurred at half size, a quarter, and so on.
+// Above this standard deviation, in pixels, light is blurred at half size, then at a quarter, and
+// so on.
 const glowFrom = 3
 
 // fringe shifts red to the left and blue to the right. Border pixels are repeated.
@@ -62,7 +63,7 @@ func fringe(w *workspace, shift int) {
 	}
 }
 
-// sheet is a drawn texture in planes. A gray sheet has one plane for all channels.
+// sheet is a texture drawn into planes. A gray sheet uses one plane for all channels.
 type sheet struct {
 	width, height int
 	planes        [3][]uint8
@@ -103,7 +104,7 @@ func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int
 	return around(motion.Right, s.width), around(motion.Down, s.height)
 }
 
-// rows calls do with each stretch where the picture and the moved sheet overlap: one per row, or
+// rows calls do for each stretch where the picture and the shifted sheet overlap: one per row, or
 // two where the sheet wraps around.
 func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	for row := range p.size.Height {
@@ -117,7 +118,8 @@ func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	}
 }
 
-// shades returns the leading operations that darken like static layers, for one sheet.
+// shades returns the leading operations that, like op, are static darkening layers, so that one
+// sheet can hold them all.
 func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
 	still := func(l look.Layer) bool { return l.Mode == look.Multiply && l.Motion == look.Motion{} }
 	for _, next := range ops {
@@ -130,13 +132,13 @@ func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
 	return more
 }
 
-// layer lays a layer over the picture, combined with more, which holds other shades.
+// layer lays a layer over the picture, multiplied by the layers in more (see shades).
 func (p *program) layer(op look.Layer, more []look.Layer, seed uint32) step {
 	s := newSheet(op.Draw(p.size.Width, p.size.Height, seed))
 	for _, other := range more {
 		shade := newSheet(other.Draw(p.size.Width, p.size.Height, seed))
 		for i, plane := range s.planes {
-			s.planes[i] = slices.Clone(plane) // a gray sheet has one for all
+			s.planes[i] = slices.Clone(plane) // a gray sheet shares one plane
 			multiply(s.planes[i], shade.planes[i])
 		}
 	}
@@ -184,8 +186,8 @@ func screen(to, from []uint8) {
 
 const allBytes = 1<<64 - 1
 
-// add lightens and darkens four pixels at a time. In each lane the sum is shifted so that its
-// highest bit shows whether it is at least 0, and then bit 8 whether it is above 255.
+// add adds from, minus 128, to four pixels at a time, with clipping. Each sum has its own 16-bit
+// lane.
 func add(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {
@@ -199,15 +201,17 @@ func add(to, from []uint8) {
 	}
 }
 
-// added takes 128 from the sums in four lanes, and clips them to a byte.
+// added subtracts 128 from the sums in four lanes and clips each to a byte. The bias makes the top
+// bit show that a sum is at least 0, and bit 8 that it exceeds 255.
 func added(sums uint64) uint64 {
 	sums += (1<<15 - 128) * lanesOf1
 	least, most := sums>>15&lanesOf1, sums>>8&lanesOf1
 	return (sums | most*255) & (least * 255)
 }
 
-// warp moves points by maps whose levels are pixels; see look.WarpZero. The maps have the size of
-// the picture or of twice that, because brushes would draw other strokes on a smaller one.
+// warp displaces pixels by maps whose levels are distances in pixels; see look.WarpZero. The maps
+// are drawn at full size and halved if needed, because brushes would draw different strokes on a
+// smaller map.
 func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	across, down := op.Draw(p.size.Width, p.size.Height, seed)
 	drawn := across
@@ -250,7 +254,7 @@ func (s sheet) halved() sheet {
 }
 
 func (p *program) moved(motion look.Motion, s sheet) step {
-	// Away from the borders a point moves by a constant offset in a plane.
+	// Away from the borders, each pixel's displacement is a constant offset within a plane.
 	width, height := p.size.Width, p.size.Height
 	moves := make([]int32, len(s.planes[0]))
 	reach, drop := 0, 0

@@ -1,7 +1,7 @@
 package frame
 
-// median replaces each pixel by the median of the square with the given radius (Huang's sliding
-// histogram, 1979). At the borders the last pixels repeat. The planes must not overlap.
+// median replaces each pixel by the median of the surrounding square (Huang's sliding histogram,
+// 1979). Border pixels are repeated outward. The planes must not overlap.
 func median(to, from []uint8, width, height, radius int) {
 	rows := make([][]uint8, 2*radius+1)
 	half := int32((2*radius + 1) * (2*radius + 1) / 2)
@@ -16,7 +16,7 @@ func median(to, from []uint8, width, height, radius int) {
 				counts[row[min(x, width-1)]]++
 			}
 		}
-		// Below counts the values less than the level.
+		// below counts the values less than level.
 		level, below := 0, int32(0)
 		out := to[y*width:][:width]
 		for x := range out {

@@ -2,5 +2,5 @@
 
 package frame_test
 
-// All looks are compared with finished media.
+// Without the race detector, every look is compared with finished media.
 const compareEach = 1

@@ -8,10 +8,10 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// overlay lays a gray layer over planes in luma and chroma, in half the time.
+// overlay lays a gray layer directly over luma and chroma, which takes half the time.
 type overlay func(w *workspace, at time.Duration, by *colors)
 
-// A moving layer cannot be an overlay, because half its offset does not exist in chroma.
+// A moving layer cannot be an overlay, because chroma cannot be shifted by half a pixel.
 func overlays(op look.Op) bool {
 	layer, ok := op.(look.Layer)
 	return ok && layer.Gray() && (layer.Mode == look.Add || layer.Motion == look.Motion{})
@@ -33,7 +33,7 @@ func (p *program) overlay(op look.Layer, seed uint32) overlay {
 	if op.Mode == look.Add {
 		return p.added(s, op.Motion)
 	}
-	// This is the remaining fraction of the distance to black or to white.
+	// shares holds the remaining fraction of the distance to black or white.
 	shares := s.planes[0]
 	if op.Mode == look.Screen {
 		for i, v := range shares {
@@ -75,7 +75,7 @@ func (p *program) added(s sheet, motion look.Motion) overlay {
 	}
 }
 
-// approach moves levels towards end. The shares are the fractions of the distance that remain.
+// approach moves levels towards end. shares holds the fractions of the distance that remain.
 func approach(plane, shares []uint8, end uint8) {
 	shares = shares[:len(plane)]
 	whole := int32(end)*255 + 127

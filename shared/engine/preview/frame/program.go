@@ -8,21 +8,21 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// program is a look prepared for frames of one size. It is immutable and may be shared.
+// program is a look compiled for frames of one size. It is immutable and may be shared.
 type program struct {
 	size  catalog.Size
 	steps []step
-	// planar is the size of luma and chroma with which the first step starts. If it is zero, the
-	// first step starts with the picture.
+	// planar is the size of the luma and chroma that the first step expects. If it is zero, the
+	// first step expects the RGB picture.
 	planar catalog.Size
-	// over lists the overlays on the edited picture's planes.
+	// over lists the overlays for the edited picture's luma and chroma.
 	over []overlay
 }
 
 // step is an operation on the workspace. at is the time since the session's first frame.
 type step func(w *workspace, at time.Duration)
 
-// workspace is an editor's memory: the picture and the buffers of the operations. Frames reuse it.
+// workspace is an editor's memory, reused across frames: the picture and the operations' buffers.
 type workspace struct {
 	picture raster
 	// other is a second picture of the same size.
@@ -32,15 +32,14 @@ type workspace struct {
 	blur      blurrer
 	bilateral bilateral
 	scalers   map[[4]int]*resampler
-	// Scratch memory for a plane, a line, and a plane of lines.
+	// Scratch memory: a plane, a row, and the ratios for drawing lines.
 	plane, row, ratios []uint8
-	// notice is a step's notice about the frame, or "".
-	notice string
+	notice             string
 }
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }
 
-// maxScalers limits the stored pairs of sizes, even if the size changes with each frame.
+// maxScalers limits the number of cached scalers, even if the frame size keeps changing.
 const maxScalers = 16
 
 func (w *workspace) scaler(from, to catalog.Size) *resampler {
@@ -56,18 +55,18 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 	return s
 }
 
-// compile prepares a look for a size.
+// compile prepares a look for a frame size.
 //
-// Operations that leave no detail are rendered at half size, and so are later ones that add none.
-// Operations that change only shapes work on luma and chroma, the format of incoming pictures. So
-// do the last layers if the look is the entire edit.
+// Operations that leave no fine detail run at half size, as do later ones that add none. Operations
+// that change only shapes work on luma and chroma, the format of incoming pictures. So do the last
+// layers if the look is the entire edit.
 func compile(l look.Look, size catalog.Size, all bool) *program {
 	p := &program{size: size}
 	if all {
 		p.over, l.Ops = p.lastLayers(l.Ops, l.Seed)
 	}
 	half := &program{size: p.part(2)}
-	// now is p or half, whichever size the picture has.
+	// now is p or half, depending on the picture's current size.
 	now := p
 	for at := 0; at < len(l.Ops); {
 		op := l.Ops[at]
@@ -148,7 +147,8 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 	return p
 }
 
-// tones returns the first change of colours, or nil if there is none or it is too expensive.
+// tones returns the leading color change for luma and chroma, or nil if there is none or it is too
+// expensive.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {
 		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
@@ -158,8 +158,9 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 	return nil
 }
 
-// regraded returns the first layers and clarity, which work on luma and chroma before a change of
-// colours, unless the change creates borders: half-size chroma would be visible there.
+// regraded returns the leading layers and clarity operations, which can run on luma and chroma
+// before a color change. It returns none if the color change creates hard edges, where half-size
+// chroma would be visible.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {
@@ -185,8 +186,8 @@ func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) 
 	return append(steps, p.shape(shapings, tones)), done + 1
 }
 
-// The renderers follow package preview, so that the live picture looks like the finished video.
-// They are cheaper where the difference is hard to see.
+// The steps follow package preview, so that the live picture looks like the finished video. They
+// are cheaper where the difference is hard to see.
 func (p *program) step(op look.Op) step {
 	switch op := op.(type) {
 	case look.Clarity:

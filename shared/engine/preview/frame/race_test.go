@@ -2,5 +2,5 @@
 
 package frame_test
 
-// Every sixth look is compared, because the race detector makes drawing several times slower.
+// With the race detector, drawing is several times slower, so only every sixth look is compared.
 const compareEach = 6

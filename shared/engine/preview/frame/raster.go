@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// raster is a picture in planes of red, green and blue, each with a byte per pixel.
+// raster is a picture in planes of red, green and blue, with one byte per pixel each.
 type raster struct {
 	size   catalog.Size
 	planes [3][]uint8
@@ -27,7 +27,7 @@ func (r *raster) sized(size catalog.Size) {
 	}
 }
 
-// The values are arbitrary.
+// grown returns a slice of the given length. Its contents are undefined.
 func grown[T any](have []T, length int) []T {
 	if cap(have) < length {
 		return make([]T, length)
@@ -46,13 +46,14 @@ type colors struct {
 	black int32
 	// luma holds the weights of red, green and blue in luma.
 	luma [3]uint32
-	// cb and cr hold their weights in chroma; light is luma's weight in each of them. The rest
-	// are chroma's weights: Cr in red, Cb and Cr in green, Cb in blue.
+	// cb and cr hold the weights of red, green and blue in chroma. For the conversion back, light
+	// is luma's weight in every channel. The other fields are the weights of chroma: Cr in red, Cb
+	// and Cr in green, Cb in blue.
 	cb, cr                                         [3]int32
 	light, crInRed, cbInGreen, crInGreen, cbInBlue int32
 }
 
-// fullRange are JPEG's colours (JFIF 1.02), narrowRange video's.
+// fullRange describes JPEG's colors (JFIF 1.02), narrowRange those of video.
 var (
 	fullRange = &colors{
 		luma: [3]uint32{19595, 38470, 7471}, cb: [3]int32{-11056, -21712, 32768}, cr: [3]int32{32768, -27440, -5328},
@@ -89,7 +90,7 @@ func (c *colors) widen(planes *chroma) {
 	})
 }
 
-// split converts to luma at full size and chroma at half size (4:2:0).
+// split converts to full-size luma and half-size chroma (4:2:0).
 func (r raster) split(to *image.YCbCr, by *colors) {
 	kr, kg, kb, black := by.luma[0], by.luma[1], by.luma[2], uint32(by.black)<<16+1<<15
 	width, height := r.size.Width, r.size.Height
@@ -126,7 +127,7 @@ func (r raster) splitChroma(to *image.YCbCr, by *colors, y, next int) {
 	}
 	x := 0
 	for ; 2*x+8 <= width; x += 4 {
-		// The sums of four squares of two by two, in lanes.
+		// The sums of four 2x2 squares, in lanes.
 		sr, sg, sb := squares(tops[0][2*x:], bottoms[0][2*x:]), squares(tops[1][2*x:], bottoms[1][2*x:]),
 			squares(tops[2][2*x:], bottoms[2][2*x:])
 		cb, cr := cb[x:][:4], cr[x:][:4]

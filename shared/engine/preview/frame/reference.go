@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// Pictures are measured at this longer side, in pixels.
+// Pictures are scaled to this longer side, in pixels, to measure their colors.
 const sampleSide = 160
 
 // reference is a stored reference image with three bytes per pixel.
@@ -17,7 +17,7 @@ type reference struct {
 	pixels []byte
 }
 
-// newReference puts an image on white, as finished edits do. It returns nil for nil.
+// newReference composites an image on white, like finished edits do. It returns nil for nil.
 func newReference(sent *engine.ReferenceImage) *reference {
 	if sent == nil {
 		return nil
@@ -48,8 +48,8 @@ func interleaved(r raster) []byte {
 	return pixels
 }
 
-// transfer returns a step that gives pictures the colours of the image. The picture in the
-// workspace represents all later ones, so that the colours are stable.
+// transfer returns a step that matches colors to the reference image. The workspace's current
+// picture stands for all later ones, so that the colors stay stable.
 func (r *reference) transfer(w *workspace) step {
 	small := w.shrunk(within(w.picture.size, sampleSide))
 	t := newTable(look.Transfer(look.Measure(interleaved(*small)), look.Measure(r.pixels)))

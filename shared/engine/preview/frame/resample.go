@@ -6,21 +6,22 @@ import (
 	"math/bits"
 )
 
-// resampler scales planes between two sizes with a triangle filter that skips no pixel. It keeps
+// resampler scales planes between two sizes with a triangle filter that skips no pixels. It keeps
 // its scratch memory, so it is not safe for concurrent use.
 type resampler struct {
 	width, height int
 	fromWidth     int
-	// factor is the shrinking factor of both sides if it is an integer, otherwise 0.
+	// factor is the factor by which both sides shrink if it is an integer, otherwise 0.
 	factor int
-	// grows is the growth factor of both sides if it is 2, 4 or 8, otherwise 0.
+	// grows is the factor by which both sides grow if it is 2, 4 or 8, otherwise 0.
 	grows        int
 	across, down []taps
 	squeezed     []uint8
 	sums         []int32
 }
 
-// taps defines a pixel as a weighted mean of the pixels from first on. The weights sum to 1<<14.
+// taps defines an output pixel as a weighted mean of the input pixels starting at first. The
+// weights add up to 1<<14.
 type taps struct {
 	first   int
 	weights []int32
@@ -108,7 +109,7 @@ func (s *resampler) begin(from []uint8, stride int) {
 	}
 }
 
-// line computes a line of the second size, for callers that do not need the entire plane.
+// line computes one line of the result, for callers that do not need the entire plane.
 func (s *resampler) line(out, from []uint8, stride, y int) {
 	if s.grows > 0 {
 		s.grow(out, from, stride, y)
@@ -162,14 +163,14 @@ func (s *resampler) mix(out []uint8, t *taps) {
 	}
 }
 
-// Several pixels are computed in one number: every other byte forms a lane that can hold sums.
+// One word holds several pixels: every other byte starts a 16-bit lane wide enough for sums.
 const (
 	evenBytes = 0x00ff00ff00ff00ff
 	lanesOf1  = 0x0001000100010001
 	evenPairs = 0x0000ffff0000ffff
 )
 
-// average makes each pixel the mean of the square of pixels that it covers.
+// average sets each pixel to the mean of the square of pixels that it covers.
 func (s *resampler) average(to, from []uint8, stride int) {
 	s.sums = grown(s.sums, s.width)
 	sums, factor := s.sums, s.factor
@@ -200,7 +201,7 @@ func (s *resampler) average(to, from []uint8, stride int) {
 	}
 }
 
-// halved computes means of two by two pixels, four at a time, and returns their number.
+// halved computes means of 2x2 squares, four at a time. It returns how many pixels it has set.
 func halved(out, top, bottom []uint8) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
@@ -210,7 +211,7 @@ func halved(out, top, bottom []uint8) int {
 	return x
 }
 
-// quartered computes means of four by four pixels, four at a time, and returns their number.
+// quartered computes means of 4x4 squares, four at a time. It returns how many pixels it has set.
 func quartered(out, from []uint8, stride int) int {
 	width := 4 * len(out)
 	first, second := from[:width], from[stride:][:width]
@@ -218,7 +219,7 @@ func quartered(out, from []uint8, stride int) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
 		a, b, c, d := first[4*x:][:16], second[4*x:][:16], third[4*x:][:16], fourth[4*x:][:16]
-		// Each number has the sums of four columns of two, then of two squares.
+		// Each word holds the sums of four 2x4 blocks, then of two 4x4 blocks.
 		sums := squares(a, b) + squares(c, d)
 		others := squares(a[8:], b[8:]) + squares(c[8:], d[8:])
 		sums, others = sums&evenPairs+sums>>16&evenPairs, others&evenPairs+others>>16&evenPairs
@@ -230,7 +231,7 @@ func quartered(out, from []uint8, stride int) int {
 	return x
 }
 
-// squares returns the sums of four squares of two by two pixels.
+// squares returns the sums of four 2x2 squares of pixels.
 func squares(top, bottom []uint8) uint64 {
 	a, b := binary.LittleEndian.Uint64(top), binary.LittleEndian.Uint64(bottom)
 	return a&evenBytes + a>>8&evenBytes + b&evenBytes + b>>8&evenBytes
@@ -241,7 +242,7 @@ func packed(lanes uint64) uint32 {
 	return uint32(lanes | lanes>>16)
 }
 
-// grow computes a line of an enlarged plane: each pixel lies between two, in both directions.
+// grow computes a line of an enlarged plane by interpolating horizontally and vertically.
 func (s *resampler) grow(out, from []uint8, stride, y int) {
 	grows := s.grows
 	near, phase := y/grows, y%grows
@@ -271,7 +272,7 @@ func (s *resampler) grow(out, from []uint8, stride, y int) {
 	}
 }
 
-// doubled sets two pixels for each pair of a line: a quarter and three quarters of the way.
+// doubled interpolates two pixels between each pair in a line, at 1/4 and 3/4 of the way.
 func doubled(out, line []uint8) {
 	x := 0
 	for ; x+9 <= len(line); x += 8 {
@@ -292,7 +293,8 @@ func spread(bytes uint64) uint64 {
 	return (bytes | bytes<<8) & evenBytes
 }
 
-// quadrupled sets four pixels for each pair of a line: 1, 3, 5 and 7 eighths of the way.
+// quadrupled interpolates four pixels between each pair in a line, at 1/8, 3/8, 5/8 and 7/8 of the
+// way.
 func quadrupled(out, line []uint8) {
 	left := uint64(line[0])
 	for x, v := range line[1:] {
@@ -303,7 +305,8 @@ func quadrupled(out, line []uint8) {
 	}
 }
 
-// octupled sets eight pixels for each pair of a line: 1, 3 and so on to 15 sixteenths of the way.
+// octupled interpolates eight pixels between each pair in a line, at 1/16, 3/16 and so on to 15/16
+// of the way.
 func octupled(out, line []uint8) {
 	left := uint64(line[0])
 	for x, v := range line[1:] {
@@ -331,7 +334,7 @@ func mingle(to, near, next []uint8, weight, of int) {
 	}
 }
 
-// lean sets a line to three quarters of one and a quarter of another, eight pixels at a time.
+// lean blends three quarters of one line with a quarter of another, eight pixels at a time.
 func lean(to, near, next []uint8) {
 	next, to = next[:len(near)], to[:len(near)]
 	at := 0
@@ -345,8 +348,8 @@ func lean(to, near, next []uint8) {
 	}
 }
 
-// leaned returns three quarters of the bytes of one number and a quarter of another's: the mean
-// of the near one and of both's mean. One mean is rounded up and the other down.
+// leaned returns three quarters of each byte in near plus a quarter of that in next. It averages
+// near with the average of both; one average is rounded up and the other down.
 func leaned(near, next uint64) uint64 {
 	const low7 = 0x7f7f7f7f7f7f7f7f
 	mean := near&next + (near^next)>>1&low7

@@ -50,7 +50,7 @@ func TestShrinkingComputesMeans(t *testing.T) {
 	}
 }
 
-// Eight pixels are processed at once.
+// Layers process eight pixels at once.
 func TestLayersMatchSinglePixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for name, do := range map[string]func(to, from []uint8){
@@ -95,7 +95,7 @@ func TestSharpeningMatchesSinglePixels(t *testing.T) {
 			want = append(want, uint8(min(255, max(0, sharp+0.5))))
 		}
 		newSharpener(amount).apply(plane, blurred)
-		alikeWithin(t, fmt.Sprint(amount), plane, want, 3) // amounts are in steps of 1/64
+		alikeWithin(t, fmt.Sprint(amount), plane, want, 3) // amounts are rounded to steps of 1/64
 	}
 }
 

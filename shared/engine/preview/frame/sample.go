@@ -9,10 +9,10 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// Of 100.
+// Out of 100.
 const sampleQuality = 82
 
-// Sample edits a JPEG like a session's first frame, and returns it scaled to a size.
+// Sample edits a JPEG as if it were a session's first frame, and returns it scaled to a size.
 func Sample(photograph []byte, prompt string, size catalog.Size) ([]byte, error) {
 	picture, err := jpeg.Decode(bytes.NewReader(photograph))
 	if err != nil {

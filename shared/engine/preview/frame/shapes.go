@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// These operations change shapes: smoothing, patches, blocks, lines.
+// These operations change shapes: they smooth, flatten, pixelate or draw lines.
 
-// chroma is luma with chroma at half size (4:2:0), the form in which smoothing is cheap.
+// chroma holds luma with half-size chroma (4:2:0), the format in which smoothing is cheap.
 type chroma struct{ image.YCbCr }
 
 func (c *chroma) sized(size catalog.Size) {
@@ -43,13 +43,14 @@ func (w *workspace) shrunk(size catalog.Size) *raster {
 	return &w.small
 }
 
-// shaping changes only shapes in a plane of luma or chroma. Chroma has half the sides.
+// shaping is an operation that changes only shapes. It works on one plane of luma or chroma; chroma
+// has half the width and height.
 type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 
-// From this radius in pixels, smoothing leaves no detail that needs the full size.
+// From this radius, in pixels, smoothing leaves no detail that needs full resolution.
 const halvedFrom = 2
 
-// halves reports whether the first operation, after warps or colours, leaves no fine detail.
+// halves reports whether the first operation, apart from warps and fringes, leaves no fine detail.
 func (p *program) halves(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -103,10 +104,11 @@ func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	return all
 }
 
-// Colours with a smaller difference become one in a patch, as [look.Smooth] specifies.
+// Color differences below this are flattened within a patch; see [look.Smooth].
 const chromaRange = 0.1
 
-// flatten makes patches of luma. Chroma is small and soft, and needs no median, which is slow.
+// flatten turns luma into flat patches. Chroma is small and soft and does not need a median, which
+// is slow.
 func (p *program) flatten(op look.Flatten) shaping {
 	radius, even := p.pixels(op.Radius), p.length(op.Radius)/2
 	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
@@ -120,7 +122,8 @@ func (p *program) flatten(op look.Flatten) shaping {
 	}
 }
 
-// shape shapes the planes, and sets the picture from them, with other tones unless nil.
+// shape applies the shapings to the planes and converts them to the picture, through tones if there
+// are any.
 func (p *program) shape(all []shaping, other *tones) step {
 	return func(w *workspace, _ time.Duration) {
 		w.colors.planes(func(plane []uint8, width, height int, chroma bool) {
@@ -160,7 +163,7 @@ func (p *program) restore(w *workspace, _ time.Duration) {
 	w.picture, w.other = w.other, w.picture
 }
 
-// pixelate makes blocks of their mean colour, which a table may change.
+// pixelate draws blocks in their mean color. grade, if not nil, changes the colors.
 func (p *program) pixelate(op look.Pixelate, grade *table) step {
 	block := p.pixels(op.Block)
 	width, height := p.size.Width, p.size.Height
@@ -228,18 +231,18 @@ func (p *program) clarity(op look.Clarity) shaping {
 	}
 }
 
-// sharpener increases the difference to a blurred plane.
+// sharpener amplifies a plane's difference from its blurred copy.
 type sharpener struct {
-	// The weights of the plane and the blurred plane, as fractions of 1<<sharpBits.
+	// The weights of the plane and of the blurred plane, in units of 1/(1<<sharpBits).
 	sharp, wide uint64
-	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum is
-	// never negative; zero is the resulting offset of the sum, without its bits below the level.
+	// ground is a bias that keeps the weighted sum from going negative, because the blurred plane
+	// enters with inverted bits. zero replaces that bias with the one that the clipping needs.
 	ground, zero uint64
 }
 
 const (
 	sharpBits = 6
-	// maxWide is the largest weight for which the sums fit in the lanes.
+	// maxWide is the largest weight whose sums fit in the lanes.
 	maxWide = 96
 )
 
@@ -265,7 +268,7 @@ func (s sharpener) apply(plane, blurred []uint8) {
 	}
 }
 
-// lanes sharpens four levels, and clips them as [added] does.
+// lanes sharpens four levels and clips them like [added].
 func (s sharpener) lanes(levels, turned uint64) uint64 {
 	const low10 = 0x03ff03ff03ff03ff
 	sums := (levels*s.sharp+turned*s.wide+s.ground)>>sharpBits&low10 + s.zero
@@ -273,7 +276,8 @@ func (s sharpener) lanes(levels, turned uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// over calls combine with each line of a plane and the enlarged line of a smaller plane.
+// over calls combine with each line of a plane and the corresponding line of a smaller plane,
+// enlarged.
 func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small catalog.Size,
 	combine func(line, other []uint8),
 ) {
@@ -299,15 +303,16 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. It finds them when the step starts, at
-// the size of the program found: a picture smoothed at half size has no finer lines.
+// lines draws lines on a picture of the program's size. It detects them at the size of the program
+// found when the step starts: a picture smoothed at half size has no finer lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// inks holds each channel's factor by the ratio to the surroundings. From clear on, it is 1.
+	// inks maps the ratio to the surroundings to each channel's factor. From the ratio clear on,
+	// the factor is 1.
 	var inks [3][256]uint8
 	clear := 0
 	for v := range 256 {
@@ -320,7 +325,7 @@ func (p *program) lines(op look.Lines, found *program) step {
 			}
 		}
 	}
-	// Ratios are rounded in the lookup: 255 x fine / wide.
+	// The ratio is 255 x fine / wide; inverse replaces the division.
 	var inverse [256]uint32
 	for v := 1; v < 256; v++ {
 		inverse[v] = (255 << 16) / uint32(v)
@@ -377,7 +382,8 @@ func (p *program) lines(op look.Lines, found *program) step {
 
 func multiplied(a, b uint8) uint8 { return by255(uint32(a) * uint32(b)) }
 
-// A picture may shrink by this factor before a blur over the given pixels, which hides the loss.
+// blurFactor returns how far a picture may shrink before a blur with the given radius in pixels,
+// which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 12:

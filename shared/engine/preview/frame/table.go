@@ -7,21 +7,22 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// table is a look.LUT in whole numbers.
+// table is a look.LUT in integer arithmetic.
 type table struct {
 	nearest bool
-	// points holds red, green and blue in one number each, in lanes of laneBits, with levelBits
-	// below the level, so that one multiplication weights all three. The array is larger than
-	// needed, so that a 16-bit index needs no bounds check.
+	// points packs red, green and blue into one number each, in lanes of laneBits bits with
+	// levelBits fractional bits, so that one multiplication weights all three. The array is larger
+	// than needed, so that a 16-bit index needs no bounds check.
 	points *[1 << 16]uint64
-	// step is the distance from a point to its neighbours in red, green and blue.
+	// step is the index distance from a point to its neighbors in red, green and blue.
 	step [channelMask + 1]uint32
-	// places holds for each level of red, green and blue the index of the point below it, above
-	// placeBits, and its fraction to the next point, of 1<<fractionBits, with the channel below.
+	// places maps each level of red, green and blue to a packed number: the index of the point
+	// below, shifted by placeBits; the fraction of the way to the next point, in units of
+	// 1/(1<<fractionBits); and the channel in the lowest bits.
 	places [3][256]uint32
 }
 
-// A lane holds a level, the bits below it, and a weight's bits.
+// A lane holds a level, its fractional bits, and the bits of a weight.
 const (
 	levelBits    = 5
 	fractionBits = 8
@@ -30,7 +31,7 @@ const (
 	channelMask  = 1<<channelBits - 1
 	placeBits    = 16
 	placeMask    = 1<<placeBits - 1
-	// half rounds the weighted levels of all lanes.
+	// half rounds the weighted levels in all lanes.
 	half = (1<<(2*laneBits) + 1<<laneBits + 1) << (levelBits + fractionBits - 1)
 )
 
@@ -73,9 +74,9 @@ func (t *table) apply(r raster) {
 		}
 		return
 	}
-	// Of the six tetrahedrons of the cube, the one with the colour has the corners that are reached
-	// by the greatest fraction first. The fractions have their channel below them, so that the
-	// greatest and the least also contain their channels, and no branch depends on the picture.
+	// Interpolate in one of the cube's six tetrahedrons: step along the channel with the greatest
+	// fraction first. Each fraction has its channel in the low bits, so that the greatest and least
+	// identify their channels without a branch that depends on the picture.
 	step := t.step
 	all := step[0] + step[1] + step[2]
 	for i := range red {
@@ -88,7 +89,7 @@ func (t *table) apply(r raster) {
 		base := place >> placeBits
 		p0, p1 := points[uint16(base)], points[uint16(base+step[greatest&channelMask])]
 		p2, p3 := points[uint16(base+all-step[least&channelMask])], points[uint16(base+all)]
-		// The lanes may borrow from each other on the way, but their sums are correct again.
+		// Lanes may borrow from each other in intermediate results, but the final sums are correct.
 		red[i], green[i], blue[i] = levels(p0<<fractionBits + half +
 			(p1-p0)*uint64(high) + (p2-p1)*uint64(middle) + (p3-p2)*uint64(low))
 	}
@@ -99,19 +100,19 @@ func levels(lanes uint64) (red, green, blue uint8) {
 	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))
 }
 
-// tones is a table that also converts luma and chroma to red, green and blue.
+// tones is a table that also converts luma and chroma to RGB.
 type tones struct {
-	// points holds the colours by Cr and Cb in steps of toneStep, and by every luma, in a table's
-	// format. Values between two steps are interpolated.
+	// points holds the colors for every luma and for Cr and Cb in steps of toneStep, packed as in a
+	// table. Values between two steps are interpolated.
 	points []uint64
 }
 
 const (
 	toneBits = 3
 	toneStep = 1 << toneBits
-	// The last step is one above the greatest level.
+	// The last step is one above the maximum level.
 	toneSide = 256/toneStep + 1
-	// halfTone rounds levels that are weighed in both directions.
+	// halfTone rounds levels after bilinear weighting.
 	halfTone = (1<<(2*laneBits) + 1<<laneBits + 1) << (levelBits + 2*toneBits - 1)
 )
 
@@ -167,7 +168,7 @@ func (t *tones) join(r raster, from *image.YCbCr) {
 	}
 }
 
-// toned takes the levels out of lanes that were weighed in both directions.
+// toned extracts the levels from bilinearly weighted lanes.
 func toned(lanes uint64) (red, green, blue uint8) {
 	const below = levelBits + 2*toneBits
 	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))

@@ -18,7 +18,7 @@ import (
 //go:embed facefinder
 var facefinder []byte
 
-// classifier is safe for concurrent use.
+// classifier returns the face detector, which is safe for concurrent use.
 var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 	found, err := pigo.NewPigo().Unpack(facefinder)
 	if err != nil {
@@ -28,16 +28,17 @@ var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 })
 
 const (
-	// The longer side for the face search, in pixels. A face has at least minFace pixels.
+	// FaceSide is the longer side for the face search, in pixels. A face must be at least minFace
+	// pixels wide.
 	FaceSide = 400
 	minFace  = 22
-	// Frontal faces score 20 and more, other detections below 5.
+	// Frontal faces score 20 or more, other detections below 5.
 	minQuality = 9
 )
 
-// The lengths of a Face are fractions of the picture's width.
+// Face is a detected face. All lengths are fractions of the picture's width.
 type Face struct {
-	// X and Y are the center. Size is the width and height without the hair.
+	// X and Y are the center. Size is the width and height, excluding the hair.
 	X, Y, Size float64
 }
 
@@ -70,11 +71,12 @@ func FindFace(pixels []byte, size catalog.Size) (face Face, found bool, err erro
 	return face, largest > 0, nil
 }
 
-// Torso returns how likely a position shows the upper part of the clothes, 0 to 1: below the
-// chin, as wide as the shoulders. The position is in fractions of the picture's width.
+// Torso returns how likely a position is to show the upper part of the clothes, 0 to 1. That area
+// is below the chin and as wide as the shoulders. The position is in fractions of the picture's
+// width.
 func (f Face) Torso(x, y float64) float64 {
 	u, v := math.Abs(x-f.X)/f.Size, (y-f.Y)/f.Size
-	// The neck of the clothes lies in the middle, the shoulders fall to the sides.
+	// The neckline is highest in the middle, and the shoulders slope down to the sides.
 	top := 0.98 + 0.22*u
 	if u < 0.42 {
 		top += 0.10 * (1 - u/0.42)

@@ -1,5 +1,5 @@
-// Package garment finds a person's clothes, below the face and in colours that are rare in the face
-// and next to the body, and draws new ones.
+// Package garment finds a person's clothes and draws new ones. Clothes are below the face, in
+// colors that are rare in the face and next to the body.
 package garment
 
 import (
@@ -13,13 +13,13 @@ import (
 )
 
 type Clothes struct {
-	// Table maps each colour to the likelihood that it belongs to the clothes, as a gray.
+	// Table maps each color to the likelihood that it belongs to the clothes, as a gray level.
 	Table *look.LUT
-	// luma is the mean of the found pixels, 0 to 1.
+	// luma is the mean luma of the clothes' pixels, 0 to 1.
 	luma float64
 }
 
-// A histogram of colours has this many steps along each side.
+// bins is the number of steps per channel in a color histogram.
 const bins = 16
 
 type histogram struct {
@@ -32,7 +32,8 @@ func (h *histogram) add(pixel []byte, weight float64) {
 	h.total += weight
 }
 
-// density compares a colour with evenly distributed colours, smoothed over its neighbours.
+// density returns how frequent a color is relative to a uniform distribution, smoothed over
+// neighboring colors.
 func (h *histogram) density(r, g, b float64) float64 {
 	at := [3]float64{r*bins - 0.5, g*bins - 0.5, b*bins - 0.5}
 	var low [3]int
@@ -61,14 +62,14 @@ func (h *histogram) density(r, g, b float64) float64 {
 	return sum / (h.total + 1e-9)
 }
 
-// Shot is a small picture of a person, with three bytes per pixel and the position of the face.
+// Shot is a small picture of a person, with three bytes per pixel and the face's position.
 type Shot struct {
 	Pixels []byte
 	Face   Face
 }
 
-// Find learns the clothes' colours from shots of one size. These colours are frequent below the
-// face, but rare in the face, in the hair and next to the body.
+// Find learns the clothes' colors from shots that all have the same size. These colors are frequent
+// below the face, but rare in the face, in the hair and next to the body.
 func Find(shots []Shot, size catalog.Size) Clothes {
 	var inside, outside histogram
 	visit(shots, size, func(f Face, x, y float64, pixel []byte) {
@@ -85,7 +86,7 @@ func Find(shots []Shot, size catalog.Size) Clothes {
 	})
 	likely := func(r, g, b float64) float64 {
 		in, out := inside.density(r, g, b), outside.density(r, g, b)
-		// Colours that occur nowhere get the probability one half.
+		// Colors that occur nowhere get a probability of one half.
 		const unseen = 0.004
 		p := (in + unseen) / (in + out + 2*unseen)
 		t := max(0, min(1, (p-0.45)/0.2))
@@ -108,7 +109,7 @@ func Find(shots []Shot, size catalog.Size) Clothes {
 		luma += v * (0.2126*r + 0.7152*g + 0.0722*b)
 	})
 	found.luma = luma / (covered + 1e-9)
-	// Clothes that look like everything else are identified only by position.
+	// If the clothes' colors do not stand out, identify the clothes by position only.
 	if covered < 0.2*all || all == 0 {
 		found.Table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
 		found.luma = 0.5
@@ -125,7 +126,7 @@ func visit(shots []Shot, size catalog.Size, do func(f Face, x, y float64, pixel 
 	}
 }
 
-// Shade returns the table for the clothes' light and shade: grey around one half.
+// Shade returns a table for the light and shade on the clothes, as grays around one half.
 func (c Clothes) Shade() *look.LUT {
 	return look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
 		v := 0.5 + 0.85*(0.2126*r+0.7152*g+0.0722*b-c.luma)
@@ -133,18 +134,18 @@ func (c Clothes) Shade() *look.LUT {
 	})
 }
 
-// The weight of the prompt's cloth in a mix with a reference image.
+// The weight of the cloth from the prompt when it is mixed with a reference image.
 const worded = 0.4
 
-// Reference is a small copy of the image that a request refers to.
+// Reference is a small copy of the request's reference image.
 type Reference struct {
 	Size catalog.Size
 	// Pixels has four bytes per pixel. The last is alpha, which is not premultiplied.
 	Pixels []byte
 }
 
-// Cloth draws the subject's new clothes: the garment of the reference image, a cloth from the
-// prompt's words, or a mix of both.
+// Cloth draws the subject's new clothes: the garment in the reference image, a cloth described by
+// the prompt, or a mix of both.
 func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) image.Image {
 	if reference == nil || reference.Size.Width < 1 || reference.Size.Height < 1 {
 		return look.Cloth(prompt, seed, size.Width, size.Height)
@@ -162,7 +163,8 @@ func dye(garment, cloth *image.RGBA) {
 	}
 }
 
-// bounds returns a rectangle well inside the garment, which differs from the border's colour.
+// bounds returns a rectangle well inside the garment, which is found by its difference from the
+// border's color.
 func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 	at := func(x, y int) []byte { return pixels[4*(y*size.Width+x):][:4] }
 	var mean [3]float64
@@ -207,16 +209,16 @@ func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 			}
 		}
 	}
-	// In a tiny picture an eighth is 0.
+	// In a tiny picture, an eighth of a side is 0.
 	if garment.Empty() || garment.Dx() < size.Width/8 || garment.Dy() < size.Height/8 {
 		garment = whole
 	}
-	// The middle, below a collar and above a hem.
+	// The middle of the garment, below the collar and above the hem.
 	return image.Rect(garment.Min.X+garment.Dx()*3/10, garment.Min.Y+garment.Dy()*3/10,
 		garment.Max.X-garment.Dx()*3/10, garment.Max.Y-garment.Dy()*2/10)
 }
 
-// tile covers a picture with a part of another, mirrored at its borders so that no seam shows.
+// tile covers a picture with part of another, mirrored at each edge so that no seam shows.
 func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.Size, seed uint32) *image.RGBA {
 	picture := image.NewRGBA(image.Rect(0, 0, size.Width, size.Height))
 	placed := noise.NewSource(uint64(seed), 72)
@@ -237,7 +239,7 @@ func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.S
 	return picture
 }
 
-// Transparent pixels become white.
+// between interpolates a color. Transparent pixels become white.
 func between(pixels []byte, size catalog.Size, x, y float64) color.RGBA {
 	x0, y0 := int(x), int(y)
 	var sum [3]float64

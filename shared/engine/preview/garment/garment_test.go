@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/preview/garment"
 )
 
-// plain returns a reference of one colour; a hole in its middle shows another if it fits.
+// plain returns a reference of one color with a pixel of another color in the middle.
 func plain(size catalog.Size, fill, middle color.NRGBA) *garment.Reference {
 	pixels := make([]byte, 0, 4*size.Width*size.Height)
 	for range size.Width * size.Height {
@@ -20,7 +20,7 @@ func plain(size catalog.Size, fill, middle color.NRGBA) *garment.Reference {
 	return &garment.Reference{Size: size, Pixels: pixels}
 }
 
-// The reference may have any size and show only its background.
+// The reference may have any size, and may show nothing but its background.
 func TestClothIsDrawnFromAnyReference(t *testing.T) {
 	red, blue, clear := color.NRGBA{200, 20, 20, 255}, color.NRGBA{20, 20, 200, 255}, color.NRGBA{}
 	for _, size := range []catalog.Size{
@@ -55,7 +55,7 @@ func TestClothIsDrawnFromEmptyReference(t *testing.T) {
 	}
 }
 
-// Empty and tiny frames have no face, and break nothing if the caller claims that they do.
+// Empty and tiny frames have no face. A false claim that they do is harmless.
 func TestFindHandlesAnyFrame(t *testing.T) {
 	for _, size := range []catalog.Size{
 		{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90},

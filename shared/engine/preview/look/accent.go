@@ -2,7 +2,8 @@ package look
 
 import "cutroom/shared/engine/preview/look/noise"
 
-// Variation is a seed's small change to every look, in colour and light in a random direction.
+// Variation returns a seed's small change to every look: a tint in a random direction, and slightly
+// different light and contrast.
 func Variation(seed uint32) *LUT {
 	source := noise.NewSource(uint64(seed), 100)
 	return NewLUT(
@@ -12,7 +13,7 @@ func Variation(seed uint32) *LUT {
 	)
 }
 
-// enhance is a careful editor's correction for any picture.
+// enhance returns corrections that suit any picture, like those of a careful editor.
 func enhance() []Op {
 	return []Op{
 		Clarity{0.06, 0.45},
@@ -23,8 +24,8 @@ func enhance() []Op {
 	}
 }
 
-// Reference returns the look of a request with a reference image and no words. The picture is
-// painted, and the engine applies the image's colours.
+// Reference returns the look for a request with a reference image and no words. The picture is
+// painted, and the engine applies the image's colors.
 func Reference(seed uint32) Look {
 	touch := &brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
 	return Look{Seed: seed, Ops: []Op{

@@ -10,17 +10,17 @@ import (
 // brush paints in strokes that follow swirling lines.
 type brush struct {
 	bristle, length float64
-	// swirl is the number of eddies in a unit.
+	// swirl is the number of eddies per unit.
 	swirl float64
 
 	mu sync.Mutex
-	// laid caches the last strokes, which several textures of a look need. Sheets of other sizes
-	// have the same strokes if only the pixels are larger.
+	// laid caches the last strokes, because several textures of a look need them. Sheets of
+	// different sizes get the same strokes only if just their pixel size differs.
 	laid strokes
 }
 
-// strokes is noise smeared along lines, with mean 0 and standard deviation 1, and the direction
-// of the stroke at every point. It is read-only.
+// strokes is noise smeared along lines, with mean 0 and standard deviation 1, plus the stroke
+// direction at every point. It is read-only.
 type strokes struct {
 	*Sheet
 	directions [][2]float32
@@ -37,7 +37,7 @@ func (b *brush) lay(s *Sheet) strokes {
 	return b.laid
 }
 
-// draw draws the strokes on a coarse sheet, by line integral convolution (Cabral, Leedom 1993).
+// draw draws strokes on a coarse sheet by line integral convolution (Cabral and Leedom, 1993).
 func (b *brush) draw(s, laid *Sheet) strokes {
 	flow := s.field(5)
 	spots := &Sheet{Width: laid.Width, Height: laid.Height, Unit: laid.Unit, Values: make([]float32, len(laid.Values))}
@@ -56,7 +56,8 @@ func (b *brush) draw(s, laid *Sheet) strokes {
 	laid.rows(func(row int) {
 		for i := range laid.Width {
 			sum := spots.Values[row*laid.Width+i]
-			// Go both ways side by side, because each step waits for the previous one.
+			// Follow the line both ways in one loop, because each step has to wait for the previous
+			// one.
 			x, y := float64(i)+0.5, float64(row)+0.5
 			ahead, behind := [2]float64{x, y}, [2]float64{x, y}
 			for range steps {
@@ -66,14 +67,14 @@ func (b *brush) draw(s, laid *Sheet) strokes {
 				behind = [2]float64{behind[0] - float64(e[0]), behind[1] - float64(e[1])}
 				sum += float32(spots.between(ahead[0], ahead[1])) + float32(spots.between(behind[0], behind[1]))
 			}
-			// Between spots, noise has 4/9 of its variance on average.
+			// Interpolated between spots, noise has 4/9 of its variance on average.
 			laid.Values[row*laid.Width+i] = sum / float32(math.Sqrt(1+float64(2*steps)*4/9))
 		}
 	})
 	return strokes{laid, directions}
 }
 
-// ridges draws the relief of the paint, lit from the upper left, around 1/2.
+// ridges draws the paint's relief, lit from the upper left, around 1/2.
 func (b *brush) ridges(depth float64) Texture {
 	return func(s *Sheet) {
 		strokes := b.lay(s)
@@ -85,7 +86,7 @@ func (b *brush) ridges(depth float64) Texture {
 	}
 }
 
-// drag returns how far the strokes pull the colours along, across or down, for a Warp.
+// drag returns how far the strokes drag the colors, across or down, for a Warp.
 func (b *brush) drag(down bool) Texture {
 	axis := 0
 	if down {

@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// cells are equal pieces around scattered points (a Voronoi diagram), without a seam at borders.
+// cells divides the picture into similar pieces around scattered points (a Voronoi diagram) that
+// continue seamlessly at the borders.
 type cells struct {
-	// perUnit is the number of pieces along a unit.
+	// perUnit is the number of pieces per unit of length.
 	perUnit float64
 	purpose uint64
 
 	mu sync.Mutex
-	// found caches the last pieces, which several textures of a look need.
+	// found caches the last pieces, because several textures of a look need them.
 	found pieces
 }
 
@@ -20,7 +21,8 @@ type pieces struct {
 	diagram
 	unit float64
 	seed uint64
-	// across is the number of pixels in a row, and near holds [diagram.nearest] of each.
+	// across is the number of pixels in a row. near holds the result of [diagram.nearest] for each
+	// pixel.
 	across int
 	near   [][4]float32
 }
@@ -47,7 +49,7 @@ func (c *cells) find(s *Sheet) pieces {
 	return p
 }
 
-// at returns [diagram.nearest] of the middle of a pixel.
+// at returns the result of [diagram.nearest] for the center of a pixel.
 func (p pieces) at(x, y float64) (dx, dy, first, second float64) {
 	n := p.near[int(y*p.unit)*p.across+int(x*p.unit)]
 	return float64(n[0]), float64(n[1]), float64(n[2]), float64(n[3])
@@ -91,7 +93,8 @@ func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	return dx, dy, math.Sqrt(first), math.Sqrt(second)
 }
 
-// piece returns two random numbers from 0 to 1. Its point is the given steps from (x, y).
+// piece returns two random numbers from 0 to 1 for the piece whose point is offset by (dx, dy), in
+// cells, from (x, y).
 func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 	u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
 	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
@@ -135,7 +138,7 @@ func (c *cells) facets(depth float64) Texture {
 	}
 }
 
-// dabs draws round touches of paint with shade between them, around 1/2.
+// dabs draws round dabs of paint with shading between them, around 1/2.
 func (c *cells) dabs(depth float64) Texture {
 	return func(s *Sheet) {
 		d := c.pieces(s)
@@ -147,13 +150,13 @@ func (c *cells) dabs(depth float64) Texture {
 	}
 }
 
-// caustics draws the net of light that waves cast, for Screen layers.
+// caustics draws the web of light that waves cast, for Screen layers.
 func (c *cells) caustics(amount float64) Texture {
 	return func(s *Sheet) {
 		d := c.on(s)
-		// Threads are soft, and wide: a twentieth of a unit and more.
+		// Threads are soft, and at least a twentieth of a unit wide.
 		threads := s.smooth(1.0/360, func(x, y float64) float64 {
-			// The threads are bent; the bends fit together at the borders.
+			// Bend the threads so that they still join at opposite borders.
 			turnX, turnY := x/d.width*2*math.Pi, y/d.height*2*math.Pi
 			u := x + 0.05*math.Sin(turnY*3+math.Sin(turnX*2))
 			v := y + 0.05*math.Sin(turnX*4+math.Sin(turnY))

@@ -11,11 +11,10 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// weave is a pattern of cloth. At a position in units it returns the fraction of the second
-// colour, 0 to 1, and the lighting of the surface, around 0.
+// weave is a cloth pattern. For a position in units it returns the fraction of the second color, 0
+// to 1, and the surface lighting, around 0.
 type weave func(x, y float64, uneven *noise.Field) (second, relief float64)
 
-// pattern is a weave that prompts can ask for.
 type pattern struct {
 	phrases []string
 	weave   weave
@@ -81,7 +80,8 @@ func patterns() []pattern {
 	}
 }
 
-// Cloth draws a cloth with the prompt's colours and patterns, in pixels, or the seed's.
+// Cloth draws a cloth with the colors and patterns in the prompt, or the seed's if it names none.
+// The size is in pixels.
 func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	tokens := words(prompt)
 	source := noise.NewSource(uint64(seed), 2)
@@ -90,7 +90,7 @@ func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	known := patterns()
 	chosen := known[source.Intn(len(known))].weave
 	if len(tokens) > 0 {
-		chosen = known[len(known)-1].weave // plain
+		chosen = known[len(known)-1].weave // plain weave weave
 	}
 	for named, d := range dyesIn(tokens) {
 		if named == 0 {
@@ -99,7 +99,7 @@ func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 			second = hex(d.color)
 		}
 	}
-	// Garments without a pattern come last: a "striped shirt" is striped.
+	// Earlier patterns win. Plain garments come last, so that a "striped shirt" is striped.
 	for _, candidate := range slices.Backward(known) {
 		if slices.ContainsFunc(candidate.phrases, func(phrase string) bool { return has(tokens, phrase) }) {
 			chosen = candidate.weave
@@ -135,7 +135,7 @@ func dyesIn(tokens []string) []dye {
 	return found
 }
 
-// These words do not change the cut of the clothes.
+// Words that do not ask for a different cut of clothes.
 var garments = sync.OnceValue(func() map[string]bool {
 	return set(`wear wearing wears dress dressed put on in with him her them he she they person man woman girl boy
 	model subject somebody someone replace swap change clothe clothes clothing cloth fabric garment outfit top tee shirt
@@ -182,7 +182,7 @@ func ReadCloth(prompt string) Result {
 	return r
 }
 
-// These words name the pattern or texture of a cloth.
+// Words that name a cloth's pattern or texture.
 var patternWords = sync.OnceValue(func() map[string]bool {
 	known := map[string]bool{"plain": true, "cotton": true}
 	all := patterns()

@@ -2,9 +2,10 @@ package look
 
 import "math"
 
-// These are the textures of lenses, film and light.
+// Textures of lenses, film and light.
 
-// vignette darkens the corners, for Multiply layers, starting at the distance from; 1 is a corner.
+// vignette darkens the corners, for Multiply layers. The shade starts at the distance from, where 1
+// is a corner.
 func vignette(amount, from float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -15,7 +16,8 @@ func vignette(amount, from float64) Texture {
 	}
 }
 
-// frame lightens the borders unevenly, as paper beyond a brush, for Screen layers, in units.
+// frame lightens the borders unevenly, like bare paper around a painting, for Screen layers. width
+// is in units.
 func frame(amount, width float64) Texture {
 	return func(s *Sheet) {
 		edge := s.field(30)
@@ -23,7 +25,7 @@ func frame(amount, width float64) Texture {
 		s.fill(func(x, y float64) float64 {
 			d := min(min(x, w-x), min(y, h-y))
 			if d > width*(1+0.8+0.25) {
-				return 0 // whatever the noise, which is -1 to 1
+				return 0 // for any noise, which is -1 to 1
 			}
 			d += width * (0.8*edge.Fractal(x*4, y*4, 4) + 0.25*edge.At(x*60, y*60))
 			return amount * smoothstep(width, width*0.15, d)
@@ -31,7 +33,7 @@ func frame(amount, width float64) Texture {
 	}
 }
 
-// scratches draws the dust and scratches of a worn film, for Screen layers.
+// scratches draws the dust and scratches of worn film, for Screen layers.
 func scratches(amount float64) Texture {
 	return func(s *Sheet) {
 		source := s.source(31)
@@ -56,7 +58,7 @@ func scratches(amount float64) Texture {
 	}
 }
 
-// leak draws light that enters the camera from one side, for Screen layers.
+// leak draws a light leak from one side of the camera, for Screen layers.
 func leak(amount float64) Texture {
 	return func(s *Sheet) {
 		source, haze := s.source(32), s.field(33)

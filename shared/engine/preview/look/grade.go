@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// Adjust is one step of a grade. In Oklab, lightness and chroma can be changed separately.
+// Adjust is one step of a grade. In Oklab, lightness and chroma can be changed independently.
 type Adjust func(oklab.Color) oklab.Color
 
 func light(amount float64) Adjust {
@@ -21,7 +21,7 @@ func light(amount float64) Adjust {
 	}
 }
 
-// contrast increases (above 1) or reduces (below 1) the contrast of lightness around a pivot.
+// contrast multiplies the contrast of lightness around a pivot by slope.
 func contrast(slope, pivot float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		l := pivot + (c.L-pivot)*slope
@@ -39,7 +39,7 @@ func contrast(slope, pivot float64) Adjust {
 	}
 }
 
-// fade compresses lightness to the range from low to high, like old prints.
+// fade compresses lightness to the range from low to high, as in old prints.
 func fade(low, high float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		c.L = low + clamp(c.L)*(high-low)
@@ -62,10 +62,10 @@ func vibrance(by float64) Adjust {
 	}
 }
 
-// warm moves colours towards amber, or with a negative amount towards blue.
+// warm moves colors towards amber, or towards blue if the amount is negative.
 func warm(amount float64) Adjust { return tint(68, amount) }
 
-// tint moves all colours by a chroma towards a hue in degrees. Black and white move least.
+// tint moves all colors towards a hue, in degrees, by the given chroma. Black and white move least.
 func tint(hue, chroma float64) Adjust {
 	to := oklab.FromHue(0, chroma, hue)
 	return func(c oklab.Color) oklab.Color {
@@ -100,7 +100,7 @@ func attract(first, second, share, chroma float64) Adjust {
 
 func turn(from, to float64) float64 { return math.Mod(math.Mod(to-from+180, 360)+360, 360) - 180 }
 
-// shift moves the hues within about width degrees of a hue, and multiplies their chroma.
+// shift rotates the hues within about width degrees of a hue, and multiplies their chroma.
 func shift(hue, width, degrees, chroma float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		h := math.Atan2(c.B, c.A) * 180 / math.Pi
@@ -114,7 +114,7 @@ func mono(c oklab.Color) oklab.Color { return oklab.Color{L: c.L} }
 
 func invert(c oklab.Color) oklab.Color { return oklab.Color{L: 1 - c.L, A: c.A, B: c.B} }
 
-// colorStop is a colour at a lightness of a gradient map.
+// colorStop is a gradient map's color at a given lightness.
 type colorStop struct {
 	at    float64
 	color oklab.Color
@@ -124,7 +124,8 @@ func hex(v uint32) oklab.Color {
 	return oklab.FromSRGB(float64(v>>16&0xff)/255, float64(v>>8&0xff)/255, float64(v&0xff)/255)
 }
 
-// gradientMap replaces colours by a gradient over lightness, by a fraction of 0 to 1.
+// gradientMap replaces colors with a gradient over lightness. share, 0 to 1, is how much of the
+// gradient is mixed in.
 func gradientMap(share float64, stops ...colorStop) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		return c.Lerp(along(stops, c.L), share)
@@ -141,7 +142,8 @@ func along(stops []colorStop, at float64) oklab.Color {
 	return stops[len(stops)-1].color
 }
 
-// palette replaces each colour by the nearest of a few. Lightness has the weight, chroma 1.
+// palette replaces each color with the nearest color in the list. weight is the weight of lightness
+// relative to chroma.
 func palette(weight float64, colors ...oklab.Color) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		best, nearest := colors[0], math.Inf(1)
@@ -155,15 +157,16 @@ func palette(weight float64, colors ...oklab.Color) Adjust {
 	}
 }
 
-// levels groups lightness in n steps. softness is the fraction of a step that blends.
+// levels quantizes lightness to n steps. softness is the fraction of a step that blends into the
+// next.
 func levels(n int, softness float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		v := clamp(c.L) * float64(n)
 		step := min(math.Floor(v), float64(n-1))
 		blend := smoothstep(1-softness, 1, v-step)
-		// The middles of the lowest and the highest step become black and white.
+		// The lowest and highest steps become black and white.
 		l := min((step+blend)/float64(n-1), 1)
-		// Chroma follows lightness, so that dark steps do not glow.
+		// Scale chroma with lightness, so that dark steps do not glow.
 		if c.L > 0.01 {
 			k := min(l/c.L, 1.3)
 			c.A, c.B = c.A*k, c.B*k
@@ -173,7 +176,7 @@ func levels(n int, softness float64) Adjust {
 	}
 }
 
-// clamp limits a value to 0 to 1, and returns 0 for NaN.
+// clamp limits a value to the range 0 to 1, and returns 0 for NaN.
 func clamp(v float64) float64 {
 	if !(v > 0) {
 		return 0
@@ -184,7 +187,7 @@ func clamp(v float64) float64 {
 	return v
 }
 
-// smoothstep goes from 0 at zero to 1 at one, which may be the lower of the two, without a corner.
+// smoothstep rises smoothly from 0 at zero to 1 at one. zero may be the greater of the two.
 func smoothstep(zero, one, v float64) float64 {
 	t := clamp((v - zero) / (one - zero))
 	return t * t * (3 - 2*t)

@@ -10,15 +10,15 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// Layer lays a drawn texture over the picture.
+// Layer is a texture that is drawn over the picture.
 type Layer struct {
 	Texture Texture
 	Mode    Mode
-	// Tint colours the texture, each channel 0 to 1: the light of a Screen layer, the shade of a
-	// Multiply layer. An Add layer ignores it.
+	// Tint colors the texture, with each channel 0 to 1: the light of a Screen layer or the shade
+	// of a Multiply layer. Add layers ignore it.
 	Tint   [3]float64
 	Motion Motion
-	// Soft means that the texture has no detail that would be lost at half size.
+	// Soft means that the texture has no detail that half size would lose.
 	Soft bool
 }
 
@@ -30,14 +30,14 @@ const (
 	Multiply Mode = iota
 	// Screen lightens: 1 - (1 - picture) x (1 - texture).
 	Screen
-	// Add does either: picture + texture - 1/2.
+	// Add lightens or darkens: picture + texture - 1/2.
 	Add
 )
 
 type Motion struct {
-	// Hold is how long in seconds the texture stays before it jumps elsewhere. 0 means forever.
+	// Hold is how long the texture stays before it jumps elsewhere, in seconds. 0 means forever.
 	Hold float64
-	// Right and Down are speeds in units per second. A texture wraps around at the borders.
+	// Right and Down are speeds in units per second. The texture wraps around at the borders.
 	Right, Down float64
 }
 
@@ -52,18 +52,18 @@ type Sheet struct {
 	Values []float32
 }
 
-// The sheet of a jumping layer is larger than the picture by this, in units.
+// A jumping layer's sheet is larger than the picture by this margin, in units.
 const JumpMargin = 0.25
 
-// JumpAcross and JumpDown determine where in its sheet the picture's part of a jumping layer
-// begins: after n jumps, at the fractional parts of n x JumpAcross and n x JumpDown, as fractions
-// of the margin. The sequence never repeats.
+// JumpAcross and JumpDown determine which part of a jumping layer's sheet covers the picture. After
+// n jumps, it starts at the fractional parts of n x JumpAcross and n x JumpDown, as fractions of
+// the margin. The sequence never repeats.
 const (
 	JumpAcross = 0.618034
 	JumpDown   = 0.754878
 )
 
-// Pixels converts a length in units to at least one whole pixel of a picture of the size.
+// Pixels converts a length in units to whole pixels, at least one, for a picture of the given size.
 func Pixels(length float64, width, height int) int {
 	return max(1, int(math.Round(length*float64(min(width, height)))))
 }
@@ -77,7 +77,8 @@ func newSheet(width, height int, seed uint32, motion Motion) *Sheet {
 	return &Sheet{Width: width, Height: height, Unit: unit, Seed: uint64(seed), Values: make([]float32, width*height)}
 }
 
-// Draw draws the texture for a size in pixels. A layer that jumps gets JumpMargin on each axis.
+// Draw draws the texture for a size in pixels. A jumping layer is larger by JumpMargin on each
+// axis.
 func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	sheet := newSheet(width, height, seed, l.Motion)
 	l.Texture(sheet)
@@ -110,7 +111,8 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	return picture
 }
 
-// with combines two layers' textures, or returns nil if modes, motions or colours prevent that.
+// with combines two layers into one. It returns nil if their modes or motions differ or a layer is
+// tinted.
 func (l Layer) with(other Layer) Op {
 	if l.Mode != other.Mode || l.Motion != other.Motion || !l.Gray() || !other.Gray() {
 		return nil
@@ -127,7 +129,7 @@ func (l Layer) with(other Layer) Op {
 	l.Texture = func(s *Sheet) {
 		first(s)
 		over := *s
-		over.Values = make([]float32, len(s.Values)) // a texture may need an empty sheet
+		over.Values = make([]float32, len(s.Values)) // textures may expect an empty sheet
 		second(&over)
 		for i, v := range over.Values {
 			s.Values[i] = combine(s.Values[i], v)
@@ -136,7 +138,7 @@ func (l Layer) with(other Layer) Op {
 	return l
 }
 
-// Gray reports whether the tint leaves the texture unchanged.
+// Gray reports whether the tint leaves the texture gray.
 func (l Layer) Gray() bool {
 	switch l.Mode {
 	case Multiply:
@@ -149,14 +151,15 @@ func (l Layer) Gray() bool {
 
 func level(v float64) uint8 { return uint8(max(0, min(255, v*255+0.5))) }
 
-// fill sets values by position, in units from the corner, from several goroutines.
+// fill sets each value from its position, in units from the corner. It uses several goroutines.
 func (s *Sheet) fill(value func(x, y float64) float64) {
 	s.fillRows(func(y float64) func(x float64) float64 {
 		return func(x float64) float64 { return value(x, y) }
 	})
 }
 
-// fillRows is fill with a function of x for each row, for textures that are faster by row.
+// fillRows is fill with a separate function of x for each row, for textures that are faster row by
+// row.
 func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	s.rows(func(row int) {
 		value := of((float64(row) + 0.5) / s.Unit)
@@ -167,8 +170,9 @@ func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	})
 }
 
-// rows divides the rows among half as many goroutines as processors, but at least two: the
-// scheduler of a server in the same process polls the network only when a processor is idle.
+// rows divides the rows among half as many goroutines as there are processors, but at least two. A
+// server in the same process needs an idle processor, because only then does the scheduler poll the
+// network.
 func (s *Sheet) rows(do func(row int)) {
 	bands := max(2, runtime.GOMAXPROCS(0)/2)
 	var done panics.Group
@@ -193,7 +197,7 @@ func (s *Sheet) aspect() (width, height float64) {
 // soft is a smooth function that is sampled only at regular intervals.
 type soft struct{ *Sheet }
 
-// line returns the function's values at a y in units, as a function of x.
+// line returns the function's values along the line at y, in units, as a function of x.
 func (c soft) line(y float64) func(x float64) float64 {
 	y *= c.Unit
 	y0 := math.Floor(y)
@@ -214,8 +218,8 @@ func (c soft) line(y float64) func(x float64) float64 {
 	}
 }
 
-// smooth returns the values of a smooth function, which it computes only at a distance in units.
-// Use it for functions that change little over several pixels, such as octaves of noise.
+// smooth samples a smooth function at the given distance, in units. Use it for functions that
+// change little over several pixels, such as octaves of noise.
 func (s *Sheet) smooth(distance float64, value func(x, y float64) float64) soft {
 	c := s.coarse(distance)
 	c.rows(func(row int) {
@@ -226,15 +230,15 @@ func (s *Sheet) smooth(distance float64, value func(x, y float64) float64) soft 
 	return soft{c}
 }
 
-// fractal is [noise.Field.Fractal] with the given waves in a unit, drawn coarsely.
+// fractal is [noise.Field.Fractal] with the given number of waves per unit, sampled coarsely.
 func (s *Sheet) fractal(of *noise.Field, waves float64, octaves int) soft {
-	// An eighth of the finest wave.
+	// An eighth of the shortest wave.
 	distance := 1 / (waves * float64(int(1)<<(octaves-1)) * 8)
 	return s.smooth(distance, func(x, y float64) float64 { return of.Fractal(x*waves, y*waves, octaves) })
 }
 
-// place calls draw with every pixel within reach of a position, all in units. A shape that crosses
-// a border continues at the opposite one. Values only become greater.
+// place calls draw for every pixel within reach of a position, all in units. A shape that crosses a
+// border continues at the opposite one. Values are only ever raised.
 func (s *Sheet) place(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
 	x0, x1 := int(math.Floor((cx-reachX)*s.Unit)), int(math.Ceil((cx+reachX)*s.Unit))
 	y0, y1 := int(math.Floor((cy-reachY)*s.Unit)), int(math.Ceil((cy+reachY)*s.Unit))
@@ -267,7 +271,7 @@ func (s *Sheet) between(x, y float64) float64 {
 	return float64(a + (b-a)*v)
 }
 
-// coarse returns a sheet that covers this one, with larger pixels of the size in units.
+// coarse returns a sheet that covers the same area with larger pixels. size is their size in units.
 func (s *Sheet) coarse(size float64) *Sheet {
 	step := max(1, size*s.Unit)
 	c := &Sheet{

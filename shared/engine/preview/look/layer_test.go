@@ -31,7 +31,7 @@ var made = sync.OnceValue(func() map[string][]Op {
 	return all
 })
 
-// Different seeds differ if the texture is random. The size fits the motion.
+// If a texture is random, different seeds give different pictures. Its size fits its motion.
 func TestTexturesDependOnSeed(t *testing.T) {
 	const width, height = 96, 54
 	margin := newSheet(width, height, 1, Motion{Hold: 1}).Height - height
@@ -113,7 +113,7 @@ func TestLayersAreNeutral(t *testing.T) {
 	}
 }
 
-// Textures leave on one side and come back on the other.
+// Moving textures leave on one side and reenter on the other.
 func TestMovingTexturesHaveNoSeam(t *testing.T) {
 	const width, height = 160, 90
 	for name, ops := range made() {
@@ -126,7 +126,7 @@ func TestMovingTexturesHaveNoSeam(t *testing.T) {
 			gray := func(x, y int) float64 {
 				return float64(color.GrayModel.Convert(picture.At(x, y)).(color.Gray).Y)
 			}
-			// The step over the border, against the largest step next to it.
+			// The step across the border is compared with the largest step next to it.
 			for _, axis := range []string{"across", "down"} {
 				if axis == "across" && layer.Motion.Right == 0 || axis == "down" && layer.Motion.Down == 0 {
 					continue
@@ -172,7 +172,7 @@ func TestClothFollowsPrompt(t *testing.T) {
 	if r, _, b := mean(draw("a navy suit", 1)); b < r+15 {
 		t.Errorf("a navy suit is %.0f red, %.0f blue", r, b)
 	}
-	// Stripes run across: rows are alike, columns are not.
+	// Stripes are horizontal: pixels differ down a column but not along a row.
 	striped := draw("a black and white striped shirt", 1)
 	across, down := 0.0, 0.0
 	for i := 20; i < 100; i++ {
@@ -190,7 +190,7 @@ func TestClothFollowsPrompt(t *testing.T) {
 	}
 }
 
-// Several goroutines draw the rows. The caller can recover from the panic.
+// Several goroutines draw rows. If one panics, the caller can recover from the panic.
 func TestTexturePanicReachesCaller(t *testing.T) {
 	draw := func() (err error) {
 		defer panics.Error(&err)
@@ -202,12 +202,12 @@ func TestTexturePanicReachesCaller(t *testing.T) {
 	}
 }
 
-// One combined picture has the same effect as several layers of a kind.
+// Several layers of the same kind have the same effect as one combined picture.
 func TestLayersAreCombined(t *testing.T) {
 	value := func(v float32) Texture {
 		return func(s *Sheet) {
 			for i := range s.Values {
-				s.Values[i] = max(s.Values[i], v) // as shapes do
+				s.Values[i] = max(s.Values[i], v) // the way shapes do
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func TestLayersAreCombined(t *testing.T) {
 	}
 }
 
-// This also holds at half size. Strokes take most of the time.
+// Strokes take most of the time, so a sheet of half the size shares them too.
 func TestBrushTexturesShareStrokes(t *testing.T) {
 	b := &brush{bristle: 0.004, length: 0.034, swirl: 1}
 	laid := b.lay(newSheet(640, 360, 1, Motion{}))
@@ -250,7 +250,7 @@ func TestBrushTexturesShareStrokes(t *testing.T) {
 	}
 }
 
-// Pieces take most of the time. No sheet gets another's pieces.
+// Finding the pieces takes most of the time. Different sheets never share pieces.
 func TestCellTexturesSharePieces(t *testing.T) {
 	c := &cells{perUnit: 22, purpose: 1}
 	sheet := newSheet(320, 180, 1, Motion{})
@@ -266,7 +266,8 @@ func TestCellTexturesSharePieces(t *testing.T) {
 	}
 }
 
-// Scaling up from half size equals drawing at full size, and a soft warp tears nothing apart.
+// Scaling up from half size gives the same result as drawing at full size, and a soft warp causes
+// no visible breaks.
 func TestSoftTexturesSurviveHalfSize(t *testing.T) {
 	const width, height = 640, 360
 	soft := 0
@@ -301,7 +302,8 @@ func TestSoftTexturesSurviveHalfSize(t *testing.T) {
 	}
 }
 
-// unlike is the greatest channel difference between four pixels' mean and their half-size pixel.
+// unlike returns the greatest channel difference between a pixel at half size and the mean of its
+// four pixels at full size.
 func unlike(whole, half image.Image) int {
 	most := 0
 	bounds := half.Bounds()

@@ -2,11 +2,12 @@ package look
 
 type entry struct {
 	name string
-	// phrases request the look, in the form that words returns.
+	// phrases request the look, in the format that words returns.
 	phrases []string
-	// generic words request the look if the prompt names no other.
+	// generic words request the look only if the prompt names no other look.
 	generic []string
-	// medium is true for paint and the like. Moods, such as weather, are applied before it.
+	// medium is true for artistic media such as paint. Moods, such as weather, are applied before
+	// it.
 	medium bool
 	ops    func() []Op
 }
@@ -19,13 +20,12 @@ func screen(t Texture, r, g, b float64) Layer {
 	return Layer{Texture: t, Mode: Screen, Tint: [3]float64{r, g, b}}
 }
 
-// jumping moves the layer to another place several times a second.
 func (l Layer) jumping(perSecond float64) Layer {
 	l.Motion = Motion{Hold: 1 / perSecond}
 	return l
 }
 
-// soft marks a layer with no detail that is lost at half size.
+// soft marks a layer as having no detail that half size would lose.
 func (l Layer) soft() Layer {
 	l.Soft = true
 	return l
@@ -36,7 +36,7 @@ func (l Layer) drifting(right, down float64) Layer {
 	return l
 }
 
-// inverse converts a texture of light to one of shade.
+// inverse turns a texture of light into one of shade.
 func inverse(t Texture) Texture {
 	return func(s *Sheet) {
 		t(s)
@@ -46,7 +46,7 @@ func inverse(t Texture) Texture {
 	}
 }
 
-// lexicon returns every look by name, moods first. The longer of two phrases wins.
+// lexicon returns every look by name, moods first. If two phrases match, the longer one wins.
 func lexicon() []entry {
 	return append(moods(), mediums()...)
 }

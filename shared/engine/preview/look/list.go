@@ -6,11 +6,12 @@ type Entry struct {
 	Name string
 	// Words lists English phrases for the look. Names lists phrases in other languages.
 	Words, Names []string
-	// Medium is true for paint and the like. A prompt has at most one medium and a few other looks.
+	// Medium is true for artistic media such as paint. A prompt gets at most one medium and a few
+	// other looks.
 	Medium bool
 }
 
-// The looks are in the order of application.
+// List returns the looks in the order in which they are applied.
 func List() []Entry {
 	foreign := foreignNames()
 	var list []Entry
@@ -22,7 +23,8 @@ func List() []Entry {
 	return list
 }
 
-// Changes returns the words of each small change, such as "brighter"; the first is its name.
+// Changes returns the phrases for each small change, such as "brighter". The first phrase is its
+// name.
 func Changes() [][]string {
 	var list [][]string
 	for _, m := range modifiers() {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// These words change a prompt's meaning. They are in the languages of names.txt.
+// Words that change a prompt's meaning, in the languages of names.txt.
 
 // fillersFile has the words that say nothing about a picture's appearance.
 //
@@ -15,7 +15,7 @@ var fillersFile string
 
 var fillers = sync.OnceValue(func() map[string]bool { return set(fillersFile) })
 
-// negations cancel the rest of their clause.
+// negations cancel the rest of the clause.
 var negations = sync.OnceValue(func() map[string]bool {
 	return set(`no not without never dont doesnt didnt wont cant nothing none avoid except keep leave preserve
 	unchanged untouched
@@ -23,12 +23,13 @@ var negations = sync.OnceValue(func() map[string]bool {
 	не без нет ничего لا بدون غير ليس 不 别 別 没 沒 无 無 勿 बिना مت بلا`)
 })
 
-// refusals cancel their entire clause, because in some languages they are at its end.
+// refusals cancel their entire clause, because in some languages they come at its end.
 var refusals = sync.OnceValue(func() map[string]bool {
 	return set(`नहीं मत ना না নয় ছাড়া নেই نہیں نہ بغیر`)
 })
 
-// things are removed objects, clothes and held objects. No look follows such instructions.
+// things start instructions about removed objects, clothes and held objects. No look follows from
+// these.
 var things = sync.OnceValue(func() map[string]bool {
 	return set(`remove removing removed delete deleting erase erasing eliminate hide blur unblur crop cut trim
 	mask strip clean wipe rid wear wearing wears hold holding holds carry carrying ride riding
@@ -36,7 +37,7 @@ var things = sync.OnceValue(func() map[string]bool {
 	entferne entfernen losche убери убрать удали удалить احذف ازل হটাও মুছে हटाओ हटाएं हटा ہٹا ہٹائیں 删 刪 去 移 消 除`)
 })
 
-// placings start an instruction about a thing in the picture.
+// placings start instructions that put an object into the picture.
 var placings = sync.OnceValue(func() map[string]bool {
 	return set(`add adding added insert put putting place placing replace replacing replaced swap swapping switch
 	dress have having attach grow move zoom
@@ -45,13 +46,13 @@ var placings = sync.OnceValue(func() map[string]bool {
 	اضف استبدل ضع جोड़ जोड़ो लगाओ পরাও যোগ شامل 戴 穿 添 替`)
 })
 
-// turnings start an instruction about the picture, or about a named object in it.
+// turnings start instructions that change the picture or an object in it.
 var turnings = sync.OnceValue(func() map[string]bool {
 	return set(`make making turn turning change changing transform convert recolor recolour dye give giving draw
 	drawing paint render`)
 })
 
-// wholes refer to the entire picture, so that the instruction applies to all of it.
+// wholes refer to the entire picture, so the instruction applies to all of it.
 var wholes = sync.OnceValue(func() map[string]bool {
 	return set(`it this that everything all whole entire video clip image picture photo photograph footage scene shot
 	frame color colour tone tint hue palette light lighting mood style look atmosphere weather season time day
@@ -60,14 +61,14 @@ var wholes = sync.OnceValue(func() map[string]bool {
 
 var joiners = sync.OnceValue(func() map[string]bool { return set("and then but plus also y et und e и و") })
 
-// scopes apply a change of colours to the entire picture.
+// scopes apply a color change to the entire picture.
 var scopes = sync.OnceValue(func() map[string]bool {
 	return set(`everything whole entire video clip image picture photo footage scene tone toned tint tinted hue palette
 	lighting mood wash cast overlay filter grade grading atmosphere`)
 })
 
-// objectlike phrases of looks usually name a thing in the picture. They request a look only if
-// the prompt names nothing else or requests a style.
+// objectlike phrases can request a look but usually name an object. They request the look only if
+// the prompt names nothing else or asks for a style.
 var objectlike = sync.OnceValue(func() map[string]bool {
 	members := map[string]bool{}
 	for phrase := range strings.SplitSeq(`fall, october, icy, ice, frozen, christmas, aquarium, golden, dawn, fire, flames,
@@ -83,13 +84,13 @@ var objectlike = sync.OnceValue(func() map[string]bool {
 	return members
 })
 
-// styleCues accompany the name of a look.
+// styleCues appear next to the name of a look.
 var styleCues = sync.OnceValue(func() map[string]bool {
 	return set(`of style styled look effect aesthetic vibe art artwork version as into like estilo stil stile`)
 })
 
-// articles may stand between a cue and its look.
+// articles may appear between a cue and its look.
 var articles = sync.OnceValue(func() map[string]bool { return set("a an the un una une ein eine um uma") })
 
-// Before these words, "no" is the Portuguese "in the".
+// Before these words, "no" is Portuguese for "in the".
 var afterNo = sync.OnceValue(func() map[string]bool { return set("estilo inverno outono formato entardecer") })

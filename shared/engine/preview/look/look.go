@@ -1,19 +1,20 @@
 // Package look describes edits as data. [Parse] converts a prompt to a [Look]: a list of simple
-// operations such as "smooth the areas between edges", "change colours by this table" or "lay
-// this paper over it". It uses no program and no file. Each engine renders the operations in its
-// own way.
+// operations such as "smooth the areas between edges", "change colors by this table" or "overlay
+// this paper texture". It uses no programs or files. Each engine renders the operations in its own
+// way.
 //
 // The look depends only on the prompt and the seed.
 //
 // Lengths are in units: fractions of the picture's shorter side, so that a look is the same at
-// every size. Colours between operations are sRGB as stored.
+// every size. Between operations, colors are encoded sRGB.
 package look
 
 type Look struct {
-	// Names lists the requested lexicon entries, in the order of application. It may be empty.
+	// Names lists the requested lexicon entries in the order in which they are applied. It may be
+	// empty.
 	Names []string
 	Ops   []Op
-	// Seed places random details, such as grain.
+	// Seed determines random details, such as the position of grain.
 	Seed uint32
 }
 
@@ -21,30 +22,30 @@ type Look struct {
 // [Bloom], [Fringe], [Warp] or [Layer].
 type Op interface{ isOp() }
 
-// Smooth smooths the areas between edges and keeps the edges (a bilateral filter).
+// Smooth smooths the areas between edges and preserves the edges (a bilateral filter).
 type Smooth struct {
-	// Radius is the standard deviation over the picture, in units.
+	// Radius is the spatial standard deviation, in units.
 	Radius float64
-	// Range is the largest difference at which two points still mix, as a fraction of the range
-	// from black to white (also a standard deviation).
+	// Range is the standard deviation of the difference at which points still mix, as a fraction of
+	// the range from black to white.
 	Range float64
 }
 
-// Flatten makes patches of one colour with crisp borders (a median filter).
+// Flatten turns the picture into flat patches with crisp borders (a median filter).
 type Flatten struct {
-	// Radius is half the side of the examined square, in units.
+	// Radius is half the side of the filter's square, in units.
 	Radius float64
 }
 
-// Pixelate makes squares of one colour, the mean of the covered pixels.
+// Pixelate makes solid squares in the mean color of the pixels that they cover.
 type Pixelate struct {
 	// Block is the side of a square, in units.
 	Block float64
 }
 
-// Clarity strengthens the difference to the surroundings.
+// Clarity amplifies each pixel's difference from its surroundings.
 type Clarity struct {
-	// Radius is half the side of the square that counts as surroundings, in units.
+	// Radius is half the side of the surrounding square, in units.
 	Radius float64
 	// Amount is the fraction of the difference that is added.
 	Amount float64
@@ -52,36 +53,34 @@ type Clarity struct {
 
 type Grade struct{ LUT *LUT }
 
-// Lines draws places that are darker than their surroundings.
+// Lines inks areas that are darker than their surroundings.
 //
-// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To there is
-// no ink. If r is at most From the ink is full: the picture is multiplied by the ink's colour.
+// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To, there is
+// no ink. If r is at most From, there is full ink: the picture is multiplied by the ink's color.
 type Lines struct {
-	// Width is half the side of the square of the blur, in units: about the width of a line.
+	// Width is half the side of the blur's square, in units: about the width of a line.
 	Width float64
-	// From and To are ratios from 0 to 1, From below To.
+	// From and To are ratios from 0 to 1, with From less than To.
 	From, To float64
 	Ink      [3]float64
-	// Fill changes the picture between the lines; nil keeps it.
+	// Fill changes the picture between the lines. nil leaves it unchanged.
 	Fill *LUT
 }
 
 // LinesBias prevents noise in dark areas from becoming lines; see [Lines].
 const LinesBias = 0.12
 
-// Bloom lets bright places shine: light above Threshold is blurred and screened.
+// Bloom makes bright areas glow: light above Threshold is blurred and screened over the picture.
 type Bloom struct {
 	// Radius is the standard deviation of the blur, in units.
 	Radius float64
-	// Threshold, 0 to below 1, is the level of a channel from which it shines.
+	// Threshold is the level above which a channel glows: at least 0 and below 1.
 	Threshold float64
-	// Amount multiplies the light.
-	Amount float64
+	Amount    float64
 }
 
-// Fringe shifts red to the left and blue to the right, as bad lenses and tapes do.
+// Fringe shifts red to the left and blue to the right, like bad lenses and tapes.
 type Fringe struct {
-	// Shift is in units.
 	Shift float64
 }
 

@@ -10,21 +10,21 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// A table has this many points per side, 8 levels apart. A renderer interpolates.
+// A table has this many points per side, 8 levels apart. Renderers interpolate.
 const lutSize = 33
 
-// LUT is a change of colours, as a table over the cube of sRGB.
+// LUT is a color change, as a table over the sRGB cube.
 type LUT struct {
-	// Nearest means that colours take the nearest point's value rather than a mixture.
+	// Nearest means that a color gets the nearest point's value rather than an interpolated one.
 	Nearest bool
-	// values are red, green and blue, red's index running fastest.
+	// values holds red, green and blue per point, with red's index varying fastest.
 	values []float32
 	size   int
 }
 
-// NewLUT applies the adjustments in order.
+// NewLUT returns the table that applies the adjustments in order.
 func NewLUT(adjustments ...Adjust) *LUT {
-	// All points have the same few levels.
+	// The grid points of all three channels have the same few levels.
 	var light [lutSize]float64
 	for i := range light {
 		light[i] = oklab.Light(float64(i) / (lutSize - 1))
@@ -39,7 +39,7 @@ func NewLUT(adjustments ...Adjust) *LUT {
 	})
 }
 
-// LUTOf makes the table of a function of red, green and blue, each 0 to 1.
+// LUTOf returns the table for a function of red, green and blue, each 0 to 1.
 func LUTOf(change func(r, g, b float64) (float64, float64, float64)) *LUT {
 	lut := &LUT{size: lutSize, values: make([]float32, 0, 3*lutSize*lutSize*lutSize)}
 	step := 1.0 / (lutSize - 1)
@@ -54,7 +54,7 @@ func LUTOf(change func(r, g, b float64) (float64, float64, float64)) *LUT {
 	return lut
 }
 
-// clip limits a channel to 0 to 1, and replaces NaN (the root of negative light) with 0.
+// clip limits a channel to the range 0 to 1, and replaces NaN (the root of negative light) with 0.
 func clip(v float64) float32 {
 	if !(v > 0) {
 		return 0
@@ -62,8 +62,8 @@ func clip(v float64) float32 {
 	return float32(min(v, 1))
 }
 
-// At returns the table's colour for a colour, each channel 0 to 1. Unless Nearest is set, it
-// interpolates between the eight surrounding points.
+// At looks up a color, with each channel 0 to 1. Unless Nearest is set, it interpolates between the
+// eight surrounding points.
 func (l *LUT) At(r, g, b float64) (float64, float64, float64) {
 	top := float64(l.size - 1)
 	r, g, b = float64(clip(r))*top, float64(clip(g))*top, float64(clip(b))*top
@@ -105,14 +105,14 @@ func (l *LUT) Then(next *LUT) *LUT {
 	return both
 }
 
-// A table is gentle if a colour changes over one step of a channel by at most gentleSteps steps
-// of the table, except in one of abruptIn places, such as at the limits of the cube.
+// A table is gentle if a color changes by at most gentleSteps table steps per step of a channel. At
+// most one in abruptIn steps may exceed this, for example at the faces of the cube.
 const (
 	gentleSteps = 4.0
 	abruptIn    = 200
 )
 
-// Gentle reports whether similar colours stay similar, so that no new borders appear.
+// Gentle reports whether similar colors stay similar, so that no new edges appear.
 func (l *LUT) Gentle() bool {
 	if l.Nearest {
 		return false
@@ -136,7 +136,7 @@ func (l *LUT) Gentle() bool {
 	return abrupt*abruptIn <= places
 }
 
-// Gray reports whether every colour becomes gray.
+// Gray reports whether every color becomes gray.
 func (l *LUT) Gray() bool {
 	const most = 0.5 / 255
 	for i := 0; i < len(l.values); i += 3 {
@@ -149,15 +149,15 @@ func (l *LUT) Gray() bool {
 }
 
 // Points returns the table: side points along each side of the cube, as red, green and blue from 0
-// to 1, red's index running fastest. The caller must not change it.
+// to 1, with red's index varying fastest. The caller must not modify it.
 func (l *LUT) Points() (side int, values []float32) { return l.size, l.values }
 
-// WriteM3D writes the .m3d format (Pandora), whose values are integers, here of 16 bits: ffmpeg
-// reads them in a sixth of the time that the decimals of .cube take it.
+// WriteM3D writes the .m3d format (Pandora) with 16-bit integers. ffmpeg reads it in a sixth of the
+// time that it needs for the decimals of .cube.
 func (l *LUT) WriteM3D(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	line := fmt.Appendf(nil, "in %d\nout %d\nvalues red green blue\n", l.size*l.size*l.size, math.MaxUint16+1)
-	// Blue runs fastest.
+	// Blue varies fastest.
 	for r := range l.size {
 		for g := range l.size {
 			for b := range l.size {

@@ -36,14 +36,14 @@ func TestLUTAppliesAdjustments(t *testing.T) {
 	if len(text) != 3+33*33*33 || text[0] != "in 35937" || text[1] != "out 65536" || text[2] != "values red green blue" {
 		t.Fatalf("%d lines, the first are %q", len(text), text[:3])
 	}
-	// Blue runs fastest.
+	// Blue varies fastest.
 	if text[3] != "65535 65535 65535" || text[4] != "65535 65535 63487" || text[3+33] != "65535 63487 65535" ||
 		text[3+33*33] != "63487 65535 65535" || text[len(text)-1] != "0 0 0" {
 		t.Errorf("the table begins %q", strings.Join(text[3:5], " / "))
 	}
 }
 
-// The mean colours match, and even a reference of one flat colour preserves the scene.
+// The mean colors match, and the scene survives even a reference of a single color.
 func TestTransferMatchesReference(t *testing.T) {
 	var scene, warmScene, flat []byte
 	for i := range 4096 {
@@ -77,7 +77,7 @@ func TestTransferMatchesReference(t *testing.T) {
 	}
 }
 
-// The values are from its author's page.
+// The values are from the page of Oklab's author.
 func TestOklabMatchesPublishedValues(t *testing.T) {
 	for _, c := range []struct{ rgb, lab [3]float64 }{
 		{[3]float64{1, 1, 1}, [3]float64{1, 0, 0}},

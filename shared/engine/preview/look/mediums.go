@@ -111,7 +111,7 @@ func pencilSketch() []Op {
 	}
 }
 
-// steep stretches lightness between from and to over the range from low to high.
+// steep stretches the lightness range between from and to over the range from low to high.
 func steep(from, to, low, high float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		c.L = low + (high-low)*smoothstep(from, to, c.L)
@@ -182,7 +182,7 @@ func pixelArt() []Op {
 	}
 }
 
-// pixelPalette is a set of 32 colours in ramps, as consoles had.
+// pixelPalette returns 32 colors in ramps, like those of game consoles.
 func pixelPalette() []oklab.Color {
 	var colors []oklab.Color
 	for _, v := range []uint32{

@@ -1,12 +1,12 @@
 package look
 
-// modifier is a word that changes a picture a little, on top of its look.
+// modifier is a phrase that changes a picture slightly, on top of its look.
 type modifier struct {
 	phrases []string
 	ops     func() []Op
 }
 
-// modifiers are the words for degrees, and the names of colours.
+// modifiers returns the words for degrees, such as "brighter", and the color names.
 func modifiers() []modifier {
 	by := func(adjustments ...Adjust) func() []Op {
 		return func() []Op { return []Op{grade(adjustments...)} }

@@ -3,7 +3,8 @@ package look
 import "slices"
 
 const (
-	// One prompt can combine this many entries; more would take time and muddy the picture.
+	// The maximum number of moods and modifiers in a prompt. More would take time and muddy the
+	// picture.
 	maxMoods     = 2
 	maxModifiers = 3
 )
@@ -13,14 +14,15 @@ type request struct {
 	moods     []entry
 	medium    *entry
 	modifiers []modifier
-	// ignored lists the parts of the prompt that are not followed.
-	ignored []string
-	// empty means no words. declined means that the prompt only asks to keep things unchanged.
+	ignored   []string
+	// empty means that the prompt has no words. declined means that it only asks to keep things
+	// unchanged.
 	empty, declined bool
 }
 
-// Parse converts a prompt to a look: at most one medium, two moods, and words such as "brighter"
-// that modify it. Without any such word it has no operations. The seed varies the look.
+// Parse converts a prompt to a look: at most one medium, two moods, and modifiers such as
+// "brighter". If the prompt contains none of these, the look has no operations. The seed varies the
+// look.
 func Parse(prompt string, seed uint32) Look {
 	asked := request{maxMoods: maxMoods}.read(prompt, nil)
 	if !asked.follows() {
@@ -29,8 +31,8 @@ func Parse(prompt string, seed uint32) Look {
 	return asked.look(seed)
 }
 
-// Scenery returns the look that a prompt adds to a picture painted from its words, like Parse,
-// but with at most one mood. The seed varies it even if the prompt adds none.
+// Scenery is like Parse, but for a picture that was painted from the prompt: it allows at most one
+// mood. The seed varies the look even if the prompt requests none.
 func Scenery(prompt string, seed uint32) Look {
 	return scenery(prompt, nil).look(seed)
 }
@@ -80,9 +82,10 @@ func (asked request) look(seed uint32) Look {
 	return look
 }
 
-// begin puts a change of colours before the look's own first change, so that both become one
-// table. Earlier operations work on shapes, which a small change of colours does not affect. If
-// there is no table nearby, begin puts it after smoothing, which may leave a smaller picture.
+// begin puts a color change just before the look's first own color change, so that both become one
+// table. Operations before that work on shapes, which a small color change does not affect. If
+// there is no table to merge with, begin puts the change after smoothing, which may leave a smaller
+// picture.
 func begin(start *LUT, ops []Op) []Op {
 	first := 0
 	for i, op := range ops {
@@ -114,7 +117,7 @@ func Names() []string {
 	return names
 }
 
-// add reports false if the look's kind is present already or the limit is reached.
+// add returns false if another medium was already requested or the limit on moods is reached.
 func (asked *request) add(e *entry) bool {
 	switch {
 	case e.medium:
@@ -131,7 +134,7 @@ func (asked *request) add(e *entry) bool {
 	return true
 }
 
-// modify adds a modifier unless there are enough, and reports whether it did.
+// modify adds a modifier. It returns false if the limit is reached.
 func (asked *request) modify(m *modifier) bool {
 	if slices.ContainsFunc(asked.modifiers, func(known modifier) bool { return known.phrases[0] == m.phrases[0] }) {
 		return true
@@ -143,7 +146,7 @@ func (asked *request) modify(m *modifier) bool {
 	return true
 }
 
-// fuse merges consecutive operations: grades become one table, layers one drawn picture.
+// fuse merges consecutive operations: grades into one table, and layers into one drawn picture.
 func fuse(ops []Op) []Op {
 	var fused []Op
 	for _, op := range ops {

@@ -71,7 +71,7 @@ func TestEquivalentPromptsGiveSameLook(t *testing.T) {
 	}
 }
 
-// equal compares looks by their tables and the textures that they draw.
+// equal compares looks by their color tables and the textures that they draw.
 func equal(a, b Look) bool {
 	if len(a.Ops) != len(b.Ops) {
 		return false
@@ -93,7 +93,7 @@ func equal(a, b Look) bool {
 	return true
 }
 
-// Phrases are unique and found, lengths useful, and colour tables vary with the seed.
+// Phrases are unique and recognized, lengths are useful, and color tables vary with the seed.
 func TestEveryLookIsWellFormed(t *testing.T) {
 	owner := map[string]string{}
 	claim := func(phrase, name string) {
@@ -178,7 +178,7 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 			t.Errorf("%s has no name in other languages", e.name)
 		}
 		for _, phrase := range names[e.name] {
-			// Parse makes the look's tables as well.
+			// Read also builds the look's tables.
 			if got := Read(phrase, nil).Understood; !slices.Equal(got, []string{e.name}) {
 				t.Errorf("%q asks for %q, want %s", phrase, got, e.name)
 			}
@@ -186,7 +186,7 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 	}
 }
 
-// Plain words have their plain meaning, and nothing else happens.
+// Plain words have their plain meaning and no other effect.
 func TestPlainWordsHaveTheirMeaning(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"black and white": "grayscale", "b&w": "grayscale", "schwarz-weiß": "grayscale", "黑白": "grayscale",
@@ -203,7 +203,7 @@ func TestPlainWordsHaveTheirMeaning(t *testing.T) {
 	}
 }
 
-// Common words similar to a look's are not mistaken for it.
+// Common words that resemble a look's are not mistaken for it.
 func TestTyposAreRecognized(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"waterclor": "watercolor", "watercolur painting": "watercolor", "aquarrelle": "watercolor",
@@ -227,7 +227,7 @@ func TestTyposAreRecognized(t *testing.T) {
 	}
 }
 
-// No prompt breaks the reader, and its quotes of ignored parts are in the prompt.
+// No prompt breaks Read, and the parts that it reports as ignored occur in the prompt.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"", "don't", "a red, leather jacket", "水彩画風にして", "اجعله لوحة زيتية", "no no no", "remove\x00\xff the snow", "as as of of",

@@ -6,28 +6,28 @@ import (
 )
 
 type Result struct {
-	// Understood lists the followed looks and changes, in the order of application.
+	// Understood lists the looks and changes that are applied, in that order.
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim and in order.
 	Ignored []string
-	// Empty is true if the prompt has no words; Declined, if it only asks to keep things unchanged.
+	// Empty is true if the prompt has no words. Declined is true if it only asks to keep things
+	// unchanged.
 	Empty, Declined bool
 }
 
-// Read returns the meaning of a prompt. The caller handles words for which known, which may be
-// nil, returns true: they are not listed as ignored.
+// Read returns how a prompt is understood. known may be nil. Words for which it returns true are
+// handled by the caller and not listed as ignored.
 func Read(prompt string, known func(word string) bool) Result {
 	asked := request{maxMoods: maxMoods}.read(prompt, known)
 	return Result{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
 }
 
-// class is the role of a part of a prompt.
 type class int
 
 const (
-	// content is a word that the lexicon does not know.
+	// content is a word that is not in the lexicon.
 	content class = iota
-	// named is a phrase of the lexicon, or a word that the caller knows.
+	// named is a lexicon phrase, or a word that the caller handles.
 	named
 	filler
 	joiner
@@ -39,15 +39,16 @@ const (
 	refusal
 )
 
-// part is a word of a prompt, or a phrase of the lexicon in it.
+// part is a word in a prompt, or a lexicon phrase.
 type part struct {
 	class       class
 	first, last token
-	// means is the meaning of a named phrase, or zero for words that the caller knows.
+	// means is the meaning of a lexicon phrase. It is zero for words that the caller handles.
 	means meaning
-	// alone is true if the phrase may name a thing in the picture.
+	// alone is true if the phrase may instead name an object in the picture.
 	alone bool
-	// whole refers to the entire picture. scope applies an adjacent colour to the entire picture.
+	// whole is true for words that refer to the entire picture. scope is true for words that make
+	// an adjacent color apply to the entire picture.
 	whole, scope bool
 }
 
@@ -89,7 +90,7 @@ func parts(prompt string, known func(word string) bool) []part {
 	return found
 }
 
-// isStyle reports whether the words from first up to next are requested as a style.
+// isStyle reports whether the words in [first, next) are requested as a style.
 func isStyle(texts []string, first, next int) bool {
 	if next < len(texts) && styleCues()[texts[next]] && !slices.Contains([]string{"as", "into", "like"}, texts[next]) {
 		return true
@@ -114,8 +115,8 @@ func classOf(word string) class {
 	return content
 }
 
-// instructions splits the parts of a prompt into instructions: at punctuation, and before words
-// that start one. A negation holds until the end of its clause.
+// instructions splits a prompt's parts into instructions: at punctuation, and before words that
+// start one. A negation applies until the end of its clause.
 func instructions(all []part) [][]part {
 	var split [][]part
 	for i, p := range all {
@@ -148,8 +149,8 @@ func count(parts []part, c class) int {
 	return n
 }
 
-// isLocal reports whether an instruction is about a thing in the picture: it places something
-// that the lexicon does not know, or turns such a thing into another.
+// isLocal reports whether an instruction is about an object in the picture: it adds an object that
+// is not in the lexicon, or turns such an object into something.
 func isLocal(instruction []part) bool {
 	unknown := count(instruction, content) > 0
 	switch instruction[0].class {
@@ -168,7 +169,8 @@ func isLocal(instruction []part) bool {
 	return false
 }
 
-// isBare reports whether it is only a colour or a degree, as in "a red, leather jacket".
+// isBare reports whether an instruction is only a color or a degree, like the first part of "a red,
+// leather jacket".
 func isBare(instruction []part) bool {
 	modifiers := 0
 	for _, p := range instruction {
@@ -215,14 +217,15 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	return asked
 }
 
-// blocked returns the parts of an ignored instruction, without parts that the caller knows.
+// blocked returns the parts of an ignored instruction, except those that the caller handles.
 func blocked(instruction []part) []part {
 	return slices.DeleteFunc(slices.Clone(instruction), func(p part) bool {
 		return p.class == named && len(p.means.phrase) == 0
 	})
 }
 
-// follow adds an instruction's wishes, returns the ignored parts, and stores a generic look.
+// follow adds the looks and modifiers that an instruction requests. It stores the first generic
+// look in generic and returns the parts that it ignores.
 func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })
@@ -254,12 +257,13 @@ func (asked *request) follow(instruction []part, generic **entry) (followed bool
 }
 
 const (
-	// The limits of quoted parts, and of their length in code points.
+	// The maximum number of quoted parts, and their maximum length in code points.
 	maxQuotes = 6
 	maxQuote  = 60
 )
 
-// quote returns the ignored parts verbatim. Fillers within a clause do not separate them.
+// quote returns the ignored parts verbatim. Parts separated only by filler words within a clause
+// become one quote.
 func quote(prompt string, all, ignored []part) []string {
 	dropped := map[int]bool{}
 	for _, p := range ignored {
@@ -278,7 +282,7 @@ func quote(prompt string, all, ignored []part) []string {
 		if i > 0 && p.first.clause != all[i-1].last.clause || !dropped[p.first.from] && !plain {
 			end()
 		}
-		// A quoted part has fillers at its ends only as an instruction's first word.
+		// A quote has no filler words at its ends, unless one starts an instruction.
 		if dropped[p.first.from] && !plain {
 			if from < 0 {
 				from = p.first.from

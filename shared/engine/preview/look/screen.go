@@ -2,7 +2,7 @@ package look
 
 import "math"
 
-// These are the textures of screens, presses and toys.
+// Textures of screens, printing presses and toys.
 
 // dots is a halftone screen centered on 1/2, for Add layers. cell is in units, angle in degrees.
 func dots(amplitude, cell, angle float64) Texture {
@@ -17,7 +17,7 @@ func dots(amplitude, cell, angle float64) Texture {
 	}
 }
 
-// bayer is ordered dither around 1/2 on squares of a Pixelate of the block, for Add layers.
+// bayer is an ordered dither around 1/2, aligned with the blocks of a Pixelate, for Add layers.
 func bayer(amplitude, block float64) Texture {
 	matrix := [4][4]float64{{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}}
 	return func(s *Sheet) {
@@ -31,7 +31,7 @@ func bayer(amplitude, block float64) Texture {
 	}
 }
 
-// bricks draws toy bricks as large as a Pixelate's blocks, around 1/2, for Add layers.
+// bricks draws toy bricks the size of a Pixelate's blocks, around 1/2, for Add layers.
 func bricks(depth, block float64) Texture {
 	return func(s *Sheet) {
 		side := Pixels(block, int(s.Unit), int(s.Unit))
@@ -41,7 +41,7 @@ func bricks(depth, block float64) Texture {
 				y := (float64(row%side)+0.5)/float64(side)*2 - 1
 				r := math.Hypot(x, y)
 				v := 0.0
-				// A round stud: its rim catches light on the upper left.
+				// A round stud, whose rim catches the light on the upper left.
 				rim := bell((r - 0.6) / 0.13)
 				v += rim * (-x - y) / max(r, 0.01) * 0.8
 				v += 0.12 * smoothstep(0.62, 0.5, r)
@@ -56,7 +56,7 @@ func bricks(depth, block float64) Texture {
 	}
 }
 
-// tiles draws mosaic stones as large as a Pixelate's blocks, around 1/2, for Add layers.
+// tiles draws mosaic stones the size of a Pixelate's blocks, around 1/2, for Add layers.
 func tiles(depth, block float64) Texture {
 	return func(s *Sheet) {
 		side := Pixels(block, int(s.Unit), int(s.Unit))
@@ -83,7 +83,7 @@ func tiles(depth, block float64) Texture {
 
 func sign(v float64) float64 { return math.Copysign(1, v) }
 
-// scanlines draws a tube's lines, for Multiply layers.
+// scanlines draws the lines of a picture tube, for Multiply layers.
 func scanlines(depth, every float64) Texture {
 	return func(s *Sheet) {
 		s.fill(func(_, y float64) float64 {
@@ -92,7 +92,7 @@ func scanlines(depth, every float64) Texture {
 	}
 }
 
-// tape draws a tape's noise, short dashes along the lines and torn bands, for Screen layers.
+// tape draws videotape noise: short dashes along the lines and torn bands, for Screen layers.
 func tape(amount float64) Texture {
 	return func(s *Sheet) {
 		source := s.source(22)
@@ -107,7 +107,7 @@ func tape(amount float64) Texture {
 	}
 }
 
-// grid draws the lines of drafting paper, every fifth stronger, for Screen layers.
+// grid draws the lines of graph paper, with every fifth one stronger, for Screen layers.
 func grid(amount, every float64) Texture {
 	return func(s *Sheet) {
 		pixel := 1 / s.Unit
@@ -122,7 +122,8 @@ func grid(amount, every float64) Texture {
 	}
 }
 
-// code draws columns of falling signs with a bright head, for Screen layers, without a seam.
+// code draws columns of falling glyphs with bright heads, for Screen layers. It has no seam at the
+// borders.
 func code(amount float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -135,7 +136,7 @@ func code(amount float64) Texture {
 		}
 		glyphs := make([]uint32, columns*rows)
 		for i := range glyphs {
-			// Use five rows of four dots. Signs with many dots look like writing.
+			// Each glyph has five rows of four dots. With many dots set, glyphs look like writing.
 			glyphs[i] = uint32(source.Uint64() | source.Uint64()) //nolint:staticcheck // each call draws new numbers
 		}
 		s.fill(func(x, y float64) float64 {

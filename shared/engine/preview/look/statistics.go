@@ -6,13 +6,13 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// Statistics describes a picture's colours: the mean of Oklab's L, A and B and their covariance.
+// Statistics describes a picture's colors: the mean and covariance of Oklab's L, A and B.
 type Statistics struct {
 	Mean       [3]float64
 	Covariance [3][3]float64
 }
 
-// The pixels have three bytes each, red, green, blue.
+// Measure reads pixels of three bytes each: red, green, blue.
 func Measure(pixels []byte) Statistics {
 	var s Statistics
 	count := float64(len(pixels) / 3)
@@ -38,13 +38,13 @@ func Measure(pixels []byte) Statistics {
 	return s
 }
 
-// Transfer returns the change of colours that maps a picture of the first statistics to the
-// colours of the second: the linear map between two normal distributions that moves colours least
-// (Pitié and Kokaram, "The linear Monge-Kantorovitch linear colour mapping for example-based
-// colour transfer", 2007). The change of contrast is limited, so that a reference of one flat
-// colour does not wipe the picture out.
+// Transfer returns the color change that gives a picture with the first statistics the colors of
+// the second. It is the linear map between two normal distributions that moves colors least (Pitié
+// and Kokaram, "The linear Monge-Kantorovitch linear colour mapping for example-based colour
+// transfer", 2007). The contrast change is limited, so that a reference in one flat color does not
+// wipe out the picture.
 func Transfer(from, to Statistics) *LUT {
-	// A picture without any variation has no directions to map between.
+	// A picture without any variation has no principal directions to map.
 	a, b := from.Covariance, to.Covariance
 	for axis, least := range [3]float64{0.08, 0.012, 0.012} {
 		a[axis][axis] += least * least
@@ -53,7 +53,7 @@ func Transfer(from, to Statistics) *LUT {
 	root := symmetric(a, math.Sqrt)
 	inverse := symmetric(a, func(v float64) float64 { return 1 / math.Sqrt(v) })
 	middle := symmetric(product(product(root, b), root), math.Sqrt)
-	// The map's own stretches are limited.
+	// Limit how far the map stretches each principal direction.
 	change := symmetric(product(product(inverse, middle), inverse), func(v float64) float64 {
 		return max(0.45, min(2.2, v))
 	})
@@ -66,9 +66,9 @@ func Transfer(from, to Statistics) *LUT {
 				out[i] += change[i][j] * d[j]
 			}
 		}
-		// Keep half of the picture's own light and dark, which carry the scene.
+		// Keep half of the picture's own lightness contrast, which carries the scene.
 		l := 0.5*out[0] + 0.5*(c.L+0.5*(to.Mean[0]-from.Mean[0]))
-		// Keep black and white free of colour casts that no light would cause.
+		// Keep black and white free of color casts that no light would cause.
 		k := smoothstep(-0.02, 0.16, l) * smoothstep(1.04, 0.90, l)
 		k = 0.35 + 0.65*k
 		return oklab.Color{L: l, A: out[1] * k, B: out[2] * k}
@@ -89,7 +89,8 @@ func product(a, b matrix3) matrix3 {
 	return out
 }
 
-// symmetric applies a function to a symmetric matrix's eigenvalues, found by Jacobi's rotations.
+// symmetric applies a function to a symmetric matrix's eigenvalues, which it finds by Jacobi
+// rotations.
 func symmetric(m matrix3, f func(float64) float64) matrix3 {
 	vectors := matrix3{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
 	for range 12 {

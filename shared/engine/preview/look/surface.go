@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// These are the textures of painting grounds and tools, drawn around 1/2, for Add layers.
+// Textures of painting surfaces and tools, drawn around 1/2, for Add layers.
 
 // paper is the tooth of rough paper, lit from the upper left.
 func paper(depth float64) Texture {
@@ -43,7 +43,7 @@ func canvas(depth float64) Texture {
 	}
 }
 
-// pigment draws the way watercolour settles: soft blooms with darker rims.
+// pigment draws how watercolor settles: soft blooms with darker rims.
 func pigment(depth float64) Texture {
 	return func(s *Sheet) {
 		wash, grains := s.fractal(s.field(3), 3.2, 4), s.field(4)
@@ -58,7 +58,7 @@ func pigment(depth float64) Texture {
 	}
 }
 
-// hatching draws pencil strokes. With a steep grade they are thicker in darker places.
+// hatching draws pencil strokes. Combined with a steep grade, they are thicker in darker areas.
 func hatching(depth float64) Texture {
 	return func(s *Sheet) {
 		hand := s.field(7)
@@ -87,7 +87,7 @@ func hatching(depth float64) Texture {
 	}
 }
 
-// grain is the grain of photographic film. Size is a grain's size in units.
+// grain draws photographic film grain. size is a grain's size in units.
 func grain(amount, size float64) Texture {
 	return func(s *Sheet) {
 		coarse := s.coarse(size)

@@ -6,15 +6,17 @@ import (
 )
 
 const (
-	// Words of this many code points are recognized with one or two wrong letters.
+	// Words of at least minTypo code points may have one wrong letter; those of at least minTypos,
+	// two.
 	minTypo  = 5
 	minTypos = 8
-	// This many prompt words are compared with the vocabulary.
+	// At most this many words of a prompt are checked for misspellings.
 	maxMended = 100
 )
 
-// mend replaces misspelled words with words from the vocabulary. It does not change words that have
-// another meaning in the vocabulary or in English. It assumes that the first letter is right.
+// mend replaces misspelled words with words from the vocabulary. It leaves words unchanged that
+// have another meaning in the vocabulary or in English. It assumes that the first letter is
+// correct.
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
@@ -30,7 +32,8 @@ func (v *vocabulary) mend(tokens []token) {
 	}
 }
 
-// nearest returns the word that a text misspells, unless words of two looks are equally near.
+// nearest returns the vocabulary word that text misspells. It finds none if words of different
+// looks are equally near.
 func (v *vocabulary) nearest(text string) (word string, found bool) {
 	first, _ := utf8.DecodeRuneInString(text)
 	typed := []rune(text)
@@ -54,7 +57,8 @@ func (v *vocabulary) nearest(text string) (word string, found bool) {
 	return word, len(owners) > 0
 }
 
-// editDistance counts missing, added, wrong or swapped letters, or returns more than most.
+// editDistance counts missing, added, wrong or swapped letters. If there are more than most, the
+// result is only known to exceed most.
 func editDistance(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1

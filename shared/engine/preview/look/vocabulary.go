@@ -18,7 +18,7 @@ var namesFile string
 //go:embed friends.txt
 var friendsFile string
 
-// A phrase means a look, or else a modifier.
+// meaning is what a phrase stands for: a look or a modifier.
 type meaning struct {
 	phrase   []string
 	look     *entry
@@ -33,16 +33,16 @@ func (m meaning) name() string {
 	return m.modifier.phrases[0]
 }
 
-// vocabulary is every phrase that prompts may use.
+// vocabulary contains every phrase that a prompt may use.
 type vocabulary struct {
-	// meanings is keyed by the first word of a phrase.
+	// meanings is keyed by a phrase's first word.
 	meanings map[string][]meaning
-	// words contains the words of all phrases; known also contains all correct words with a
-	// similar spelling. Only other words can be misspelled.
+	// words contains the words of all phrases. known also contains all correct words with a similar
+	// spelling. Only words that are not in known can be misspelled.
 	words, known map[string]bool
-	// long maps first letters to the words that may be recognized in a misspelled one.
+	// long maps first letters to the words that may be recognized when misspelled.
 	long map[rune][]string
-	// owners maps words to the looks and modifiers that have them in a phrase.
+	// owners maps each word to the looks and modifiers whose phrases contain it.
 	owners map[string][]string
 }
 
@@ -81,7 +81,7 @@ func (v *vocabulary) learn(phrases []string, m meaning) {
 	}
 }
 
-// foreignNames returns the phrases of namesFile by the look's name.
+// foreignNames returns the phrases in namesFile, keyed by look name.
 func foreignNames() map[string][]string {
 	names := map[string][]string{}
 	for line := range strings.Lines(namesFile) {

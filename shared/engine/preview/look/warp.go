@@ -5,22 +5,23 @@ import (
 	"math"
 )
 
-// Warp gives each point the colour of a nearby one, in whole pixels.
+// Warp gives each pixel the color of a nearby one, in whole pixels.
 type Warp struct {
-	// Across and Down give the source point: 1/2 is the point itself, 0 and 1 are Reach to the
-	// left or above and to the right or below. nil means 1/2.
+	// Across and Down give the source point relative to each point: 1/2 is the point itself, 0 is
+	// Reach to the left or above, and 1 is Reach to the right or below. nil means 1/2 everywhere.
 	Across, Down Texture
-	// Reach is in units.
-	Reach  float64
-	Motion Motion
-	// Soft means that neighbours have neighbouring source points, so whole-pixel steps are visible.
+	Reach        float64
+	Motion       Motion
+	// Soft means that neighboring pixels have neighboring source pixels, so steps of a whole pixel
+	// are visible.
 	Soft bool
 }
 
-// WarpZero is the level of a warp's map that means no move; each level above or below is one pixel.
+// WarpZero is the level in a warp map that means no displacement. Each level above or below is one
+// pixel.
 const WarpZero = 128
 
-// Draw draws the warp's maps for a size in pixels. A map is nil if nothing moves.
+// Draw draws the warp's maps for a size in pixels. A map is nil if nothing moves along that axis.
 func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	draw := func(texture Texture) *image.Gray {
 		if texture == nil {
@@ -38,7 +39,8 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	return draw(w.Across), draw(w.Down)
 }
 
-// wobble is smooth noise around 1/2 with scale waves in a unit. A look's purposes differ.
+// wobble is smooth noise around 1/2 with scale waves per unit. Each use within a look needs its own
+// purpose.
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)
@@ -49,8 +51,8 @@ func wobble(scale float64, purpose uint64) Texture {
 	}
 }
 
-// ripples draws waves around 1/2 without a seam at the borders: count of them along the height,
-// or along the width when across.
+// ripples draws seamless waves around 1/2: count of them over the height, or over the width if
+// across is set.
 func ripples(count int, across bool) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -65,7 +67,8 @@ func ripples(count int, across bool) Texture {
 	}
 }
 
-// tracking is a worn tape's displacement: each line moves a little, those of one band far.
+// tracking is a worn tape's displacement: each line moves slightly, and the lines of one band move
+// far.
 func tracking() Texture {
 	return func(s *Sheet) {
 		source, jitter := s.source(52), s.field(53)

@@ -2,9 +2,10 @@ package look
 
 import "math"
 
-// Textures of weather, water and sky, for Screen layers. Moving ones wrap around at the borders.
+// Textures of weather, water and sky, for Screen layers. Moving textures wrap around at the
+// borders.
 
-// snow draws flakes of about the given size in units, count of them per square unit.
+// snow draws flakes of about the given size in units, with count flakes per square unit.
 func snow(amount, size float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(40 + count))
@@ -35,7 +36,7 @@ func rain(amount, length float64, count int) Texture {
 	}
 }
 
-// petals draws leaves and blossoms in the air: randomly rotated pointed ellipses.
+// petals draws drifting leaves and blossoms: randomly rotated pointed ellipses.
 func petals(amount, size float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(42 + count))
@@ -55,7 +56,7 @@ func petals(amount, size float64, count int) Texture {
 	}
 }
 
-// bubbles draws thin rings with a spark of light.
+// bubbles draws thin rings, each with a highlight.
 func bubbles(amount float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(43)
@@ -102,14 +103,14 @@ func embers(amount float64, count int) Texture {
 	}
 }
 
-// mist is a low bank of fog. It has no seam at the sides.
+// mist draws a low bank of fog without a seam at the sides.
 func mist(amount float64) Texture {
 	return func(s *Sheet) {
 		bank := s.field(47)
 		width, height := s.aspect()
-		// A quarter of the finest wave, which is a thirtieth of the entire height.
+		// A quarter of the shortest wave, which is 1/54 of a unit.
 		density := s.smooth(1.0/216, func(x, y float64) float64 {
-			// The field repeats every 256 units, so both ends of a row show the same place.
+			// Map x to a circle in the noise field, so that both ends of a row match.
 			turn := x / width * 2 * math.Pi
 			sin, cos := math.Sincos(turn)
 			return bank.Fractal(20+0.5*cos+y*0.3, 20+0.5*sin+y*3.4, 5)

@@ -10,15 +10,15 @@ import (
 )
 
 type token struct {
-	// text is the word as phrases are written: see normal.
+	// text is the word in the normalized spelling of phrases; see normal.
 	text string
-	// The position in the prompt, in bytes.
+	// The word's position in the prompt, in bytes.
 	from, to int
 	// clause is the number of clauses before the word. Punctuation ends a clause.
 	clause int
 }
 
-// tokenize splits a text into words. In scripts without spaces, each character is a word.
+// tokenize splits a string into words. In scripts without spaces, each character is a word.
 func tokenize(text string) []token {
 	var found []token
 	clause, from := 0, -1
@@ -51,15 +51,15 @@ func tokenize(text string) []token {
 	return found
 }
 
-// emoji are the emoji that name a look; others are ignored.
+// emoji lists the emoji that name a look; others are ignored.
 const emoji = "🔥❄⛄🌨🌊🌧☔🌙🌃🌅🌇🌫🍂🍁🌸🏜"
 
 func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
 }
 
-// words splits a text into the words of its tokens: lower case, letters and digits only, without
-// the ending of a plural, so that "Oil Paintings!" requests an "oil painting".
+// words splits a string into normalized words: lower case, letters and digits only, without plural
+// endings, so that "Oil Paintings!" requests an "oil painting".
 func words(text string) []string {
 	var list []string
 	for _, t := range tokenize(text) {
@@ -68,8 +68,8 @@ func words(text string) []string {
 	return list
 }
 
-// normal returns a word without spelling variants: capital letters, accents, apostrophes and
-// plural endings, and in Arabic the article, vowel signs and letter forms.
+// normal strips a word's spelling variants: capital letters, accents, apostrophes and plural
+// endings, and in Arabic the article, vowel signs and letter forms.
 func normal(word string) string {
 	word = norm.NFC.String(strings.Map(func(r rune) rune {
 		switch {
@@ -113,7 +113,7 @@ func startsWith(tokens, phrase []string) bool {
 	return len(phrase) > 0 && len(phrase) <= len(tokens) && slices.Equal(tokens[:len(phrase)], phrase)
 }
 
-// has reports whether the words of a phrase occur in tokens, in order.
+// has reports whether a phrase's words occur in tokens, in order.
 func has(tokens []string, phrase string) bool {
 	wanted := words(phrase)
 	for at := range tokens {

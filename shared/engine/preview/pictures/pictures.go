@@ -1,5 +1,5 @@
-// Package pictures has a picture of every look, drawn in advance from NASA's portrait of the
-// astronaut Eileen Collins, in the public domain.
+// Package pictures has a picture of every look, rendered in advance from NASA's public-domain
+// portrait of the astronaut Eileen Collins.
 package pictures
 
 import (
@@ -17,10 +17,10 @@ var files embed.FS
 
 var Size = catalog.Size{Width: 192, Height: 108}
 
-// Original is the name of the photograph itself.
+// Original is the name of the unedited photograph.
 const Original = "original"
 
-// Of returns the JPEG of a look by its name, or of [Original].
+// Of returns the JPEG for a look's name, or for [Original].
 func Of(name string) ([]byte, error) {
 	content, err := files.ReadFile(File(name))
 	if err != nil {

@@ -41,7 +41,7 @@ func TestEveryLookHasAPicture(t *testing.T) {
 	}
 }
 
-// The test draws a few pictures again. If it fails, run go generate here.
+// The test redraws a few pictures. If it fails, run go generate in this folder.
 func TestPicturesAreUpToDate(t *testing.T) {
 	sample, err := os.ReadFile(filepath.Join("draw", "sample.jpg"))
 	if err != nil {

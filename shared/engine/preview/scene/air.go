@@ -6,14 +6,14 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// air is the light of a landscape: its sky from the horizon up, and the matching colours.
+// air describes a landscape's light: the sky from the horizon up, and matching colors.
 type air struct {
 	sky []stop
-	// The light around the sun, the colour of distance, and the clouds' lit and dark sides.
+	// The light around the sun, the color of distant objects, and the clouds' lit and dark sides.
 	glow, haze, cloud, shade rgb
-	// ink is the colour of near things against the light.
+	// ink is the color of near objects against the light.
 	ink rgb
-	// night is true if there are stars. overcast is true if the sun is behind clouds.
+	// night is true if there are stars. overcast is true if clouds hide the sun.
 	night, overcast bool
 }
 
@@ -68,13 +68,14 @@ func airs() map[string]air {
 type heaven struct {
 	air
 	clouds, stars *noise.Field
-	// The horizon and the sun's position and radius are in fractions of the height.
+	// The horizon, and the sun's position and radius, as fractions of the height.
 	horizon, sunX, sunY, sun float64
-	// cover is the cloudiness, about -0.2 to 0.3; drift is the path of the clouds.
+	// cover is the cloudiness, about -0.2 to 0.3. drift is how far the clouds have moved.
 	cover, drift float64
 }
 
-// color returns the sky's colour above the horizon. disc, 0 or 1, shows the sun itself.
+// color returns the sky's color above the horizon. disc, 0 or 1, is whether the sun itself is
+// visible.
 func (h heaven) color(x, y, disc float64) rgb {
 	up := (h.horizon - y) / h.horizon
 	c := h.at(up)
@@ -103,13 +104,14 @@ func (h heaven) color(x, y, disc float64) rgb {
 	return c.mix(hex(0xfff6d8), disc*cover(d-h.sun, 0.003))
 }
 
-// profile is the outline of a range of hills, computed once for all x.
+// profile is the outline of a range of hills, precomputed along x.
 type profile struct {
 	tops []float64
 	step float64
 }
 
-// newProfile draws an outline over x from -margin to width+margin; top returns the y of its height.
+// newProfile computes an outline for x from -profileMargin to width+profileMargin. top returns the
+// outline's y at x.
 func newProfile(width float64, top func(x float64) float64) profile {
 	const points = 1024
 	p := profile{make([]float64, points+1), (width + 2*profileMargin) / points}
@@ -119,7 +121,7 @@ func newProfile(width float64, top func(x float64) float64) profile {
 	return p
 }
 
-// Outlines reach this far beyond the picture, for mirrors and moving eyes.
+// Outlines extend this far beyond the picture, for reflections and moving viewpoints.
 const profileMargin = 0.6
 
 func (p profile) at(x float64) float64 {

@@ -11,7 +11,7 @@ const shore = 0.58
 type coast struct {
 	waves, clouds *noise.Field
 	day           air
-	// sunAt is the sun's position and start the boat's, as fractions of the width.
+	// sunAt is the sun's position and start is the boat's, as fractions of the width.
 	sunAt, start, phase float64
 	sea                 rgb
 	// The farthest hills are first.
@@ -19,7 +19,7 @@ type coast struct {
 	somebody bool
 }
 
-// Bay is the sea in front of hills, with a sailing boat, gulls, and optionally a person.
+// Bay is the sea in front of hills, with a sailboat, gulls and optionally a person.
 func Bay(seed uint32, light string, somebody bool) Scene {
 	source := noise.NewSource(uint64(seed), 1)
 	c := coast{
@@ -37,7 +37,7 @@ func Bay(seed uint32, light string, somebody bool) Scene {
 	return Scene{"bay", func(t, aspect float64) shader { return c.at(t, aspect).color }}
 }
 
-// bayView is the coast at a time, in a picture of an aspect.
+// bayView is the coast at a given time, for a picture with a given aspect ratio.
 type bayView struct {
 	*coast
 	t, aspect float64
@@ -46,7 +46,6 @@ type bayView struct {
 	boat      sailingBoat
 }
 
-// at prepares the hills, and puts sun and boat into their places.
 func (c *coast) at(t, aspect float64) *bayView {
 	o := &bayView{coast: c, t: t, aspect: aspect}
 	for _, hill := range []struct{ frequency, phase, base, height, from, to float64 }{
@@ -105,7 +104,7 @@ func (o *bayView) above(x, y, disc float64) rgb {
 	return c
 }
 
-// water returns the colour of the sea, which mirrors the hills, the sky and the boat.
+// water returns the color of the sea, which reflects the hills, the sky and the boat.
 func (o *bayView) water(x, y float64) rgb {
 	depth := (y - shore) / (1 - shore)
 	far := 1 / (depth + 0.07)
@@ -115,7 +114,7 @@ func (o *bayView) water(x, y float64) rgb {
 	mirrorY := 2*shore - y + slope*0.10*(0.25+depth)
 	c := o.above(x+slope*0.012, min(mirrorY, shore-0.001), 0)
 	c = c.mix(o.sea, 0.22+0.4*depth)
-	// The sun's path: facets that tilt towards it glitter.
+	// The sun's path on the water: facets that tilt towards the sun glitter.
 	path := math.Exp(-math.Abs(x-o.sky.sunX)*(9-5*depth)) * (1 - 0.65*depth)
 	c = c.plus(o.day.glow.times(path * (0.22 + 1.3*smooth(0.18, 0.55, slope))))
 	c = c.plus(o.day.cloud.times(0.10 * smooth(0.3, 0.6, chop)))
@@ -144,7 +143,7 @@ func (b sailingBoat) color(x, y float64) (rgb, float64) {
 	return c, a
 }
 
-// gulls are birds that cross the sky; it returns how much of the point they cover.
+// gulls are birds that cross the sky. It returns how much of the point they cover.
 func gulls(x, y, t, aspect float64) float64 {
 	if y > 0.32 {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// Choose returns a text's scene. Words choose the place and the time of day; the rest of the text
-// and the seed vary the scene, so that no two are the same.
+// Choose returns the scene for a prompt. Words choose the place and the time of day. The rest of
+// the prompt and the seed vary the scene, so that no two are the same.
 func Choose(prompt string, seed uint32) Scene {
 	words := wordsOf(prompt)
 	source := noise.NewSource(uint64(seed), 0)
@@ -49,7 +49,7 @@ func wordsOf(prompt string) []string {
 	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// meanings maps meanings to their words, separated by spaces.
+// meanings maps each meaning to its words, separated by spaces.
 type meanings map[string]string
 
 // The times of day and the weather.

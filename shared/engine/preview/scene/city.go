@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// ground is the height of the street's edge.
+	// ground is the y of the street's edge.
 	ground = 0.74
-	// The rows of towers, one behind another.
+	// The number of rows of towers, one behind another.
 	depths = 3
 )
 
@@ -28,7 +28,8 @@ type street struct {
 	towers [depths][]tower
 }
 
-// city is a street of towers at night: lit windows, signs, traffic, and wet ground that mirrors it.
+// city is a street between towers at night: lit windows, signs, traffic, and wet ground that
+// reflects them.
 func city(seed uint32, light string) Scene {
 	source := noise.NewSource(uint64(seed), 31)
 	s := street{
@@ -60,7 +61,7 @@ func city(seed uint32, light string) Scene {
 	}}
 }
 
-// pavement returns the colour of the wet ground, which mirrors the skyline, and its traffic.
+// pavement returns the color of the wet ground, with the skyline's reflection and the traffic.
 func (s *street) pavement(t, x, y float64) rgb {
 	depth := (y - ground) / (1 - ground)
 	ripple := s.wet.Fractal(x*9/(0.3+depth), y*60+t*1.1, 2)

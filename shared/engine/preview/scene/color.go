@@ -31,7 +31,7 @@ func gradient(stops []stop, at float64) rgb {
 	return stops[len(stops)-1].color
 }
 
-// smooth goes from 0 at low to 1 at high without a corner.
+// smooth rises smoothly from 0 at low to 1 at high.
 func smooth(low, high, v float64) float64 {
 	t := clamp((v - low) / (high - low))
 	return t * t * (3 - 2*t)

@@ -8,7 +8,7 @@ import (
 
 const (
 	desertEdge = 0.46
-	// The dunes, one behind another.
+	// The number of dunes, one behind another.
 	duneCount = 6
 )
 
@@ -19,7 +19,7 @@ type desert struct {
 	bright, dark rgb
 }
 
-// dunes is a desert: ridges with one lit side, ripples, and sand that blows over the crests.
+// dunes is a desert: ridges with one lit side, ripples, and sand blowing over the crests.
 func dunes(seed uint32, light string) Scene {
 	source := noise.NewSource(uint64(seed), 11)
 	d := desert{
@@ -33,12 +33,12 @@ func dunes(seed uint32, light string) Scene {
 	return Scene{"dunes", func(t, aspect float64) shader { return d.at(t, aspect).color }}
 }
 
-// desertView is a desert at a time, in a picture of an aspect.
+// desertView is a desert at a given time, for a picture with a given aspect ratio.
 type desertView struct {
 	*desert
 	t   float64
 	sky heaven
-	// feet are how far below its crest the shadow of a dune ends.
+	// feet holds how far below its crest a dune's shadow ends.
 	crests, feet [duneCount]profile
 }
 
@@ -56,7 +56,7 @@ func (d *desert) at(t, aspect float64) *desertView {
 		e.crests[i] = newProfile(aspect, func(x float64) float64 {
 			return base - height*(0.5+0.5*d.sand.Fractal((x+move)*frequency+d.phase+19*k, 7*k, 3))
 		})
-		// The foot of the shadow snakes below the crest.
+		// The shadow's edge winds below the crest.
 		e.feet[i] = newProfile(aspect, func(x float64) float64 {
 			return (0.05 + 0.22*k) * (0.55 + 0.75*d.sand.Fractal((x+move)*frequency*1.7+d.phase+3, 40+9*k, 3))
 		})
@@ -84,7 +84,7 @@ func (e *desertView) color(x, y float64) rgb {
 	return e.sky.color(x, y, 1)
 }
 
-// slope returns the colour of a dune, in the light or in its own shadow.
+// slope returns the color of a dune, in the light or in its own shadow.
 func (e *desertView) slope(i int, x, y float64) rgb {
 	k := float64(i) / (duneCount - 1)
 	below, foot := y-e.crests[i].at(x), e.feet[i].at(x)

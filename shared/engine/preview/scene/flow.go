@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// flow is ink in water, endlessly folding colours, for prompts that name no place.
+// flow is ink in water, with endlessly folding colors, for prompts that name no place.
 func flow(seed uint32) Scene {
 	source := noise.NewSource(uint64(seed), 61)
 	first, second := noise.NewField(uint64(seed), 62), noise.NewField(uint64(seed), 63)
@@ -33,7 +33,7 @@ func flow(seed uint32) Scene {
 			c := second.Fractal(u*1.2+1.5*a+0.04*t, v*1.2+1.5*b, 3)
 			d := second.Fractal(u*1.2+1.3*b+50, v*1.2+1.3*c-0.05*t, 3)
 			color := gradient(colors, clamp(0.5+0.62*d+0.22*a))
-			// Folds catch light where the ink bends most.
+			// Folds catch the light where the ink bends most.
 			fold := math.Abs(c - d)
 			color = color.plus(rgb{1, 0.96, 0.9}.times(0.30 * smooth(0.05, 0, math.Abs(fold-0.22))))
 			return color.times(0.86 + 0.32*clamp(0.5+c))

@@ -8,11 +8,11 @@ import (
 
 const (
 	valley = 0.78
-	// The ranges, one behind another.
+	// The number of ranges, one behind another.
 	rangeCount = 5
 )
 
-// fir is a tree in the foreground: its place, and the size of its outline.
+// fir is a tree in the foreground: its position, and the size of its outline.
 type fir struct{ x, height, width float64 }
 
 type massif struct {
@@ -24,7 +24,7 @@ type massif struct {
 	forest       [64]fir
 }
 
-// mountains are ranges behind each other, with fog in the valleys, snow above, and firs in front.
+// mountains shows ranges one behind another, with fog in the valleys, snow above and firs in front.
 func mountains(seed uint32, light string, snowy bool) Scene {
 	source := noise.NewSource(uint64(seed), 21)
 	m := massif{
@@ -59,7 +59,7 @@ func (m *massif) at(t, aspect float64) *mountainView {
 	for i := range v.ranges {
 		k := float64(i) / (rangeCount - 1)
 		frequency, height, base := 1.0+1.6*k, 0.40-0.20*k, 0.54+0.30*k
-		// The eye moves: near things pass faster.
+		// The viewpoint moves, so near ranges pass faster.
 		eye := t * 0.02 * (0.15 + k)
 		v.ranges[i] = newProfile(aspect, func(x float64) float64 {
 			at := (x+eye)*frequency + m.phase + 31*k
@@ -77,7 +77,7 @@ func (m *massif) treetops(t, aspect float64) profile {
 		for _, fir := range m.forest {
 			d := math.Abs(x+eye-fir.x*aspect*1.12) / (fir.width * fir.height)
 			if d < 1 {
-				// The outline steps out and in on its way down, like branches.
+				// The outline zigzags on its way down, like branches.
 				y := 1.0 - fir.height*(1-d)
 				top = min(top, y+0.006*math.Sin(y*420)*d)
 			}
@@ -86,7 +86,7 @@ func (m *massif) treetops(t, aspect float64) profile {
 	})
 }
 
-// color paints from the nearest range back, and the firs over all.
+// color paints front to back: the firs, the ranges starting with the nearest, and the sky.
 func (v *mountainView) color(x, y float64) rgb {
 	if y > 0.7 {
 		if a := cover(v.firs.at(x)-y, 0.003); a == 1 {
@@ -109,12 +109,12 @@ func (v *mountainView) color(x, y float64) rgb {
 	return c.mix(v.day.ink, cover(v.firs.at(x)-y, 0.003))
 }
 
-// slope returns the colour of a range: rock, the snow on it, and the fog below.
+// slope returns the color of a range: rock, snow on it, and fog below.
 func (v *mountainView) slope(i int, x, y float64) rgb {
 	k := float64(i) / (rangeCount - 1)
 	below := y - v.ranges[i].at(x)
 	body := v.day.haze.mix(v.day.ink, 0.30+0.55*k).mix(v.day.at(0.6), 0.30*(1-k))
-	// Faces towards the sun are lighter, by the slope.
+	// Slopes that face the sun are lighter.
 	slope := (v.ranges[i].at(x+0.006) - v.ranges[i].at(x-0.006)) / 0.012
 	if x < v.sky.sunX {
 		slope = -slope

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// nebula is deep space: clouds of light that drift, stars that pass, a planet.
+// nebula is deep space: drifting clouds of light, passing stars and a planet.
 func nebula(seed uint32) Scene {
 	source := noise.NewSource(uint64(seed), 51)
 	gas, dust := noise.NewField(uint64(seed), 52), noise.NewField(uint64(seed), 53)

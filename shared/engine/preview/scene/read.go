@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Result is the scene that a prompt asks for.
 type Result struct {
-	// Understood names the requested place and light, or is empty.
+	// Understood names the requested place and light. It may be empty.
 	Understood []string
 
 	place, light string
@@ -31,7 +30,7 @@ func Read(prompt string) Result {
 	return r
 }
 
-// Shows reports whether a word of the text is shown.
+// Shows reports whether the scene shows what a word of the prompt names.
 func (r Result) Shows(word string) bool {
 	at := []string{word}
 	return r.place != "" && places.first(at) == r.place || r.light != "" && lights.first(at) == r.light ||

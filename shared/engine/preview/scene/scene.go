@@ -1,6 +1,5 @@
-// Package scene paints moving pictures: landscapes and abstractions that are computed from a
-// seed, point by point, in the manner of a fragment shader. It stands in for a model that
-// imagines a video from a text.
+// Package scene paints moving pictures: landscapes and abstractions that are computed from a seed,
+// point by point, like a fragment shader. It stands in for a text-to-video model.
 //
 // A scene is a pure function of its seed, the position in the picture and the time, so the same
 // request produces the same frames.
@@ -19,19 +18,19 @@ import (
 type Scene struct {
 	// Name is the scene's subject, such as "bay".
 	Name string
-	// at prepares the scene for a time in seconds and an aspect (width by height).
+	// at prepares the scene for a time in seconds and an aspect ratio (width / height).
 	at func(seconds, aspect float64) shader
 }
 
-// shader returns the colour at x, from 0 to the aspect, and y, from 0 at the top to 1.
+// shader returns the color at x, from 0 to the aspect ratio, and y, from 0 at the top to 1.
 type shader func(x, y float64) rgb
 
-// Paint fills frame at a time in seconds: rows from the top, three bytes per pixel.
+// Paint fills frame for a time in seconds: rows from the top, three bytes per pixel.
 func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, seconds float64) error {
 	shade := s.at(seconds, float64(width)/float64(height))
 	scale := 1 / float64(height)
 	group, ctx := errgroup.WithContext(ctx)
-	// Use as many goroutines as for a texture: see look.Sheet.
+	// Use as many goroutines as for a texture; see look.Sheet.
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)/2))
 	const band = 16
 	for top := 0; top < height; top += band {
@@ -44,7 +43,7 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 				row := frame[y*width*3:][:width*3]
 				for x := range width {
 					c := shade((float64(x)+0.5)*scale, (float64(y)+0.5)*scale)
-					// A little noise before rounding prevents bands in smooth skies.
+					// A little noise before rounding prevents banding in smooth skies.
 					dither := float64(noise.Mix(uint64(y*width+x))&0xff)/255 - 0.5
 					row[x*3], row[x*3+1], row[x*3+2] = level(c.r, dither), level(c.g, dither), level(c.b, dither)
 				}

@@ -2,7 +2,7 @@ package scene
 
 import "math"
 
-// jetty is a wooden pier from the lower edge to the horizon. The eye is above x = middle.
+// jetty is a wooden pier from the lower edge to the horizon. The viewpoint is above x = middle.
 func jetty(x, y, middle, far float64) (rgb, float64) {
 	if y < far {
 		return rgb{}, 0
@@ -13,7 +13,7 @@ func jetty(x, y, middle, far float64) (rgb, float64) {
 	if across < -1.1 || across > 1.1 {
 		return rgb{}, 0
 	}
-	// Planks lie across; perspective makes the far ones thin.
+	// Planks run across the jetty. Perspective makes the far ones thin.
 	row := 5.2 / (depth + 0.22)
 	plank, within := math.Modf(row + 40)
 	wood := hex(0x7a4c4a).mix(hex(0xa56a55), 0.5+0.5*math.Sin(plank*12.9))
@@ -24,10 +24,10 @@ func jetty(x, y, middle, far float64) (rgb, float64) {
 	return wood, cover(math.Abs(across)-1, 0.012/half*0.3)
 }
 
-// figure is a person while a point of it is painted, part over part.
+// figure accumulates a person at one point, one body part painted over another.
 type figure struct {
 	x, y, t float64
-	// The colour painted so far, and the covered fraction of the point.
+	// The color painted so far, and how much of the point it covers.
 	color   rgb
 	covered float64
 }
@@ -41,7 +41,7 @@ var (
 
 // walker is a person in a raincoat, seen from behind, lit from the right.
 func walker(x, y, t, middle float64) (rgb, float64) {
-	// Drawn at 1/1.8 of its size, standing on y = 0.93.
+	// The figure's coordinates are at 1/1.8 of the picture's scale. It stands on y = 0.93.
 	const size = 1.8
 	x, y = (x-middle)/size, 0.425+(y-0.26)/size
 	if x < -0.24 || x > 0.16 || y < 0.3 {
@@ -56,13 +56,13 @@ func walker(x, y, t, middle float64) (rgb, float64) {
 	return f.color, f.covered
 }
 
-// add paints a part, whose outline is at the distance.
+// add paints a body part. distance is the distance from its outline.
 func (f *figure) add(color rgb, distance float64) {
 	a := cover(distance, 0.0011)
 	f.color, f.covered = f.color.mix(color, a), f.covered+(1-f.covered)*a
 }
 
-// lit shades a round form: dark on the left, a warm rim on the right.
+// lit shades a round shape: dark on the left, with a warm rim on the right.
 func lit(base rgb, across float64) rgb {
 	shaded := base.mix(hex(0x54305e), 0.5*clamp(0.35-across*0.55))
 	return shaded.mix(hex(0xffe6b8), 0.7*smooth(0.7, 0.98, across))
@@ -89,7 +89,7 @@ func (f *figure) coat() {
 	down := clamp((y - 0.5) / 0.28)
 	width := 0.060 + 0.040*down
 	coat := lit(yellow, x/width)
-	// Folds fall from the shoulders and open towards the hem.
+	// Folds hang from the shoulders and widen towards the hem.
 	fold := math.Sin(x/width*9+1.3*math.Sin(y*14)) * down
 	coat = coat.mix(hex(0x9a6a2a), 0.30*smooth(0.35, 1, fold)).mix(hex(0xfff2b0), 0.16*smooth(0.4, 1, -fold))
 	outline := polygon(x, y, -0.050, 0.505, 0.050, 0.505, 0.087, 0.775, -0.087, 0.775) - 0.013

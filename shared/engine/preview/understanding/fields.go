@@ -8,11 +8,11 @@ import (
 
 type Ignored struct {
 	Why string `json:"why"`
-	// Unless names a field with which it has an effect, or is "".
+	// Unless names a field that gives this one an effect, or is "".
 	Unless string `json:"unless,omitempty"`
 }
 
-// Ignores returns the ignored fields of a model's form, by name.
+// Ignores returns the fields of a model's form that are ignored, by name.
 func Ignores(m *catalog.Model) map[string]Ignored {
 	ignored := map[string]Ignored{}
 	if _, offered := m.Form.Field("self_anchor"); offered {
@@ -28,7 +28,7 @@ func Same(a, b *catalog.Model) bool {
 	return family(a.Kind) == family(b.Kind) && a.FPS == b.FPS && maps.Equal(a.Sizes, b.Sizes)
 }
 
-// family returns the representative of all kinds with the same edits.
+// family returns one kind that represents all kinds with the same edits.
 func family(kind catalog.Kind) catalog.Kind {
 	switch kind {
 	case catalog.Restyle, catalog.Clip:

@@ -20,13 +20,13 @@ type Request struct {
 }
 
 type Result struct {
-	// Understood lists the followed parts in the order of application. It is never nil.
+	// Understood lists the followed parts in the order in which they are applied. It is never nil.
 	Understood []string
-	// Ignored lists the parts of the prompt that are not followed, as written.
+	// Ignored lists the ignored parts of the prompt, verbatim.
 	Ignored []string
-	// Notice is for the user. It is empty if everything was followed.
+	// Notice is meant for the user. It is empty if every part was followed.
 	Notice string
-	// ByReference is true if only the reference image determines the edit.
+	// ByReference is true if the reference image alone determines the edit.
 	ByReference bool
 }
 
@@ -35,7 +35,7 @@ const (
 	ReferenceGarment = "cloth of the reference image"
 
 	how = "Anything else needs a generative model, which the server's setting CUTROOM_ENGINE connects."
-	// unchanged starts the notices of unchanged results.
+	// unchanged is the start of notices about unchanged results.
 	unchanged = "Nothing was changed: "
 	asAsked   = "Nothing was changed, as the prompt asks."
 )
@@ -83,7 +83,7 @@ func ofScene(asked Request) Result {
 	read := look.ReadScenery(asked.Prompt, painted.Shows)
 	r := Result{Understood: slices.Clone(painted.Understood)}
 	for _, phrase := range read.Ignored {
-		if !slices.Contains(painted.Understood, phrase) { // the scene has the light of a second mood
+		if !slices.Contains(painted.Understood, phrase) { // the scene already shows a second mood's light
 			r.Ignored = append(r.Ignored, phrase)
 		}
 	}

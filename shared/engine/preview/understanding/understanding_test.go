@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/preview/understanding"
 )
 
-// answer has the followed and the ignored parts, and the beginning of the notice.
+// answer has the parts of a prompt that are followed and ignored, and the start of the notice.
 type answer struct {
 	kind                        catalog.Kind
 	prompt                      string
@@ -26,7 +26,7 @@ const (
 )
 
 var answers = []answer{
-	// Prompts that need a generative model.
+	// These prompts need a generative model.
 	{edit, "remove the person", "", "remove the person", unfollowed},
 	{edit, "add sunglasses", "", "add sunglasses", unfollowed},
 	{edit, "add a hat", "", "add a hat", unfollowed},
@@ -45,7 +45,7 @@ var answers = []answer{
 	{edit, "make it a video for my friends", "", "friends", unfollowed},
 	{edit, "añade un sombrero", "", "añade un sombrero", unfollowed},
 	{edit, "给他戴一顶帽子", "", "他戴一顶帽", unfollowed},
-	// Prompts that request nothing.
+	// These prompts request nothing.
 	{edit, "don't change anything", "", "", declined},
 	{edit, "don't make it green", "", "", declined},
 	{edit, "without snow", "", "", declined},
@@ -54,10 +54,10 @@ var answers = []answer{
 	{edit, "बर्फ नहीं", "", "", declined},
 	{edit, "", "", "", "Nothing was changed: the prompt is empty."},
 	{edit, "make it amazing", "", "", "Nothing was changed: the prompt names no look"},
-	// Nonsense.
+	// These prompts are nonsense.
 	{edit, "asdf qwerty zxcv", "", "asdf qwerty zxcv", unfollowed},
 	{edit, "😀😀😀", "", "", "Nothing was changed: the prompt is empty."},
-	// Prompts that name a look.
+	// These prompts name a look.
 	{edit, "make it look like a Van Gogh painting", "impressionist", "", ""},
 	{edit, "turn this video into anime style", "anime", "", ""},
 	{edit, "Make it more cinematic, warmer colors", "cinematic; warmer", "", ""},
@@ -66,12 +66,12 @@ var answers = []answer{
 	{edit, "make it red", "red", "", ""},
 	{edit, "waterclor", "watercolor", "", ""},
 	{edit, "keep the background but make it watercolor", "watercolor", "", ""},
-	// Prompts that name a look and request more.
+	// These prompts name a look and request more.
 	{edit, "make it darker and add a hat", "darker", "add a hat", "“add a hat” changed nothing: "},
 	{edit, "cyberpnk city at nigth", "cyberpunk neon; night", "city", "“city” changed nothing: "},
 	{edit, "an oil painting of a castle", "oil painting", "castle", "“castle” changed nothing: "},
 	{edit, "winter, night, rain", "winter; night", "rain", "“rain” changed nothing: "},
-	// Other languages.
+	// These prompts are in other languages.
 	{edit, "conviértelo en una acuarela", "watercolor", "", ""},
 	{edit, "fais-en un dessin au crayon", "pencil sketch", "", ""},
 	{edit, "Faça em estilo anime no inverno", "winter; anime", "", ""},
@@ -83,7 +83,7 @@ var answers = []answer{
 	{edit, "اسے واٹر کلر بنا دیں", "watercolor", "", ""},
 	{edit, "mach es zu einem Ölgemälde", "oil painting", "", ""},
 	{edit, "水彩画風にして", "watercolor", "", ""},
-	// Videos from words.
+	// These prompts describe a video.
 	{video, "a puppy on the beach", "bay", "puppy", scenes},
 	{video, "ocean waves at sunset, watercolor", "bay; sunset; watercolor", "", ""},
 	{video, "a city at night in the rain, cyberpunk", "city; night", "rain; cyberpunk", scenes},
@@ -94,7 +94,7 @@ var answers = []answer{
 	{video, "dunes at sunset", "dunes; sunset; desert", "", ""},
 	{video, "aurora over the mountains", "aurora", "", ""},
 	{video, "sunset over the sea", "bay; sunset", "", ""},
-	// Clothes.
+	// These prompts describe clothes.
 	{tryOn, "a red plaid shirt", "red; plaid", "", cut},
 	{tryOn, "add a hat", "", "hat", "Nothing was changed: the preview engine knows no color or cloth in “hat”."},
 	{tryOn, "don't change anything", "", "", declined},

@@ -1,5 +1,5 @@
-// Package helper turns this program into a helper of package c2pa, or into the search for the
-// library. It imports little, so that Go initializes it early: see package launcher.
+// Package helper turns this program into a helper for package c2pa, or into the search for the
+// library. It imports little, so that Go initializes it early; see package launcher.
 package helper
 
 import (
@@ -12,13 +12,13 @@ import (
 	"cutroom/shared/platform/sandbox/libraries"
 )
 
-// Both arguments are followed by the library's path.
+// The first arguments that start a helper or a search. The library's path follows.
 const (
 	Name       = "cutroom-c2pa-helper"
 	SearchName = "cutroom-c2pa-search"
 )
 
-// A program with such a first argument is a helper, even a test: see package launcher.
+// Any program started with such an argument becomes a helper, even a test; see package launcher.
 func init() {
 	if len(os.Args) != 3 {
 		return
@@ -39,7 +39,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// search loads the library and measures its needs.
+// search loads the library and records which files and how much address space it needs.
 func search(path string) Found {
 	library, err := libc2pa.Load(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func help(path string) error {
 
 func descriptor(number int) *os.File { return os.NewFile(uintptr(3+number), "inherited") }
 
-// sign requests the signature on standard output.
+// sign requests the signature through standard output.
 func sign(library *libc2pa.Library, do Order, in *json.Decoder, out *json.Encoder) error {
 	s := libc2pa.Signing{
 		Settings: do.Settings, Manifest: do.Manifest, MIME: do.MIME, From: descriptor(0), To: descriptor(1),

@@ -9,8 +9,8 @@ type Found struct {
 	Problem string
 }
 
-// Order is the first line that the helper reads. The files are the descriptors from 3 up: the
-// file to read or sign, the file to write, the ingredients.
+// Order is the first line that the helper reads. The files are descriptors 3 and up: the file to
+// read or sign, the file to write, and the ingredients.
 type Order struct {
 	Sign            bool
 	Settings, MIME  string
@@ -21,8 +21,8 @@ type Order struct {
 
 type Ingredient struct{ JSON, MIME string }
 
-// Answer is a line that a helper writes. A line with ToSign requests a signature, which is the
-// next line that the helper reads. Any other line is the last.
+// Answer is a line that a helper writes. A line with ToSign requests a signature, which the helper
+// then reads as the next line. Any other line is the last.
 type Answer struct {
 	ToSign    []byte `json:",omitempty"`
 	Done      bool   `json:",omitempty"`

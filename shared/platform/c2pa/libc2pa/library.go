@@ -1,5 +1,5 @@
-// Package libc2pa calls libc2pa_c, the C2PA library of the Content Authenticity Initiative,
-// without cgo. A file may compromise the process, so package c2pa calls it in a sandbox.
+// Package libc2pa calls libc2pa_c, the Content Authenticity Initiative's C2PA library, without cgo.
+// A malicious file may compromise the process, so package c2pa calls it in a sandbox.
 //
 // A process calls it for one task and exits, so it never frees the library's memory.
 package libc2pa
@@ -173,26 +173,26 @@ func (l *Library) Read(settings, mime string, file *os.File) (string, error) {
 }
 
 type Ingredient struct {
-	// JSON describes the file in the format of the library's documentation.
+	// JSON describes the file in the format that the library documents.
 	JSON string
 	MIME string
 	File *os.File
 }
 
 type Signing struct {
-	// Settings and Manifest are JSON objects in the format of the library's documentation.
+	// Settings and Manifest are JSON objects in the formats that the library documents.
 	Settings, Manifest string
 	MIME               string
 	From, To           *os.File
 	Ingredients        []Ingredient
-	// Algorithm is the library's number. Chain contains the certificates in PEM, the signer's
-	// first. Sign returns the signature of bytes.
+	// Algorithm is the library's number for it. Chain contains the certificates in PEM, with the
+	// signer's first. Sign returns the signature for the bytes.
 	Algorithm int32
 	Chain     string
 	Sign      func([]byte) ([]byte, error)
 }
 
-// Sign may be called once.
+// Sign may be called only once.
 func (l *Library) Sign(s Signing) error {
 	context, err := l.context(s.Settings)
 	if err != nil {

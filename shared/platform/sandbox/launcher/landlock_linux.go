@@ -8,7 +8,7 @@ import (
 const (
 	readFolder = accessReadFile | accessReadFolder
 	write      = accessWriteFile | accessTruncate | accessMakeRegular | accessRemoveFile | accessMakeDir | accessRemoveDir
-	// These access rights apply to files, not only to folders.
+	// These access rights apply to files as well as to folders.
 	ofFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate
 )
 
@@ -17,9 +17,9 @@ func landlockVersion() (int, error) {
 	return int(version), fails(errno)
 }
 
-// handled returns everything that a version of Landlock can restrict.
+// handled returns every right that the given version of Landlock can restrict.
 func handled(version int) *rulesetAttr {
-	all := &rulesetAttr{files: accessRefer - 1} // the rights of version 1
+	all := &rulesetAttr{files: accessRefer - 1} // the rights in version 1
 	for _, since := range []struct {
 		version int
 		right   uint64
@@ -39,8 +39,8 @@ func handled(version int) *rulesetAttr {
 	return all
 }
 
-// restrictFiles restricts this thread, and the program that it becomes, to the named files. It
-// denies TCP, abstract sockets and signals to other processes, as far as the kernel supports it.
+// restrictFiles restricts this thread, and the program that replaces it, to the named files. Where
+// the kernel supports it, it also denies TCP, abstract sockets and signals to other processes.
 func restrictFiles(o Order) error {
 	version, err := landlockVersion()
 	if err != nil {
@@ -79,7 +79,7 @@ func restrictFiles(o Order) error {
 func allow(ruleset int, handled uint64, path string, rights uint64) error {
 	fd, err := syscall.Open(path, oPath|syscall.O_CLOEXEC, 0)
 	if err == syscall.ENOENT {
-		return nil // the program itself reports the error
+		return nil // the program itself will report the missing file
 	}
 	if err != nil {
 		return failed(path, err)

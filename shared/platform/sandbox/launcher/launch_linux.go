@@ -21,18 +21,19 @@ func tryLayers(o Order) Ability {
 	return able
 }
 
-// launch applies the sandbox and becomes the program. It returns only if that fails. It runs on
-// the main thread, to which the settings made here apply.
+// launch applies the sandbox and executes the program in this process. It returns only if that
+// fails. It locks the main thread, because the restrictions apply to a single thread.
 func launch(o Order) error {
 	runtime.LockOSThread()
 	sacrifice()
-	// Do this early, so that the launcher takes no CPU time from the server.
+	// Do this early, so that the launcher takes no CPU time away from the server.
 	if o.Background {
 		if err := yield(); err != nil {
 			return failed("priority", err)
 		}
 	}
-	// The status is the last open descriptor, so the program inherits no others.
+	// The status pipe is the highest descriptor in use, so close everything from there on when the
+	// program is executed.
 	const last = 1<<32 - 1
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, uintptr(o.Status), last, closeRangeCloexec); errno != 0 {
 		syscall.CloseOnExec(o.Status) // before Linux 5.11
@@ -54,7 +55,8 @@ func launch(o Order) error {
 		if err := dropRights(o.User); err != nil {
 			return err
 		}
-		// A change of the user resets it. If the server has just died, writing the status fails.
+		// A change of user resets the death signal. If the server has died in the meantime, writing
+		// the status fails.
 		if err := control(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0); err != nil {
 			return failed("death signal", err)
 		}
@@ -67,7 +69,8 @@ func launch(o Order) error {
 	return become(o)
 }
 
-// With little memory, the kernel kills this process before the server, if /proc exists.
+// sacrifice makes the kernel kill this process before the server when memory runs out. It has no
+// effect without /proc.
 func sacrifice() {
 	if fd, err := syscall.Open("/proc/self/oom_score_adj", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil {
 		_, _ = syscall.Write(fd, []byte("1000"))
@@ -75,11 +78,11 @@ func sacrifice() {
 	}
 }
 
-// backgroundNice gives each thread of a background program a third of the CPU share of a server
-// thread, which rarely waits for them.
+// backgroundNice gives each thread of a background program a third of a server thread's CPU share.
+// Server threads rarely wait for these programs.
 const backgroundNice = 5
 
-// yield lowers the priority of this thread and of the program that it becomes.
+// yield lowers the priority of this thread and of the program that replaces it.
 func yield() error {
 	const most = 20 // the system call returns this minus the nice value
 	now, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
@@ -89,7 +92,8 @@ func yield() error {
 	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(most-now+backgroundNice, most-1))
 }
 
-// reserveStep is in bytes. A system rejects a request for more than it has in total.
+// reserveStep is in bytes. The system rejects a single request for more memory than it has in
+// total.
 const reserveStep = 256 << 20
 
 // reserve checks whether the system could provide the memory, without using it.
@@ -104,8 +108,8 @@ func reserve(memory int64) error {
 	return nil
 }
 
-// filterCalls restricts this thread, and the program that it becomes, to the system calls of a
-// filter, and to execution without set-user-ID.
+// filterCalls restricts this thread, and the program that replaces it, to the system calls that the
+// filter allows. It also disables set-user-ID execution.
 func filterCalls(filter []uint64) error {
 	if len(filter) == 0 {
 		return errors.New("no filter")
@@ -127,10 +131,10 @@ func filterCalls(filter []uint64) error {
 	return fails(errno)
 }
 
-// dropRights drops all of root's capabilities except reading, because the server may have stored
-// the inputs as another user. Landlock limits what the program can read. Root in a container may
-// lack that capability too; then it reads only its own files, and no other user can read them
-// instead.
+// dropRights drops all of root's capabilities except the one for reading files, because the server
+// may have stored the inputs as another user. Landlock limits what the program can read. Root in a
+// container may lack even that capability. It can then read only its own files, so with own set,
+// dropRights fails.
 func dropRights(own bool) error {
 	const kept = capDACReadSearch
 	header := capabilityHeader{version: capabilityVersion3}
@@ -146,15 +150,15 @@ func dropRights(own bool) error {
 		if number == kept {
 			continue
 		}
-		// A capability that the kernel does not know cannot be held.
+		// The kernel rejects capabilities that it does not know, which cannot be held anyway.
 		_ = control(syscall.PR_CAPBSET_DROP, number, 0, 0)
 	}
 	if own {
 		if err := control(syscall.PR_SET_KEEPCAPS, 1, 0, 0); err != nil {
 			return failed("keep a capability", err)
 		}
-		// Setgroups and similar functions of package syscall change all threads. Only this one
-		// becomes the program; the others end.
+		// Package syscall's Setgroups and similar functions change all threads. Here only this
+		// thread matters: it executes the program, and the others end.
 		for _, call := range [][4]uintptr{
 			{syscall.SYS_SETGROUPS},
 			{syscall.SYS_SETRESGID, OwnUser, OwnUser, OwnUser},
@@ -177,8 +181,9 @@ func dropRights(own bool) error {
 	return nil
 }
 
-// become sets the limits, reports success, and becomes the program. After it has limited the
-// address space, it must not allocate: Go's runtime uses more address space than some programs may.
+// become sets the limits, reports success, and executes the program. Once it has limited the
+// address space, it must not allocate: Go's runtime uses more address space than some programs are
+// allowed.
 func become(o Order) error {
 	program, err := syscall.BytePtrFromString(o.Program)
 	if err != nil {

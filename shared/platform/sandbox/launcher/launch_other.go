@@ -9,7 +9,7 @@ import (
 
 func tryLayers(Order) Ability { return Ability{} }
 
-// launch sets the limits that the system supports, and becomes the program.
+// launch sets the limits that the system supports, and executes the program.
 func launch(o Order) error {
 	syscall.CloseOnExec(o.Status)
 	for resource, limit := range map[int]int64{

@@ -1,11 +1,11 @@
 // Package launcher turns this program into the launcher if it runs under [Name]. The launcher
-// applies the layers of the sandbox to itself and becomes another program. Package sandbox starts
+// applies the sandbox's layers to itself and then executes another program. Package sandbox starts
 // it.
 //
-// The package imports only a few standard packages. Go initializes packages with satisfied
-// imports in the order of their paths, so this package precedes all packages whose paths begin
-// with a host, such as github.com. Their initialization takes more CPU time than the launcher's
-// work, and every start of ffmpeg would pay for it.
+// The package imports only a few standard packages. Go initializes packages whose imports are
+// satisfied in order of their paths, so this package precedes all packages whose paths begin with a
+// host, such as github.com. Initializing those takes more CPU time than the launcher's work, and
+// every start of ffmpeg would pay for it.
 package launcher
 
 import (
@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// Name is the argv[0] under which this program is the launcher.
+	// Name is the argv[0] that makes this program the launcher.
 	Name = "cutroom-sandbox"
 	// ExitNotRun is the exit code of a launcher that could not start its program.
 	ExitNotRun = 126
-	// OwnUser is the user and the group of programs if the server runs as root. No distribution
-	// assigns it: systemd's list of users shows it as unused.
+	// OwnUser is the user and group of sandboxed programs if the server runs as root. No
+	// distribution assigns this id: systemd's list of users shows it as unused.
 	OwnUser = 65533
 	// MaxOpen limits a program's open files.
 	MaxOpen = 64
-	// OwnProcess is the placeholder in a filter for the process id, which only the launcher knows.
-	// It is above all process ids (PID_MAX_LIMIT, include/linux/threads.h).
+	// OwnProcess stands for the process id in a filter, because only the launcher knows the id. It
+	// is above all process ids (PID_MAX_LIMIT, include/linux/threads.h).
 	OwnProcess = 0x7ffffffe
 )
 
@@ -36,32 +36,33 @@ type Order struct {
 
 	Program string
 	Args    []string
-	// The files to execute and to read. Folder is the writable folder, or "".
+	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or
+	// "".
 	Executes, Reads []string
 	Folder          string
 
-	// Filter is the seccomp program, or nil, with one instruction per word (struct sock_filter):
-	// the code in the highest 16 bits, then jt and jf, and k in the lowest 32.
+	// Filter is the seccomp program with one instruction per word (struct sock_filter), or nil. A
+	// word holds the code in the highest 16 bits, then jt and jf, and k in the lowest 32.
 	Filter []uint64
-	// Root means that the server runs as root, whose capabilities are dropped.
+	// Root means that the server runs as root, so its capabilities are dropped.
 	Landlock, User, Root bool
 
 	// Memory and MaxFile are in bytes. Seconds is CPU time.
 	Memory, MaxFile, Seconds int64
-	// Reserve makes the launch fail without enough memory. Background lowers the priority.
+	// Reserve makes the launch fail if there is not enough memory. Background lowers the priority.
 	Reserve, Background bool
-	// Status is the descriptor on which the launcher reports that it becomes the program.
+	// Status is the descriptor for reporting that the launcher is about to execute the program.
 	Status int
 }
 
 type Ability struct {
-	// Landlock is the version of the kernel's interface, or 0.
+	// Landlock is the version of the kernel's Landlock interface, or 0.
 	Landlock      int
 	Seccomp, User bool
 }
 
-// A program under the launcher's name is the launcher, even a test. Without init, each run would
-// pay for the initialization of other packages.
+// Any program started under the launcher's name becomes the launcher, even a test. The launcher
+// runs in init, before other packages are initialized, which would cost time on every run.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return
@@ -84,7 +85,7 @@ func init() {
 
 func complain(err error) { _, _ = os.Stderr.WriteString("sandbox: " + err.Error() + "\n") }
 
-// Package fmt would first initialize much of the standard library.
+// Package fmt would require initializing much of the standard library first.
 func failed(what string, err error) error { return errors.New(what + ": " + err.Error()) }
 
 func (a Ability) String() string {

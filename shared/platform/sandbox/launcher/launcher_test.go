@@ -9,7 +9,8 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// Other packages, or those with many imports, would be initialized before the launcher.
+// Packages outside the standard library, or with many imports, would be initialized before the
+// launcher.
 func TestLauncherImportsOnlyStandardLibrary(t *testing.T) {
 	for _, system := range []string{"linux", "darwin"} {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", ".")

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Constants that package syscall lacks, from the kernel's headers in include/uapi. They are the
-// same on all architectures; a test compares them with golang.org/x/sys/unix.
+// Constants from the kernel's headers in include/uapi that package syscall lacks. They are the same
+// on all architectures. A test compares them with golang.org/x/sys/unix.
 const (
 	// asm-generic/unistd.h
 	sysCloseRange            = 436
@@ -33,7 +33,7 @@ const (
 	capDACReadSearch   = 2
 )
 
-// Rights of a Landlock ruleset, linux/landlock.h.
+// Landlock access rights, from linux/landlock.h.
 const (
 	landlockCreateRulesetVersion = 1 << 0
 	landlockRulePathBeneath      = 1
@@ -61,7 +61,7 @@ const (
 // struct landlock_ruleset_attr
 type rulesetAttr struct{ files, net, scoped uint64 }
 
-// struct landlock_path_beneath_attr is packed: no bytes after its descriptor are read.
+// struct landlock_path_beneath_attr is packed: the kernel reads no bytes after the descriptor.
 type pathBeneathAttr struct {
 	access uint64
 	parent int32

@@ -20,7 +20,7 @@ const (
 	reserved   = "reserve"
 	background = "background"
 	status     = "status"
-	// end precedes the program and its arguments.
+	// end marks the start of the program and its arguments.
 	end = "--"
 )
 

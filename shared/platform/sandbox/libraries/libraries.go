@@ -1,4 +1,4 @@
-// Package libraries lists a process's loaded libraries, without the imports of package sandbox.
+// Package libraries lists a process's loaded libraries. It avoids the imports of package sandbox.
 package libraries
 
 import (
@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Loaded describes a process's libraries and address space. The sandbox.Plan of another run of
-// the same program must allow them.
+// Loaded describes a process's libraries and address space. To run the same program in the sandbox,
+// the sandbox.Plan must allow them.
 type Loaded struct {
 	Files []string
-	// Space is the largest address space so far, in bytes, or 0 if unknown.
+	// Space is the peak address space in bytes, or 0 if unknown.
 	Space int64
 }
 
-// Now returns the current state of this process.
+// Now returns this process's current libraries and address space.
 func Now() Loaded {
 	var l Loaded
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		return l // not Linux
+		return l // not on Linux
 	}
 	self, _ := os.Readlink("/proc/self/exe")
 	for line := range strings.Lines(string(maps)) {
@@ -47,7 +47,7 @@ func Now() Loaded {
 // Find returns the path of the library whose file name starts with name, or "".
 func (l Loaded) Find(name string) string {
 	for _, path := range l.Files {
-		// Package path/filepath would be initialized late.
+		// Package path/filepath would be initialized too late.
 		if strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], name) {
 			return path
 		}

@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// allowed lists the system calls of a program that reads files, computes with threads, and writes
-// files. All others fail with EPERM: sockets, tracing, mounting, keys, BPF, namespaces, anything
-// about other users and processes, and future system calls. Calls that change a file by its name
-// fail too, because Landlock does not restrict all of them: truncate is unrestricted before Linux
-// 6.2, and changing file times always.
+// allowed lists the system calls needed by a program that reads files, computes with threads, and
+// writes files. All others fail with EPERM: sockets, tracing, mounting, keys, BPF, namespaces,
+// anything about other users and processes, and future system calls. Calls that change a file by
+// name fail too, because Landlock does not restrict all of them: it does not restrict truncate
+// before Linux 6.2, and never restricts changing file times.
 var allowed = []string{
 	// files
 	"access", "faccessat", "faccessat2", "open", "openat", "openat2", "creat", "close", "close_range", "dup",
@@ -38,13 +38,13 @@ var allowed = []string{
 	"timer_delete", "setitimer", "getitimer", "alarm", "pause", "restart_syscall", "exit", "exit_group",
 	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigsuspend", "rt_sigtimedwait",
 	"sigaltstack",
-	// the process itself
+	// the program's own process
 	"execve", "getpid", "getppid", "gettid", "getpgrp", "getpgid", "getuid", "geteuid", "getgid", "getegid",
 	"getresuid", "getresgid", "getgroups", "getrlimit", "setrlimit", "getrusage", "sysinfo",
 	"uname", "getrandom", "getcpu", "capget", "riscv_hwprobe", "riscv_flush_icache",
 }
 
-// unknown lists calls that libraries try first, with a fallback if the kernel does not know them.
+// unknown lists calls that fail with ENOSYS, because libraries try them first and have a fallback.
 // The flags of clone3 are in memory, which a filter cannot read.
 var unknown = []string{
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "mseal",
@@ -52,25 +52,25 @@ var unknown = []string{
 }
 
 // The ioctl requests that libraries make on any file: whether it is a terminal and how wide, how
-// much can be read, whether reading blocks (FIONBIO), and whether it is closed on exec (FIOCLEX).
-// The numbers are from asm-generic/ioctls.h, which all architectures with a filter share.
+// much can be read, whether reads block (FIONBIO), and whether it is closed on exec (FIOCLEX). The
+// numbers are from asm-generic/ioctls.h, which all architectures with a filter share.
 var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x5451}
 
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
 
-// commands lists the allowed commands of fcntl. Others can send any signal to any process of the
-// same user (F_SETOWN, F_SETSIG).
+// commands lists the allowed fcntl commands. Others can send any signal to any process of the same
+// user (F_SETOWN, F_SETSIG).
 var commands = []uint64{
 	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETPIPE_SZ,
 	unix.F_SETPIPE_SZ, unix.F_GET_SEALS,
 }
 
-// ofProcess lists calls whose first argument is the process to change. 0 is the caller.
+// ofProcess lists calls whose first argument is the process to change. 0 means the calling process.
 var ofProcess = []string{"prlimit64", "sched_setaffinity", "sched_setparam", "sched_setscheduler"}
 
-// Filter returns the seccomp filter for an architecture, which is a value of GOARCH. The filter
-// allows only the calls above, clone only for threads, and signals, limits and priorities only
-// for the program itself. It contains launcher.OwnProcess instead of the process id.
+// Filter returns the seccomp filter for an architecture, given as a GOARCH value. The filter allows
+// only the calls above, clone only for threads, and signals, limits and priorities only for the
+// program itself. It contains launcher.OwnProcess instead of the process id.
 //
 // Errors: the seccomp library does not know the architecture.
 func Filter(architecture string) ([]bpf.RawInstruction, error) {
@@ -90,14 +90,15 @@ func Filter(architecture string) ([]bpf.RawInstruction, error) {
 	return filter, nil
 }
 
-// assemble lets the library assemble a policy for any architecture. The library supports only
-// this machine's, so assemble replaces its description of that for a moment.
+// assemble assembles a policy for any architecture. The seccomp library supports only this
+// machine's architecture, so assemble temporarily replaces the library's description of it.
 func assemble(policy seccomp.Policy, wanted *arch.Info) ([]bpf.Instruction, error) {
 	own, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
 	}
-	// The library compares with X86_64, whose x32 calls it rejects, so this must not change.
+	// The library compares the architecture with X86_64 to reject x32 calls, so keep that pointer
+	// distinct.
 	keptOwn, keptX86, x86 := *own, arch.X86_64, *arch.X86_64
 	defer func() { *own, arch.X86_64 = keptOwn, keptX86 }()
 	*own, arch.X86_64 = *wanted, &x86

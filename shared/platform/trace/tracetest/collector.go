@@ -36,7 +36,7 @@ type Collector struct {
 
 	mu    sync.Mutex
 	spans []Span
-	// raw contains everything received, for tests of forbidden content.
+	// raw contains everything received, so that tests can check for forbidden content.
 	raw  []byte
 	grew chan struct{}
 }
@@ -50,7 +50,7 @@ func Start(t *testing.T) *Collector {
 	return c
 }
 
-// Settings makes a program send each span to the collector as soon as it ends.
+// Settings returns environment variables that make a program send every span to the collector.
 func (c *Collector) Settings() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_TRACES_SAMPLER=parentbased_always_on"}
 }
@@ -121,7 +121,8 @@ func attributes(values []*common.KeyValue) map[string]string {
 	return all
 }
 
-// Trace waits until the trace has spans with all these names, and returns the trace's spans.
+// Trace waits until the trace has spans with all of these names, and returns all of the trace's
+// spans.
 func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, names ...string) []Span {
 	t.Helper()
 	for {

@@ -1,5 +1,5 @@
-// Package helper turns this program into a helper of package vp8, or into the search for libvpx. It
-// imports little, which saves time and memory in every session: see package launcher.
+// Package helper turns this program into a helper for package vp8, or into the search for libvpx.
+// It imports little, which saves time and memory in every session; see package launcher.
 package helper
 
 import (
@@ -22,7 +22,7 @@ const (
 	SearchName = "cutroom-vp8-search"
 )
 
-// A program with such a first argument is a helper, even a test. See package launcher.
+// Any program started with such an argument becomes a helper, even a test; see package launcher.
 func init() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == SearchName:
@@ -78,7 +78,7 @@ func help(path string) error {
 	w := &worker{shared: shared, decoder: libvpx.NewDecoder(library), encoder: libvpx.NewEncoder(library)}
 	var buffer [max(RequestSize, AnswerSize)]byte
 	for {
-		// Use plain blocking system calls, because a helper does nothing else.
+		// Plain blocking system calls suffice, because a helper does nothing else.
 		if err := readAll(buffer[:RequestSize]); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -118,7 +118,7 @@ func readAll(to []byte) error {
 	return nil
 }
 
-// An error ends the helper.
+// After an error, the helper exits.
 func (w *worker) do(order Request) (Answer, error) {
 	switch order.Do {
 	case DoDecode:
@@ -159,7 +159,7 @@ func (w *worker) encode(order Request) (Answer, error) {
 	return Answer{Size: uint32(len(frame))}, nil
 }
 
-// planes returns a picture of the given size in memory.
+// planes returns a picture of the given size that uses the memory.
 func planes(memory []byte, size image.Point) *image.YCbCr {
 	picture := image.YCbCr{Y: memory[:0:len(memory)]}
 	libvpx.Resize(&picture, size)

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// After ErrBroken, the decoder starts over.
+// After ErrBroken, the decoder starts over with the next key frame.
 var ErrBroken = errors.New("libvpx: the frame cannot be decoded")
 
 type Decoder struct {
@@ -19,8 +19,8 @@ type Decoder struct {
 
 func NewDecoder(l *Library) *Decoder { return &Decoder{library: l} }
 
-// Decode decodes a frame into the 4:2:0 picture that to returns for its size. shown is false for
-// frames that only prepare later ones. Errors: ErrBroken.
+// Decode decodes a frame into a 4:2:0 picture, which it gets by calling to with the size. shown is
+// false for frames that only prepare later ones. Errors: ErrBroken.
 func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (shown bool, err error) {
 	if len(frame) == 0 {
 		return false, ErrBroken
@@ -62,7 +62,7 @@ func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (
 
 func (d *Decoder) open() bool {
 	d.context = make(memory, sizeOfContext)
-	// One thread, and the size of the stream's first frame.
+	// Use one thread, and the size from the stream's first frame.
 	config := [3]uint32{1, 0, 0}
 	l := d.library
 	if l.initDecoder(d.context.at(0), l.decoderInterface, unsafe.Pointer(&config), 0, decoderABI) != codecOK {
@@ -72,7 +72,7 @@ func (d *Decoder) open() bool {
 	return true
 }
 
-// The decoder can be used again, starting with a key frame.
+// After Close, the decoder can be used again, starting with a key frame.
 func (d *Decoder) Close() {
 	if d.context != nil {
 		d.library.destroy(d.context.at(0))
@@ -81,7 +81,7 @@ func (d *Decoder) Close() {
 }
 
 type Encoding struct {
-	// At is when the frame is shown, on the stream's clock. It must increase.
+	// At is when the frame is shown, in the stream's time. It must increase.
 	At time.Duration
 	// Bitrate is in kbit/s. It may change with every frame.
 	Bitrate int
@@ -104,8 +104,8 @@ func NewEncoder(l *Library) *Encoder { return &Encoder{library: l} }
 
 const ticks = 90000
 
-// Encode encodes a picture as [Resize] lays it out. A change of size makes a key frame. The frame
-// is valid until the next call. It is empty if the encoder dropped the picture.
+// Encode encodes a picture laid out by [Resize]. If the size changes, it makes a key frame. The
+// frame is valid until the next call. It is empty if the encoder dropped the picture.
 func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if size := picture.Rect.Size(); e.context == nil || size != e.size {
 		e.Close()
@@ -189,7 +189,8 @@ func (e *Encoder) Close() {
 	}
 }
 
-// Resize makes the picture 4:2:0 of the size, with contiguous planes. It reuses memory.
+// Resize turns the picture into a 4:2:0 picture of the given size with contiguous planes. It reuses
+// memory.
 func Resize(picture *image.YCbCr, size image.Point) {
 	across, down := (size.X+1)/2, (size.Y+1)/2
 	luma, chroma := size.X*size.Y, across*down

@@ -1,4 +1,4 @@
-// Package libvpx calls the VP8 decoder and encoder of the system's libvpx, without cgo. A decoded
+// Package libvpx calls the VP8 decoder and encoder of the system's libvpx, without cgo. A malicious
 // frame may compromise the process, so package vp8 calls it in a sandbox.
 package libvpx
 
@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/dynamic"
 )
 
-// names lists the newest file first. The number is the version of the binary interface. The parts
-// used here have never changed; check verifies that.
+// names returns the file names to try, newest first. The number is the version of the binary
+// interface. The parts used here have never changed, which check verifies.
 func names() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{
@@ -24,7 +24,7 @@ func names() []string {
 	return []string{"libvpx.so.12", "libvpx.so.11", "libvpx.so.10", "libvpx.so.9", "libvpx.so.8", "libvpx.so.7"}
 }
 
-// Offsets in libvpx's structures on 64-bit systems, and the sizes of the structures with a margin.
+// Field offsets in libvpx's structures on 64-bit systems, and the structures' sizes with a margin.
 const (
 	sizeOfContext, sizeOfConfig, sizeOfImage = 256, 2048, 512
 
@@ -40,7 +40,7 @@ const (
 	packetKind, packetData, packetSize                 = 0, 8, 16
 )
 
-// From vpx_codec.h, vpx_encoder.h, vpx_image.h and vp8cx.h.
+// Constants from vpx_codec.h, vpx_encoder.h, vpx_image.h and vp8cx.h.
 const (
 	codecOK          = 0
 	formatI420       = 0x102
@@ -52,11 +52,12 @@ const (
 	setPartitions, setMostKeyFrames = 18, 26
 )
 
-// The interface versions of the oldest known library, libvpx.so.7. Newer libraries accept callers
-// of older ones. That does not prove that the layout is unchanged, so check verifies more.
+// The interface versions of the oldest supported library, libvpx.so.7. Newer libraries accept
+// callers of older versions. That does not prove that the layout is unchanged, so check verifies
+// more.
 const decoderABI, encoderABI = 12, 25
 
-// speed trades quality for time, 0 to 16. Live video is encoded at 4 to 12.
+// speed trades quality for speed, 0 to 16. Live video is encoded at 4 to 12.
 const speed = 8
 
 type Library struct {
@@ -77,7 +78,7 @@ type Library struct {
 	control       func(context unsafe.Pointer, id, value int32) int32
 }
 
-// Load verifies the library. The path "" means the system's.
+// Load loads and verifies the library. The path "" means the system's.
 func Load(path string) (*Library, error) {
 	candidates := names()
 	if path != "" {
@@ -133,8 +134,9 @@ func (l *Library) bind(handle uintptr) error {
 	return l.check()
 }
 
-// variadic returns a function that calls vpx_codec_control_, whose value is a variable argument. On
-// Apple's ARM processors these are on the stack, like an ordinary call's ninth argument.
+// variadic returns a function that calls vpx_codec_control_, whose value is a variadic argument. On
+// Apple's ARM processors, variadic arguments are passed on the stack, like the ninth argument of an
+// ordinary call.
 func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int32 {
 	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
 		var call func(context unsafe.Pointer, id int32, _, _, _, _, _, _ uintptr, value int64) int32
@@ -148,7 +150,7 @@ func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int
 	return call
 }
 
-// check verifies the structures' default values, and that encoder and decoder match.
+// check verifies the structures' default values, and that encoder and decoder are compatible.
 func (l *Library) check() error {
 	config := make(memory, sizeOfConfig)
 	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {
@@ -209,7 +211,7 @@ func (l *Library) Path() string { return l.path }
 
 func (l *Library) Version() string { return l.version }
 
-// memory is a structure of the library, aligned to 8 bytes like Go's larger allocations.
+// memory holds a library structure, aligned to 8 bytes like Go's larger allocations.
 type memory []byte
 
 func (m memory) at(offset int) unsafe.Pointer { return unsafe.Pointer(&m[offset]) }

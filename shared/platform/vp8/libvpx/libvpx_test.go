@@ -36,7 +36,7 @@ func TestEncoderFollowsSettings(t *testing.T) {
 	for i, bitrate := range []int{2000, 200, 1000} {
 		size := 0
 		for frame := range 3 * second {
-			for y := range picture.Y { // moving noise, which uses all available bits
+			for y := range picture.Y { // moving noise, which uses all of the bitrate
 				picture.Y[y] = byte(60 + (y+frame*3)%320/4 + random.IntN(40))
 			}
 			at := time.Duration(i*3*second+frame) * time.Second / second
@@ -47,7 +47,7 @@ func TestEncoderFollowsSettings(t *testing.T) {
 			if key := data[0]&1 == 0; key != (frame == second/2 || i == 0 && frame == 0) {
 				t.Errorf("frame %d at %d kbit/s: a key frame is %v", frame, bitrate, key)
 			}
-			if frame >= 2*second { // after it has adapted
+			if frame >= 2*second { // once it has adapted
 				size += len(data)
 			}
 		}

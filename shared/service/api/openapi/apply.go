@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// apply applies an overlay (OpenAPI Overlay 1.0.0) whose JSONPaths select a single value by names
-// and list indexes. A complete library would add a second YAML parser and megabytes to every
+// apply applies an overlay (OpenAPI Overlay 1.0.0) whose JSONPaths each select a single value by
+// names and list indexes. A complete library would add a second YAML parser and megabytes to every
 // function. A missing target is an error.
 func apply(document, overlay object) (object, error) {
 	actions, _ := overlay.get("actions").([]any)
@@ -33,7 +33,7 @@ var segment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\.([A-Za-z_][0-9A-Za-z_]*)|\['([^'\\]*)'\]|\[(0|[1-9][0-9]*)\])`)
 })
 
-// A name is a string, an index is an int.
+// parsePath returns names as strings and indexes as ints.
 func parsePath(text string) (path []any, err error) {
 	if text == "" || text[0] != '$' {
 		return nil, fmt.Errorf("the path does not start with $")
@@ -90,7 +90,7 @@ func change(value any, path []any, action object) (any, error) {
 	return nil, fmt.Errorf("the segment %v is neither a name nor an index", path[0])
 }
 
-// Objects are merged, lists are joined, and anything else is replaced.
+// merge merges objects and concatenates lists. It replaces anything else.
 func merge(value, update any) any {
 	switch update := update.(type) {
 	case object:

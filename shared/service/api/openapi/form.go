@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// formBody describes a form from the definition that also validates requests.
+// formBody describes a form, based on the definition that also validates requests.
 func formBody(form *catalog.Form) object {
 	var properties, encoding object
 	var required, spellings []any
@@ -68,7 +68,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		// OpenAPI 3.1 would use contentMediaType, but fewer tools support it.
 		add("type", "string")
 		add("format", "binary")
-		add("minLength", 1) // an empty file is rejected
+		add("minLength", 1) // empty files are rejected
 	case catalog.Integer:
 		add("type", "integer")
 		if field.Min != nil {
@@ -87,7 +87,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		if field.Required || slices.Contains(form.ExactlyOne, field.Name) {
 			add("minLength", 1) // an empty value counts as absent
 			if field.Name == catalog.PromptField {
-				add("pattern", `\S`) // white space counts as absent too
+				add("pattern", `\S`) // so does white space
 			}
 		}
 		if field.Max != nil {
@@ -103,7 +103,8 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		}
 	}
 	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
-		// Generated clients always send a default, which is invalid without the other field.
+		// Omit conditional defaults: generated clients would always send them, but they are invalid
+		// without the other field.
 		add("default", field.Default)
 	}
 	return s

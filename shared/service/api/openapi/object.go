@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// object is a JSON object that keeps the order of its members for human readers.
+// object is a JSON object that keeps its members in order, for human readers.
 type object []member
 
 type member struct {

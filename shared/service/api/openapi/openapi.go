@@ -1,6 +1,6 @@
-// Package openapi builds the OpenAPI document of both services from openapi.yaml. An OpenAPI
-// Overlay adapts it to a deployment: deploy.overlay.yaml for names and settings, and generated
-// actions for the catalog models' paths.
+// Package openapi builds the OpenAPI document of both services from openapi.yaml. OpenAPI Overlays
+// adapt it to a deployment: deploy.overlay.yaml sets names and settings, and generated actions add
+// the paths of the catalog's models.
 package openapi
 
 import (
@@ -27,7 +27,7 @@ type Deploy struct {
 	MaxBody int64
 }
 
-// ModelRoute has a path for every name of its models.
+// ModelRoute has a path for every name of each of its models.
 type ModelRoute struct {
 	Prefix string
 	Models []*catalog.Model
@@ -50,7 +50,7 @@ func Document(d Deploy) ([]byte, error) {
 	return json.Marshal(d.ordered(document, base))
 }
 
-// ordered puts the models' paths at the positions of their examples.
+// ordered moves the models' paths to the positions of their examples.
 func (d Deploy) ordered(document, base object) object {
 	paths := slices.Clone(document.object("paths"))
 	rank := func(path string) int {
@@ -65,7 +65,7 @@ func (d Deploy) ordered(document, base object) object {
 	return document.set("paths", paths)
 }
 
-// exampleOf returns the path in openapi.yaml that serves as the example for a model.
+// exampleOf returns the path in openapi.yaml that is the template for a model's paths.
 func exampleOf(prefix string, m *catalog.Model) string {
 	switch {
 	case prefix == "/v1/jobs/":

@@ -29,7 +29,7 @@ func deployOf(t *testing.T, family string) Deploy {
 	}
 }
 
-// Settings may contain any character.
+// Placeholder values may contain any character.
 func TestPlaceholdersAreFilledIn(t *testing.T) {
 	for _, family := range []string{"gen", "acme"} {
 		t.Run(family, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestPlaceholdersAreFilledIn(t *testing.T) {
 	}
 }
 
-// Neither the overlay nor the original document is modified.
+// Apply modifies neither the overlay nor the original document.
 func TestApplyFollowsTheOverlay(t *testing.T) {
 	const document = `{a: {b: [1, {c: x}], d: old}, "e f": {}}`
 	for _, c := range []struct{ name, actions, want string }{

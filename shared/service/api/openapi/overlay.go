@@ -54,7 +54,7 @@ func (d Deploy) names() (names []any) {
 	return names
 }
 
-// Examples use the first model with an alias.
+// The document's examples use the first model that has an alias.
 func (d Deploy) replacer() *strings.Replacer {
 	models := d.Catalog.Models()
 	id, alias := models[0].ID, models[0].ID
@@ -69,7 +69,7 @@ func (d Deploy) replacer() *strings.Replacer {
 		"$max_body", strconv.FormatInt(d.MaxBody, 10))
 }
 
-// modelActions replaces the examples with a path for every name of every model.
+// modelActions replaces the example paths with a path for every name of every model.
 func (d Deploy) modelActions(base object) (actions []any, err error) {
 	var paths object
 	for _, m := range base {
@@ -92,18 +92,18 @@ func (d Deploy) modelActions(base object) (actions []any, err error) {
 	return append(actions, object{{"target", "$.paths"}, {"update", paths}}), nil
 }
 
-// forModel returns an example's operation for one name of a model.
+// forModel adapts an example's operation to one name of a model.
 func forModel(operation object, m *catalog.Model, name string, form *catalog.Form) object {
 	if name != m.ID {
 		operation = operation.
 			set("description", strings.TrimSpace("Another name of `"+m.ID+"`. "+operation.text("description"))).
-			set("x-alias-of", m.ID) // so that a page can show a model's names together
+			set("x-alias-of", m.ID) // lets a page group a model's names
 	}
 	if slices.Contains(m.DeprecatedAliases, name) {
 		operation = operation.set("deprecated", true)
 	}
 	if name == m.ID {
-		operation = operation.set("x-model", describe(m)) // the texts for menus
+		operation = operation.set("x-model", describe(m)) // texts for menus
 	}
 	id, _, _ := strings.Cut(operation.text("operationId"), "_example")
 	return operation.

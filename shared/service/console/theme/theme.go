@@ -1,4 +1,4 @@
-// Package theme contains the common style of all pages.
+// Package theme contains the style sheet shared by all pages.
 package theme
 
 import _ "embed"

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Type is the kind of an error. Client libraries choose an exception by type and HTTP status.
+// Type is an error's category. Client libraries choose an exception by type and HTTP status.
 type Type string
 
 const (
@@ -25,7 +25,6 @@ const (
 	OverBudget Type = InsufficientQuota
 )
 
-// Codes that a client may act on.
 const (
 	InvalidAPIKey      = "invalid_api_key"
 	ModelNotFound      = "model_not_found"
@@ -56,8 +55,8 @@ const (
 	ContextExceeded  = "context_length_exceeded"
 )
 
-// Error is an error for a caller of the gateway. Its text never contains a secret, a prompt or the
-// text of an internal error.
+// Error is an error for a caller of the gateway. Its text never contains a secret, a prompt or an
+// internal error message.
 type Error struct {
 	Status int
 	Type   Type
@@ -65,13 +64,13 @@ type Error struct {
 	// Param is the invalid field, such as messages[0].role, or empty.
 	Param   string
 	Message string
-	// RetryAfter is the delay before a retry, or 0.
+	// RetryAfter is the delay before a retry, or 0 if there is none.
 	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// errorBody is the JSON of an error. All members are always present; empty ones are null.
+// errorBody is an error's JSON. All members are always present; empty ones are null.
 type errorBody struct {
 	Error struct {
 		Message string  `json:"message"`
@@ -90,12 +89,12 @@ func (e *Error) JSON() []byte {
 	if e.Code != "" {
 		body.Error.Code = &e.Code
 	}
-	// Marshal cannot fail for a struct of strings: it replaces invalid UTF-8.
+	// Marshaling strings cannot fail: invalid UTF-8 is replaced.
 	text, _ := json.Marshal(body)
 	return text
 }
 
-// shortageRetry is the Retry-After while the machine lacks a resource.
+// shortageRetry is the Retry-After sent when the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
 // From converts err to an error for the caller. It returns an *Error unchanged and maps a fault by
@@ -157,7 +156,8 @@ func Invalid(param, code, format string, args ...any) *Error {
 	}
 }
 
-// UnknownModel returns the error for a model that is unknown or a placeholder, or lacks the route.
+// UnknownModel returns the error for a model that is unknown, is a placeholder or does not support
+// the route.
 func UnknownModel(format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model",

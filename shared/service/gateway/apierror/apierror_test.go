@@ -57,7 +57,7 @@ func TestFaultsBecomeErrors(t *testing.T) {
 	if got := apierror.From(&fault.Error{Code: fault.Limited, RetryAfter: time.Second}); got.RetryAfter != time.Second {
 		t.Errorf("RetryAfter is lost: %+v", got)
 	}
-	// Only faults' messages are shown.
+	// Only a fault's message is shown to callers.
 	got := apierror.From(errors.New("open /secret/path"))
 	if got.Status != 500 || got.Type != apierror.API || got.Code != "internal_error" ||
 		got.Message != "An internal error occurred in the gateway." {
@@ -65,7 +65,7 @@ func TestFaultsBecomeErrors(t *testing.T) {
 	}
 }
 
-// A lack of file descriptors is not the gateway's fault.
+// Running out of file descriptors is not a bug in the gateway.
 func TestShortagesAreUnavailable(t *testing.T) {
 	for _, shortage := range []error{syscall.EMFILE, syscall.ENFILE} {
 		if e := apierror.From(fmt.Errorf("open: %w", shortage)); e.Status != 503 || e.RetryAfter == 0 {

@@ -33,12 +33,12 @@ type request struct {
 	} `json:"response_format"`
 
 	Prompt inputs `json:"prompt"`
-	// Echo puts the prompt before the reply. ReturnTokenIDs adds token ids, as vLLM does.
+	// Echo repeats the prompt before the reply. ReturnTokenIDs adds token ids, as vLLM does.
 	Echo           bool `json:"echo"`
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
-// content unmarshals text from a string, null, an object with text, or a list of parts.
+// content unmarshals a string from a JSON string, null, an object with text, or a list of parts.
 type content string
 
 func (c *content) UnmarshalJSON(text []byte) error {
@@ -83,7 +83,7 @@ func (s *Server) chat(w http.ResponseWriter, q *request) (object, error) {
 		Role    string  `json:"role"`
 		Content content `json:"content"`
 	}
-	_ = json.Unmarshal(q.Messages[len(q.Messages)-1], &last) // the gateway has validated it
+	_ = json.Unmarshal(q.Messages[len(q.Messages)-1], &last) // already validated by the gateway
 	r := reply{tool: last.Role == "tool", asked: string(last.Content)}
 	for _, m := range q.Messages {
 		r.promptIDs = append(r.promptIDs, s.config.Tokenizer.Encode(string(m))...)
@@ -91,7 +91,7 @@ func (s *Server) chat(w http.ResponseWriter, q *request) (object, error) {
 	return s.answer(w, q, r)
 }
 
-// completions replies to each prompt as chat replies to a message.
+// completions replies to each prompt the way chat replies to a message.
 func (s *Server) completions(w http.ResponseWriter, q *request) (object, error) {
 	texts, err := s.decoded(q.Prompt, "prompt")
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *Server) fill(r *reply, q *request) error {
 	return s.generate(r, text, limit, stop)
 }
 
-// called returns the tool to call, or nil: the one in tool_choice, or the first one unless a tool
-// has returned a result.
+// called returns the tool to call: the one in tool_choice, or the first one unless a tool has
+// already returned a result. It returns nil if there is none.
 func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool
@@ -182,7 +182,7 @@ func (q *request) called(r *reply) (*tool, error) {
 	return &q.Tools[0], nil
 }
 
-// quoted returns the start of a text on one line, in quotation marks.
+// quoted returns the start of a text as a single line in quotation marks.
 func quoted(text string) string {
 	const shown = 200
 	if text = strings.Join(strings.Fields(text), " "); len(text) > shown {
@@ -201,16 +201,18 @@ type reply struct {
 	completion, tool bool
 	asked            string
 	promptIDs        []int
-	// function is the function to call with the text as its arguments, or empty for content.
+	// function is the name of the function to call with the text as its arguments, or empty for
+	// content.
 	function, callID string
-	// pieces are streamed in order. A piece has one token, or several that share a character.
+	// pieces are streamed in order. Each piece contains one token, or several tokens that encode
+	// one character.
 	pieces []string
 	ids    []int
 	// finish is the finish reason: "stop", "tool_calls" or "length".
 	finish string
 }
 
-// generate adds a text to the reply, up to a stop sequence or the given number of tokens.
+// generate appends text to the reply, up to a stop sequence or the token limit.
 func (s *Server) generate(r *reply, text string, tokens int, stop []string) error {
 	for _, end := range stop {
 		if end != "" {
@@ -229,7 +231,7 @@ func (s *Server) generate(r *reply, text string, tokens int, stop []string) erro
 		if err != nil {
 			return err
 		}
-		// Incomplete characters are never sent, even if the token limit splits one.
+		// Never send an incomplete character, even if the token limit splits one.
 		if held += piece; utf8.ValidString(held) {
 			r.pieces = append(r.pieces, held)
 			held = ""
@@ -263,7 +265,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used o
 	})
 }
 
-// choice returns one text of the reply as a choice. In a chat the text is in a message or a delta.
+// choice returns a text of the reply as a choice. For a chat, the text is in a message or a delta.
 func (r *reply) choice(index int, part, text string, first bool, finish any) object {
 	c := object{"index": index, "logprobs": nil, "finish_reason": finish}
 	if r.completion {

@@ -23,11 +23,13 @@ const (
 	ContextLength = 32768 // tokens of prompt and completion together
 	MaxOutput     = 4096  // tokens of a reply
 	maxBody       = 4 << 20
-	// maxText is the maximum bytes of text in a request. Tokenizing takes a second per megabyte.
+	// maxText is the maximum size of the text in a request, in bytes. Tokenizing takes a second per
+	// megabyte.
 	maxText = 8 * ContextLength
-	// maxRequestValues is the maximum number of values and names in a request, of 200 bytes each.
+	// maxRequestValues is the maximum number of values and names in a request. Each takes 200 bytes
+	// of memory.
 	maxRequestValues = 40_000
-	// maxChoices is the maximum number of replies in a call, over all of its prompts.
+	// maxChoices is the maximum number of replies in a call, across all prompts.
 	maxChoices = 128
 )
 
@@ -61,8 +63,8 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	sendJSON(w, http.StatusOK, object{"object": "list", "data": []object{model}})
 }
 
-// handle decodes the body and sends the route's response or error. A route that has already
-// responded returns nil.
+// handle decodes the body and sends the route's response or error. A route that has already sent
+// its response returns nil.
 func handle[T any](route func(w http.ResponseWriter, q *T) (object, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q T
@@ -113,8 +115,8 @@ func sendJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// sendList sends an object with n items in the field. It writes one item after another, because
-// all of them can be a thousand times larger than their request.
+// sendList sends an object whose field contains n items. It writes one item at a time, because
+// together they can be a thousand times larger than the request.
 func sendList(w http.ResponseWriter, answer object, field string, n int, item func(i int) object) {
 	text, _ := json.Marshal(answer) // such objects always encode
 	w.Header().Set("Content-Type", "application/json")

@@ -80,7 +80,7 @@ func post(t *testing.T, server *httptest.Server, path, body string, status int) 
 	return a
 }
 
-// chat requests a chat completion with more fields, each preceded by a comma.
+// chat requests a chat completion. more holds additional fields, each preceded by a comma.
 func chat(t *testing.T, server *httptest.Server, more string) answer {
 	t.Helper()
 	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+
@@ -324,7 +324,7 @@ func must(text []byte, err error) []byte {
 	return text
 }
 
-// A request of the cheapest elements uses at most 20 bytes of memory per byte.
+// A request made of the smallest elements uses at most 20 bytes of memory per byte.
 func TestRequestsUseLittleMemory(t *testing.T) {
 	server := newServer(t)
 	address := strings.TrimPrefix(server.URL, "http://")
@@ -371,7 +371,7 @@ func (p *pieces) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// A small request for a large response gets small pieces or a rejection.
+// A small request for a large response is answered in small pieces or rejected.
 func TestLargeResponsesAreSentInPieces(t *testing.T) {
 	server := newServer(t).Config.Handler
 	texts := `["a"` + strings.Repeat(`,"a"`, 2047) + `]`

@@ -13,15 +13,15 @@ var unsupported = []string{
 	"uniqueItems", "minProperties", "maxProperties", "propertyNames", "dependentSchemas", "dependentRequired",
 }
 
-// exampleOf returns a value that matches the JSON Schema, with the required properties only.
-// If the schema is missing, it returns an empty object.
+// exampleOf returns a value that matches the JSON Schema, with only the required properties. If
+// there is no schema, it returns an empty object.
 //
-// Errors: the schema is invalid or uses another keyword that restricts values.
+// Errors: the schema is invalid or uses an unsupported keyword that restricts values.
 func exampleOf(text json.RawMessage) (string, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return "{}", nil
 	}
-	const most = 64 << 10 // each level is parsed again
+	const most = 64 << 10 // each nesting level is parsed again
 	if len(text) > most {
 		return "", fmt.Errorf("the demonstration model reads at most %d bytes of a schema", most)
 	}

@@ -65,7 +65,7 @@ func validate(t *testing.T, schema, value string) {
 	}
 }
 
-// The schema requires each of its 30 levels twice. Expanding all would take hours.
+// The schema refers to each of its 30 levels twice, so expanding all of them would take hours.
 func TestRepeatedNamesAreExpandedOnce(t *testing.T) {
 	const levels = 30
 	got, err := exampleOf(json.RawMessage(strings.Repeat(`{"required":["a","a"],"properties":{"a":`, levels) + "{}" +

@@ -17,7 +17,7 @@ const (
 	dimensions    = 256 // default size of an embedding
 	maxDimensions = 4096
 	maxTexts      = 2048
-	// maxNumbers is the maximum product of a call's texts and dimensions.
+	// maxNumbers limits the numbers in a response: texts times dimensions.
 	maxNumbers = maxTexts * dimensions
 )
 
@@ -38,7 +38,7 @@ func vector(text string, size int) []float32 {
 	}
 	norm := float32(math.Sqrt(float64(product(v, v))))
 	if norm == 0 {
-		v[0], norm = 1, 1 // a text without words
+		v[0], norm = 1, 1 // the text has no words
 	}
 	for i := range v {
 		v[i] /= norm
@@ -53,7 +53,8 @@ func product(a, b []float32) (sum float32) {
 	return sum
 }
 
-// similarities returns the cosine similarity of one text with each of many, or of pairs.
+// similarities returns the cosine similarities between texts: one with each of many, or pair by
+// pair.
 func similarities(first, second []string) []float32 {
 	found := make([]float32, len(second))
 	var about []float32
@@ -66,7 +67,7 @@ func similarities(first, second []string) []float32 {
 	return found
 }
 
-// inputs unmarshals texts or token ids from a string or an array.
+// inputs unmarshals strings or token ids, alone or in an array.
 type inputs struct {
 	texts []string
 	ids   [][]int
@@ -88,7 +89,7 @@ func (in *inputs) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// decoded returns the texts and the decoded token ids.
+// decoded returns the texts, including those decoded from token ids.
 func (s *Server) decoded(in inputs, field string) ([]string, error) {
 	for _, ids := range in.ids {
 		text, err := s.config.Tokenizer.Decode(ids...)
@@ -143,7 +144,7 @@ func (s *Server) embeddings(w http.ResponseWriter, q *embeddingRequest) (object,
 		embedding := vector(texts[i], size)
 		item := object{"object": "embedding", "index": i, "embedding": embedding}
 		if q.Encoding == "base64" {
-			encoded, _ := binary.Append(nil, binary.LittleEndian, embedding) // never fails for numbers
+			encoded, _ := binary.Append(nil, binary.LittleEndian, embedding) // encoding numbers cannot fail
 			item["embedding"] = base64.StdEncoding.EncodeToString(encoded)
 		}
 		return item

@@ -1,6 +1,6 @@
 // Package dialect translates between chat completions and two other dialects: Messages and
-// Responses (docs/contract/dialects.md). It rejects a request that uses a feature that chat lacks,
-// and returns the feature's path. Texts are copied as JSON without decoding.
+// Responses (docs/contract/dialects.md). It rejects a request that uses a feature that chat lacks;
+// the error contains the field's path. Texts are copied as JSON without decoding them.
 package dialect
 
 import (
@@ -16,14 +16,17 @@ import (
 
 type Call struct {
 	ID string
-	// Model is the model's name as JSON. Created is the time of the call in seconds since 1970.
+	// Model is the model's name as JSON. Created is the time of the call, as a Unix time in
+	// seconds.
 	Model   []byte
 	Created int64
-	// Send receives the output after each event of a stream and returns the unsent rest.
+	// Send is called after each event of a stream. It receives the output and returns the unsent
+	// rest.
 	Send func(out []byte) []byte
 }
 
-// chatOnly reports whether a chat field has another name or no equivalent in a dialect.
+// chatOnly reports whether a chat field has a different name or no equivalent in the other
+// dialects.
 func chatOnly(name string) bool {
 	switch name {
 	case "messages", "prompt", "stop", "n", "best_of", "max_tokens", "max_completion_tokens", "stream_options",
@@ -34,7 +37,7 @@ func chatOnly(name string) bool {
 	return false
 }
 
-// Renamed converts an error about the chat request to the field names of its dialect.
+// Renamed returns an error about the chat request with the dialect's field names.
 func Renamed(route catalog.Route, e *apierror.Error) *apierror.Error {
 	prompt, limit := "messages", "max_tokens"
 	if route == catalog.Responses {
@@ -73,10 +76,10 @@ type parts interface {
 type walk struct {
 	parts parts
 	now   kind
-	// call is the open or the last call. calls is their number.
+	// call is the current or last function call. calls is the number of calls so far.
 	call  openCall
 	calls int64
-	// before holds the indexes of earlier calls; ids holds their ids.
+	// before contains the indexes of earlier calls. ids contains their ids.
 	before map[int64]bool
 	ids    map[string]bool
 	// finish is the finish reason; stop is the stop sequence.
@@ -92,13 +95,13 @@ type openCall struct {
 	id    string
 }
 
-// maxCalls limits the function calls in a response. Both dialects take hundreds of times the bytes
-// of an empty call.
+// maxCalls limits the number of function calls in a response. In both dialects, an empty call takes
+// hundreds of times as many bytes as in chat.
 const maxCalls = 1000
 
 var ErrManyCalls = fmt.Errorf("the response calls more than %d functions", maxCalls)
 
-// ErrInterleaved is returned if a server continues an earlier call.
+// ErrInterleaved means that a server continued an earlier call after starting another one.
 var ErrInterleaved = errors.New("the response interleaves the arguments of several calls")
 
 func (w *walk) choice(choice gjson.Result) error {
@@ -214,8 +217,8 @@ func (w *walk) callsOf(calls gjson.Result) error {
 	return err
 }
 
-// isNew reports whether a call differs from the earlier ones. Some servers send all calls of a
-// turn with the same index. Then a new id with a name starts another call.
+// isNew reports whether this is a new call. Some servers send all calls of a turn with the same
+// index. In that case, a new id with a name starts another call.
 func (w *walk) isNew(index int64, call gjson.Result) bool {
 	if !w.before[index] {
 		return true
@@ -249,7 +252,7 @@ func (w *walk) end() {
 	}
 }
 
-// first returns the choice with index 0. The others are ignored.
+// first returns the choice with index 0 and ignores all others.
 func first(completion gjson.Result) (choice gjson.Result) {
 	completion.Get("choices").ForEach(func(_, value gjson.Result) bool {
 		if value.Get("index").Int() == 0 {

@@ -192,7 +192,7 @@ func TestUnsupportedRequestsAreRejected(t *testing.T) {
 const completion = `{"choices":[{"index":0,"message":{"role":"assistant","reasoning_content":"h\"m","content":"a\n","tool_calls":[` +
 	`{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\": \"\\u00e9\"}"}},{"function":{"name":"g","arguments":""}}]},"finish_reason":"tool_calls"}]}`
 
-// chunks are the same completion as a stream, with additions by hostile servers.
+// chunks is the same completion as a stream, with additions that a hostile server might make.
 var chunks = []string{
 	`{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`,
 	`{"choices":[{"index":1,"delta":{"content":"not listened to"}}]}`,
@@ -207,7 +207,7 @@ var chunks = []string{
 	`{"choices":[]}`,
 }
 
-// streamed returns the events of a stream. The name of each must equal its type.
+// streamed returns the events of a stream, and checks that each event's name equals its type.
 func streamed(t testing.TB, tr translation, chunks []string) (events []gjson.Result, err error) {
 	t.Helper()
 	var out []byte
@@ -360,7 +360,6 @@ func TestNamespacesAreTranslated(t *testing.T) {
 	}
 }
 
-// The stream ends with an error.
 func TestInterleavedCallsFail(t *testing.T) {
 	for _, tr := range []translation{newMessages(), newResponses()} {
 		events, err := streamed(t, tr, []string{chunks[6], chunks[8], chunks[7]})
@@ -372,7 +371,7 @@ func TestInterleavedCallsFail(t *testing.T) {
 }
 
 // A tool with text input becomes a function with one parameter. Its calls are translated back, and
-// forward again in the next turn.
+// once more to function calls in the next turn.
 func TestCustomToolsAreTranslated(t *testing.T) {
 	const body = `{"input":[{"role":"user","content":"x"},{"type":"custom_tool_call","id":"i","call_id":"c0","name":"patch","input":"a\n\"b"},` +
 		`{"type":"custom_tool_call_output","call_id":"c0","output":"ok"}],"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"text"}}],` +
@@ -436,7 +435,7 @@ func TestLogprobsFollowTheirText(t *testing.T) {
 	}
 }
 
-// Calls with the same id or index, or in another order, remain separate calls.
+// Calls remain separate even if they have the same id or index or come in another order.
 func TestCallsGetDistinctIDs(t *testing.T) {
 	call := func(index int, id, name, arguments string) string {
 		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}]}}]}`,
@@ -477,7 +476,7 @@ func TestCallsGetDistinctIDs(t *testing.T) {
 	}
 }
 
-// Each function repeats the name and description of its namespace, up to gigabytes.
+// Each function repeats its namespace's name and description, which could add up to gigabytes.
 func TestLongNamespacesAreRejected(t *testing.T) {
 	functions := strings.TrimSuffix(strings.Repeat(`{"type":"function","name":"f"},`, 2000), ",")
 	for _, member := range []string{"name", "description"} {
@@ -488,7 +487,8 @@ func TestLongNamespacesAreRejected(t *testing.T) {
 	}
 }
 
-// A namespace is read in far less than await.Max, wherever its name is. The time is not quadratic.
+// Reading a namespace takes much less than await.Max, wherever its name is, because the time is not
+// quadratic.
 func TestNamespaceOfManyFunctionsIsTranslated(t *testing.T) {
 	functions := strings.Repeat(`{"type":"function","name":"f"},`, 60_000)
 	request := `{"input":"h","tools":[{"type":"namespace","tools":[` + strings.TrimSuffix(functions, ",") + `],"name":"x"}]}`
@@ -521,7 +521,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"input":"x","instructions":"y","text":{"format":{"type":"json_object"}}}`))
 	f.Add([]byte(`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image","source":{"type":"url","url":"u"}}]}]}]}`))
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		// The gateway parses a request before it translates it.
+		// The gateway has parsed a request before it translates it.
 		if !gjson.ValidBytes(sent) || !gjson.ParseBytes(sent).IsObject() || strings.Count(string(sent), "[")+strings.Count(string(sent), "{") > 100 {
 			return
 		}
@@ -551,7 +551,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// texts returns the values of the members "text" and "content", without the translation's code.
+// texts returns the values of all members named "text" or "content". It is independent of the
+// translation's code.
 func texts(value gjson.Result) (all []string) {
 	if value.Type == gjson.String {
 		return []string{value.Str}
@@ -565,7 +566,7 @@ func texts(value gjson.Result) (all []string) {
 	return all
 }
 
-// Every translated event is JSON, and the stream has an end.
+// Every translated event is JSON, and the stream always has an end.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(strings.Join(chunks, "\n")))
 	f.Add([]byte(completion))

@@ -19,11 +19,12 @@ type Messages struct {
 	// whole means that out is a complete response instead of events.
 	out   []byte
 	whole bool
-	// started means that the first event was written. block is the index of the open or next block.
+	// started means that the first event has been written. block is the index of the current or
+	// next block.
 	started bool
 	block   int
 	kind    kind
-	// arguments holds the arguments of a call in a complete response, as JSON without quotes. object
+	// arguments holds a call's arguments for a complete response, as JSON without quotes. object
 	// replaces them.
 	arguments []byte
 	object    string
@@ -78,8 +79,8 @@ func (m *Messages) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	return m.out, err
 }
 
-// begin appends the first event once. The event has no usage, because the prompt's tokens are known
-// only at the end.
+// begin appends the first event if it has not been written. The event has no usage, because the
+// prompt's tokens are known only at the end.
 func (m *Messages) begin() {
 	if m.started {
 		return
@@ -151,7 +152,8 @@ func MessagesError(e *apierror.Error, requestID string) []byte {
 	return append(out, '}')
 }
 
-// AppendMessagesUsage appends a usage in Messages' format. Its input tokens exclude cached tokens.
+// AppendMessagesUsage appends a usage object in the format of Messages, whose input tokens exclude
+// cached tokens.
 func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens-counts.CachedTokens, 10)
 	out = append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...)
@@ -245,7 +247,8 @@ func (m *Messages) shut() {
 	m.out = append(append(m.out, m.object...), '}')
 }
 
-// input returns a call's arguments as an object. Any other arguments become its only member.
+// input returns a call's arguments as an object. Arguments that are not an object are wrapped in
+// one.
 func input(arguments []byte) string {
 	text := unquoted(arguments)
 	if len(text) == 0 {

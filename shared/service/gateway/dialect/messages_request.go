@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// maxStops is the maximum number of stop sequences in a chat (docs/contract/limits.md).
+// maxStops is the maximum number of stop sequences in a chat request (docs/contract/limits.md).
 const maxStops = 4
 
 func (m *Messages) Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error) {
-	object, _ := jsonedit.ParseObject(body) // it was validated before
+	object, _ := jsonedit.ParseObject(body) // already validated
 	w := &messagesWriter{writer: writer{out: out}, row: row}
 	w.open('{')
 	w.list("messages", func() {
@@ -76,7 +76,8 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 			}
 		})
 	case "service_tier":
-		// The field selects between one provider's prices, which a model server does not have.
+		// Ignored: the field selects one of the provider's price tiers, which model servers do not
+		// have.
 	case "context_management":
 		w.contextManagement(value)
 	case "container", "mcp_servers":
@@ -86,12 +87,12 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 			w.unknown(name)
 			return
 		}
-		// The row's rules check it later, as for chat.
+		// The row's rules check this field later, as they do for chat.
 		w.raw(name, value.Raw)
 	}
 }
 
-// contextManagement accepts only settings without effect: no edits, or keeping all thinking.
+// contextManagement accepts only settings that have no effect: no edits, or keeping all thinking.
 func (w *messagesWriter) contextManagement(value gjson.Result) {
 	w.members(value, "context_management", func(name string, value gjson.Result) {
 		if name != "edits" {
@@ -106,10 +107,11 @@ func (w *messagesWriter) contextManagement(value gjson.Result) {
 	})
 }
 
-// The largest thinking budgets, in tokens, that count as low or medium effort.
+// The largest thinking budgets, in tokens, that map to low and medium effort.
 const lowBudget, mediumBudget = 4096, 16384
 
-// thinking writes whether the model reasons, as a template option of the row or as an effort.
+// thinking writes whether the model should reason, either as the row's template option or as an
+// effort.
 func (w *messagesWriter) thinking(value gjson.Result) {
 	budget := value.Get("budget_tokens")
 	w.members(value, "thinking", func(name string, _ gjson.Result) {

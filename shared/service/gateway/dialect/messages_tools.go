@@ -63,7 +63,7 @@ func (w *messagesWriter) toolChoice(value gjson.Result) {
 // failedResult precedes the content of a failed result, because tool messages have no error flag.
 const failedResult = "The tool failed:\n"
 
-// toolResult writes a tool message. It returns the number of images to write in the next message.
+// toolResult writes a tool message. It returns how many images the next message must contain.
 func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures int) {
 	var id, content, failed gjson.Result
 	w.members(block, place, func(name string, value gjson.Result) {

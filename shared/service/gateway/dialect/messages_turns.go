@@ -79,7 +79,7 @@ func (w *messagesWriter) message(i int, value gjson.Result) {
 	}
 }
 
-// user writes the tool results as separate messages, then the other blocks and the results'
+// user writes the tool results as separate messages, followed by the other blocks and the results'
 // images, because few servers accept images in a tool message.
 func (w *messagesWriter) user(content gjson.Result, place string) {
 	others, pictures := 0, 0

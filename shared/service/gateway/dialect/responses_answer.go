@@ -12,13 +12,14 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Responses translates one call. Only one goroutine may use it. Held returns the size of the
-// buffered output, which the last events of a stream repeat.
+// Responses translates one call. Only one goroutine may use it. Its Held method returns the size of
+// the buffered output, which a stream's last events repeat.
 type Responses struct {
 	call Call
-	// sent has the request fields that the response repeats, as JSON.
+	// sent contains the request fields that the response repeats, as JSON.
 	sent map[string]string
-	// spaces maps names in the chat to functions of namespaces. customs lists tools with text input.
+	// spaces maps a function's name in the chat to its namespace and name. customs lists the tools
+	// whose input is text.
 	spaces  map[string]function
 	customs map[string]bool
 	walk    walk
@@ -27,8 +28,8 @@ type Responses struct {
 	whole            bool
 	started          bool
 	sequence, output int
-	// items holds the complete items. text is the open item's text as JSON without quotes.
-	// logprobs has its token probabilities.
+	// items contains the completed items. text is the current item's text as JSON without quotes.
+	// logprobs contains its token probabilities.
 	items, text, logprobs []byte
 	kind                  kind
 	// custom means that the open item calls a tool whose input is text.
@@ -54,7 +55,7 @@ var repeated = []struct{ name, otherwise string }{
 func (r *Responses) remember(name string, value gjson.Result) {
 	for _, field := range repeated {
 		if field.name == name {
-			// An event must be one line. Line breaks within JSON strings are escaped.
+			// An event must be a single line. Line breaks inside JSON strings are already escaped.
 			r.sent[name] = strings.Clone(strings.NewReplacer("\n", " ", "\r", " ").Replace(value.Raw))
 		}
 	}
@@ -138,7 +139,7 @@ func AppendResponsesUsage(out []byte, counts usage.Counts) []byte {
 	return append(out, '}')
 }
 
-// AppendResponsesError appends the event that ends a natively served stream with an error.
+// AppendResponsesError appends the error event that ends a natively served stream.
 func AppendResponsesError(out []byte, e *apierror.Error, sequence int64) []byte {
 	out = append(append(out, "event: error\ndata: {\"type\":\"error\",\"code\":"...), jsonedit.Quote(errorCode(e))...)
 	out = append(append(out, `,"message":`...), jsonedit.Quote(e.Message)...)
@@ -153,7 +154,7 @@ func (r *Responses) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	return r.out, err
 }
 
-// begin appends the first events once.
+// begin appends the first events if they have not been written.
 func (r *Responses) begin() {
 	if r.started {
 		return
@@ -245,7 +246,7 @@ func (r *Responses) part(out []byte) []byte {
 	return append(out, `"}`...)
 }
 
-// place appends the position of the part that an event describes.
+// place appends the fields that say which item and part an event is about.
 func (r *Responses) place() {
 	r.out = append(append(append(r.out, `,"item_id":"`...), r.itemID()...), `","output_index":`...)
 	r.out = strconv.AppendInt(r.out, int64(r.output), 10)

@@ -8,11 +8,13 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Custom tools take text. Model servers lack them, so each becomes a function with one parameter.
+// Custom tools take text. Model servers do not support them, so each becomes a function with one
+// parameter.
 
 const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
-// custom writes a custom tool as a function. It rejects a grammar, which a function cannot enforce.
+// custom writes a custom tool as a function. It rejects a tool with a grammar, which a function
+// cannot enforce.
 func (w *responsesWriter) custom(tool gjson.Result, place string) {
 	name := tool.Get("name")
 	if !w.isText(name, place+".name") {
@@ -41,7 +43,7 @@ func (w *responsesWriter) custom(tool gjson.Result, place string) {
 }
 
 // freeText returns the text in a custom tool's arguments. Both are JSON without quotes. Arguments
-// of another form are returned unchanged.
+// in any other format are returned unchanged.
 func freeText(arguments []byte) string {
 	if object, ok := jsonedit.ParseObject(unquoted(arguments)); ok {
 		if input := object.Get("input"); input.Type == gjson.String {

@@ -43,7 +43,8 @@ func (w *responsesWriter) input(input, instructions gjson.Result) {
 	w.finish()
 }
 
-// systemText returns the texts of a system message. ok is false if it contains anything else.
+// systemText returns the texts of a system message. ok is false if the message contains anything
+// else.
 func systemText(item gjson.Result) (all []gjson.Result, ok bool) {
 	role, content := item.Get("role").Str, item.Get("content")
 	if role != "system" && role != "developer" {
@@ -76,7 +77,7 @@ func (w *responsesWriter) system(all []gjson.Result) {
 	})
 }
 
-// item writes an input item, or collects it for the assistant message.
+// item writes an input item, or saves it for the assistant message.
 func (w *responsesWriter) item(item gjson.Result, place string) {
 	kind := item.Get("type").Str
 	if kind == "" && item.Get("role").Exists() {
@@ -220,7 +221,7 @@ func (w *responsesWriter) answered(content gjson.Result, place string) {
 	})
 }
 
-// thought collects the text of a reasoning item, or its summary if the item has no text.
+// thought saves the text of a reasoning item, or its summary if the item has no text.
 func (w *responsesWriter) thought(item gjson.Result, place string) {
 	before := len(w.thoughts)
 	for _, name := range []string{"content", "summary"} {

@@ -28,25 +28,26 @@ func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *ap
 
 type responsesWriter struct {
 	writer
-	// These are the parts of the collected assistant message.
+	// The pending assistant message.
 	said, thoughts []gjson.Result
 	calls          []gjson.Result
 	refusal        gjson.Result
-	// spaces maps names in the chat to functions of namespaces. spelled counts the repeated bytes.
+	// spaces maps a function's name in the chat to its namespace and name. spelled counts the bytes
+	// of repeated namespaces.
 	spaces  map[string]function
 	spelled int
 	// customs lists the tools whose input is text.
 	customs       map[string]bool
 	wantsLogprobs bool
-	// pictures lists the images in results, which follow in a user message.
+	// pictures lists the images in tool results, which are sent in a user message after them.
 	pictures []picture
 }
 
 func (w *responsesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "input", "instructions", "store", "background", "client_metadata", "max_tool_calls", "metadata":
-		// The response repeats metadata. Client metadata is for the client. A limit for built-in tools
-		// has no effect without such tools.
+		// Not forwarded: the response repeats metadata, client metadata is only for the client, and
+		// a limit on built-in tools has no effect without such tools.
 	case "model", "stream", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
 		"service_tier", "temperature", "top_p", "user":
 		w.raw(name, value.Raw)
@@ -64,7 +65,7 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 		w.elements(value, name, func(i int, what gjson.Result) {
 			switch what.Str {
 			case "reasoning.encrypted_content":
-				// The response contains the reasoning in plain text, so it needs no encrypted reasoning.
+				// Ignored: the response contains the reasoning in plain text.
 			case "message.output_text.logprobs":
 				w.wantsLogprobs = true
 			default:
@@ -94,7 +95,7 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 			w.unknown(name)
 			return
 		}
-		// The row's rules check it later, as for chat.
+		// The row's rules check this field later, as they do for chat.
 		w.raw(name, value.Raw)
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxSpelled limits the bytes of namespaces, which each function repeats in a chat.
+// maxSpelled limits the total bytes of namespaces in a chat request, in which every function
+// repeats its namespace.
 const maxSpelled = 1 << 20
 
 type function struct{ space, name string }
 
-// namespace is a namespace of functions. Its members are read once, because gjson searches for them
-// from the start of the object.
+// namespace groups functions. Its members are read only once, because gjson searches for them from
+// the start of the object.
 type namespace struct{ name, description gjson.Result }
 
 func (f function) inChat() string { return f.space + "__" + f.name }
@@ -51,7 +52,7 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	}
 }
 
-// function writes a function. A namespace prefixes its name and description.
+// function writes a function. If it is in a namespace, its name and description get a prefix.
 func (w *responsesWriter) function(tool gjson.Result, place string, space namespace) {
 	if w.spelled += len(space.name.Str) + len(space.description.Str); w.spelled > maxSpelled {
 		w.reject(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for this many functions.", place)
@@ -134,8 +135,8 @@ type picture struct {
 	place      string
 }
 
-// showPictures writes the images in results as a user message, because few servers accept images in
-// a tool message.
+// showPictures writes the images in tool results as a user message, because few servers accept
+// images in a tool message.
 func (w *responsesWriter) showPictures() {
 	if len(w.pictures) == 0 {
 		return

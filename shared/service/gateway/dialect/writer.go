@@ -70,7 +70,7 @@ func (w *writer) reject(param, code, format string, args ...any) {
 	}
 }
 
-// unknown rejects a member or a type that chat does not have.
+// unknown reports a member or type that chat does not have.
 func (w *writer) unknown(place string) {
 	w.reject(place, apierror.UnknownParameter,
 		"%s is not supported: the servers of this model support only chat, which has no equivalent.", place)
@@ -87,7 +87,7 @@ func (w *writer) isText(value gjson.Result, place string) bool {
 	return value.Type == gjson.String
 }
 
-// members calls yield for each member of an object, except for null members.
+// members calls yield for each non-null member of an object.
 func (w *writer) members(object gjson.Result, place string, yield func(name string, value gjson.Result)) {
 	if !object.IsObject() {
 		w.want(place, "an object")
@@ -123,7 +123,7 @@ func unquoted(inside []byte) []byte {
 	return text
 }
 
-// below joins an object's path with a member's name.
+// below appends a member's name to its object's path.
 func below(place, name string) string {
 	if place == "" {
 		return name
@@ -139,7 +139,7 @@ func (w *writer) part(text string) {
 	})
 }
 
-// picture writes an image_url part. The concatenated pieces are a JSON string.
+// picture writes an image_url part. The pieces are concatenated to a JSON string.
 func (w *writer) picture(pieces ...string) {
 	w.object(func() {
 		w.raw("type", `"image_url"`)
@@ -161,8 +161,8 @@ func (w *writer) joined(name string, texts []gjson.Result) {
 	w.out = append(w.out, '"')
 }
 
-// call writes a function call. All values are JSON strings.
-// call writes a function call. arguments writes the member of that name.
+// call writes a function call. All values are JSON strings. The arguments callback writes the
+// member of that name.
 func (w *writer) call(id, name string, arguments func()) {
 	w.object(func() {
 		w.raw("id", id)

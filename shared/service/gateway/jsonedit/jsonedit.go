@@ -1,4 +1,4 @@
-// Package jsonedit edits JSON texts in place and leaves all other bytes unchanged.
+// Package jsonedit edits JSON in place and leaves all other bytes unchanged.
 package jsonedit
 
 import (
@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// MaxDepth is the maximum nesting depth of arrays and objects. Model servers fail at about a
-	// thousand levels, and some of them crash.
+	// MaxDepth is the maximum nesting depth of arrays and objects. At about a thousand levels,
+	// model servers fail, and some crash.
 	MaxDepth = 128
 	// maxCopy is the size of the largest text that Reader copies, in bytes.
 	maxCopy = 64 << 10
 )
 
-// Edit replaces text[From:To] of a JSON text with With.
+// Edit replaces the bytes [From:To] of a JSON text with With.
 type Edit struct {
 	From, To int
 	With     []byte
@@ -42,7 +42,8 @@ func sortEdits(edits []Edit) {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
 }
 
-// Edited is a JSON text whose edits are applied when it is written, so that memory holds it once.
+// Edited is a JSON text whose edits are applied as it is written, so that only one copy is in
+// memory.
 type Edited struct {
 	text   []byte
 	edits  []Edit
@@ -67,8 +68,8 @@ func (e Edited) Bytes() []byte {
 	return out.Bytes()
 }
 
-// Reader returns a reader of the edited text. It copies a short text, because its buffer may be
-// reused while an abandoned call still writes the text.
+// Reader returns a reader of the edited text. It copies a short text, because the buffer may be
+// reused while an abandoned call is still sending it.
 func (e Edited) Reader() io.Reader {
 	if len(e.text) <= maxCopy {
 		return bytes.NewReader(e.Bytes())
@@ -92,7 +93,6 @@ func (e Edited) CopyTo(w io.Writer) {
 	_, _ = w.Write(e.text[at:])
 }
 
-// Replace returns an edit that replaces a gjson value.
 func Replace(value gjson.Result, with []byte) Edit {
 	return Edit{value.Index, value.Index + len(value.Raw), with}
 }
@@ -126,20 +126,22 @@ func ValidUTF8(text []byte) []byte {
 
 func Quote(text string) []byte { return AppendQuote(nil, text) }
 
-// AppendQuote appends a JSON string of at most twice the size of valid JSON. It escapes neither "<" nor
-// "&", unlike json.Marshal, whose strings may have six times the size.
+// AppendQuote appends a JSON string that is at most twice as long as valid JSON input. It escapes
+// neither "<" nor "&", unlike json.Marshal, whose output may be six times as long.
 func AppendQuote(out []byte, text string) []byte {
 	out = slices.Grow(out, len(text)+strings.Count(text, `"`)+strings.Count(text, `\`)+2)
-	out, _ = jsontext.AppendQuote(out, text) // an error means that it has replaced invalid UTF-8
+	out, _ = jsontext.AppendQuote(out, text) // an error only means that invalid UTF-8 was replaced
 	return out
 }
 
-// unsafeString converts bytes without copying them. They must not change while the string is used.
+// unsafeString converts bytes to a string without copying. The bytes must not change while the
+// string is in use.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// ParseObject parses a text as one JSON object. ok is false for other texts and for texts nested
-// deeper than MaxDepth: gjson uses a stack frame per level, so megabytes of brackets would crash
-// the process. The Index of the result and its members counts from the start of the text.
+// ParseObject parses a text as a single JSON object. ok is false for other texts and for texts
+// nested deeper than MaxDepth: gjson uses a stack frame per level, so megabytes of brackets would
+// crash the process. The Index values of the result and its members are relative to the start of
+// the text.
 func ParseObject(text []byte) (object gjson.Result, ok bool) {
 	s := unsafeString(text)
 	if tooDeep(text) || !gjson.Valid(s) {
@@ -149,7 +151,7 @@ func ParseObject(text []byte) (object gjson.Result, ok bool) {
 	return object, object.IsObject()
 }
 
-// tooDeep reports whether a text, which need not be JSON, is nested deeper than MaxDepth.
+// tooDeep reports whether a text, which need not be valid JSON, is nested deeper than MaxDepth.
 func tooDeep(text []byte) bool {
 	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= MaxDepth {
 		return false

@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	// maxBeginningText limits the hashed bytes of a text, maxBeginning the hashed bytes of all texts.
+	// maxBeginningText limits the hashed bytes of one text. maxBeginning limits the hashed bytes of
+	// all texts together.
 	maxBeginningText = 16 << 10
 	maxBeginning     = 64 << 10
 	// promptBeginning limits the hashed bytes of a text completion's prompt, which has no turns.
 	promptBeginning = 2 << 10
 )
 
-// Affinity hashes the common part of a conversation's calls, so that they use the model server that
-// has it cached (docs/contract/gateway.md#affinity): the key if the caller sends one, otherwise the
-// body's prompt_cache_key, otherwise the system prompt and everything before the model's first
-// message. It returns 0 without any of these. The hash includes the account and is the same on
-// every instance.
+// Affinity hashes what the calls of a conversation have in common, so that they use the model
+// server that has it cached (docs/contract/gateway.md#affinity): the key if the caller sends one,
+// otherwise the body's prompt_cache_key, otherwise the system prompt and everything before the
+// model's first message. It returns 0 if there is none of these. The hash includes the account and
+// is the same on every instance.
 func (r *Request) Affinity(account, key string) uint64 {
 	if !r.Route.Generates() {
-		return 0 // these routes cache nothing
+		return 0 // no caching on these routes
 	}
 	b := beginning{left: maxBeginning}
 	b.hash.Reset()
@@ -33,7 +34,7 @@ func (r *Request) Affinity(account, key string) uint64 {
 		b.name("key")
 		b.name(key)
 	case r.cacheKey.end > r.cacheKey.start+len(`""`):
-		// The field is hashed like the header, so that both can name the same key.
+		// The field is hashed like the header, so either can be used for the same key.
 		b.name("key")
 		b.text(r.body[r.cacheKey.start:r.cacheKey.end])
 	default:
@@ -46,7 +47,7 @@ func (r *Request) Affinity(account, key string) uint64 {
 	return max(b.hash.Sum64(), 1)
 }
 
-// beginning hashes the beginning of a request, which must be valid JSON.
+// beginning hashes the start of a request's conversation. The request must be valid JSON.
 type beginning struct {
 	hash xxhash.Digest
 	left int
@@ -95,8 +96,8 @@ func (b *beginning) of(r *Request) {
 	}
 }
 
-// message adds the texts of the message at i. belongs is false for the model's messages, which end
-// the beginning.
+// message adds the texts of the message at i. belongs is false for the model's messages: the first
+// of them ends the beginning.
 func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	if body[i] != '{' {
 		return i, false
@@ -115,7 +116,7 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 			}
 			return end
 		case "type":
-			// An item of Responses other than a message belongs to a later turn.
+			// In Responses, an item that is not a message belongs to a later turn.
 			end := endOf(body, at)
 			belongs = belongs && string(body[at:end]) == `"message"`
 			return end
@@ -125,9 +126,9 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	return end, belongs
 }
 
-// texts adds all strings of the content at i and returns the end of the content. It ignores cache
-// marks, because clients move them between turns. A string and a list of parts with the same text
-// hash the same.
+// texts adds all strings of the content at i and returns the content's end. It ignores cache marks,
+// because clients move them between turns. A string and a list of parts with the same text have the
+// same hash.
 func (b *beginning) texts(body []byte, i int) (end int) {
 	switch body[i] {
 	case '"':

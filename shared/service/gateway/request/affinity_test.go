@@ -22,7 +22,8 @@ func parsed(t testing.TB, route catalog.Route, body string) *request.Request {
 	return r
 }
 
-// Requests in one conversation have the same affinity, and others a different one.
+// Requests of the same conversation have the same affinity. Requests of different conversations
+// have different ones.
 func TestConversationKeepsItsAffinity(t *testing.T) {
 	const first = `{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Say \"A\"."}]}`
 	long := strings.Repeat("a long text ", 3000)
@@ -95,7 +96,7 @@ func TestConversationKeepsItsAffinity(t *testing.T) {
 	}
 }
 
-// The affinity does not depend on space. Reading a valid request never fails.
+// The affinity does not depend on whitespace. Reading a valid request never fails.
 func FuzzAffinity(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"\"]}"},7,null,true,{"a":[[]]}]}]}`,

@@ -47,7 +47,7 @@ func (s *scan) message(i int) error {
 	if !has.role && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".role"))
 	}
-	// An assistant message may have only tool calls, reasoning, a refusal or audio.
+	// An assistant message may contain only tool calls, reasoning, a refusal or audio.
 	if !has.content && !has.assistant && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".content"))
 	}
@@ -55,7 +55,8 @@ func (s *scan) message(i int) error {
 	return err
 }
 
-// messageMember reads one member of a message. The upstream checks members outside the contract.
+// messageMember reads a member of a message. The upstream checks members that the contract does not
+// cover.
 func (s *scan) messageMember(i int, has *seen) error {
 	r := s.reader
 	name, _, err := r.key()
@@ -104,8 +105,8 @@ func (s *scan) role(i int, value jsontext.Value, has *seen) {
 	}
 }
 
-// messagePath returns the path to a place in a message, such as messages[0].role. It returns "" if
-// a problem is known, because then the path would not be reported.
+// messagePath returns the path of a message's member, such as messages[0].role. If a problem is
+// already known, it returns "", because the path would not be reported.
 func (s *scan) messagePath(i int, rest string) string {
 	if s.knows(messagesField) {
 		return ""

@@ -33,7 +33,7 @@ func (s *scan) tools() (span, error) {
 	return r.close(start)
 }
 
-// tool reads one tool. A tool that the server runs, such as a search, adds results to the prompt.
+// tool reads a tool. A tool that the server runs, such as a search, adds its results to the prompt.
 func (s *scan) tool() error {
 	r := s.reader
 	start, err := r.open()

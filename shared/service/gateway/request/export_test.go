@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// problem describes an error as callers see it: its position and the duplicate name.
+// problem describes an error as callers see it, with its position and any duplicate name.
 func problem(err error) string {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -21,8 +21,8 @@ func problem(err error) string {
 	return fmt.Sprint("not JSON at ", syntax.ByteOffset)
 }
 
-// Walk returns the tokens of a body and their positions. Strings of at least long bytes are cut
-// out, or none if long is -1.
+// Walk returns the tokens of a body with their positions. Strings of at least long bytes are cut
+// out. If long is -1, none are.
 func Walk(body []byte, long int) string {
 	r := new(jsonReader)
 	r.read(nil)

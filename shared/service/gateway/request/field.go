@@ -21,7 +21,8 @@ const (
 	topPField
 	maxTokensField
 	maxCompletionTokensField
-	// rowTokensField is the row's own name for the token limit, which a caller must not bypass.
+	// rowTokensField is the row's own name for the token limit. Callers must not be able to bypass
+	// the limit with it.
 	rowTokensField
 	toolsField
 	toolChoiceField
@@ -43,7 +44,7 @@ const (
 	previousResponseField
 	conversationField
 	backgroundField
-	// nField and bestOfField are forwarded within the row's limits.
+	// nField and bestOfField are forwarded if they are within the row's limits.
 	nField
 	bestOfField
 	fieldCount
@@ -157,7 +158,7 @@ func required(route catalog.Route) []field {
 }
 
 // misplaced reports whether a name is another route's token limit. Model servers that convert
-// routes also read it there, and a caller must not bypass a limit with it.
+// between routes also read it on this one, and callers must not be able to bypass a limit with it.
 func misplaced(route catalog.Route, name []byte) bool {
 	if route == catalog.Chat || route == catalog.Completions {
 		return false
@@ -169,9 +170,9 @@ func misplaced(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// isUsual reports whether clients commonly send a field outside the contract: fields of OpenAI's
-// two routes, of the route's dialect, and of common samplers. They affect only the caller's
-// completion. The model's row must permit any other field.
+// isUsual reports whether clients commonly send a field that is not in the contract: fields of
+// OpenAI's two routes, of the route's dialect, and of common samplers. These fields affect only the
+// caller's completion. Any other field must be permitted by the model's row.
 func isUsual(route catalog.Route, name []byte) bool {
 	switch route {
 	case catalog.Responses:
@@ -208,7 +209,7 @@ func isUsual(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// looksLike returns the field that an unknown name means to a model server that ignores case.
+// looksLike returns the field that a case-insensitive model server would take an unknown name for.
 // MAX_TOKENS must not bypass a limit.
 func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true
@@ -226,14 +227,14 @@ func looksLike(route catalog.Route, name []byte) (field, bool) {
 	return 0, false
 }
 
-// sentField is a field of the body. The kind of a missing or null field is 0.
+// sentField is a field in the body. If the field is missing or null, its kind is 0.
 type sentField struct {
 	kind jsontext.Kind
-	// sent means that the field is in the body, even as null.
+	// sent means that the field is in the body, even if it is null.
 	sent       bool
 	key, value span
-	// ordinal is the number of members before it. previous is the end of the last member before it.
-	// next is the start of the following member, or -1.
+	// ordinal is the number of members before the field. previous is the end of the member before
+	// it. next is the start of the member after it, or -1.
 	ordinal, previous, next int
 }
 
@@ -241,7 +242,7 @@ func (m *sentField) present() bool { return m.kind != 0 }
 
 // object is an object to which a rule may add members.
 type object struct {
-	// open is the start of the first member. last is the end of the last one, if any.
+	// open is the offset after the opening brace. last is the end of the last member, if any.
 	open, last int
 	empty      bool
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // An accepted request is forwarded as valid JSON. Fields outside the contract keep their bytes and
-// positions, and parsing the result again changes nothing.
+// order, and parsing the result again changes nothing.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		chat("plain", `"stream":true,"x":[1.0,{"y":null}]`),
@@ -67,7 +67,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseDialects is FuzzParse for routes outside the contract, within their limits.
+// FuzzParseDialects is like FuzzParse, for the routes that the contract does not cover, within
+// their limits.
 func FuzzParseDialects(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"plain","max_tokens":5000,"messages":[{"role":"user","content":"x"}],"temperature":null}`,
@@ -127,7 +128,8 @@ func FuzzParseDialects(f *testing.F) {
 	})
 }
 
-// unnamed returns the members outside the contract with their bytes, without the gateway's code.
+// unnamed returns the members outside the contract as they were sent. It is independent of the
+// gateway's code.
 func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(body)))

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// The files are NAME.sent.json and NAME.forwarded.json. NAME starts with the route. The model
-// server calls the model "upstream/name".
+// The files are named NAME.sent.json and NAME.forwarded.json, where NAME starts with the route. The
+// model server's name for the model is "upstream/name".
 func TestRequestsMatchGoldenFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/forwarded/*.sent.json")
 	if err != nil || len(files) == 0 {

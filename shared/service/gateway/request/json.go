@@ -15,26 +15,29 @@ import (
 )
 
 const (
-	// maxMembers limits the members of all objects in a request. Detecting duplicates needs memory.
+	// maxMembers limits the members of all objects in a request, because detecting duplicate names
+	// takes memory.
 	maxMembers = 1 << 18
-	// maxValues limits the commas in a request, and thus its values. Parsing each takes time.
+	// maxValues limits the commas in a request, and thus the values, because parsing each takes
+	// time.
 	maxValues = 1 << 20
-	// maxParam limits the bytes of a caller's name that an error repeats.
+	// maxParam limits how many bytes of a name from the caller an error repeats.
 	maxParam = 256
-	// maxReaderBuffer is the largest buffer size in bytes that a reader keeps for the next body.
+	// maxReaderBuffer is the size in bytes of the largest buffer that a reader keeps for the next
+	// body.
 	maxReaderBuffer = 16 << 10
 )
 
 type span struct{ start, end int }
 
-// jsonReader reads a body once and checks that it is JSON as defined by RFC 7493: UTF-8 without
-// lone surrogates, and no duplicate names in an object.
+// jsonReader reads a body once and checks that it is I-JSON (RFC 7493): UTF-8 without lone
+// surrogates, and without duplicate names in an object.
 type jsonReader struct {
 	body     []byte
 	source   bytes.Buffer
 	decoder  jsontext.Decoder
 	skeleton skeleton
-	// large means that the names in the body may take much memory.
+	// large means that the names in the body may take up a lot of memory.
 	large      bool
 	name, text []byte
 }
@@ -59,7 +62,7 @@ func (r *jsonReader) read(body []byte) {
 
 func (r *jsonReader) offset() int { return r.skeleton.original(int(r.decoder.InputOffset())) }
 
-// located adds the offset in the body to a syntax error.
+// located adds the body offset to a syntax error.
 func (r *jsonReader) located(err error) error {
 	var syntax *jsontext.SyntacticError
 	if len(r.skeleton.cuts) == 0 || !errors.As(err, &syntax) {
@@ -70,7 +73,7 @@ func (r *jsonReader) located(err error) error {
 	return &located
 }
 
-// reset discards the body and large buffers. Returned values become invalid.
+// reset releases the body and large buffers. Values returned earlier become invalid.
 func (r *jsonReader) reset() {
 	if r.large {
 		*r = jsonReader{}
@@ -86,8 +89,8 @@ func (r *jsonReader) free() {
 	jsonReaders.Put(r)
 }
 
-// kind returns the kind of the next token: '{', '[', '"', '0', 't', 'f', 'n', '}' or ']'. It
-// returns 0 if no valid JSON follows; then the next read returns the error.
+// kind returns the kind of the next token: '{', '[', '"', '0', 't', 'f', 'n', '}' or ']'. If the
+// JSON is invalid, it returns 0, and the next read returns the error.
 func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
 
 func (r *jsonReader) value() (jsontext.Value, span, error) {
@@ -100,8 +103,8 @@ func (r *jsonReader) value() (jsontext.Value, span, error) {
 	return r.body[at.start:at.end:at.end], at, nil
 }
 
-// open reads the opening bracket of an object or array and returns its offset. The members or
-// elements follow until kind returns the closing bracket, or 0 for invalid JSON.
+// open reads the opening bracket of an object or array and returns its offset. Read the members or
+// elements until kind returns the closing bracket, or 0 for invalid JSON.
 func (r *jsonReader) open() (int, error) {
 	_, err := r.decoder.ReadToken()
 	return r.offset() - 1, r.located(err)
@@ -112,7 +115,7 @@ func (r *jsonReader) close(start int) (span, error) {
 	return span{start, r.offset()}, r.located(err)
 }
 
-// key reads the name of a member. It is valid until the next name is read.
+// key reads a member's name, which is valid until the next name is read.
 func (r *jsonReader) key() ([]byte, span, error) {
 	value, at, err := r.value()
 	if err != nil {
@@ -126,7 +129,7 @@ func (r *jsonReader) key() ([]byte, span, error) {
 	return r.name, at, err
 }
 
-// string returns the decoded text of a JSON string. It is valid until the next call.
+// string returns a JSON string decoded. The result is valid until the next call.
 func (r *jsonReader) string(value jsontext.Value) []byte {
 	inside := value[1 : len(value)-1]
 	if bytes.IndexByte(inside, '\\') < 0 {
@@ -148,9 +151,10 @@ func (r *jsonReader) end() error {
 	return r.located(err)
 }
 
-// checkNesting checks the depth, the members and the values before the body is parsed.
+// checkNesting checks the depth and the numbers of members and values before the body is parsed.
 func checkNesting(body []byte) *apierror.Error {
-	// Counting brackets, colons and commas, even within strings, is many times faster than parsing.
+	// Counting brackets, colons and commas, even those inside strings, is many times faster than
+	// parsing.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
 		return nil
@@ -179,7 +183,8 @@ func checkNesting(body []byte) *apierror.Error {
 	return nil
 }
 
-// notJSON returns the error for a body that could not be parsed. It repeats only a duplicate name.
+// notJSON returns the error for a body that could not be parsed. The only caller text that it
+// repeats is a duplicate name.
 func notJSON(err error) *apierror.Error {
 	var syntax *jsontext.SyntacticError
 	switch {

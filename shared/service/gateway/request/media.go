@@ -4,19 +4,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// isTextType reports whether a content part or an input item of this type has only text.
+// isTextType reports whether a content part or input item of this type contains only text.
 func isTextType(name []byte) bool {
 	switch string(name) {
-	case "text", "refusal", "thinking", "redacted_thinking", "reasoning", // of chats and Messages
+	case "text", "refusal", "thinking", "redacted_thinking", "reasoning", // in chats and Messages
 		"tool_use", "tool_result", "search_result",
-		"input_text", "output_text", "reasoning_text", "summary_text", // of Responses
+		"input_text", "output_text", "reasoning_text", "summary_text", // in Responses
 		"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output":
 		return true
 	}
 	return false
 }
 
-// isMedia reports whether a member's name suggests media, which some servers read in any part.
+// isMedia reports whether a member's name suggests media. Some servers read media in any part.
 func isMedia(name []byte) bool {
 	for _, begins := range [...]string{"image", "input_image", "input_audio", "input_video", "input_file", "audio", "video", "file",
 		"document"} {
@@ -35,7 +35,7 @@ func holdsParts(name []byte) bool {
 	return false
 }
 
-// scanMedia reads a value of any shape and records whether it may contain more than text.
+// scanMedia reads a value of any type and records whether it may contain more than text.
 func (s *scan) scanMedia() (span, error) {
 	r := s.reader
 	switch r.kind() {

@@ -8,11 +8,11 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// The tokens of an image at a URL are unknown, so a budget reserves the entire context.
+// The token count of an image given by URL is unknown, so a budget reserves the entire context.
 func TestMediaIsDetected(t *testing.T) {
 	t.Parallel()
 	who := caller(t)
-	who.Row, _ = who.Find("plain") // its routes are not checked
+	who.Row, _ = who.Find("plain") // this test does not check the model's routes
 	for _, c := range []struct {
 		route catalog.Route
 		body  string

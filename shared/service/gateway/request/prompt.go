@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// prompt checks the prompt of a completion, which may have four forms.
+// prompt checks a completion's prompt, in any of its four formats.
 func (s *scan) prompt(f field, value jsontext.Value) {
 	const want = "a string, an array of strings, an array of token ids, or an array of such arrays"
 	s.prompts = 1
@@ -49,7 +49,8 @@ func (s *scan) prompt(f field, value jsontext.Value) {
 	}
 }
 
-// input checks the input of embeddings, which is a prompt, or of a response if it is not an array.
+// input checks the input of embeddings, which is a prompt, or an input of Responses that is not an
+// array.
 func (s *scan) input(value jsontext.Value) {
 	switch {
 	case s.route == catalog.Embeddings:
@@ -59,7 +60,7 @@ func (s *scan) input(value jsontext.Value) {
 	}
 }
 
-// items reads a response's input if it is an array. The upstream checks the items.
+// items reads an input of Responses that is an array. The upstream checks the items.
 func (s *scan) items() (span, error) {
 	at, err := s.scanMedia()
 	if err == nil && isEmpty(s.reader.body[at.start:at.end]) {
@@ -68,7 +69,7 @@ func (s *scan) items() (span, error) {
 	return at, err
 }
 
-// texts checks the texts to rank or score: a text, an object with a text, or an array of these.
+// texts checks the texts to rank or score: a string, an object with a text, or an array of these.
 // Each pair is a separate prompt.
 func (s *scan) texts(f field, value jsontext.Value) {
 	n := 1
@@ -99,7 +100,8 @@ func (s *scan) texts(f field, value jsontext.Value) {
 // maxInputs limits the texts that one call embeds, ranks or scores.
 const maxInputs = 2048
 
-// tokenIDs returns the number of elements if all are token ids, which are non-negative integers.
+// tokenIDs returns the number of elements. ok is false unless all are token ids, which are
+// non-negative integers.
 func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	inside := array[1 : len(array)-1]
 	for _, c := range inside {
@@ -152,7 +154,7 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	}
 }
 
-// bound checks a request against the row's limits, because an expensive call delays all others.
+// bound checks a request against the row's limits. An expensive call would delay all others.
 func (s *scan) bound(m *catalog.Inference) {
 	for f := nField; f <= bestOfField; f++ {
 		if s.numbers[f] > m.MaxChoices {
@@ -168,11 +170,12 @@ func (s *scan) bound(m *catalog.Inference) {
 	}
 }
 
-// maxTokenBytes is twice the longest token in a vocabulary, which is a run of spaces.
+// maxTokenBytes is twice the length of the longest token in a vocabulary, a run of spaces.
 const maxTokenBytes = 256
 
-// fits reports whether the prompt may fit into the model's context. It underestimates the length,
-// so it never rejects a prompt that fits. ids is the number of token ids in the longest prompt.
+// fits reports whether the prompt may fit into the model's context. It underestimates the token
+// count, so it never rejects a prompt that fits. ids is the number of token ids in the longest
+// prompt.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength
 	if ids > most {
@@ -182,7 +185,7 @@ func (r *Request) fits(ids int) bool {
 		return true // the usual case
 	}
 	if r.Route == catalog.Embeddings || r.Route == catalog.Rerank || r.Route == catalog.Score {
-		return true // each text is a separate prompt, and servers may truncate it
+		return true // each text is a separate prompt that servers may truncate
 	}
 	text, longest := 0, 0
 	count := func(piece []byte) { text, longest = text+len(piece), max(longest, len(piece)) }
@@ -194,7 +197,7 @@ func (r *Request) fits(ids int) bool {
 		r.PromptTexts(count)
 		return text/maxTokenBytes <= most
 	}
-	// Count only the contents: a template may omit anything else.
+	// Count only the contents, because a template may omit anything else.
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
 	defer reader.free()
@@ -208,12 +211,12 @@ func (r *Request) fits(ids int) bool {
 	return text/maxTokenBytes <= most
 }
 
-// tokensAround is the approximate number of tokens that a chat template adds per message.
+// tokensAround is the approximate number of tokens that a chat template adds to each message.
 const tokensAround = 4
 
 // PromptTexts calls yield with each piece of text that the model reads: the contents of a chat, its
-// tool calls and tools as JSON, or the prompts of a completion. A piece is valid until the next
-// call. tokens counts token ids and estimates the template's tokens.
+// tool calls and tools as JSON, or a completion's prompts. A piece is valid only until yield
+// returns. tokens is the number of token ids in the prompt plus an estimate for the chat template.
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
@@ -269,8 +272,8 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	}
 }
 
-// texts calls yield with the texts in a prompt of any shape. tokens estimates the template's
-// tokens.
+// texts calls yield with the texts in a prompt of any type. tokens is an estimate for the chat
+// template.
 func (r *jsonReader) texts(value jsontext.Value, yield func(text []byte)) (tokens int) {
 	switch value.Kind() {
 	case '"':

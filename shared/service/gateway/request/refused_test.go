@@ -227,7 +227,8 @@ func TestCompletionsAreValidated(t *testing.T) {
 	})
 }
 
-// If two readers understand a request differently, a model server might not use the checked values.
+// If two readers understood a request differently, a model server might use values that were not
+// checked.
 func TestAmbiguousRequestsAreRejected(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	rule(t, catalog.Chat, []ruling{
@@ -318,7 +319,7 @@ func TestModelAndScopeAreCheckedFirst(t *testing.T) {
 	}
 }
 
-// Parsing 31 MiB of values would take seconds.
+// Parsing 31 MiB of small values would take seconds.
 func TestNumberOfValuesIsLimited(t *testing.T) {
 	for route, field := range map[catalog.Route]string{
 		catalog.Rerank: "documents", catalog.Score: "text_2", catalog.Responses: "input", catalog.Chat: "messages",

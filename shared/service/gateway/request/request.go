@@ -1,5 +1,5 @@
-// Package request parses requests for completions by the rules of docs/contract/gateway.md and
-// rewrites them for upstreams. It reads a body once and copies none of it.
+// Package request parses completion requests by the rules of docs/contract/gateway.md and rewrites
+// them for upstreams. It reads a body once, without copying it.
 package request
 
 import (
@@ -11,12 +11,12 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Caller holds the models and the permissions against which a request is checked.
+// Caller contains the models and permissions that a request is checked against.
 type Caller struct {
-	// Row is set after a fallback to this row. Then Find and Refuses are not called.
+	// Row is the fallback row in use, if any. If it is set, Find and Refuses are not called.
 	Row  *catalog.Inference
 	Find func(slug string) (*catalog.Inference, bool)
-	// Refuses returns the reason why the caller may not use the model, or "". It may be nil.
+	// Refuses returns why the caller may not use the model, or "". It may be nil.
 	Refuses func(slug string) string
 	// MaxTokens is the tier's limit on the tokens of one completion. 0 means no limit.
 	MaxTokens int
@@ -25,24 +25,27 @@ type Caller struct {
 type Request struct {
 	Route catalog.Route
 	Model *catalog.Inference
-	// Models lists the rows in the models field, if Named, without duplicates and without Model.
+	// If Named, Models lists the rows named in the models field, without duplicates and without
+	// Model.
 	Models []*catalog.Inference
 	Named  bool
 	Stream bool
 	// IncludeUsage means that the caller asked for the usage at the end of the stream.
 	IncludeUsage bool
-	// Completions limits the completions over all prompts, MostTokens the tokens of each.
+	// Completions is the maximum number of completions across all prompts. MostTokens is the
+	// maximum number of tokens in each.
 	Completions int
 	MostTokens  int
 	TextOnly    bool
 
 	body []byte
-	// edits lists the edits that the rules require, except for the model's name.
+	// edits lists the edits required by the rules, except for the model's name.
 	edits []jsonedit.Edit
-	// model, prompt and tools are spans of the body. promptIDs is the prompt's number of token ids.
+	// model, prompt and tools are spans of the body. promptIDs is the number of token ids in the
+	// prompt.
 	model, prompt, tools span
 	promptIDs            int
-	// system and cacheKey have the same meaning as in scan.
+	// See the fields of scan.
 	system, cacheKey span
 }
 
@@ -52,13 +55,14 @@ func unknown(param, format string, args ...any) *apierror.Error {
 	return e
 }
 
-// Parse checks a request by the rules of docs/contract/gateway.md. It returns the first error:
-// invalid JSON (400), then the model's existence (404), the caller's scope (403), and the fields in
-// the order of the contract (400). The request retains body, which must not change. A request that
-// is only too long is returned with its error, because another model may accept it.
+// Parse checks a request by the rules of docs/contract/gateway.md. It returns the first error, in
+// this order: invalid JSON (400), unknown model (404), the caller's scope (403), and invalid fields
+// in the contract's order (400). The request retains body, which must not change. If a request's
+// only problem is that it is too long, it is returned together with the error, because another
+// model may accept it.
 //
-// A null field counts as absent and is not forwarded. Duplicate names and names that differ from a
-// known field only in case are rejected, because model servers disagree about their meaning.
+// A null field counts as absent and is not forwarded. Duplicate names, and names that differ from a
+// known field only in case, are rejected, because model servers disagree about their meaning.
 func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror.Error) {
 	if problem := checkNesting(body); problem != nil {
 		return nil, problem
@@ -87,7 +91,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	name := m.MaxTokensField
 	if name != maxTokensField.String() && name != maxCompletionTokensField.String() || s.unusual && !m.AnyField {
-		// Other fields have a meaning only once the model is known.
+		// Some fields can be interpreted only now that the model is known.
 		s.begin(route, body)
 		s.row = m
 		if err := s.body(); err != nil {

@@ -45,7 +45,7 @@ func completion(slug string, members ...string) string {
 	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, `"prompt":"hi"`}, members...), ",") + "}"
 }
 
-// forwarded returns the request for an upstream that calls the model by its slug.
+// forwarded returns the request as sent to an upstream that uses the model's id.
 func forwarded(t *testing.T, route catalog.Route, body string, who request.Caller) (string, *request.Request) {
 	t.Helper()
 	r, problem := request.Parse(route, []byte(body), who)
@@ -115,7 +115,7 @@ func nonEmpty(members string) []string {
 	return []string{members}
 }
 
-// Each case names the rule of docs/contract/gateway.md#reasoning.
+// Each case is named after its rule in docs/contract/gateway.md#reasoning.
 func TestReasoningRulesApply(t *testing.T) {
 	const format = `"response_format":{"type":"json_object"}`
 	for _, c := range []struct{ name, slug, sent, want string }{
@@ -201,7 +201,7 @@ func TestOtherFieldsAreForwardedUnchanged(t *testing.T) {
 	if got := string(r.Body(`Org/"Model"`).Bytes()); got != strings.Replace(body, `"plain"`, `"Org/\"Model\""`, 1) {
 		t.Errorf("forwarded %s under the upstream's name", got)
 	}
-	// The other route's fields have no meaning.
+	// Fields of the other route have no meaning here.
 	body = completion("plain", `"messages":5`, `"reasoning_effort":1`, `"response_format":7`, `"tools":""`,
 		`"chat_template_kwargs":[]`)
 	if got, _ := forwarded(t, catalog.Completions, body, caller(t)); got != body {
@@ -213,7 +213,7 @@ func TestOtherFieldsAreForwardedUnchanged(t *testing.T) {
 	}
 }
 
-// A null is removed with its comma, at any position.
+// A null member is removed with its comma, wherever it is.
 func TestNullMeansAbsent(t *testing.T) {
 	for _, c := range []struct{ sent, want string }{
 		{`{"stop":null,"model":"plain",` + hello + `}`, `{"model":"plain",` + hello + `}`},
@@ -300,7 +300,7 @@ func TestCommonFieldsAreForwarded(t *testing.T) {
 	}
 }
 
-// The row must permit a field that affects more than the caller's completion.
+// A field that affects more than the caller's own completion must be permitted by the row.
 func TestRowLimitsFields(t *testing.T) {
 	for _, name := range []string{
 		"chat_template", "id_slot", "priority", "guided_regex", "guided_decoding_backend", "structured_outputs", "grammar",
@@ -332,7 +332,7 @@ func TestRowLimitsFields(t *testing.T) {
 
 func TestPromptsLongerThanTheContextAreRejected(t *testing.T) {
 	who := caller(t)
-	const longest = 100 * 256 // the most bytes of 100 tokens
+	const longest = 100 * 256 // the most bytes that 100 tokens can have
 	text := func(n int) string { return `"` + strings.Repeat("a", n) + `"` }
 	ids := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Body returns the caller's bytes with the rules' edits and the upstream's name for the model.
+// Body returns the caller's body with the rules' edits and the upstream's name for the model.
 func (r *Request) Body(upstreamModel string) jsonedit.Edited {
 	name, _ := jsontext.AppendQuote(nil, upstreamModel)
 	edits := append(r.edits[:len(r.edits):len(r.edits)], jsonedit.Edit{From: r.model.start, To: r.model.end, With: name})
@@ -68,8 +68,9 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	r.edits = w.edits
 }
 
-// limitTokens forwards one of the token limits, clamped and with the upstream's name
-// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit or the model's.
+// limitTokens forwards one of the token limits, clamped and under the upstream's name for it
+// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or the model's
+// if there is none.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
@@ -109,8 +110,8 @@ func (w *rewriting) clamp(f field, limit int) int {
 	return min(n, limit)
 }
 
-// respond applies the rules for a natively served response: the token limit, and no storage, which
-// some servers enable by default. It returns the limit or the model's.
+// respond applies the rules for natively served Responses: the token limit, and no storage, which
+// some servers enable by default. It returns the forwarded limit, or the model's if there is none.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {
@@ -130,7 +131,7 @@ func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 func (w *rewriting) reason(r *Request) {
 	m := r.Model
 	var set []string
-	// Rules 1 to 4.
+	// Rules 1 to 4 of that section.
 	effort := &w.scan.members[reasoningEffortField]
 	if m.Effort == catalog.EffortTemplate && effort.present() && !w.scan.effort.present() {
 		value := string(r.body[effort.value.start:effort.value.end])
@@ -144,7 +145,7 @@ func (w *rewriting) reason(r *Request) {
 			set = append(set, `"reasoning_effort":`+value)
 		}
 	}
-	// Rule 7.
+	// Rule 7 of that section.
 	if m.TemplateKwargs && w.scan.members[responseFormatField].present() && !w.scan.asText && !w.scan.thinking.present() {
 		if w.scan.thinking.sent {
 			w.replace(w.scan.thinking.value, "false")
@@ -157,7 +158,7 @@ func (w *rewriting) reason(r *Request) {
 	}
 }
 
-// askForUsage makes the upstream end its stream with the usage.
+// askForUsage makes the upstream report the usage at the end of its stream.
 func (w *rewriting) askForUsage() {
 	switch {
 	case w.scan.usage.kind == 't':
@@ -196,7 +197,7 @@ func (w *rewriting) remove() {
 		}
 		switch {
 		case before < m.ordinal:
-			// A remaining member precedes it.
+			// If a remaining member precedes it, remove the comma before it.
 			w.replace(span{m.previous, m.value.end}, "")
 		case m.next >= 0:
 			w.replace(span{m.key.start, m.next}, "")

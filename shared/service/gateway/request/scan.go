@@ -24,7 +24,8 @@ var errNotObject = errors.New("the body is not an object")
 type scan struct {
 	route  catalog.Route
 	reader *jsonReader
-	// row is the model's row once it is known. unusual means that some field's meaning depends on it.
+	// row is the model's row once it is known. unusual means that the meaning of some field depends
+	// on the row.
 	row     *catalog.Inference
 	unusual bool
 	members [fieldCount]sentField
@@ -36,7 +37,8 @@ type scan struct {
 
 	model  string
 	models []string
-	// numbers holds integer fields. respelled marks forms such as 5.0, which some servers reject.
+	// numbers contains the values of integer fields. respelled marks those written like 5.0, which
+	// some servers reject.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
 	// tokenIDs counts the token ids in all prompts, longestIDs in the longest.
@@ -44,7 +46,7 @@ type scan struct {
 	asText                        bool
 	beyondText                    bool
 
-	// system is a system prompt outside of the messages. cacheKey is the caller's prompt_cache_key.
+	// system is a system prompt outside the messages. cacheKey is the caller's prompt_cache_key.
 	system, cacheKey        span
 	kwargs, streaming       object
 	effort, thinking, usage sentField
@@ -69,14 +71,15 @@ func (s *scan) free() {
 	scans.Put(s)
 }
 
-// wrong records a problem unless an earlier field has one.
+// wrong records a field's problem unless an earlier field already has one.
 func (s *scan) wrong(f field, param, code, format string, args ...any) {
 	if !s.knows(f) {
 		s.problem, s.problemField = apierror.Invalid(param, code, format, args...), f
 	}
 }
 
-// knows reports whether this field or an earlier one has a problem. Later ones need no message.
+// knows reports whether this field or an earlier one already has a problem. If so, nothing needs to
+// be reported.
 func (s *scan) knows(f field) bool { return s.problem != nil && f >= s.problemField }
 
 func (s *scan) wrongType(f field, param, want string) {
@@ -110,7 +113,7 @@ func (s *scan) body() error {
 		}
 		f := s.fieldOf(name)
 		if f == otherField {
-			// Reading the value may overwrite the name.
+			// Compute this first, because reading the value may overwrite the name.
 			noted := noteOf(s.route, name)
 			value, at, err := s.other(noted, name)
 			if err != nil {
@@ -164,7 +167,7 @@ func noteOf(route catalog.Route, name []byte) noted {
 	return nothingNoted
 }
 
-// other reads a field that is forwarded unchanged. Only a system prompt is read part by part.
+// other reads a field that is forwarded unchanged. Only a system prompt is examined part by part.
 func (s *scan) other(what noted, name []byte) (jsontext.Value, span, error) {
 	if what == systemNoted && s.reader.kind() == '[' {
 		at, err := s.scanMedia()
@@ -247,7 +250,7 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	case temperatureField:
 		s.number(f, value, 0, 2)
 	case topPField:
-		// The contract sets no range; the upstream checks it. Infinity is not a number.
+		// The contract sets no range, and the upstream checks it. Infinity is not a number.
 		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
 	case frequencyPenaltyField, presencePenaltyField:
 		s.number(f, value, -2, 2)
@@ -343,7 +346,8 @@ func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 }
 
 func (s *scan) limit(f field, name string, value jsontext.Value) {
-	// A text completion may ask for 0 tokens to echo its prompt with probabilities. A chat may not.
+	// A text completion, unlike a chat, may ask for 0 tokens to get its prompt echoed with
+	// probabilities.
 	least := 1
 	if s.route == catalog.Completions {
 		least = 0
@@ -351,7 +355,7 @@ func (s *scan) limit(f field, name string, value jsontext.Value) {
 	s.integer(f, name, value, least)
 }
 
-// integer reads an integer, which may be written as 5.0. A value out of range becomes the largest
+// integer reads an integer, which may be written as 5.0. A value that overflows becomes the largest
 // one, because all these fields are clamped.
 func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	whole, fraction, respelled := bytes.Cut(value, []byte("."))
@@ -367,7 +371,7 @@ func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	s.numbers[f], s.respelled[f] = int(n), respelled
 }
 
-// templateKwargs reads chat_template_kwargs. It is forwarded unchanged except for two members.
+// templateKwargs reads chat_template_kwargs, which is forwarded unchanged except for two members.
 func (s *scan) templateKwargs() (span, error) {
 	return s.options(&s.kwargs, func(name []byte) *sentField {
 		switch string(name) {

@@ -11,27 +11,29 @@ import (
 )
 
 const (
-	// longText is the minimum length of a string that is cut out of a body of at least largeBody.
+	// longText is the minimum length of a string that is cut out. Strings are cut out only if the
+	// body has at least largeBody bytes.
 	longText  = 1 << 10
 	largeBody = 8 << 10
 	// maxSkeleton limits the copied bytes. If more would remain, the complete body is parsed.
 	maxSkeleton = 256 << 10
 )
 
-// skeleton is a body without the content of its long strings. A scan of eight bytes per step checks
-// the strings several times faster than the parser would.
+// skeleton is a body without the contents of its long strings. Those are scanned eight bytes at a
+// time, several times faster than the parser would check them.
 type skeleton struct {
 	bytes []byte
 	cuts  []cut
 }
 
 type cut struct {
-	// at is the offset in the skeleton after the cut. removed is the number of bytes cut before it.
+	// at is the skeleton offset of the first byte after the cut. removed is the total number of
+	// bytes removed before it.
 	at, removed int
 }
 
-// cutOut builds the skeleton without the strings of at least long bytes, except possible names. It
-// returns false if nothing can be cut out or too much would remain.
+// cutOut builds the skeleton by removing strings of at least long bytes, unless they may be names.
+// It returns false if there is nothing to cut out or too much would remain.
 func (s *skeleton) cutOut(body []byte, long int) bool {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
 	copied, removed := 0, 0
@@ -43,7 +45,8 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 		start := i + quote
 		end, valid := endOfText(body, start+1)
 		if !valid {
-			// The parser reports the error, or accepts bytes that the scan rejects.
+			// Leave the string to the parser, which reports the error or accepts what the scan
+			// rejects.
 			end = jsonedit.EndOfString(body, start)
 		}
 		i = end + 1
@@ -66,7 +69,7 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 	return true
 }
 
-// original converts an offset in the skeleton to one in the body.
+// original converts an offset in the skeleton to an offset in the body.
 func (s *skeleton) original(place int) int {
 	before := sort.Search(len(s.cuts), func(i int) bool { return s.cuts[i].at >= place })
 	if before == 0 {
@@ -94,7 +97,7 @@ func isValue(before []byte) bool {
 	return false
 }
 
-// Each constant repeats a byte eight times in a word.
+// Each constant is a word that repeats one byte eight times.
 const (
 	lows    = 0x0101010101010101
 	highs   = 0x8080808080808080
@@ -103,8 +106,9 @@ const (
 	spaces  = lows * ' '
 )
 
-// special returns a word with the highest bit set in each byte that is a quote, a backslash, a
-// control character or not ASCII. Bytes above the lowest match may be set, too.
+// special returns a word in which the highest bit of a byte is set if the byte is a quote, a
+// backslash, a control character or not ASCII. Above the lowest such byte, other bytes may be
+// marked too.
 func special(word uint64) uint64 {
 	quote, slash := word^quotes, word^slashes
 	return ((quote-lows)&^quote | (slash-lows)&^slash | (word-spaces)&^word | word) & highs

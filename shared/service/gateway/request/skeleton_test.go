@@ -12,7 +12,7 @@ import (
 
 var long = strings.Repeat("Once upon a time. ", 500)
 
-// Special characters may be at any position of a word.
+// Special characters may appear at any position in a word.
 func TestLongTextsAreReadLikeShortOnes(t *testing.T) {
 	who := caller(t)
 	for _, special := range []string{`\n`, `\"`, `\\`, `\/`, `\t\b\f\r`, "é", "日本", "😀", `\u00e9`, `\ud83d\ude00`, "\u007f", " ", `\\\\\"`} {
@@ -50,7 +50,7 @@ func TestLongTextsAreReadLikeShortOnes(t *testing.T) {
 	}
 }
 
-// A body with much remaining text is parsed without cuts.
+// If a body would still have much text after cutting, it is parsed without cuts.
 func TestManyShortTextsAreRead(t *testing.T) {
 	who := caller(t)
 	short := strings.Repeat(`{"role":"user","content":"short"},`, 10000)
@@ -68,7 +68,7 @@ func TestManyShortTextsAreRead(t *testing.T) {
 	}
 }
 
-// The messages are the same as for a small body, with correct positions.
+// Errors have the same messages as in a small body, and correct positions.
 func TestErrorsInLargeBodiesHavePositions(t *testing.T) {
 	who := caller(t)
 	begin := `{"model":"plain","messages":[{"role":"user","content":"` + long + `"},{"role":"user","content":"`
@@ -81,7 +81,7 @@ func TestErrorsInLargeBodiesHavePositions(t *testing.T) {
 			if problem == nil || problem.Code != "invalid_json" {
 				t.Fatalf("%q: %+v", wrong, problem)
 			}
-			// In the same body without cuts, the parser checks the four-digit escape.
+			// The four-digit escape makes the parser check the same body without cuts.
 			plain := strings.ReplaceAll(body, "Once", `\u004fnce`)
 			_, want := request.Parse(catalog.Chat, []byte(plain), who)
 			if want == nil || problem.Code != want.Code || problem.Param != want.Param ||
@@ -103,7 +103,7 @@ func TestErrorsInLargeBodiesHavePositions(t *testing.T) {
 
 func itoa(n int) string { text, _ := json.Marshal(n); return string(text) }
 
-// Reading a body with and without cuts gives the same values, positions and errors.
+// Reading a body gives the same values, positions and errors with and without cuts.
 func FuzzSkeleton(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":"b","c":["d\n","e\\",{"f" : "g"}]}`, `{"aaaaaaaaaaaa":"bbbbbbbbbbbbbbbb\"c","dd":5}`, `["éééé",""]`, `{"a":"\ud83d\ude00"}`,

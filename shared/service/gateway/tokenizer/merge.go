@@ -1,13 +1,13 @@
 package tokenizer
 
 // merge encodes a piece of text by byte pair encoding. It starts with single bytes and repeatedly
-// joins the two neighbours whose token has the lowest id, in O(n log n) steps for n bytes.
+// joins the two neighbors whose token has the lowest id. It takes O(n log n) steps for n bytes.
 func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	if id := v.find(piece); id != none {
 		yield(id)
 		return
 	}
-	// A part is stored at the index of its start. The last part is empty.
+	// A part is stored at the index of its first byte. The last part is empty.
 	parts := make([]part, len(piece)+1)
 	for i := range parts {
 		parts[i] = part{next: i + 1, previous: i - 1, pair: none}
@@ -29,7 +29,7 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 		lowest := waiting.pop()
 		i := int(lowest & none)
 		if parts[i].pair != uint32(lowest>>32) {
-			continue // one of the two was joined to another part
+			continue // one of the two has already been joined to another part
 		}
 		gone := parts[i].next
 		parts[gone].pair = none
@@ -45,16 +45,18 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	}
 }
 
-// part holds the starts of its neighbours and the token that it forms with the next one, or none.
+// part contains the offsets of its neighbors, and the token that it forms with the next part, or
+// none.
 type part struct {
 	next, previous int
 	pair           uint32
 }
 
-// pair is a candidate for joining: the token's id and 32 bits of the first part's offset.
+// pair is a candidate for joining: a token id and the first part's offset, as 32 bits each.
 type pair uint64
 
-// pairs is a binary heap with the lowest pair first. Unlike container/heap, it does not allocate.
+// pairs is a binary heap with the lowest pair at the top. Unlike container/heap, it does not
+// allocate.
 type pairs []pair
 
 func (h *pairs) push(p pair) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The checksum is of the file cl100k_base.tiktoken, whose lines have a token in base64 and its id.
+// The checksum is that of cl100k_base.tiktoken, whose lines contain a base64 token and its id.
 func TestVocabularyEqualsTiktoken(t *testing.T) {
 	sum := sha256.New()
 	for id, token := range unpack().tokens {
@@ -25,7 +25,7 @@ func TestVocabularyEqualsTiktoken(t *testing.T) {
 	}
 }
 
-// The file contains mostly random texts and their tokens by tiktoken 0.14.0.
+// The file contains texts, most of them random, with their tokens according to tiktoken 0.14.0.
 func TestTokensEqualTiktoken(t *testing.T) {
 	file, err := os.Open("testdata/tiktoken.jsonl")
 	if err != nil {

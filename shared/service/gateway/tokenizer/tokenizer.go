@@ -1,7 +1,7 @@
 // Package tokenizer counts, encodes and decodes tokens with the built-in cl100k_base vocabulary.
 //
-// Counts are exact for the embedded model server and estimates for most models. The vocabularies of
-// Llama 3 and Qwen are derived from this one.
+// Counts are exact for the embedded model server and estimates for most other models. The
+// vocabularies of Llama 3 and Qwen are derived from this one.
 package tokenizer
 
 import (
@@ -11,19 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// chunkSize limits the bytes that are tokenized together: the memory for a long text, and the work
-// for a long word.
+// chunkSize limits the bytes that are tokenized together. It limits the memory used for a long
+// text, and the time for a long word.
 const chunkSize = 4 << 10
 
-// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB after its first use.
+// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory after its first
+// use.
 type Tokenizer struct {
 	vocabulary func() *vocabulary
 }
 
 func New() *Tokenizer { return &Tokenizer{sync.OnceValue(unpack)} }
 
-// Count returns the number of tokens in the text. In a text of more than 4 KiB, the count may be
-// too high by one per 4 KiB.
+// Count returns the number of tokens in the text. In a text of more than 4 KiB, it may be too high
+// by one per 4 KiB.
 func (t *Tokenizer) Count(text string) int {
 	count := 0
 	t.encode(text, func(uint32) { count++ })
@@ -53,7 +54,8 @@ func (t *Tokenizer) encode(text string, yield func(id uint32)) {
 	}
 }
 
-// Decode returns the bytes of the tokens, maybe with partial characters. An unknown id is an error.
+// Decode returns the bytes of the tokens, which may start or end within a character. An unknown id
+// is an error.
 func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	known := t.vocabulary()
 	var text strings.Builder
@@ -66,7 +68,8 @@ func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	return text.String(), nil
 }
 
-// cut splits a text after its first chunk: before a space if one is near, never in a character.
+// cut splits off a text's first chunk: before a space if there is one nearby, and never within a
+// character.
 func cut(text string) (chunk, rest string) {
 	if len(text) <= chunkSize {
 		return text, ""

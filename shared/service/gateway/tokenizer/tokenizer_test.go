@@ -40,7 +40,7 @@ func TestInvalidUTF8IsCounted(t *testing.T) {
 	}
 }
 
-// Each chunk changes the count of a long text by at most one.
+// Each chunk boundary changes a long text's count by at most one.
 func TestChunksBarelyChangeTheCount(t *testing.T) {
 	tok := tokenizer.New()
 	sentence := "The quick brown fox jumps over the lazy dog."

@@ -24,7 +24,7 @@ const size = 100_256
 func unpack() *vocabulary {
 	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
-		panic(fmt.Sprintf("tokenizer: the built-in vocabulary is invalid: %v", err)) // unreachable: a test reads it
+		panic(fmt.Sprintf("tokenizer: the built-in vocabulary is invalid: %v", err)) // cannot happen: a test reads it
 	}
 	all := string(text)
 	v := &vocabulary{make([]string, 0, size), make(map[string]uint32, size)}

@@ -8,32 +8,34 @@ import (
 )
 
 const (
-	// boundedLoad is the load, relative to an upstream's fair load by weight, above which calls
-	// with affinity to the upstream go to the next one.
+	// boundedLoad is the ratio of an upstream's load to its fair share above which calls with
+	// affinity to the upstream go to the next one. Fair shares are proportional to weights.
 	boundedLoad = 1.3
-	// evenLoad is the relative load above which an upstream's weight falls, with power yielding.
+	// evenLoad is the relative load above which an upstream's weight falls. yielding is the
+	// exponent.
 	evenLoad = 1.05
 	yielding = 4
-	// loadTime is the averaging time. Random peaks must move few calls away from their cache.
+	// loadTime is the time over which the load is averaged, so that random peaks move few calls
+	// away from their cache.
 	loadTime = 2 * time.Minute
 )
 
-// burst limits an upstream's concurrent calls, given the expected number.
+// burst returns the limit on an upstream's concurrent calls, given the expected number.
 func burst(expected float64) float64 { return boundedLoad*expected + 2*math.Sqrt(expected) + 1 }
 
-// average is a moving average with an exponential decay.
+// average is an exponentially decaying moving average.
 type average struct {
 	value float64
 	noted time.Time
 }
 
-// at returns the current average if the number has not changed since the last note.
+// at returns the average at the given time, if the number has been constant since the last note.
 func (a *average) at(now time.Time, number int) float64 {
 	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
 }
 
-// note records that the number was the same since the last note.
+// note updates the average for a number that has been constant since the last note.
 func (a *average) note(now time.Time, number int) {
 	a.value, a.noted = a.at(now, number), now
 }
@@ -48,10 +50,10 @@ func seedOf(address, model string) uint64 {
 	return xxhash.Sum64String(address + "\x00" + model)
 }
 
-// nearest returns the candidate that an affinity prefers, using rendezvous hashing with weights and
+// nearest returns the candidate preferred by an affinity, using rendezvous hashing with weights and
 // bounded loads: the upstream that draws the largest number wins, so if one disappears, only its
-// calls move. An upstream with more than its fair load draws lower numbers, and one with far more
-// draws none, because most calls may have the same beginning.
+// calls move. An upstream above its fair load draws lower numbers, and one far above it draws none,
+// because most calls may share the same beginning.
 func nearest(candidates []candidate, affinity uint64) member {
 	weights, calls, usual := 0.0, 1.0, 0.0
 	for _, c := range candidates {
@@ -77,9 +79,10 @@ func nearest(candidates []candidate, affinity uint64) member {
 	return best
 }
 
-// draw returns an upstream's number. The weight determines the chance that it is the largest.
+// draw returns an upstream's number. The weight is its relative chance of drawing the largest
+// number.
 func draw(affinity, seed uint64, weight float64) float64 {
-	// The finalizer of MurmurHash3: every bit of the input affects all bits.
+	// The finalizer of MurmurHash3: every input bit affects all output bits.
 	h := affinity ^ seed
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

@@ -22,7 +22,7 @@ var errEmbedded = errors.New("the embedded model server failed")
 type embedded struct {
 	handler http.Handler
 	logger  *slog.Logger
-	// life is cancelled by close, which ends all calls.
+	// life is canceled by close, which ends all calls.
 	life context.Context
 	end  context.CancelFunc
 	// mu is held while a call starts, so that close either waits for the call or prevents it.
@@ -36,8 +36,8 @@ func newEmbedded(handler http.Handler, logger *slog.Logger) *embedded {
 	return e
 }
 
-// RoundTrip returns when the handler has started its response. The call ends with the request's
-// context, even while the response body is read, and when the body is closed.
+// RoundTrip returns when the handler has started its response. The call ends when the request's
+// context does, even while the response body is being read, or when the body is closed.
 //
 // Errors: errors from the request's body; the context's cause; errEmbedded if the handler panicked;
 // http.ErrServerClosed after close.
@@ -62,7 +62,7 @@ func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-answer.started:
 	case <-ctx.Done():
 		select {
-		case <-answer.started: // the response started and then the call ended
+		case <-answer.started: // the response had already started
 		default:
 			return nil, context.Cause(ctx)
 		}
@@ -87,7 +87,8 @@ func (e *embedded) begin() bool {
 	return true
 }
 
-// serve runs the handler. A panic in it ends only this call. Output after the call is dropped.
+// serve runs the handler. If the handler panics, only this call ends. Output is dropped once the
+// call has ended.
 func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context.CancelCauseFunc) {
 	defer e.calls.Done()
 	defer cancel(nil)
@@ -102,7 +103,7 @@ func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context
 	answer.body.CloseWithError(err)
 }
 
-// close ends running calls and waits for their handlers.
+// close ends all calls and waits for their handlers.
 func (e *embedded) close() {
 	e.mu.Lock()
 	e.end()

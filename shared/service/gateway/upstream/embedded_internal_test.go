@@ -27,7 +27,8 @@ func newEmbeddedCalls(t *testing.T, handle http.HandlerFunc) (e *embedded, call 
 	}
 }
 
-// A response of any size is returned completely, with its status and initial header.
+// Responses of any size are returned complete, with the status and the header fields set before the
+// status.
 func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 	size := 0
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +38,7 @@ func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/plain")
 		if size > 0 {
-			w.WriteHeader(http.StatusEarlyHints) // not a final response
+			w.WriteHeader(http.StatusEarlyHints) // informational, not the final response
 			w.WriteHeader(http.StatusTeapot)
 			w.Header().Set("Content-Type", "too/late")
 			io.WriteString(w, strings.Repeat("x", size))
@@ -60,7 +61,7 @@ func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 	}
 }
 
-// The panicking handler's partial output does not count as a complete response.
+// What a handler wrote before it panicked must not look like a complete response.
 func TestEmbeddedPanicEndsOnlyItsCall(t *testing.T) {
 	write := ""
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -81,10 +82,10 @@ func TestEmbeddedPanicEndsOnlyItsCall(t *testing.T) {
 	if _, err := call(t.Context()); !errors.Is(err, errEmbedded) {
 		t.Errorf("before a response: %v", err)
 	}
-	silent.close() // does not wait for a reader
+	silent.close() // must not wait for a reader
 }
 
-// A call ends with its context and with the server, before and during a response.
+// A call ends with its context or with the server, both before and during a response.
 func TestEmbeddedCallsEndWithContext(t *testing.T) {
 	for name, answers := range map[string]bool{"before a response": false, "within a response": true} {
 		t.Run(name, func(t *testing.T) {

@@ -10,25 +10,28 @@ import (
 // maxTrailer is the maximum size of a response's trailer in bytes.
 const maxTrailer = 4 << 10
 
-// h1Body is the body of a response. When it has been read completely, its connection can be reused.
+// h1Body is a response's body. Once it has been read completely, its connection can be reused.
 type h1Body struct {
 	conn *h1Conn
-	// chunks reads a chunked body. Otherwise left is the number of unread bytes, or -1 if unknown.
+	// chunks reads a chunked body. For any other body, left is the number of unread bytes, or -1 if
+	// unknown.
 	chunks io.Reader
 	left   int64
-	// last means that the server closes the connection after this response.
+	// last means that the connection is closed after this response.
 	last          bool
 	whole, closed bool
 }
 
-// frame determines the end of the body after the head was read.
+// frame determines from the head where the body ends.
 func (b *h1Body) frame(r *Reply, chunked bool) {
 	switch {
 	case r.Status == 204 || r.Status == 304:
-		// These responses have no body. A declared one would be read as the next response.
+		// These responses have no body. If one is sent anyway, it must not be read as the next
+		// response.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
-		// Readers may split a response with both lengths differently (RFC 9112, section 6.3).
+		// If both lengths are present, readers disagree about where the response ends (RFC 9112,
+		// section 6.3).
 		b.last = b.last || r.Length >= 0
 		r.Length = -1
 		b.chunks = httputil.NewChunkedReader(b.conn.reader)
@@ -101,7 +104,8 @@ func (b *h1Body) Close() error {
 		return nil
 	}
 	b.closed = true
-	// If the context has ended, it has interrupted the connection or is about to.
+	// stop returns false if the context has ended. Then it has interrupted the connection or is
+	// about to.
 	if b.conn.stop() && b.whole && !b.last && b.conn.isSent() && b.conn.reader.Buffered() == 0 {
 		b.conn.transport.keep(b.conn)
 		return nil

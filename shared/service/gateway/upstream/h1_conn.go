@@ -25,7 +25,8 @@ import (
 const (
 	// maxInterim limits the interim (1xx) responses before the final one.
 	maxInterim = 8
-	// sentTime is the maximum wait for a request that is still written after its response is complete.
+	// sentTime is how long to wait for a request that is still being written when its response is
+	// complete.
 	sentTime = 10 * time.Millisecond
 )
 
@@ -36,24 +37,26 @@ var (
 	errNotIdle       = errors.New("the idle connection was closed, or the server sent unexpected data on it")
 )
 
-// h1Conn is a connection to an upstream that serves one call after another. It implements the parts
-// of HTTP/1.1 (RFC 9112) that responses to a POST need.
+// h1Conn is a connection to an upstream that serves one call at a time. It implements the parts of
+// HTTP/1.1 (RFC 9112) that are needed for responses to a POST.
 type h1Conn struct {
 	conn      net.Conn
 	transport *h1Transport
 	raw       syscall.RawConn
 	reader    *bufio.Reader
 	writer    *bufio.Writer
-	// used is the end of the last call, or zero for a new connection.
+	// used is when the last call ended, or zero for a new connection.
 	used time.Time
 
-	// State of the current call. head: how many bytes of the head may still be read, or -1 after
-	// it. until: the deadline for the first byte. silence: the limit for each later read.
+	// These fields are for the current call. head is how many more bytes of the head may be read,
+	// or -1 once it has been read. until is the deadline for the first byte. silence limits each
+	// later read.
 	answered   bool
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written completely. It is nil if none is written.
+	// sent receives whether a large request was written completely. It is nil if no large request
+	// is being written.
 	sent chan bool
 	stop func() bool
 
@@ -65,7 +68,7 @@ func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
 	c := &h1Conn{conn: conn, transport: t, writer: bufio.NewWriter(conn)}
 	c.reader = bufio.NewReader(c)
 	if socket, ok := conn.(syscall.Conn); ok {
-		c.raw, _ = socket.SyscallConn() // if the connection is closed, the next call fails
+		c.raw, _ = socket.SyscallConn() // an error means that the connection is closed, so the next call fails
 	}
 	return c
 }
@@ -76,7 +79,7 @@ func (c *h1Conn) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.interrupted = true
-	_ = c.conn.SetDeadline(time.Unix(1, 0)) // fails if the connection is closed
+	_ = c.conn.SetDeadline(time.Unix(1, 0)) // this fails if the connection is closed
 }
 
 func (c *h1Conn) Read(p []byte) (int, error) {
@@ -137,7 +140,8 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	return r, nil
 }
 
-// exchange writes a large request concurrently, because the server may respond early.
+// exchange writes a large request concurrently, because the server may respond before it has read
+// all of it.
 func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	if strings.ContainsAny(request.Secret, "\r\n") {
 		return Reply{}, errHeaderBreaks
@@ -150,12 +154,13 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	}
 	sent := make(chan bool, 1)
 	c.sent = sent
-	// A write error does not matter: only the response, or its absence, does.
+	// A write error does not matter. The outcome depends only on the response.
 	go func() { sent <- c.send(target, request) == nil }()
 	return c.receive()
 }
 
-// awaitSent waits until the request's body is no longer used. Close the connection first.
+// awaitSent waits until the request's body is no longer in use. The connection must be closed
+// first.
 func (c *h1Conn) awaitSent() {
 	if c.sent != nil {
 		<-c.sent
@@ -163,7 +168,7 @@ func (c *h1Conn) awaitSent() {
 	}
 }
 
-// isSent reports whether the request was written. It waits briefly for the writer.
+// isSent reports whether the request has been written. It waits briefly for the writer.
 func (c *h1Conn) isSent() bool {
 	if c.sent == nil {
 		return true
@@ -249,9 +254,9 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	return w.Flush()
 }
 
-// readHead reads the head of a response as http.ReadResponse does (see FuzzWire). It rejects
-// ambiguous heads, for example with a folded field, because readers disagree about where such a
-// response ends (RFC 9112, sections 2.2 and 5).
+// readHead reads a response's head the way http.ReadResponse does (see FuzzWire). It rejects
+// ambiguous heads, such as those with a folded field, because readers disagree about where such
+// responses end (RFC 9112, sections 2.2 and 5).
 func (c *h1Conn) readHead() (Reply, error) {
 	line, err := c.readLine()
 	if err != nil {
@@ -302,13 +307,13 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 	switch {
 	case isField(name, "Content-Length"):
 		n, err := strconv.ParseUint(value, 10, 62)
-		octal := len(value) > 1 && value[0] == '0' // some readers parse it as octal
+		octal := len(value) > 1 && value[0] == '0' // some readers would parse it as octal
 		if err != nil || octal || r.Length >= 0 && r.Length != int64(n) {
 			return errNoHTTP
 		}
 		r.Length = int64(n)
 	case isField(name, "Transfer-Encoding"):
-		// HTTP/1.0 has no chunked encoding, so the end of the response could only be guessed.
+		// HTTP/1.0 has no chunked encoding, so one could only guess where the response ends.
 		if *chunked || old || !strings.EqualFold(value, "chunked") {
 			return errNoHTTP
 		}
@@ -335,7 +340,7 @@ func isField(name, wanted string) bool {
 	return len(name) == len(wanted) && strings.EqualFold(name, wanted)
 }
 
-// contentType copies the value. For the two common values it does not allocate.
+// contentType copies the value. It does not allocate for the two most common values.
 func contentType(value string) string {
 	switch value {
 	case "application/json":
@@ -346,7 +351,7 @@ func contentType(value string) string {
 	return strings.Clone(value)
 }
 
-// readLine reads a line of a head without its line end, which may lack the carriage return (RFC
+// readLine reads a line of a head without its line ending, which may lack the carriage return (RFC
 // 9112, section 2.2). The line is valid until the next read.
 func (c *h1Conn) readLine() (string, error) {
 	line, err := c.reader.ReadSlice('\n')
@@ -361,5 +366,6 @@ func (c *h1Conn) readLine() (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(view(line), "\n"), "\r"), err
 }
 
-// view converts bytes without copying. They must not change while the string is used.
+// view converts bytes to a string without copying. The bytes must not change while the string is in
+// use.
 func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

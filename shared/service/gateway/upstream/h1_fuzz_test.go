@@ -31,10 +31,10 @@ type wireAnswer struct {
 	length                        int64
 	framed                        bool
 	body                          string
-	// broken means that the body has no valid end. kept means that the connection can be reused.
-	// ahead means that more than the response was read.
+	// broken means that the body does not end properly. kept means that the connection can be
+	// reused. ahead means that bytes after the response were read.
 	broken, kept, ahead bool
-	// rest is the bytes after the response.
+	// rest holds the bytes after the response.
 	rest string
 }
 
@@ -52,13 +52,13 @@ func readWire(wire io.Reader) (a wireAnswer, ok bool) {
 	}
 	body, err := io.ReadAll(r.Body)
 	a.body, a.broken = string(body), err != nil
-	_ = r.Body.Close() // this connection's Close does not fail
+	_ = r.Body.Close() // Close does not fail for this connection
 	a.kept, a.ahead = len(transport.idle) > 0, conn.reader.Buffered() > 0
 	if a.kept {
 		transport.sweep.Stop()
 	}
 	if !a.broken {
-		rest, _ := io.ReadAll(conn.reader) // the bytes are in memory
+		rest, _ := io.ReadAll(conn.reader) // reading from memory cannot fail
 		a.rest = string(rest)
 	}
 	return a, true
@@ -93,15 +93,15 @@ func readWireByLibrary(wire io.Reader) (wireAnswer, error) {
 		a.body, a.broken = string(body), err != nil
 		a.kept = !r.Close && a.framed && !a.broken && r.ProtoAtLeast(1, 1)
 		if !a.broken {
-			rest, _ := io.ReadAll(reader) // the bytes are in memory
+			rest, _ := io.ReadAll(reader) // reading from memory cannot fail
 			a.rest = string(rest)
 		}
 		return a, nil
 	}
 }
 
-// An accepted response is read in the same way as by net/http, however it arrives. A connection is
-// kept only if net/http would keep it.
+// A response that is accepted is read as net/http reads it, however its bytes arrive. A connection
+// is kept only if net/http would keep it.
 func FuzzWire(f *testing.F) {
 	for _, seed := range wireSeeds {
 		f.Add([]byte(seed), false)
@@ -119,7 +119,7 @@ func FuzzWire(f *testing.F) {
 		want, err := readWireByLibrary(bytes.NewReader(wire))
 		if err != nil {
 			if strings.Contains(err.Error(), "bad trailer key") {
-				return // net/http parses the announcement of trailers, which are skipped here
+				return // net/http parses the Trailer header, which is ignored here
 			}
 			t.Fatalf("%q is %+v, but net/http rejects it: %v", wire, got, err)
 		}
@@ -128,7 +128,7 @@ func FuzzWire(f *testing.F) {
 		}
 		got.kept, got.ahead = want.kept, want.ahead
 		if got.broken {
-			// The end of a body may be rejected at another byte, depending on the buffers.
+			// An invalid body end may be detected at a different byte, depending on the buffers.
 			want.broken, want.body, want.rest, got.body = true, "", "", ""
 		}
 		if got != want {
@@ -137,7 +137,8 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// wireSeeds contains every framing, and responses that readers have disagreed about.
+// wireSeeds contains every kind of framing, and responses that different readers have interpreted
+// differently.
 var wireSeeds = []string{
 	"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
 	"HTTP/1.1 200 OK\r\ndate: d\r\nserver: x\r\ntransfer-encoding: Chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\nX: y\r\n\r\n",

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxWrittenFirst is the largest request, in bytes, that is written completely before its response
-// is read. It fits into a connection's buffers, so writing it does not block.
+// maxWrittenFirst is the size in bytes of the largest request that is written completely before its
+// response is read. It fits into a connection's buffers, so writing it does not block.
 const maxWrittenFirst = 32 << 10
 
 // h1Transport makes calls over plain HTTP/1.1, each on its caller's goroutine. http.Transport uses
@@ -20,13 +20,14 @@ type h1Transport struct {
 	address string
 
 	mu sync.Mutex
-	// idle lists the connections without a call, least recently used first.
+	// idle lists the idle connections, least recently used first.
 	idle []*h1Conn
-	// sweep closes old idle connections. It is nil if no connection is idle.
+	// sweep is the timer that closes old idle connections. It is nil if there are none.
 	sweep *time.Timer
 }
 
-// call makes a call. If a kept connection turns out to be closed, it repeats the call on another.
+// call makes a call. If a kept connection turns out to be closed, the call is repeated on another
+// one.
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	for {
 		conn, err := t.take(ctx)
@@ -81,7 +82,8 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes connections that were idle for too long, and again while others remain.
+// closeOld closes connections that have been idle for too long, and reschedules itself while others
+// remain.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,13 +17,14 @@ import (
 
 // Config configures the pools. Fields are required unless their comment says otherwise.
 type Config struct {
-	// Catalog returns the current catalog. An upstream that stays in the catalog keeps its state.
+	// Catalog returns the current catalog. An upstream keeps its state as long as it stays in the
+	// catalog.
 	Catalog func() *catalog.Catalog
 	Secrets Secrets
 	// Embedded is the model server for the base URL "embedded:", or nil.
 	Embedded http.Handler
 	Now      func() time.Time
-	// Random returns a number in [0, 1), used to choose upstreams.
+	// Random returns a number in [0, 1). It is used to choose upstreams.
 	Random func() float64
 	// Resolver looks up the names of upstreams. nil means the system's resolver.
 	Resolver Resolver
@@ -33,7 +34,7 @@ type Config struct {
 type Pools struct {
 	config Config
 	dialer dialer
-	// life ends with Close, which waits for running lookups.
+	// life is canceled by Close, which then waits for running lookups.
 	life     context.Context
 	end      context.CancelFunc
 	lookups  lookups
@@ -51,9 +52,9 @@ type Snapshot struct {
 
 type Pool struct {
 	Model *catalog.Inference
-	// Slug is the id of the model as JSON.
+	// Slug is the model's id as JSON.
 	Slug []byte
-	// fixed lists upstreams with addresses; named lists upstreams behind DNS names.
+	// fixed lists upstreams with fixed addresses. named lists upstreams behind DNS names.
 	fixed  []member
 	named  []*replicas
 	queue  *queue
@@ -78,10 +79,11 @@ func New(c Config) *Pools {
 	return p
 }
 
-// Drain ends all waits for upstreams, now and later. Calls that have an upstream continue.
+// Drain ends all current and future waits for upstreams. Calls that have an upstream continue.
 func (p *Pools) Drain() { p.drained.Do(func() { close(p.draining) }) }
 
-// Close closes idle connections and stops the embedded model server, after all calls have ended.
+// Close closes idle connections and stops the embedded model server. It must be called after all
+// calls have ended.
 func (p *Pools) Close() {
 	p.end()
 	p.lookups.stop()
@@ -93,7 +95,8 @@ func (p *Pools) Close() {
 	}
 }
 
-// Health returns the state of every upstream in catalog order, combined for each DNS name.
+// Health returns the state of every upstream in catalog order. The upstreams behind a DNS name
+// share one entry.
 func (p *Pools) Health() []Health {
 	var all []Health
 	s := p.Current()
@@ -177,7 +180,8 @@ func (p *Pool) members(now time.Time) []member {
 	return all
 }
 
-// Ready waits until the unresolved names of upstreams have been looked up, or the context ends.
+// Ready waits until all upstream names that are not yet resolved have been looked up, or the
+// context ends.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, r := range p.named {
 		r.ready(ctx, p.now())
@@ -229,7 +233,8 @@ func (p *Pools) replica(set *replicas, address string) *upstream {
 	}
 }
 
-// retire closes idle connections of upstreams that are not in the next snapshot, if any.
+// retire closes the idle connections of upstreams that are not in the next snapshot, if there is
+// one.
 func (s *Snapshot) retire(next *Snapshot) {
 	for id, pool := range s.pools {
 		for _, m := range pool.fixed {
@@ -247,12 +252,12 @@ func (s *Snapshot) retire(next *Snapshot) {
 	}
 }
 
-// Unavailable means that no upstream of a pool can be called now.
+// Unavailable means that none of a pool's upstreams can be called at the moment.
 type Unavailable struct {
 	// Full means that the upstreams have reached their call limits. Stopping means that Drain ended
-	// the call's wait. If both are false, the upstreams have failed too often recently.
+	// the call's wait. If neither is set, the upstreams have recently failed too often.
 	Full, Stopping bool
-	// Wait is the delay before a retry.
+	// Wait is the suggested delay before a retry.
 	Wait time.Duration
 }
 
@@ -272,18 +277,18 @@ type Call struct {
 	Affinity uint64
 	Tried    []Slot
 	Waited   time.Duration
-	// busyFor is the pause that busy upstreams asked for, or 0.
+	// busyFor is the pause that busy upstreams asked for, or 0 if they did not.
 	busyFor time.Duration
-	// Yield is set for a call that must not delay others. It leaves slots free and does not wait.
-	// If another call needs its slot, Yield is called, which must end the call soon.
+	// Yield is set for a call that must not delay others. Such a call leaves slots free and does
+	// not wait. Yield is called when another call needs its slot, and must end the call soon.
 	Yield func()
 }
 
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
-// Take chooses an untried upstream for a call by affinity, or at random by weight. Upstreams that
-// asked for a pause are the last choice. If all are full, the call waits in the model's queue, if
-// any, and Waited grows.
+// Take chooses an untried upstream for a call, by affinity or at random by weight. Upstreams that
+// asked for a pause are a last resort. If all upstreams are full, the call waits in the model's
+// queue, if it has one, and the time is added to Waited.
 func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	if call.Yield != nil && p.queue.waiting.Load() > 0 {
 		return Slot{}, &Unavailable{Full: true, Wait: time.Second}
@@ -294,7 +299,8 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return p.queue.take(ctx, call)
 }
 
-// Pause makes the next Take wait for the given time. It returns false without a queue.
+// Pause makes the next Take wait for the given time. It returns false if the call cannot wait in a
+// queue.
 func (p *Pool) Pause(call *Call, d time.Duration) bool {
 	call.busyFor = d
 	return p.queue.places.Load() > 0 && call.Yield == nil
@@ -340,7 +346,7 @@ func (p *Pool) try(call Call) (Slot, *Unavailable) {
 		if len(available) == 0 {
 			return Slot{}, &Unavailable{Full: why == full, Wait: max(wait, time.Second)}
 		}
-		// Another call may have taken the slot since the check.
+		// Another call may have taken the slot in the meantime.
 		if l, ok := p.choose(available, call.Affinity).upstream.take(now, &call); ok {
 			return l, nil
 		}
@@ -371,7 +377,7 @@ func routeURLs(base string) map[catalog.Route]*url.URL {
 	for _, route := range catalog.Routes() {
 		u, err := url.Parse(base + route.Path())
 		if err != nil {
-			u = &url.URL{} // unreachable: the catalog has validated the base
+			u = &url.URL{} // cannot happen: the catalog has validated the base URL
 		}
 		urls[route] = u
 	}

@@ -13,35 +13,37 @@ import (
 // queueTick is the interval at which a queue checks for a free upstream.
 const queueTick = 100 * time.Millisecond
 
-// busyTime is the time after a 429 for which accounts with refused calls wait for a call to end.
+// busyTime is how long, after a 429, accounts with rejected calls wait for another call to end.
 const busyTime = 2 * queueTick
 
-// queue holds the calls of a model that wait for an upstream. Accounts take turns. The queue
+// queue holds a model's calls that are waiting for an upstream. Accounts take turns. The queue
 // outlives the catalog that created it.
 type queue struct {
-	// refresh makes the queue use a new catalog, which waiting calls do not load themselves.
+	// refresh makes the queue use the current catalog, because waiting calls do not load it
+	// themselves.
 	refresh func()
 	// draining is closed when all waits must end.
 	draining <-chan struct{}
-	// places limits the waiting calls. It is 0 for a model without a queue.
+	// places is the maximum number of waiting calls. It is 0 if the model has no queue.
 	places  atomic.Int64
 	waiting atomic.Int64
 
 	mu   sync.Mutex
 	wait time.Duration
 	pool *Pool
-	// accounts holds each account's waiting calls. turns lists the accounts, the next one first.
+	// accounts contains each account's waiting calls. turns lists the accounts in the order of
+	// their turns.
 	accounts map[string][]*waiter
 	turns    []string
 	tick     *time.Timer
-	// busy is the last time at which a call had to wait for a busy upstream.
+	// busy is when a call last had to wait because an upstream was busy.
 	busy time.Time
 }
 
 type waiter struct {
 	call  Call
 	given chan grant
-	// after is the earliest time at which a refused call may start.
+	// after is the earliest time at which a rejected call may be retried.
 	after time.Time
 }
 
@@ -58,7 +60,7 @@ func (q *queue) set(pool *Pool, settings catalog.Queue) {
 }
 
 func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
-	// Count the call now, so that upstreams that become free are handed out.
+	// Count the call first, so that any upstream that becomes free from now on is handed out.
 	q.waiting.Add(1)
 	q.mu.Lock()
 	why := &Unavailable{Full: true, Wait: time.Second}
@@ -95,7 +97,7 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	if q.leave(w) {
 		return Slot{}, why
 	}
-	g := <-w.given // it was granted at the same moment
+	g := <-w.given // a grant arrived at the same moment
 	if g.why == nil && ctx.Err() != nil {
 		g.slot.Release(Result{Verdict: Unknown}, q.pool.now())
 		return Slot{}, why
@@ -103,8 +105,9 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return g.slot, g.why
 }
 
-// place reports whether the queue has a place for a counted call of the account. If it is full, the
-// account with the most calls loses its last place to an account with fewer.
+// place reports whether the queue has a place for an account's call, which must have been counted.
+// If the queue is full, the account with the most calls loses its last place to an account with
+// fewer.
 func (q *queue) place(account string) bool {
 	if q.waiting.Load() <= q.places.Load() {
 		return true
@@ -124,7 +127,8 @@ func (q *queue) place(account string) bool {
 	return true
 }
 
-// enter adds a call to its account's calls: first if upstreams were busy, otherwise last.
+// enter adds a call to its account's queue: at the front if upstreams were busy, otherwise at the
+// back.
 func (q *queue) enter(call Call, now time.Time) *waiter {
 	w := &waiter{call: call, given: make(chan grant, 1)}
 	if q.accounts == nil {
@@ -144,7 +148,8 @@ func (q *queue) enter(call Call, now time.Time) *waiter {
 	return w
 }
 
-// leave removes a call that stops waiting. It returns false if the call already received a grant.
+// leave removes a call that stops waiting. It returns false if the call has already received a
+// grant.
 func (q *queue) leave(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,7 +172,7 @@ func (q *queue) remove(account string, w *waiter) bool {
 	return true
 }
 
-// ticked assigns free upstreams, and runs again while calls wait.
+// ticked assigns free upstreams, and reschedules itself while calls are waiting.
 func (q *queue) ticked() {
 	q.refresh()
 	q.handOut(false)
@@ -178,7 +183,7 @@ func (q *queue) ticked() {
 	}
 }
 
-// ready returns the first call of an account that may start now, or nil.
+// ready returns the account's first call that may start now, or nil.
 func (q *queue) ready(account string, now time.Time) *waiter {
 	for _, w := range q.accounts[account] {
 		if !now.Before(w.after) {
@@ -188,9 +193,9 @@ func (q *queue) ready(account string, now time.Time) *waiter {
 	return nil
 }
 
-// handOut assigns free upstreams to waiting calls, one account after another. After a 429 it starts
-// only one call, so that no account gets ahead by more retries. freed means that an accepted call
-// ended.
+// handOut assigns free upstreams to waiting calls, one account after another. After a 429, it
+// starts only one call, so that no account gets ahead by retrying more often. freed means that an
+// accepted call has ended.
 func (q *queue) handOut(freed bool) {
 	if q.waiting.Load() == 0 {
 		return
@@ -207,18 +212,18 @@ func (q *queue) handOut(freed bool) {
 		if w != nil && (freed || since >= busyTime || q.accounts[account][0].after.IsZero()) {
 			l, why = q.pool.try(w.call)
 		}
-		if why != nil && why.Full { // a call of another account may start
+		if why != nil && why.Full { // another account's call may start
 			passed++
 			q.turns = append(q.turns[1:], account)
 			continue
 		}
 		passed = 0
 		q.remove(account, w)
-		if len(q.accounts[account]) > 0 { // the account moves to the end
+		if len(q.accounts[account]) > 0 { // the account's next turn comes last
 			q.turns = append(q.turns[1:], account)
 		}
 		w.given <- grant{l, why}
-		if since < q.wait { // calls may still wait because of the 429
+		if since < q.wait { // the 429 is recent, so calls may still be waiting because of it
 			return
 		}
 	}

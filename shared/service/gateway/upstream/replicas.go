@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	// lookupEvery is the interval between lookups of a name while calls are made. It varies by a
-	// tenth. lookupSoon is the interval after an address was unreachable.
+	// lookupEvery is the interval between lookups of a name while calls are being made. It varies
+	// by a tenth. lookupSoon is the interval after an address was unreachable.
 	lookupEvery = 10 * time.Second
 	lookupSoon  = time.Second
 	lookupTime  = 5 * time.Second
-	// oldAnswer is the age after which calls wait for a new answer: functions may be frozen.
+	// oldAnswer is the age after which calls wait for a new DNS answer. A function may have been
+	// frozen in between.
 	oldAnswer = 2 * time.Minute
 	// maxReplicas limits the addresses of one name.
 	maxReplicas = 256
-	// lookupsAtOnce limits the concurrent lookups of the names in an SRV answer.
+	// lookupsAtOnce limits the concurrent lookups of names from an SRV answer.
 	lookupsAtOnce = 16
 )
 
@@ -39,7 +40,7 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// replicas holds the upstreams behind a DNS name. A failed lookup changes nothing.
+// replicas holds the upstreams behind a DNS name. A failed lookup does not change them.
 type replicas struct {
 	pools *Pools
 	identity
@@ -47,9 +48,9 @@ type replicas struct {
 	mu            sync.Mutex
 	weight, limit int
 	members       []member
-	// answered is the time of the last answer; due is the time of the next lookup.
+	// answered is when the last answer arrived. due is when the next lookup is due.
 	answered, due time.Time
-	// looking is closed when the running lookup, if any, has ended.
+	// looking is closed when the running lookup ends. It is nil if none is running.
 	looking chan struct{}
 	failing bool
 }
@@ -60,7 +61,7 @@ type lookups struct {
 	running sync.WaitGroup
 }
 
-// begin reports whether a lookup may start. Call running.Done when it has ended.
+// begin reports whether a lookup may start. If so, call running.Done when it ends.
 func (l *lookups) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +78,7 @@ func (l *lookups) stop() {
 	l.running.Wait()
 }
 
-// place is one address in a name's answer.
+// place is an address in the DNS answer for a name.
 type place struct {
 	address string
 	weight  int
@@ -104,7 +105,7 @@ func (r *replicas) refresh(now time.Time) {
 	}()
 }
 
-// ready waits for a recent answer, unless lookups fail or the context ends.
+// ready waits for a recent answer. It also returns if lookups fail or the context ends.
 func (r *replicas) ready(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	r.refresh(now)
@@ -119,7 +120,7 @@ func (r *replicas) ready(ctx context.Context, now time.Time) {
 	}
 }
 
-// unreachable looks up the name soon, because a replica may have disappeared.
+// unreachable schedules an early lookup of the name, because a replica may have disappeared.
 func (r *replicas) unreachable(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +134,7 @@ func (r *replicas) unreachable(now time.Time) {
 func (r *replicas) lookUp(ctx context.Context) ([]place, error) {
 	base, err := url.Parse(r.row.URL)
 	if err != nil {
-		return nil, err // unreachable: the catalog has validated it
+		return nil, err // cannot happen: the catalog has validated it
 	}
 	host, port := base.Hostname(), base.Port()
 	if port == "" {
@@ -167,22 +168,23 @@ func (r *replicas) addresses(ctx context.Context, host, port string, weight int)
 	return places, nil
 }
 
-// services looks up the SRV records of a name with the first priority.
+// services looks up a name's SRV records and uses those with the highest priority.
 func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	_, records, err := r.pools.config.Resolver.LookupSRV(ctx, "", "", name)
 	if err != nil {
 		return nil, err
 	}
 	records = slices.DeleteFunc(records, func(record *net.SRV) bool {
-		return record.Port == 0 || record.Target == "." // this record means that the service does not exist
+		return record.Port == 0 || record.Target == "." // a record like this means that the service does not exist
 	})
-	for i, record := range records { // they are sorted by priority
+	for i, record := range records { // the records are sorted by priority
 		if record.Priority > records[0].Priority {
 			records = records[:i]
 			break
 		}
 	}
-	// Records of one priority arrive in random order. Sort them, so that the same ones are used.
+	// Records with the same priority arrive in random order. Sort them, so that the same ones are
+	// always used.
 	slices.SortFunc(records, func(a, b *net.SRV) int {
 		return cmp.Or(strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
 	})
@@ -195,7 +197,7 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 			found[i], err = r.addresses(ctx, strings.TrimSuffix(record.Target, "."), strconv.Itoa(int(record.Port)),
 				max(int(record.Weight), 1))
 			if missing := (*net.DNSError)(nil); errors.As(err, &missing) && missing.IsNotFound {
-				return nil // the server has disappeared
+				return nil // the server no longer exists
 			}
 			return err
 		})
@@ -204,8 +206,8 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	return slices.Concat(found...), err
 }
 
-// callable reports whether an address of a name may be called. A name server must not direct calls
-// to this machine, to a cloud's metadata service, or to groups of machines.
+// callable reports whether a name's address may be called. A name server must not be able to direct
+// calls to this machine, to a cloud's metadata service, or to groups of machines.
 func callable(address netip.Addr, host string) bool {
 	if address.IsLoopback() {
 		return host == "localhost" || strings.HasSuffix(host, ".localhost")
@@ -234,7 +236,7 @@ func (r *replicas) answer(places []place, err error) {
 	r.replace(places)
 }
 
-// replace changes the members. A member that remains keeps its state.
+// replace sets the members. Those that remain keep their state.
 func (r *replicas) replace(places []place) {
 	before := r.members
 	r.members = make([]member, 0, len(places))
@@ -249,7 +251,7 @@ func (r *replicas) replace(places []place) {
 	gone := 0
 	for _, m := range before {
 		if find(r.members, m.upstream.address) == nil {
-			m.upstream.transport.closeIdle() // a running call continues
+			m.upstream.transport.closeIdle() // running calls continue
 			gone++
 		}
 	}
@@ -289,7 +291,8 @@ func (r *replicas) update(weight, limit int) {
 	r.members, r.weight, r.limit = members, weight, limit
 }
 
-// health combines all replicas. A state per address would create unlimited metric labels.
+// health combines all replicas. Per-address states would create an unlimited number of metric
+// labels.
 func (r *replicas) health() Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// secretTTL is how long an upstream's key is cached. Callers that have an old key wait for a fetch
-// only for staleSecretWait.
+// secretTTL is how long an upstream's key is cached. If a caller already has an old key, it waits
+// for a fetch only for staleSecretWait.
 const (
 	secretTTL       = 5 * time.Minute
 	secretTimeout   = 10 * time.Second
@@ -23,7 +23,6 @@ type Secrets interface {
 	Secret(ctx context.Context, reference string) (string, error)
 }
 
-// LocalSecrets reads keys from environment variables and files.
 type LocalSecrets struct{}
 
 // Secret returns the value of the variable "env:NAME", or the trimmed content of "file:PATH".
@@ -56,13 +55,13 @@ type cachedSecret struct {
 	mu    sync.Mutex
 	value string
 	until time.Time
-	// fetching is closed when the running fetch, if any, has set value or err.
+	// fetching is closed when the running fetch has set value or err. It is nil if none is running.
 	fetching chan struct{}
 	err      error
 }
 
-// get returns the key, or "" if the upstream needs none. It returns an old key if fetching fails or
-// is slow. A fetch outlives the call that started it.
+// get returns the key, or "" if the upstream needs none. If fetching fails or is slow, it returns
+// the old key. A fetch outlives the call that started it.
 func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	if s.reference == "" {
 		return "", nil
@@ -93,7 +92,8 @@ func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	return "", errors.New("timed out fetching the upstream's secret")
 }
 
-// current returns the key, if any. fetching, if set, is closed when a new key was fetched.
+// current returns the key, if any. If fetching is not nil, it is closed when a new key has been
+// fetched.
 func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// The connection is closed without waiting for more bytes or its end.
+// The connection is closed without reading on or waiting for its end.
 func TestProtocolSwitchFails(t *testing.T) {
 	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -25,7 +25,7 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
 		"Content-Type": jsonType, "User-Agent": userAgent,
-		// A nil value is not sent, but permits a retry if a kept connection was closed.
+		// A nil value is not sent, but permits a retry if a kept connection has been closed.
 		"X-Idempotency-Key": nil,
 	}
 	if r.Stream {
@@ -60,7 +60,7 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	}
 	body.body = response.Body
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		_ = body.Close() // it is not used
+		_ = body.Close() // the body is not used
 		return Reply{}, errSwitched
 	}
 	return Reply{
@@ -80,7 +80,8 @@ type stdBody struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// silence is the timeout for each read, or 0 before Allow. until is the end of the call.
+	// silence is the timeout for each read, or 0 before Allow is called. until is the deadline of
+	// the call.
 	silence time.Duration
 	until   time.Time
 }

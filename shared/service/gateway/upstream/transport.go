@@ -15,11 +15,11 @@ import (
 
 const (
 	connectTime = 5 * time.Second
-	// idleConnections limits the idle connections per upstream. Servers commonly keep a connection
-	// for longer than idleConnectionTime, so a call rarely meets a closing one.
+	// idleConnections limits the idle connections per upstream. Servers commonly keep connections
+	// for longer than idleConnectionTime, so a call rarely gets one that is closing.
 	idleConnections    = 1024
 	idleConnectionTime = 55 * time.Second
-	// maxAnswerHeader limits an upstream's response header, in bytes.
+	// maxAnswerHeader limits the size of an upstream's response header, in bytes.
 	maxAnswerHeader = 64 << 10
 	maxCallTime     = time.Hour
 )
@@ -28,17 +28,18 @@ const versionHeader = "anthropic-version"
 
 var ErrSilent = errors.New("the upstream was silent for too long")
 
-// errSwitched is returned for status 101. The connection would not end with the call's context.
+// errSwitched is returned for status 101, because such a connection would not end with the call's
+// context.
 var errSwitched = errors.New("the response switches to another protocol, which was not requested")
 
 type Request struct {
 	Route catalog.Route
 	Body  jsonedit.Edited
 	// Secret may be empty. The caller's header is not forwarded, because servers disagree about the
-	// form of X-Request-Id.
+	// format of X-Request-Id.
 	Secret string
-	// KeyHeader is the header for the plain secret, or empty for Authorization. Version is the
-	// value of anthropic-version, or empty.
+	// KeyHeader is the header that contains the plain secret, or empty for Authorization. Version
+	// is the value of anthropic-version, or empty.
 	KeyHeader, Version string
 	Stream             bool
 	// Traceparent is the gateway's own, or empty.
@@ -51,32 +52,32 @@ type Reply struct {
 	Status int
 	// ContentType, RetryAfter and Date are header fields. Date may be empty for status 200.
 	ContentType, RetryAfter, Date string
-	// Length is the declared length of the body, or -1.
+	// Length is the body's declared length, or -1 if there is none.
 	Length int64
-	// Framed means that the end of the body proves that it is complete.
+	// Framed means that the end of the body can be told from a broken connection.
 	Framed bool
 	Body   Body
 }
 
-// Body is the body of a response. Read returns ErrSilent if the upstream is silent for too long.
+// Body is a response's body. Read returns ErrSilent if the upstream is silent for too long.
 type Body interface {
 	io.ReadCloser
-	// Allow sets the timeout for each read from now on, instead of the one for the first byte.
+	// Allow sets the timeout for each subsequent read. It replaces the timeout for the first byte.
 	Allow(silence time.Duration)
 }
 
-// transport makes the calls to one upstream. It follows no redirects and requests no compression,
-// which would delay chunks.
+// transport calls a single upstream. It follows no redirects and requests no compression, which
+// would delay chunks.
 type transport interface {
 	// call sends a request and returns the head of the response. The call ends with the context,
-	// even while the response body is read.
+	// even while the response body is being read.
 	//
 	// Errors: ErrSilent; a net.Error with Timeout if the connection was not made in time.
 	call(ctx context.Context, target *url.URL, request Request) (Reply, error)
 	closeIdle()
 }
 
-// Header values for every request. They must not be modified.
+// These header values are used for every request and must not be modified.
 var (
 	userAgent  = []string{"cutroom"}
 	jsonType   = []string{"application/json"}
@@ -87,7 +88,7 @@ type dialer struct {
 	embedded *embedded
 }
 
-// transport returns the transport for one upstream. address, if set, replaces the URL's host.
+// transport returns the transport for one upstream. If address is set, it replaces the URL's host.
 func (d dialer) transport(base, address string, connect time.Duration) transport {
 	if base == catalog.Embedded && d.embedded != nil {
 		return &stdTransport{d.embedded}
@@ -106,7 +107,7 @@ func (d dialer) transport(base, address string, connect time.Duration) transport
 		MaxResponseHeaderBytes: maxAnswerHeader,
 	}
 	if address != "" {
-		// A proxy could not choose this server among the others behind the name.
+		// No proxy: it could not choose this server among the others behind the name.
 		std.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 		dial := std.DialContext
 		std.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, address) }

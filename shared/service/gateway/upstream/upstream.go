@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxBackoff limits the time for which an upstream that asked for a pause is avoided.
+// maxBackoff limits how long an upstream that asked for a pause is avoided.
 const maxBackoff = time.Minute
 
-// unreachableTime is the time for which others are preferred to an unreachable upstream.
+// unreachableTime is how long other upstreams are preferred to an unreachable one.
 const unreachableTime = 5 * time.Second
 
 // identity is an upstream as the catalog defines it.
@@ -32,10 +32,11 @@ func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 	return same == u && i.timeouts == row.Timeouts
 }
 
-// upstream is a model server and its state. It outlives its catalog if the next one has it, too.
+// upstream is a model server and its state. It is kept if the next catalog also contains it.
 type upstream struct {
 	identity
-	// address is the address behind the DNS name of set, or empty if the URL has it.
+	// address is one of the addresses behind the DNS name of set, or empty if the URL's host is
+	// used.
 	address   string
 	set       *replicas
 	transport transport
@@ -46,15 +47,15 @@ type upstream struct {
 	inFlight int
 	// live counts each account's calls that do not yield.
 	live map[string]int
-	// yielding lists the calls that end if another call needs their slot.
+	// yielding lists the calls that must end if another call needs their slot.
 	yielding []*seat
 	usual    average
-	// retryAt is the end of a requested pause. Until then, other upstreams are preferred.
+	// retryAt is when a requested pause ends. Until then, other upstreams are preferred.
 	retryAt time.Time
 	breaker breaker
 }
 
-// Slot permits one call to an upstream. Release ends it.
+// Slot permits one call to an upstream. Release must be called after the call.
 type Slot struct {
 	upstream *upstream
 	account  string
@@ -66,13 +67,13 @@ type Slot struct {
 // seat is the state of a call that yields.
 type seat struct {
 	yield func()
-	// given means that another call has taken the slot.
+	// given means that another call has been given the slot.
 	given bool
 }
 
 func (l Slot) Name() string { return l.upstream.row.Name }
 
-// Address returns the upstream's address behind a DNS name, or "".
+// Address returns the upstream's address if it is behind a DNS name, or "".
 func (l Slot) Address() string { return l.upstream.address }
 
 func (l Slot) Model() string { return l.upstream.row.Model }
@@ -80,7 +81,7 @@ func (l Slot) Model() string { return l.upstream.row.Model }
 func (l Slot) Secret(ctx context.Context) (string, error) { return l.upstream.secret.get(ctx) }
 
 // Call sends a request and returns the head of the response. The call ends with the context, even
-// while the response body is read.
+// while the response body is being read.
 //
 // Errors: ErrSilent; a net.Error with Timeout if the connection was not made in time; others if the
 // upstream is unreachable or does not speak HTTP.
@@ -103,16 +104,16 @@ func (u *upstream) setLimit(limit int) {
 	u.limit = limit
 }
 
-// load is the state on which the choice of an upstream depends.
+// load is the state that the choice of an upstream depends on.
 type load struct {
 	inFlight int
 	usual    float64
 	backsOff bool
-	// yields means that only a yielding call can give up a slot.
+	// yields means that all slots are taken, so a call can start only if another one yields.
 	yields bool
 }
 
-// check returns the reason, if any, why a call may not start now, and the time until it may.
+// check returns why a call may not start now, if so, and how long until it may.
 func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.Duration, state load) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -129,18 +130,18 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	case call.Yield != nil && u.limit > 0 && u.inFlight >= u.limit-u.limit/leftFree:
 		return full, time.Second
 	case call.Yield == nil && u.live[call.Account] > 0 && u.limit >= leftFree && u.inFlight-len(u.yielding) >= u.limit-1:
-		return full, time.Second // the last slot is for an account without any calls
+		return full, time.Second // the last slot is reserved for accounts without a running call
 	case call.Yield == nil && u.isFull() && (len(u.yielding) == 0 || u.inFlight > u.limit):
 		return full, time.Second
 	}
 	return none, 0
 }
 
-// leftFree sets the fraction of slots (one in four) that yielding calls leave free. With at least
-// that many slots, one account's other calls leave one slot free.
+// leftFree is the inverse of the fraction of slots (a quarter) that yielding calls leave free. If
+// there are at least this many slots, a single account's other calls cannot take the last one.
 const leftFree = 4
 
-// take starts a call. ok is false if no call may start now.
+// take starts a call. ok is false if it may not start now.
 func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -150,7 +151,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	u.usual.note(now, u.inFlight)
 	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account, now)}
 	if u.isFull() {
-		// The latest call has lost the least work.
+		// The most recent call loses the least work.
 		last := u.yielding[len(u.yielding)-1]
 		u.yielding = u.yielding[:len(u.yielding)-1]
 		last.given = true
@@ -172,14 +173,13 @@ type Verdict int
 const (
 	// Answered means that the upstream works, even if it rejected the request.
 	Answered Verdict = iota
-	// Broken means that the upstream failed.
 	Broken
 	Unknown
 )
 
 type Result struct {
 	Verdict Verdict
-	// AnyAccount means that the request cannot be the reason for the result.
+	// AnyAccount means that the result cannot be the request's fault.
 	AnyAccount bool
 	RetryAfter time.Duration
 }
@@ -229,11 +229,12 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 
 type Health struct {
 	Model, Upstream string
-	// Open means that the breaker is open for some account.
+	// Open means that the breaker is open for at least one account.
 	Open bool
-	// Limit is the maximum of InFlight. 0 means no limit.
+	// Limit is the maximum value of InFlight. 0 means no limit.
 	InFlight, Limit int
-	// Found means that the upstream is a DNS name. The numbers are sums over its Replicas servers.
+	// Found means that the upstream is a DNS name. The numbers are totals of the servers behind it,
+	// which Replicas counts.
 	Found    bool
 	Replicas int
 }

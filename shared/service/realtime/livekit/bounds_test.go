@@ -14,7 +14,7 @@ import (
 
 const maxSignal = 256 << 10
 
-// nested wraps content in fields with the given numbers, the first one outermost.
+// nested wraps content in fields with the given numbers, from the outermost to the innermost.
 func nested(content []byte, numbers ...protowire.Number) []byte {
 	for i := len(numbers) - 1; i >= 0; i-- {
 		content = protowire.AppendBytes(protowire.AppendTag(nil, numbers[i], protowire.BytesType), content)
@@ -97,7 +97,7 @@ func TestMalformedMessageIsRejected(t *testing.T) {
 	}
 }
 
-// A decoded message can be encoded, and decoding that gives the same message.
+// A decoded message can be encoded again, and decoding the result gives the same message.
 func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte("\x0a\x0a\x0a\x05offer\x18\x01"), true)
 	f.Add([]byte("\x22\x0a\x0a\x01c\x4a\x02\x08\x02\x90\x01\x01"), true)

@@ -1,6 +1,6 @@
 // Package livekit implements the part of LiveKit's client protocol that this server needs
 // (docs/contract/realtime.md#webrtc).
 //
-// The messages have the names and numbers of the public definition (github.com/livekit/protocol,
-// Apache-2.0), but only the fields that this server uses.
+// Messages have the same names and field numbers as in the public definition
+// (github.com/livekit/protocol, Apache-2.0), but only the fields that this server uses.
 package livekit

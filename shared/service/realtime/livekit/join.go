@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// MaxJoin is the maximum size of a decompressed join request in bytes.
+	// MaxJoin is the maximum decompressed size of a join request, in bytes.
 	MaxJoin = 128 << 10
-	// MaxResume is the maximum size of a request that only resumes, in bytes.
+	// MaxResume is the maximum size of a request that can only resume, in bytes.
 	MaxResume = 4 << 10
 )
 
 type Version int
 
-// In version 1, a client has one peer connection. In version 0, it has one for each direction.
+// A client has one peer connection in version 1, and one for each direction in version 0.
 const (
 	Version0 Version = iota
 	Version1
@@ -30,13 +30,14 @@ const (
 
 type Join struct {
 	Version Version
-	// Resume is the sid of a participant that lost its signalling connection, or empty.
+	// Resume is the sid of a participant that lost its signaling connection, or empty.
 	Resume string
 	// Request is the first message of version 1. It is nil in version 0.
 	Request *JoinRequest
 }
 
-// ReadJoin reads the request that opens a room's signalling. most limits its size in bytes.
+// ReadJoin reads the request that opens a room's signaling connection. most is its maximum size in
+// bytes.
 //
 // Errors: fault.Invalid.
 func ReadJoin(r *http.Request, version Version, most int) (join Join, err error) {
@@ -75,7 +76,7 @@ func unwrap(text string, most int) (*JoinRequest, error) {
 		return nil, fault.New(fault.Invalid, "join_request has more than %d bytes.", most)
 	}
 	malformed := fault.New(fault.Invalid, "join_request is malformed or, when expanded, has more than %d bytes.", most)
-	// Some clients add no padding.
+	// Some clients omit the padding.
 	wrapped, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil {
 		return nil, malformed
@@ -97,7 +98,7 @@ func unwrap(text string, most int) (*JoinRequest, error) {
 	return request, nil
 }
 
-// gunzip decompresses up to most bytes, and fails if there are more.
+// gunzip decompresses at most most bytes, and fails if there are more.
 func gunzip(compressed []byte, most int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {

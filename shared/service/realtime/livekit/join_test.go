@@ -105,7 +105,7 @@ func TestTokenRoundTrip(t *testing.T) {
 	if read, expired, err := tokens.Read(token); err != nil || !expired || read.Identity != "client-1" {
 		t.Errorf("after its expiry: %+v, expired %t, %v", read, expired, err)
 	}
-	// The header of an unsigned token and this token's claims.
+	// Combine the header of an unsigned token with this token's claims.
 	unsigned := "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0" + token[bytes.IndexByte([]byte(token), '.'):]
 	for _, wrong := range []string{"", "a.b.c", token + "a", unsigned, token + strings.Repeat(" ", 1<<10)} {
 		if _, _, err := tokens.Read(wrong); !fault.Is(err, fault.Unauthorized) {

@@ -1,6 +1,7 @@
 package livekit
 
-// The maximum lengths of lists. Clients announce a microphone and a camera in three sizes.
+// The maximum lengths of lists in messages. Clients announce a microphone, and a camera in three
+// sizes.
 const (
 	maxLayers   = 8
 	maxFeatures = 8
@@ -73,10 +74,10 @@ const (
 	SourceMicrophone TrackSource = 2
 )
 
-// TrailerFeature is a kind of data that a client appends to its frames.
+// TrailerFeature is a type of data that a client appends to its frames.
 type TrailerFeature int32
 
-// TrailerUserTimestamp is a time set by the client.
+// TrailerUserTimestamp is a timestamp set by the client.
 const TrailerUserTimestamp TrailerFeature = 0
 
 type VideoLayer struct {
@@ -196,7 +197,7 @@ func (m *TrackInfo) fields(w *wire) {
 
 type ParticipantState int32
 
-// StateJoined applies before media flows; StateActive applies afterwards.
+// A participant is in StateJoined before media flows, and in StateActive afterward.
 const (
 	StateJoined ParticipantState = 1
 	StateActive ParticipantState = 2
@@ -234,7 +235,8 @@ func (m *ServerInfo) fields(w *wire) {
 	visitNumber(w, 3, &m.Protocol)
 }
 
-// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are seconds.
+// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are in
+// seconds.
 type JoinResponse struct {
 	Room                      *Room
 	Participant               *ParticipantInfo
@@ -321,7 +323,7 @@ const (
 
 type LeaveAction int32
 
-// ActionDisconnect is final. After ActionReconnect, the client joins again.
+// ActionDisconnect is final. ActionReconnect makes the client join again.
 const (
 	ActionDisconnect LeaveAction = 0
 	ActionReconnect  LeaveAction = 2
@@ -339,7 +341,7 @@ func (m *LeaveRequest) fields(w *wire) {
 	visitNumber(w, 3, &m.Action)
 }
 
-// Ping asks for a Pong. Times are in milliseconds since 1970.
+// Ping requests a Pong. Times are in milliseconds since 1970.
 type Ping struct{ Timestamp int64 }
 
 func (m *Ping) fields(w *wire) { visitNumber(w, 1, &m.Timestamp) }
@@ -351,7 +353,7 @@ func (m *Pong) fields(w *wire) {
 	visitNumber(w, 2, &m.Timestamp)
 }
 
-// MediaSectionsRequirement asks a client for another offer with more sections.
+// MediaSectionsRequirement asks a client for another offer that has more sections.
 type MediaSectionsRequirement struct{ NumAudios, NumVideos uint32 }
 
 func (m *MediaSectionsRequirement) fields(w *wire) {
@@ -359,7 +361,7 @@ func (m *MediaSectionsRequirement) fields(w *wire) {
 	visitNumber(w, 2, &m.NumVideos)
 }
 
-// JoinRequest is the first message of a client of version 1.
+// JoinRequest is the first message from a version 1 client.
 type JoinRequest struct {
 	AddTrackRequests []*AddTrackRequest
 	PublisherOffer   *SessionDescription

@@ -61,7 +61,7 @@ const (
 		"server_info":{"version":"1","protocol":16}`
 )
 
-// compared sets each field of each message at least once.
+// compared returns messages that together set every field at least once, and their contents.
 func compared() (messages []livekit.Message, contents []string) {
 	add := func(m livekit.Message, content string) {
 		messages, contents = append(messages, m), append(contents, content)

@@ -13,7 +13,7 @@ type Grant struct {
 	Room     string
 	Identity string
 	Publish  bool
-	// Expires is the time until which the token can be used to join.
+	// Expires is when the token can no longer be used to join.
 	Expires time.Time
 }
 
@@ -28,7 +28,7 @@ func NewTokens(secret []byte, now func() time.Time) *Tokens { return &Tokens{sec
 // maxToken is the maximum size of a token in bytes. Make returns about 450 bytes.
 const maxToken = 1 << 10
 
-// issuer distinguishes these tokens from others with the same secret.
+// issuer distinguishes these tokens from other tokens with the same secret.
 const issuer = "cutroom rooms"
 
 type claims struct {
@@ -47,13 +47,13 @@ func (t *Tokens) Make(g Grant) (string, error) {
 	return jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: issuer, Subject: g.Identity, ExpiresAt: jwt.NewNumericDate(g.Expires),
-			NotBefore: jwt.NewNumericDate(t.now().Add(-time.Minute)), // clients may compare it with their clocks
+			NotBefore: jwt.NewNumericDate(t.now().Add(-time.Minute)), // clients may compare it with their own clocks
 		},
 		Video: videoGrant{Room: g.Room, RoomJoin: true, CanPublish: g.Publish, CanSubscribe: true},
 	}).SignedString(t.secret)
 }
 
-// Read returns the grant of a token and whether it has expired.
+// Read returns a token's grant and whether the token has expired.
 //
 // Errors: fault.Unauthorized.
 func (t *Tokens) Read(token string) (grant Grant, expired bool, err error) {
@@ -65,7 +65,7 @@ func (t *Tokens) Read(token string) (grant Grant, expired bool, err error) {
 	_, err = jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return t.secret, nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithIssuer(issuer),
 		jwt.WithExpirationRequired(), jwt.WithTimeFunc(t.now))
-	// The library checks the signature before the claims.
+	// An expired token has a valid signature: the library checks it before the claims.
 	expired = errors.Is(err, jwt.ErrTokenExpired)
 	if err != nil && !expired || c.Issuer != issuer || c.ExpiresAt == nil {
 		return Grant{}, false, fault.New(fault.Unauthorized, "The token is not valid.")

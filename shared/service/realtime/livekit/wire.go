@@ -8,7 +8,7 @@ import (
 )
 
 type Message interface {
-	// fields visits all fields of the message, each with its number.
+	// fields passes each field of the message to w, with its number.
 	fields(w *wire)
 }
 
@@ -35,11 +35,13 @@ func Unmarshal(content []byte, m Message) error {
 	return w.err
 }
 
-// wire visits the fields of a message, to write all of them, or to read one by number.
+// wire is a visitor for a message's fields. It either writes all of them or reads the one with a
+// given number.
 type wire struct {
-	// out is the encoding if number is 0.
+	// out receives the encoded message if number is 0.
 	out []byte
-	// number and kind describe the field to read. value holds a number; content holds anything else.
+	// number and kind describe the field to read. Its value is in value if it is a varint,
+	// otherwise in content.
 	number  protowire.Number
 	kind    protowire.Type
 	value   uint64
@@ -64,7 +66,7 @@ func (w *wire) read(content []byte, m Message) {
 			w.content, n = protowire.ConsumeBytes(content)
 		case protowire.Fixed32Type, protowire.Fixed64Type:
 			n = protowire.ConsumeFieldValue(number, kind, content)
-		default: // the protocol has no groups, which could nest
+		default: // groups could nest, but the protocol has none
 			n = -1
 		}
 		if n < 0 {
@@ -116,7 +118,7 @@ func visitNumber[T integer](w *wire, number protowire.Number, field *T) {
 	}
 }
 
-// visitChoice visits a number in a oneof, which is written even if it is 0.
+// visitChoice visits a number in a oneof. Unlike other numbers, it is written even if it is 0.
 func visitChoice(w *wire, number protowire.Number, field **int64) {
 	switch {
 	case w.writes() && *field != nil:
@@ -171,7 +173,7 @@ func visitText(w *wire, number protowire.Number, field *string) {
 	}
 }
 
-// visitBytes visits bytes. They share memory with Unmarshal's content.
+// visitBytes visits a bytes field. The bytes share memory with Unmarshal's content.
 func visitBytes(w *wire, number protowire.Number, field *[]byte) {
 	switch {
 	case w.writes() && len(*field) > 0:
@@ -192,7 +194,7 @@ func visitTexts(w *wire, number protowire.Number, most int, field *[]string) {
 	}
 }
 
-// visitMessage visits a nested message. A repeated message is merged with the first.
+// visitMessage visits a nested message. If it is repeated, it is merged with the first one.
 func visitMessage[T any, M pointer[T]](w *wire, number protowire.Number, field **T) {
 	switch {
 	case w.writes() && *field != nil:

@@ -17,7 +17,7 @@ import (
 func hostileQueries() map[string]string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write(bytes.Repeat([]byte("\x2a\x00"), 1<<17)) // requests to add a track
+	_, _ = w.Write(bytes.Repeat([]byte("\x2a\x00"), 1<<17)) // AddTrack requests
 	w.Close()
 	bomb := base64.URLEncoding.EncodeToString(livekit.Marshal(
 		&livekit.WrappedJoinRequest{Compression: livekit.Gzip, JoinRequest: b.Bytes()}))
@@ -46,9 +46,9 @@ func nestedRequests(count int) []byte {
 	return livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: bytes.Repeat([]byte("\x2a\x00"), count)})
 }
 
-// Such a request is rejected before anything else is decoded.
+// An unauthenticated request is rejected before anything but its token is decoded.
 func TestAnonymousRequestsNeedLittleMemory(t *testing.T) {
-	// In bytes, in addition to up to 60 kB for the request.
+	// limit is in bytes, on top of up to 60 kB for the request itself.
 	const limit = 64 << 10
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

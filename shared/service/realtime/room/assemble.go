@@ -12,36 +12,39 @@ const (
 	// maxGap is the maximum number of consecutive missing packets. Beyond that, the stream
 	// restarts.
 	maxGap = 512
-	// maxEncoded limits a frame's packets in bytes, maxHeld their number, including missing ones.
+	// maxEncoded limits the bytes of a frame's packets. maxHeld limits the number of packets that
+	// are held or missing.
 	maxEncoded, maxHeld = 1 << 20, 2048
 	// reorderTime is how long to wait for a late packet before requesting it again.
 	reorderTime = 4 * time.Millisecond
-	// lostTime is the maximum wait for a packet. A key frame arrives sooner.
+	// lostTime is the longest wait for a packet. Beyond that, a new key frame arrives sooner.
 	lostTime = 400 * time.Millisecond
 )
 
-// assembler builds frames from the packets of a VP8 stream (RFC 7741), which may arrive in any
-// order, twice or not at all. A frame is complete with its last packet.
+// assembler builds frames from the packets of a VP8 stream (RFC 7741), which may be reordered,
+// duplicated or lost. A frame is complete when it has all packets up to its last one.
 type assembler struct {
 	begun bool
-	// next is the number of the next frame's first packet; newest is the number of the latest packet.
+	// next is the sequence number of the next frame's first packet. newest is that of the latest
+	// packet.
 	next, newest uint16
 	have         map[uint16]part
 	missing      map[uint16]absence
 	held         int
-	// reached is the first unchecked packet of the next frame. size counts the bytes before it.
+	// reached is the first packet of the next frame that has not been checked yet. size is the
+	// number of bytes before it.
 	reached uint16
 	size    int
-	// gap is true if packets before the next frame are missing.
+	// gap means that packets before the next frame are missing.
 	gap bool
-	// dropping is true while packets of an abandoned frame are skipped.
+	// dropping means that packets of an abandoned frame are being skipped.
 	dropping bool
 }
 
 type part struct {
 	data      []byte
 	timestamp uint32
-	// size is the size of the complete packet, which data keeps in memory.
+	// size is the size of the complete packet, all of which data keeps in memory.
 	size        int
 	first, last bool
 }
@@ -54,7 +57,7 @@ type absence struct {
 type assembled struct {
 	data      []byte
 	timestamp uint32
-	// gap is true if an earlier frame is missing.
+	// gap means that an earlier frame is missing.
 	gap bool
 }
 
@@ -97,7 +100,7 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 }
 
 func partOf(p *rtp.Packet) (part, bool) {
-	if len(p.Payload) == 0 { // padding to probe the network
+	if len(p.Payload) == 0 { // padding that probes the network
 		return part{}, true
 	}
 	var v codecs.VP8Packet
@@ -108,7 +111,7 @@ func partOf(p *rtp.Packet) (part, bool) {
 	return part{data, p.Timestamp, p.MarshalSize(), v.S == 1 && v.PID == 0, p.Marker}, true
 }
 
-// restart drops everything: missing packets will not arrive.
+// restart drops everything, because the missing packets will not arrive.
 func (a *assembler) restart() {
 	clear(a.have)
 	clear(a.missing)
@@ -171,8 +174,8 @@ func (a *assembler) advance() {
 
 func (a *assembler) waits() bool { return len(a.missing) > 0 }
 
-// ask returns the packet numbers to request now. lost means that packets were abandoned and a key
-// frame is needed. whole contains the frames that waited for these packets.
+// ask returns the numbers of the packets to request now. lost means that packets were abandoned, so
+// a key frame is needed. whole contains the frames that were waiting for them.
 func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []assembled) {
 	for number, absent := range a.missing {
 		switch age := now.Sub(absent.since); {
@@ -192,7 +195,8 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 	return numbers, false, nil
 }
 
-// repeatAfter returns the delay after the given number of requests for a packet.
+// repeatAfter returns the delay before a packet is requested again, given the number of requests so
+// far.
 func repeatAfter(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
 
 // skip abandons packets that have been missing for too long.

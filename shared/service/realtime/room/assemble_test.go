@@ -11,7 +11,7 @@ import (
 	"github.com/pion/rtp/codecs"
 )
 
-// packetsOf returns the packets of frames, starting with the given sequence number.
+// packetsOf returns the packets of a number of frames, starting with sequence number first.
 func packetsOf(frames int, first uint16) (all []*rtp.Packet) {
 	number := first
 	for frame := range frames {
@@ -30,12 +30,12 @@ func packetsOf(frames int, first uint16) (all []*rtp.Packet) {
 
 func numberOf(frame assembled) int { return int(binary.BigEndian.Uint32(frame.data)) }
 
-// The packets are also duplicated, and their numbers wrap around.
+// Packets are duplicated too, and their sequence numbers wrap around.
 func TestReorderedPacketsMakeSameFrames(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	packets := packetsOf(50, 65500)
 	var sent []*rtp.Packet
-	for at := 0; at < len(packets); at += 6 { // the first packet arrives first
+	for at := 0; at < len(packets); at += 6 { // the very first packet stays first
 		batch := append([]*rtp.Packet{}, packets[at:min(at+6, len(packets))]...)
 		batch = append(batch, batch...)
 		random.Shuffle(len(batch), func(i, j int) {
@@ -61,10 +61,10 @@ func TestReorderedPacketsMakeSameFrames(t *testing.T) {
 	}
 }
 
-// After some requests, the packet is abandoned, and later frames report the loss.
+// After a few requests, the assembler gives up on the packet, and later frames report the loss.
 func TestLostPacketsAreRequested(t *testing.T) {
 	packets := packetsOf(4, 10)
-	const lost = 5 // of the second frame
+	const lost = 5 // belongs to the second frame
 	a := newAssembler()
 	now := time.Now()
 	var whole []assembled
@@ -96,7 +96,7 @@ func TestLostPacketsAreRequested(t *testing.T) {
 	}
 }
 
-// The limit maxEncoded includes the packets' headers.
+// maxEncoded also limits the packets' headers.
 func TestUnfinishedFrameHoldsLittleMemory(t *testing.T) {
 	a, most := newAssembler(), 0
 	for number := range uint16(2 * maxHeld) {
@@ -113,7 +113,7 @@ func TestUnfinishedFrameHoldsLittleMemory(t *testing.T) {
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{0, 1, 16, 0, 2, 144, 1, 2, 3})
 	f.Add(bytes.Repeat([]byte{1, 0, 16}, 100))
-	// One of 252 packets arrives.
+	// In this seed, one of 252 packets arrives.
 	f.Add(append([]byte{0, 1, 16}, bytes.Repeat([]byte{255, 1, 16}, 60)...))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		a := newAssembler()

@@ -21,9 +21,9 @@ type world struct {
 	*Server
 	*testing.T
 	http *httptest.Server
-	// reach changes how new clients connect to the server; nil changes nothing.
+	// reach, if not nil, changes how new clients connect to the server.
 	reach func(*webrtc.SettingEngine, *webrtc.Configuration)
-	// later is how far the clock of tokens is ahead, in nanoseconds.
+	// later is how far the tokens' clock is ahead, in nanoseconds.
 	later atomic.Int64
 }
 
@@ -51,7 +51,7 @@ func newWorldAt(t *testing.T, at PortsConfig, relays Relays) *world {
 	return w
 }
 
-// mirror opens a room that returns its client's packets and counts the sound.
+// mirror opens a room that sends its client's packets back and counts the audio packets.
 func (w *world) mirror() (r *Room, heard *atomic.Int64) {
 	w.Helper()
 	heard = &atomic.Int64{}
@@ -85,7 +85,7 @@ func (w *world) token(r *Room, publish bool) string {
 	return token
 }
 
-// as returns the configuration of a client that joins a room.
+// as returns the configuration of a client that will join the room.
 func (w *world) as(r *Room, version livekit.Version, publish bool, networks ...webrtc.NetworkType) livekittest.Config {
 	w.Helper()
 	c := livekittest.Config{
@@ -104,7 +104,7 @@ func (w *world) expired(r *Room) livekittest.Config {
 	return w.as(r, livekit.Version1, true)
 }
 
-// join uses UDP if no networks are given.
+// join joins a room, over UDP if no networks are given.
 func (w *world) join(
 	r *Room, version livekit.Version, publish bool, networks ...webrtc.NetworkType,
 ) *livekittest.Client {
@@ -112,8 +112,8 @@ func (w *world) join(
 	return livekittest.Join(w.T, w.as(r, version, publish, networks...))
 }
 
-// numbered is a camera. Its frames have five packets with a tag, the size of a key frame and a
-// number.
+// numbered returns a camera. A frame takes five packets and contains a frame tag, the picture size
+// if it is a key frame, and the frame's number.
 func numbered() func(key bool) []byte {
 	number := uint32(0)
 	return func(key bool) []byte {

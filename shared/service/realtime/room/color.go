@@ -8,14 +8,14 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// colorURI is the header extension for a frame's colour space. Browsers assume BT.601 but send
-// frames from a canvas as BT.709.
+// colorURI identifies the header extension for a frame's color space. Browsers assume BT.601, but
+// they send frames from a canvas as BT.709.
 const colorURI = "http://www.webrtc.org/experiments/rtp-hdrext/color-space"
 
-// colorSize is the extension's length in bytes without HDR metadata, which VP8 does not have.
+// colorSize is the extension's size in bytes without HDR metadata, which VP8 does not support.
 const colorSize = 4
 
-// color is the colour space of the client's frames and of the edited ones. nil means unspecified.
+// color is the color space of both the client's frames and the edited ones. nil means unspecified.
 type color struct {
 	atomic.Pointer[[colorSize]byte]
 }
@@ -45,7 +45,7 @@ func extensionOf(receiver *webrtc.RTPReceiver, uri string) uint8 {
 	return 0
 }
 
-// colored sends the colour space in the last packet of each video frame.
+// colored adds the color space to the last packet of each video frame.
 type colored struct {
 	interceptor.NoOp
 	color *color

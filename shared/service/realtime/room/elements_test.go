@@ -64,7 +64,7 @@ func TestReportsNeedLittleMemory(t *testing.T) {
 			reports[fmt.Sprintf("empty ones of %d/%d", kind, format)] = small
 		}
 	}
-	// One run reports 8,000 arrived packets.
+	// This report covers 8,000 arrived packets in one run.
 	reports["a run"] = []byte{
 		128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 31, 64, 0, 0, 0, 0, 0x3f, 255, 0, 0,
 	}
@@ -91,7 +91,7 @@ func TestReportsNeedLittleMemory(t *testing.T) {
 }
 
 func TestPacketsNeedLittleMemory(t *testing.T) {
-	const count, overhead = 20_000, 50 // of IP, UDP, RTP and SRTP, for each packet
+	const count, overhead = 20_000, 50 // overhead of IP, UDP, RTP and SRTP per packet
 	for name, number := range map[string]func(i int) (sequence uint16, payload []byte){
 		"empty ones":  func(i int) (uint16, []byte) { return uint16(i), nil },
 		"one byte":    func(i int) (uint16, []byte) { return uint16(i), []byte{0x10} },

@@ -15,14 +15,15 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// fairListener limits connections, also for each address, and closes those beyond maxFromAddress.
+// fairListener limits connections in total and per address. It closes connections beyond
+// maxFromAddress.
 type fairListener struct {
 	net.Listener
 
 	mu   sync.Mutex
 	open map[netip.Prefix]int
-	// names are the user names of peers, see RFC 8445, section 7.2.2. The library would allocate
-	// memory for any other name, and keep it after the connection.
+	// names contains the user names of peers (RFC 8445, section 7.2.2). For any other name, the
+	// library would allocate memory and keep it after the connection ends.
 	names map[string]bool
 }
 
@@ -74,17 +75,17 @@ func networkOf(conn net.Conn) netip.Prefix {
 	return httpserver.NetworkOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), 64)
 }
 
-// fairConn ends unless its first frame is a STUN request for a known name.
+// fairConn fails unless its first frame is a STUN request for a known user name.
 type fairConn struct {
 	net.Conn
 	leave func()
 	knows func(name string) bool
-	// first is the unread rest of the first frame.
+	// first is the part of the first frame that has not been read yet.
 	first   []byte
 	checked bool
 }
 
-// maxFirst is the maximum size of a first frame in bytes. The library allows as much.
+// maxFirst is the maximum size of a first frame in bytes. It is the library's own limit.
 const maxFirst = 512
 
 func (c *fairConn) Read(b []byte) (int, error) {
@@ -102,7 +103,7 @@ func (c *fairConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// readFirst reads a frame: two bytes of length, then a packet (RFC 4571).
+// readFirst reads a frame: a two-byte length followed by a packet (RFC 4571).
 func (c *fairConn) readFirst() error {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(c.Conn, head); err != nil {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// anOffer returns an offer from the library, with a camera in three sizes.
+// anOffer returns an offer made by the library, with one camera in three sizes.
 func anOffer(t testing.TB) string {
 	t.Helper()
 	pc, err := webrtc.NewPeerConnection(webrtc.Configuration{})
@@ -35,7 +35,8 @@ func anOffer(t testing.TB) string {
 		"a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n"
 }
 
-// The description for the library is short and contains no address and one size per camera.
+// The description that the library gets is short, contains no addresses, and has one size per
+// camera.
 func FuzzOffers(f *testing.F) {
 	f.Add(anOffer(f))
 	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rid:\r\na=rid: \r\na=rid:x send\r\n")
@@ -49,7 +50,7 @@ func FuzzOffers(f *testing.F) {
 		}
 		var offer sdp.SessionDescription
 		if offer.UnmarshalString(read) != nil {
-			return // the library rejects it too
+			return // the library rejects it as well
 		}
 		if len(offer.MediaDescriptions) > maxSections {
 			t.Errorf("%d sections", len(offer.MediaDescriptions))
@@ -125,7 +126,7 @@ func FuzzSignals(f *testing.F) {
 	})
 }
 
-// For any report, the count is correct, and the number of lookups does not exceed it.
+// For every report, the count is correct and there are no more lookups than the count says.
 func FuzzReports(f *testing.F) {
 	f.Add([]byte{128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0xa0, 0, 0, 0})
 	f.Add([]byte{129, aboutTransport, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 255, 255})
@@ -133,7 +134,7 @@ func FuzzReports(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		counted := coveredPackets(content)
 		if counted > feedbackBurst {
-			return // it is dropped
+			return // dropped
 		}
 		reports, err := rtcp.Unmarshal(content)
 		if err != nil {

@@ -34,7 +34,7 @@ func offers(c *livekittest.Client, change func(offer string) string) {
 	c.Change = nil
 }
 
-// adding returns a change that adds lines to the last section of an offer.
+// adding returns a function that appends lines to an offer's last section.
 func adding(count int, line string) func(string) string {
 	return func(offer string) string {
 		var lines strings.Builder
@@ -45,7 +45,7 @@ func adding(count int, line string) func(string) string {
 	}
 }
 
-// Unusual but valid offers are answered.
+// Offers that are unusual but valid are answered.
 func TestInvalidOfferEndsParticipant(t *testing.T) {
 	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:m%d\r\na=recvonly\r\na=rtpmap:96 VP8/90000"
 	w := newWorld(t, nil)
@@ -105,7 +105,7 @@ func TestJoinsOfRoomAreLimited(t *testing.T) {
 	t.Error("all joins are accepted")
 }
 
-// The addresses are in the client's descriptions and in later candidates.
+// The other addresses appear in the client's descriptions and in later candidates.
 func TestServerContactsNoOtherAddress(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -135,7 +135,7 @@ func TestServerContactsNoOtherAddress(t *testing.T) {
 			fmt.Sprintf(`{"candidate":%q,"sdpMid":"0","sdpMLineIndex":0}`, candidate))
 		c.Write(protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), trickle))
 	}
-	// Wait until a regular client has seen frames, which takes longer than connecting.
+	// Wait until an ordinary client has seen frames, which takes longer than connecting does.
 	w.join(r, livekit.Version1, false)
 	other, _ := w.mirror()
 	w.join(other, livekit.Version1, true).Sees(50)
@@ -173,7 +173,8 @@ func binding(t *testing.T, name, password string) []byte {
 	return message.Raw
 }
 
-// The UDP port does not reply to strangers, so it neither amplifies traffic nor reveals itself.
+// The UDP port does not reply to strangers, so it neither amplifies traffic nor reveals that it is
+// open.
 func TestStrangersGetNoReply(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -196,7 +197,7 @@ func TestStrangersGetNoReply(t *testing.T) {
 			_, _ = stranger.Write(packet)
 		}
 	}
-	c.Sees(25) // earlier packets have been read
+	c.Sees(25) // earlier packets have been read by now by now
 	_ = stranger.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	if n, err := stranger.Read(make([]byte, 1500)); err == nil {
 		t.Errorf("a stranger receives %d bytes", n)
@@ -227,7 +228,7 @@ func heap() int {
 	return int(memory.HeapAlloc)
 }
 
-// The library keeps a state for each sender of reports, also for invented ones.
+// The library keeps state for every sender of reports, even if the sender is made up.
 func TestSendersOfReportsAreLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	bounds.reports.SetLimit(rate.Inf)
@@ -246,7 +247,7 @@ func TestSendersOfReportsAreLimited(t *testing.T) {
 	}
 }
 
-// The library keeps every packet with only padding, until a stream that it does not know has begun.
+// The library keeps every padding-only packet until a stream that it does not know yet has begun.
 func TestPaddingBeforeStreamIsLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	one := bounds.buffer(packetio.RTPBufferPacket, 1)
@@ -272,7 +273,8 @@ func TestPaddingBeforeStreamIsLimited(t *testing.T) {
 	}
 }
 
-// Data channels have a small budget, because the library takes much more memory for small fragments.
+// Data channels have a small byte budget, because the library needs much more memory for small
+// fragments.
 func TestDataIsLimited(t *testing.T) {
 	ended := make(chan struct{})
 	bounds := newIntake(func() { close(ended) })
@@ -289,7 +291,7 @@ func TestDataIsLimited(t *testing.T) {
 	await.Receive(t, "the participant ends", ended)
 }
 
-// The library keeps all messages of a handshake, even after it has ended.
+// The library keeps all handshake messages, even after the handshake has ended.
 func TestEndlessHandshakeEndsParticipant(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -324,7 +326,7 @@ func TestMediaBeforeHandshakeAreDropped(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	config := w.as(r, livekit.Version1, true)
-	config.Networks = []webrtc.NetworkType{webrtc.NetworkTypeTCP6} // the client connects nowhere
+	config.Networks = []webrtc.NetworkType{webrtc.NetworkTypeTCP6} // so it cannot connect
 	c := livekittest.Join(t, config)
 	name, password := credentials(c.Own.RemoteDescription().SDP)
 	mine, _ := credentials(c.Own.LocalDescription().SDP)
@@ -348,7 +350,7 @@ func TestMediaBeforeHandshakeAreDropped(t *testing.T) {
 			_, _ = socket.Write(append([]byte{0x80, kind}, make([]byte, 1000)...))
 		}
 		if i%25 == 0 {
-			time.Sleep(time.Millisecond) // otherwise most are lost
+			time.Sleep(time.Millisecond) // otherwise most packets would be lost
 		}
 	}
 	time.Sleep(time.Second)
@@ -373,10 +375,10 @@ func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
 	for i := range 20_000 {
 		_, _ = stranger.Write(packet)
 		if i%50 == 0 {
-			time.Sleep(time.Millisecond) // otherwise most are lost
+			time.Sleep(time.Millisecond) // otherwise most packets would be lost
 		}
 	}
-	client.Sees(25) // earlier packets have been read
+	client.Sees(25) // earlier packets have been read by now by now
 	if grown := heap() - before; grown > 8<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
@@ -396,7 +398,7 @@ func TestUnansweredOfferEndsParticipant(t *testing.T) {
 	}
 }
 
-// A participant receives at most twice the bytes that it sends.
+// The server sends a participant at most twice as many bytes as it receives.
 func TestAddressesOfClientAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -426,7 +428,7 @@ func TestAddressesOfClientAreLimited(t *testing.T) {
 			t.Errorf("a response has %d bytes", n)
 		}
 	}
-	// More addresses were allowed during the test.
+	// While the test ran, a few more addresses became allowed.
 	if answered == 0 || answered > 2*maxCandidates {
 		t.Errorf("%d addresses are answered", answered)
 	}
@@ -446,12 +448,12 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 		request := binding(t, fmt.Sprintf("nobody%d:me", i), "a password")
 		framed := append([]byte{0, byte(len(request))}, request...)
 		switch i % 4 {
-		case 0: // says nothing
-		case 1: // begins to say something
+		case 0: // silent
+		case 1: // sends only the start of a packet
 			_, _ = conn.Write(framed[:1])
-		case 2: // announces a packet that is too long
+		case 2: // announces an oversized packet
 			_, _ = conn.Write([]byte{255, 255, 0})
-		case 3: // names an absent participant
+		case 3: // names a participant that does not exist
 			_, _ = conn.Write(framed)
 		}
 	}
@@ -466,7 +468,8 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
 }
 
-// The library keeps a connection's packets for each new name, even after the connection has ended.
+// The library would keep a connection's packets for each new name, even after the connection has
+// ended.
 func TestInventedNamesTakeNoMemory(t *testing.T) {
 	w := newWorld(t, nil)
 	before := heap()
@@ -535,7 +538,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 		t.Errorf("one connection too many is not closed: %v", err)
 	}
 	first.Close()
-	first.Close() // counts once
+	first.Close() // closing twice counts once
 	dial(1)
 	accepts(1)
 	if n := l.count(networkOf(first), 0); n != maxFromAddress {
@@ -543,7 +546,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	}
 }
 
-// Each data channel or stream uses memory until the client leaves.
+// Every data channel and every stream uses memory until the client leaves.
 func TestExcessiveStreamsDisconnect(t *testing.T) {
 	for name, opens := range map[string]func(c *livekittest.Client){
 		"data channels": func(c *livekittest.Client) {
@@ -561,7 +564,7 @@ func TestExcessiveStreamsDisconnect(t *testing.T) {
 					return
 				}
 				if i%16 == 0 {
-					time.Sleep(time.Millisecond) // otherwise most are lost
+					time.Sleep(time.Millisecond) // otherwise most packets would be lost
 				}
 			}
 		},
@@ -575,17 +578,17 @@ func TestExcessiveStreamsDisconnect(t *testing.T) {
 			if leave := c.Left(); leave.Reason != livekit.ReasonJoinFailure {
 				t.Errorf("the server ends with %v", leave)
 			}
-			// The client may join again.
+			// The client may join again afterwards.
 			w.join(r, livekit.Version1, true).Sees(10)
 		})
 	}
 }
 
-// Later reports are read.
+// Reports that come later are read again.
 func TestExcessiveReportsAreDropped(t *testing.T) {
 	var sent [][]byte
 	for range 50 {
-		// A report about 65535 packets in a few bytes.
+		// This report covers 65535 packets in a few bytes.
 		sent = append(sent, []byte{
 			128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 255, 255, 0, 0, 0, 0, 31, 255, 31, 255,
 		})
@@ -619,7 +622,7 @@ func TestExcessiveReportsAreDropped(t *testing.T) {
 	}
 }
 
-// All clients receive the key frames that one client requests.
+// When one client requests a key frame, all clients receive it.
 func TestKeyFramesAreRateLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
@@ -708,7 +711,7 @@ func TestSignallingIsRateLimited(t *testing.T) {
 	r, _ := w.mirror()
 	c := livekittest.Join(t, w.as(r, livekit.Version1, false))
 	for range 10 {
-		c.Write(append([]byte("\x22\xc0\x9a\x0c"), bytes.Repeat([]byte("\x4a\x00"), 100_000)...)) // layers of a track
+		c.Write(append([]byte("\x22\xc0\x9a\x0c"), bytes.Repeat([]byte("\x4a\x00"), 100_000)...)) // many layers
 	}
 	if leave := c.Left(); leave.Reason != livekit.ReasonParticipantRemoved {
 		t.Errorf("the server ends with %v", leave)

@@ -17,34 +17,36 @@ import (
 )
 
 const (
-	// maxStreams limits a peer's packet and report streams. A camera and a microphone have 14.
+	// maxStreams limits a peer's packet and report streams. A client with a camera and a microphone
+	// has 14.
 	maxStreams = 256
-	// maxUnread limits a stream's unread packets in bytes, which may have no reader. If all streams
-	// together exceed maxAllUnread, and for reports, the limit is maxFew.
+	// maxUnread limits a stream's unread packets, in bytes, because the stream may have no reader.
+	// The limit is maxFew for reports, and for all streams while their total exceeds maxAllUnread.
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
 	// maxEarly limits the bytes of media that a client sends before the handshake has ended.
 	maxEarly = 64 << 10
-	// maxHandshake is the maximum number of bytes of a client's handshake. Usual ones have 3 KB, and
-	// repeat some of them after losses.
+	// maxHandshake is the maximum size of a client's handshake in bytes. It is usually 3 KB, plus
+	// repetitions after losses.
 	maxHandshake = 32 << 10
 	// maxChannels limits a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
-	// maxCandidates is the number of addresses from which a client may connect, plus one each second.
+	// maxCandidates is the number of addresses from which a client may connect. One more is allowed
+	// each second.
 	maxCandidates = 64
-	// feedbackRate and feedbackBurst limit the packets that a client's reports cover. The server
-	// sends a few hundred packets per second.
+	// feedbackRate and feedbackBurst limit the number of packets covered by a client's reports. The
+	// server sends a few hundred packets per second.
 	feedbackRate, feedbackBurst = 20_000, 8192
-	// dataRate and dataBurst limit the bytes of encrypted data, which are only for data channels.
-	// A client whose data exceed maxAllData is disconnected.
+	// dataRate and dataBurst limit the bytes of encrypted data, which is used only for data
+	// channels. A client that sends more than maxAllData in total is disconnected.
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
-	// reportRate limits the packets of reports per second. Browsers send about 20.
+	// reportRate limits the packets with reports, per second. Browsers send about 20.
 	reportRate = 100
-	// maxPadding is the maximum number of packets with only padding at the start of streams.
+	// maxPadding is the maximum number of padding-only packets at the start of streams.
 	maxPadding = 2000
 )
 
-// intake limits the memory and work that a client causes in the library, which allocates a buffer
-// for every invented stream and looks up every packet in a report.
+// intake limits the memory and work that a client can cause in the library. The library allocates a
+// buffer for every stream that a client invents, and looks up every packet in a report.
 type intake struct {
 	interceptor.NoOp
 
@@ -53,14 +55,14 @@ type intake struct {
 	sources  map[uint32]bool
 	channels atomic.Int64
 	early    atomic.Int64
-	// handshake and allData count the bytes of handshake records and of others.
+	// handshake counts the bytes of handshake records. allData counts the bytes of other records.
 	handshake, allData atomic.Int64
 	padding            atomic.Int64
 	candidates         *rate.Limiter
 	feedback           *rate.Limiter
 	reports            *rate.Limiter
 	data               *rate.Limiter
-	// overflow is called once if the client exceeds a limit far beyond normal use.
+	// overflow is called once if the client far exceeds normal use.
 	overflow func()
 }
 
@@ -72,7 +74,7 @@ func newIntake(overflow func()) *intake {
 	}
 }
 
-// buffer returns a stream's packet buffer, for the library.
+// buffer returns a stream's packet buffer to the library.
 func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCloser {
 	s := &stream{packetio.NewBuffer(), i, kind == packetio.RTCPBufferPacket}
 	s.SetLimitSize(maxUnread)
@@ -90,9 +92,9 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 	return s
 }
 
-// drops reports whether a packet must be dropped (RFC 7983, section 7): media before the first
-// stream, of which the library queues megabytes; too many records of the handshake, whose messages
-// it keeps; and data beyond dataRate.
+// drops reports whether a packet (RFC 7983, section 7) must be dropped: early media, of which the
+// library would queue megabytes; excess handshake records, whose messages it would keep; and data
+// beyond dataRate.
 func (i *intake) drops(packet []byte) bool {
 	switch {
 	case len(packet) < 2:
@@ -112,9 +114,9 @@ func (i *intake) drops(packet []byte) bool {
 	return false
 }
 
-// knowsSource reports whether a media packet or a report is from one of the client's first maxStreams
-// sources, because the library keeps hundreds of bytes for each. It also limits reports, because one
-// of 60 bytes can take the library milliseconds and megabytes.
+// knowsSource reports whether a media packet or report comes from one of the client's first
+// maxStreams sources. The library keeps hundreds of bytes per source. knowsSource also limits the
+// rate of reports, because a 60-byte report can cost the library milliseconds and megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
 	const report, ofReport, ofMedia = 192, 4, 8 // RFC 3550, sections 5.1 and 6.4; RFC 5761, section 4
 	at := ofMedia
@@ -135,8 +137,8 @@ func (i *intake) knowsSource(packet []byte) bool {
 	return i.sources[source]
 }
 
-// handshakeSize returns the size of a packet's records that contain no application data (RFC 6347,
-// section 4.1).
+// handshakeSize returns the total size of a packet's records that do not contain application data
+// (RFC 6347, section 4.1).
 func handshakeSize(packet []byte) (size int) {
 	const head, data = 13, 23
 	for len(packet) >= head {
@@ -161,12 +163,13 @@ func (i *intake) unread() (size int) {
 type stream struct {
 	*packetio.Buffer
 	of *intake
-	// begun means that a packet with more than padding has arrived, or that these are reports.
+	// begun means that a packet with more than padding has arrived, or that the stream contains
+	// reports.
 	begun bool
 }
 
-// Write drops padding at the start of a stream, of which the library keeps every packet of an
-// undeclared stream.
+// Write drops excess padding at the start of a stream. If the stream is undeclared, the library
+// would keep every such packet.
 func (s *stream) Write(packet []byte) (int, error) {
 	if s.begun = s.begun || !isPadding(packet); !s.begun && s.of.padding.Add(1) > maxPadding {
 		return len(packet), nil
@@ -202,7 +205,7 @@ func (s *stream) Close() error {
 	return s.Buffer.Close()
 }
 
-// call reports whether the client may connect from another address.
+// call reports whether the client may connect from one more address.
 func (i *intake) call(net.IP) bool { return i.candidates.Allow() }
 
 func (i *intake) open() {
@@ -232,18 +235,19 @@ func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPR
 	})
 }
 
-// Report kinds that cover or request packets (RFC 4585, section 6.2.1, and
+// The report type and formats that cover or request packets (RFC 4585, section 6.2.1, and
 // draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
 const (
 	aboutTransport       = 205
 	asksAgain, tellsTime = 1, 15
 )
 
-// The other report kinds that the server reads (RFC 3550, section 12.1, and RFC 4585).
+// The range of report types that the server reads, except for otherKind (RFC 3550, section 12.1,
+// and RFC 4585).
 const firstKind, otherKind, aboutPictures = 200, 204, 206
 
-// known removes reports of unknown kinds and incomplete time reports. The library allocates 30
-// bytes or more for each announced element before it sees the element.
+// known removes reports of unknown types and incomplete time reports. The library allocates 30
+// bytes or more for each announced element before it checks that the element is there.
 func known(reports []byte) []byte {
 	kept := reports[:0]
 	for len(reports) >= 4 {
@@ -261,7 +265,7 @@ func known(reports []byte) []byte {
 	return kept
 }
 
-// hasTimes reports whether a time report has a byte or more for each announced time.
+// hasTimes reports whether a time report contains at least one byte for each announced time.
 func hasTimes(report []byte) bool {
 	const head, run, vectorOfBits, vectorOfPairs = 20, 0, 2, 3
 	if len(report) < head {
@@ -276,10 +280,10 @@ func hasTimes(report []byte) bool {
 		case vectorOfBits:
 			times += bits.OnesCount16(chunk & 0x3fff)
 			packets -= 14
-		case vectorOfPairs: // a pair of bits is 0 for a lost packet
+		case vectorOfPairs: // two bits per packet, which are 0 if it was lost
 			times += bits.OnesCount16((chunk | chunk>>1) & 0x1555)
 			packets -= 7
-		default: // a run of equal symbols
+		default: // a run of identical symbols
 			length := min(int(chunk&0x1fff), packets)
 			if chunk>>13 != run {
 				times += length
@@ -290,7 +294,7 @@ func hasTimes(report []byte) bool {
 	return times <= len(report)
 }
 
-// coveredPackets returns the number of packets that reports cover or request, by their headers.
+// coveredPackets returns how many packets the reports cover or request, according to their headers.
 func coveredPackets(reports []byte) (packets int) {
 	for len(reports) >= 4 {
 		packets++
@@ -308,7 +312,8 @@ func coveredPackets(reports []byte) (packets int) {
 	return packets
 }
 
-// isReport reports whether the reports are valid. The attributes cache them for all readers.
+// isReport reports whether the reports are valid. The attributes cache the parsed reports for all
+// readers.
 func isReport(reports []byte, attributes interceptor.Attributes) bool {
 	_, err := attributes.GetRTCPPackets(reports)
 	return err == nil

@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// maxSections limits an offer's sections, maxSectionLines the attribute lines of each, and
+	// maxSections limits an offer's sections, maxSectionLines each section's attribute lines, and
 	// maxLines all lines. Browsers send up to 1,000 lines.
 	maxSections, maxSectionLines, maxLines = 64, 512, 4096
-	// maxFormats limits a section's formats. For each, the library reads all lines of the section.
+	// maxFormats limits a section's formats. The library reads all of a section's lines for each
+	// format.
 	maxFormats = 96
-	// maxReads limits the lines that the library reads for all formats. Browsers' video sections have
-	// up to 7,000 each.
+	// maxReads limits how many lines the library reads for all formats together. Browsers cause up
+	// to 7,000 reads per video section.
 	maxReads = 40_000
 	// leastElement is the minimum average size, in bytes, of a line or of a section's codec.
 	leastElement = 8
 )
 
-// errOffer is returned for an offer that is ambiguous or would take too much time.
+// errOffer is returned for an offer that is ambiguous or would take too long to process.
 var errOffer = errors.New("room: the session description has too many sections, codecs or lines, or is ambiguous")
 
-// readOffer converts a client's offer for the library. It keeps only the best of a camera's sizes,
+// readOffer prepares a client's offer for the library. It keeps only the best of a camera's sizes,
 // and removes the client's addresses, because the server never initiates a connection.
 func readOffer(text string) (string, error) {
-	// The library treats a lone CR as a line end only at its second reading.
+	// The library treats a lone CR as a line ending only when it parses the text a second time.
 	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
 		return "", errOffer
 	}
@@ -60,9 +61,9 @@ func readOffer(text string) (string, error) {
 	return string(out), err
 }
 
-// isCompact reports whether the number of elements, each of which needs 100 bytes of memory or
-// more, is plausible for the size. Clients send one time without repetitions (RFC 8866, sections
-// 5.9 to 5.11).
+// isCompact reports whether the text is long enough for its number of elements, each of which needs
+// 100 bytes of memory or more. Clients send one time without repetitions (RFC 8866, sections 5.9 to
+// 5.11).
 func isCompact(text string) bool {
 	elements, times := 0, 0
 	for line := range strings.Lines(text) {
@@ -79,7 +80,8 @@ func isCompact(text string) bool {
 	return times <= 1 && elements*leastElement <= len(text)
 }
 
-// isUsual reports whether the offer resembles a client's. The library can take seconds for others.
+// isUsual reports whether an offer resembles those of real clients. For others, the library may
+// take seconds.
 func isUsual(offer *sdp.SessionDescription) bool {
 	lines, reads := len(offer.Attributes), 0
 	for _, media := range offer.MediaDescriptions {
@@ -98,7 +100,8 @@ func isUsual(offer *sdp.SessionDescription) bool {
 	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines && reads <= maxReads
 }
 
-// closeEmpty makes sections without a track inactive. Otherwise clients would look for a track.
+// closeEmpty makes sections without a track inactive. Otherwise, clients would expect a track in
+// them.
 func closeEmpty(text string) (string, error) {
 	var answer sdp.SessionDescription
 	if err := answer.UnmarshalString(text); err != nil {
@@ -118,17 +121,17 @@ func closeEmpty(text string) (string, error) {
 	return string(out), err
 }
 
-// layers lists the clients' names of a camera's sizes, the smallest first.
+// layers contains the names that clients give to a camera's sizes, one letter each, smallest first.
 const layers = "qhf"
 
-// bestLayer returns the name of a camera's best size, or "" for a single size.
+// bestLayer returns the name of the camera's best size, or "" if there is only one.
 func bestLayer(media *sdp.MediaDescription) (best string) {
 	rank := -1
 	for _, attribute := range media.Attributes {
 		if attribute.Key != "rid" {
 			continue
 		}
-		// The last of several unknown names wins.
+		// If several names are unknown, use the last one.
 		rid := ridOf(attribute.Value)
 		if next := max(strings.Index(layers, rid), 0); rid != "" && next >= rank {
 			best, rank = rid, next

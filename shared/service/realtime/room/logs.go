@@ -7,7 +7,8 @@ import (
 	"github.com/pion/logging"
 )
 
-// logs logs the WebRTC library's messages at debug level, because clients cause nearly all of them.
+// logs logs the WebRTC library's messages at debug level, because nearly all of them are caused by
+// clients.
 type logs struct{ logger *slog.Logger }
 
 func (l *logs) NewLogger(scope string) logging.LeveledLogger {

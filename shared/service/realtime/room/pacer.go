@@ -10,12 +10,13 @@ import (
 
 const (
 	// paceFactor is the ratio of the send rate to the estimated bandwidth. A frame must be sent
-	// well before the next one.
+	// well before the next one is due.
 	paceFactor = 2.5
-	// paceBurst is the number of bytes that are sent unpaced: a typical frame.
+	// paceBurst is the number of bytes that may be sent unpaced: a typical frame.
 	paceBurst = 12 << 10
 	paceEvery = 5 * time.Millisecond
-	// paceMost limits the waiting bytes. Packets that would wait longer than a second are dropped.
+	// paceMost limits the bytes that may wait. Packets that would wait for more than a second are
+	// dropped.
 	paceMost = 1 << 20
 )
 
@@ -23,14 +24,14 @@ const (
 // SSRC and drops retransmissions.
 type pacer struct {
 	mu sync.Mutex
-	// writer sends packets of any stream.
+	// writer can send packets of any stream.
 	writer interceptor.RTPWriter
 	// budget is the number of bytes that may be sent now. rate is in bytes per second.
 	rate, budget float64
 	refilled     time.Time
 	waiting      []pacedPacket
 	bytes        int
-	// running is true while a timer is set for waiting packets.
+	// running means that a timer is set for the waiting packets.
 	running, closed bool
 }
 

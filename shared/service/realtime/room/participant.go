@@ -17,15 +17,15 @@ import (
 const (
 	resumeTime = 20 * time.Second
 	sayTime    = 5 * time.Second
-	// leaveTime is the time that a client may take to read the leave message.
+	// leaveTime limits how long a client may take to read the leave message.
 	leaveTime = 2 * time.Second
 	maxTracks = 32
 )
 
-// participant is a client in a room. It has one signalling connection at a time.
+// participant is a client in a room. It has at most one signaling connection.
 type participant struct {
 	room *Room
-	// sid cannot be guessed. identity is from the token.
+	// sid cannot be guessed. identity comes from the token.
 	sid, identity string
 	publishes     bool
 	version       livekit.Version
@@ -34,15 +34,16 @@ type participant struct {
 	talking sync.Mutex
 
 	mu sync.Mutex
-	// socket is nil while signalling is lost.
+	// socket is nil while the signaling connection is lost.
 	socket *websocket.Conn
-	// away ends a participant that does not reconnect.
+	// away is the timer that removes a participant that does not reconnect.
 	away *time.Timer
-	// The client offers own, the server other. In version 1 they are the same connection.
+	// The client sends offers for own, the server for other. In version 1 they are the same
+	// connection.
 	own, other *peer
-	// hasVideo and hasSound are true once the server's tracks are part of a connection.
+	// hasVideo and hasSound mean that the server's tracks have been added to a connection.
 	hasVideo, hasSound bool
-	// due means that the server must send another offer after the client's answer.
+	// due means that the server must send another offer once the client has answered the last one.
 	due     bool
 	offered uint32
 	tracks  int
@@ -105,7 +106,7 @@ func drop(track *webrtc.TrackRemote) {
 	}
 }
 
-// bitrate returns the network's bitrate, and whether the participant receives at all.
+// bitrate returns the network's bitrate. active reports whether the participant is connected.
 func (p *participant) bitrate() (bitrate int, active bool) {
 	return p.other.bandwidth.bitrate(), p.other.ConnectionState() == webrtc.PeerConnectionStateConnected
 }
@@ -128,7 +129,7 @@ func (p *participant) attach(socket *websocket.Conn) bool {
 	return true
 }
 
-// detach records that the socket was lost. The participant ends unless it reconnects.
+// detach records that the socket was lost. The participant is removed unless it reconnects.
 func (p *participant) detach(socket *websocket.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +142,7 @@ func (p *participant) detach(socket *websocket.Conn) {
 	})
 }
 
-// end sends the leave message and closes the connections.
+// end sends the leave message and closes the participant's connections.
 func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveAction) {
 	p.mu.Lock()
 	if p.left {
@@ -189,7 +190,7 @@ func (p *participant) write(socket *websocket.Conn, message *livekit.SignalRespo
 	_ = socket.Write(ctx, websocket.MessageBinary, livekit.Marshal(message))
 }
 
-// offerMedia sends an offer of the server's tracks if the server offers.
+// offerMedia sends an offer with the server's tracks if it is the server that sends offers.
 func (p *participant) offerMedia(restart bool) error {
 	if p.version != livekit.Version0 {
 		return nil
@@ -203,15 +204,15 @@ func (p *participant) offerMedia(restart bool) error {
 	return err
 }
 
-// nextOffer returns an offer of the server's tracks, or nil while an answer to the last one is due.
-// The participant must be locked.
+// nextOffer returns an offer with the server's tracks, or nil while the client has not answered the
+// last one. The participant must be locked.
 func (p *participant) nextOffer(restart bool) (*livekit.SessionDescription, error) {
 	if p.other.SignalingState() == webrtc.SignalingStateHaveLocalOffer {
 		if !restart {
 			p.due = true
 			return nil, nil
 		}
-		// The answer to the last offer was lost with the signalling connection.
+		// The answer to the last offer was lost with the signaling connection.
 		back := webrtc.SessionDescription{Type: webrtc.SDPTypeRollback}
 		if err := p.other.SetLocalDescription(back); err != nil {
 			return nil, err
@@ -266,7 +267,8 @@ func (p *participant) readReports(sender *webrtc.RTPSender) {
 	}
 }
 
-// trackIDs maps sections to the server's tracks. The participant must be locked.
+// trackIDs returns which section contains each of the server's tracks. The participant must be
+// locked.
 func (p *participant) trackIDs() (ids []*livekit.MidTrack) {
 	for _, one := range p.other.GetTransceivers() {
 		if sender := one.Sender(); sender != nil && sender.Track() != nil && one.Mid() != "" {
@@ -276,7 +278,7 @@ func (p *participant) trackIDs() (ids []*livekit.MidTrack) {
 	return ids
 }
 
-// addSound makes the client receive the server's sound, which has just started.
+// addSound tells the client to receive the server's sound, which has just started.
 func (p *participant) addSound() {
 	if p.version == livekit.Version0 {
 		p.fails(p.offerMedia(false))
@@ -286,14 +288,15 @@ func (p *participant) addSound() {
 	pending := p.hasVideo && !p.hasSound
 	p.mu.Unlock()
 	if pending {
-		// The client then offers again with a section for the sound.
+		// The client responds with another offer that has a section for the sound.
 		p.say(&livekit.SignalResponse{
 			MediaSectionsRequirement: &livekit.MediaSectionsRequirement{NumAudios: 1},
 		})
 	}
 }
 
-// fails ends the participant after an error from the library. The client may join again.
+// fails removes the participant if err, an error from the library, is not nil. The client may join
+// again.
 func (p *participant) fails(err error) {
 	if err == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/pion/rtp/codecs"
 )
 
-// libwebrtc finds references by the number, which grows by one per picture.
+// libwebrtc finds reference pictures by their number, which increases by one per picture.
 func TestEveryPictureHasANumber(t *testing.T) {
 	p := &payloader{}
 	frame := bytes.Repeat([]byte{1, 2, 3}, 20)

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// disconnectedTime is the silence after which a peer counts as disconnected. It may reconnect
-	// within failedTime.
+	// disconnectedTime is how long a peer may be silent before it counts as disconnected. It may
+	// then reconnect within failedTime.
 	disconnectedTime, failedTime = 5 * time.Second, 20 * time.Second
 	aliveTime                    = 2 * time.Second
-	// gatherTime limits the wait for the server's addresses. A closed peer never gets them.
+	// gatherTime limits how long to wait for the server's addresses. A closed peer never gets them.
 	gatherTime = 2 * time.Second
-	// maxData limits the bytes buffered for data channels, which the server does not need. The library
-	// takes hundreds of bytes for each.
+	// maxData limits the bytes buffered for data channels, which the server does not use. The
+	// library takes up hundreds of bytes for each channel.
 	maxData = 4 << 10
 )
 
-// Payload types in the server's offers. Answers use the client's payload types.
+// Payload types in the server's offers. Its answers use the client's.
 const (
 	payloadVP8, payloadRTX, payloadOpus = 96, 97, 111
 )
@@ -35,7 +35,8 @@ type peer struct {
 	bandwidth *bandwidth
 }
 
-// newPeer returns a peer with the colour space c. It calls overflow if the client exceeds limits.
+// newPeer returns a peer that uses the color space c. It calls overflow if the client exceeds the
+// limits.
 func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	media := &webrtc.MediaEngine{}
 	registry := &interceptor.Registry{}
@@ -63,7 +64,7 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 }
 
 // settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends
-// nothing to an address from which it has received no packets.
+// nothing to an address before it has received a packet from there.
 func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
 	s.BufferFactory = bounds.buffer
@@ -115,8 +116,8 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(err, webrtc.ConfigureSimulcastExtensionHeaders(m))
 }
 
-// registerInterceptors registers the interceptors. Sent packets pass through the last one first,
-// received packets through the first one first.
+// registerInterceptors registers the interceptors. The last one is the first to handle sent
+// packets, and the first one is the first to handle received packets.
 func (p *Ports) registerInterceptors(
 	registry *interceptor.Registry, bounds *intake, limit *bandwidth, colors *colored,
 ) error {

@@ -19,19 +19,21 @@ const (
 	maxMediaConnections = 4096
 	// maxFromAddress limits the connections from one address, which many clients may share.
 	maxFromAddress = 256
-	// strangerTime limits a connection without a participant.
+	// strangerTime is how long a connection may have no participant.
 	strangerTime = 10 * time.Second
-	// udpBuffer is the size of the socket buffers for all sessions in bytes, in each direction.
+	// udpBuffer is the size in bytes of the socket buffer that all sessions share, in each
+	// direction.
 	udpBuffer = 4 << 20
-	// tcpBuffer limits the bytes that wait for a slow client.
+	// tcpBuffer limits the bytes queued for a slow client.
 	tcpBuffer = 1 << 20
-	// anyPortTries limits the attempts to listen on a port that the system chooses.
+	// anyPortTries limits how often to try to listen on a port chosen by the system.
 	anyPortTries = 20
 )
 
-// Ports holds the UDP and the TCP port, with the same number, for the media of all sessions.
+// Ports contains the UDP and the TCP port for the media of all sessions. Both have the same number.
 type Ports struct {
-	// public lists the addresses announced to clients instead of the machine's, if any.
+	// public lists the addresses that are announced to clients instead of the machine's own, if
+	// any.
 	public []netip.Addr
 
 	addresses []netip.Addr
@@ -43,10 +45,10 @@ type Ports struct {
 }
 
 type PortsConfig struct {
-	// Address is a host and a port. An empty host means every address of the machine.
+	// Address is a host and port. An empty host means all of the machine's addresses.
 	Address string
 	Public  []netip.Addr
-	// Wrap wraps the UDP sockets in tests; it may be nil.
+	// Wrap wraps the UDP sockets in tests. It may be nil.
 	Wrap   func(net.PacketConn) net.PacketConn
 	Logger *slog.Logger
 }
@@ -55,7 +57,9 @@ func Listen(c PortsConfig) (*Ports, error) {
 	_, number, _ := net.SplitHostPort(c.Address)
 	for try := 1; ; try++ {
 		p, err := listen(c)
-		// A port that is free for TCP may be in use for UDP.
+		// A port that is free for TCP may be in use for UDP. If the system chooses the port, try
+		// another. If the system chooses the port, try
+		// another.
 		if err == nil || number != "0" || try == anyPortTries || !errors.Is(err, syscall.EADDRINUSE) {
 			return p, err
 		}
@@ -85,7 +89,8 @@ func listen(c PortsConfig) (*Ports, error) {
 	return p, nil
 }
 
-// listenUDP opens a socket at each address, so that replies come from the address in use.
+// listenUDP opens a socket for each address, so that replies come from the address that the client
+// uses.
 func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	var muxes []ice.UDPMux
 	for _, address := range p.addresses {
@@ -114,14 +119,14 @@ type quietMux struct {
 	bounds *intake
 }
 
-// quietTCP is the same for TCP, where the library queues only ReadBufferSize packets.
+// quietTCP does the same for TCP. There the library queues only ReadBufferSize packets.
 type quietTCP struct {
 	*ice.TCPMuxDefault
 	bounds   *intake
 	listener *fairListener
 }
 
-// quietConn drops packets beyond the bounds.
+// quietConn drops the packets that bounds rejects.
 type quietConn struct {
 	net.PacketConn
 	bounds *intake
@@ -166,9 +171,9 @@ func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// addressesOf returns a listener's addresses: its own, or the machine's without link-local ones,
-// because clients cannot name the link. With public addresses, it returns the sources of packets to
-// them, because two addresses announced as one would be confused.
+// addressesOf returns a listener's addresses: its own, or the machine's except for link-local ones,
+// because clients cannot name the link. If there are public addresses, it returns the source
+// addresses of packets sent to them, because two addresses announced as one would be confused.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {
@@ -194,8 +199,8 @@ func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr,
 	return addresses, nil
 }
 
-// sourcesOf returns the machine's source addresses for packets to others, without duplicates. It
-// fails if an address is unreachable. It sends nothing.
+// sourcesOf returns the machine's source addresses for packets to the given addresses, without
+// duplicates. It fails if an address is unreachable. It does not send anything.
 func sourcesOf(others []netip.Addr) (sources []netip.Addr, err error) {
 	const discard = 9 // any port works
 	for _, other := range others {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// The server listens at all addresses. Packets to the public one reach the room.
+// The server listens on all addresses. Packets sent to the public one reach the room.
 func TestOnlyPublicAddressIsAnnounced(t *testing.T) {
 	// This address is reserved for documentation (RFC 5737), so packets to it use the default route.
 	ways, err := sourcesOf([]netip.Addr{netip.MustParseAddr("198.51.100.1")})

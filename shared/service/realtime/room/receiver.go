@@ -10,17 +10,17 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// The rates of RTP timestamps.
+// The clock rates of RTP timestamps.
 const (
 	videoClock, audioClock = 90_000, 48_000
 )
 
 const (
 	maxPacket = 1500
-	// askEvery is the interval at which missing packets are requested.
+	// askEvery is how often to check for missing packets to request.
 	askEvery = 5 * time.Millisecond
-	// keyEvery is the minimum interval between requests for a key frame, and between sent key
-	// frames.
+	// keyEvery is the minimum interval between key frame requests, and between the key frames that
+	// are sent.
 	keyEvery = 250 * time.Millisecond
 )
 
@@ -31,13 +31,13 @@ type receiver struct {
 
 	replaced  chan struct{}
 	assembler *assembler
-	// color is the id of the colour extension. colored means that a packet since the last key frame
-	// has it.
+	// color is the id of the color space extension. colored means that a packet since the last key
+	// frame had the extension.
 	color   uint8
 	colored bool
 
 	mu sync.Mutex
-	// needsKey is true until a key frame arrives. asked is the time of the request.
+	// needsKey is true until a key frame arrives. asked is when one was last requested.
 	needsKey bool
 	asked    time.Time
 }
@@ -51,7 +51,7 @@ func (v *receiver) run() {
 	packets := make(chan *rtp.Packet, 256)
 	go func() {
 		defer close(packets)
-		// The library's method would allocate a full buffer for each packet.
+		// The library's method would allocate a full-size buffer for each packet.
 		content := make([]byte, maxPacket)
 		for {
 			n, _, err := v.track.Read(content)
@@ -73,7 +73,7 @@ func (v *receiver) run() {
 		select {
 		case <-v.replaced:
 			v.assembler = nil
-			for range packets { // the library keeps unread packets
+			for range packets { // the library would keep unread packets
 			}
 			return
 		case packet, more := <-packets:
@@ -106,7 +106,7 @@ func (v *receiver) run() {
 func (v *receiver) requestMissing() {
 	numbers, lost, whole := v.assembler.ask(time.Now())
 	if len(numbers) > 0 {
-		// The write fails if the peer has ended, which also ends the track.
+		// The write fails if the peer is closed, which also ends the track.
 		_ = v.peer.WriteRTCP([]rtcp.Packet{&rtcp.TransportLayerNack{
 			MediaSSRC: uint32(v.track.SSRC()), Nacks: rtcp.NackPairsFromSequenceNumbers(numbers),
 		}})
@@ -117,7 +117,8 @@ func (v *receiver) requestMissing() {
 	v.deliver(whole)
 }
 
-// deliver passes frames to the session. After a missing frame, it waits for a key frame.
+// deliver passes frames to the session. After a missing frame, it drops frames until a key frame
+// arrives.
 func (v *receiver) deliver(whole []assembled) {
 	for _, frame := range whole {
 		key := len(frame.data) > 0 && frame.data[0]&1 == 0

@@ -14,15 +14,15 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// relayHost is the address that a test's relay sends media from.
+// relayHost is the address from which a test's relay sends media.
 const relayHost = "127.0.0.2"
 
 const relaySecret = "a secret of the relay"
 
-// newRelay starts a TURN server that accepts only TLS. trust accepts its certificate.
+// newRelay starts a TURN server that accepts only TLS. trust contains its certificate.
 func newRelay(t *testing.T) (url string, trust *x509.CertPool) {
 	t.Helper()
-	// The certificate of net/http/httptest is valid for 127.0.0.1.
+	// The test certificate of net/http/httptest is valid for 127.0.0.1.
 	https := httptest.NewUnstartedServer(nil)
 	https.StartTLS()
 	trust = x509.NewCertPool()
@@ -49,7 +49,7 @@ func newRelay(t *testing.T) (url string, trust *x509.CertPool) {
 	return "turns:" + listener.Addr().String() + "?transport=tcp", trust
 }
 
-// guarded is a socket behind a firewall that lets only the relay through.
+// guarded is a socket behind a firewall that only lets packets from the relay through.
 type guarded struct {
 	net.PacketConn
 	stopped, passed *atomic.Int64
@@ -69,7 +69,7 @@ func (g guarded) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// throughTLS dials the library's TURN server through a proxy that terminates TLS.
+// throughTLS connects to the TURN server over TLS.
 type throughTLS struct{ trust *x509.CertPool }
 
 func (d throughTLS) Dial(network, address string) (net.Conn, error) {

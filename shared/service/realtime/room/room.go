@@ -13,24 +13,26 @@ import (
 )
 
 const (
-	// maxFrames limits the frames that wait for the session.
+	// maxFrames limits the frames waiting for the session.
 	maxFrames = 32
-	// maxViewers limits the viewers of a session. Its client does not count.
+	// maxViewers limits a session's viewers, not including its client.
 	maxViewers = 20
-	// packetSize is the size in bytes of a packet with its headers, which no network fragments.
+	// packetSize is the maximum size in bytes of a packet with its headers. It is small enough that
+	// no network fragments the packet.
 	packetSize = 1180
-	// cameraStream names the stream of video and sound. Browsers synchronize both.
+	// cameraStream names the stream that contains both video and sound, so that browsers
+	// synchronize them.
 	cameraStream = "camera"
 )
 
 type Config struct {
-	// Owner becomes part of the room's name, so that other servers find its instance. It consists
-	// of letters and digits, or is empty.
+	// Owner becomes part of the room's name, so that other servers can find its instance. It
+	// consists of letters and digits, or is empty.
 	Owner string
 	// Account owns the session. Only its keys and tokens may watch the session.
 	Account string
 	Session string
-	// FrameTiming means that the client appends times to its frames and expects them back.
+	// FrameTiming means that the client appends timestamps to its frames and expects them back.
 	FrameTiming bool
 	Heard       func()
 }
@@ -38,16 +40,17 @@ type Config struct {
 // Frame is a VP8 frame from the client.
 type Frame struct {
 	Data []byte
-	// Trailer is the data that the client appended, which is appended to the edited frame.
+	// Trailer is the data that the client appended to the frame. It is also appended to the edited
+	// frame.
 	Trailer []byte
 	Key     bool
-	// Timestamp is when the frame was captured, in units of 1/90000 s.
+	// Timestamp is the capture time, in units of 1/90000 s.
 	Timestamp uint32
 	// Arrived is the arrival time of the frame's last packet.
 	Arrived time.Time
 }
 
-// Room is the media of one session. Close ends it.
+// Room carries the media of one session. Close ends it.
 type Room struct {
 	config       Config
 	server       *Server
@@ -61,14 +64,14 @@ type Room struct {
 	sound        *sound
 	color        color
 	work         sync.WaitGroup
-	// joins limits new participants, because each answer to an offer takes milliseconds.
+	// joins limits the rate of new participants, because answering an offer takes milliseconds.
 	joins *rate.Limiter
 
 	mu           sync.Mutex
-	participants map[string]*participant // by identity
-	// source receives the camera, or is nil.
+	participants map[string]*participant // keyed by identity
+	// source receives the camera's video. It is nil if there is none.
 	source *receiver
-	// placed means that times contains the source's first frame.
+	// placed means that the current source has been added to times.
 	placed bool
 	times  timeline
 	// keyReported is when KeyWanted last returned true.
@@ -105,7 +108,7 @@ func (r *Room) Account() string { return r.config.Account }
 
 func (r *Room) Session() string { return r.config.Session }
 
-// Frames returns the client's frames. The channel is closed with the room.
+// Frames returns the client's frames. The channel is closed when the room is.
 func (r *Room) Frames() <-chan Frame { return r.frames }
 
 // AskKey requests a key frame. Frames before it are dropped.
@@ -118,9 +121,9 @@ func (r *Room) AskKey() {
 	}
 }
 
-// KeyWanted reports whether the next sent frame must be a key frame, because a participant joined
-// or lost a frame. It returns true at most every keyEvery, because key frames degrade the video of
-// others.
+// KeyWanted reports whether the next frame sent must be a key frame, because a participant joined
+// or lost a frame. It returns true at most once per keyEvery, because key frames degrade the other
+// participants' video.
 func (r *Room) KeyWanted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,8 +134,8 @@ func (r *Room) KeyWanted() bool {
 	return true
 }
 
-// Bitrate returns the bitrate for sent video in bit/s: the bitrate of the client's network, or the
-// lowest of the viewers' networks if the client has left.
+// Bitrate returns the bitrate in bit/s at which to encode video: the bitrate of the client's
+// network, or the lowest of the viewers' networks if the client has left.
 func (r *Room) Bitrate() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,13 +162,13 @@ func (r *Room) Send(data []byte, of Frame) {
 	}
 	for _, packet := range r.packets.Packetize(data, 0) {
 		packet.Timestamp = of.Timestamp
-		// The write fails for participants who are leaving.
+		// The write fails for participants that are leaving.
 		_ = r.video.WriteRTP(packet)
 	}
 	r.sound.follow(time.Since(of.Arrived))
 }
 
-// take takes a camera frame. It returns false if the buffer is full.
+// take passes a camera frame to the session. It returns false if the buffer is full.
 func (r *Room) take(from *receiver, frame Frame) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +188,8 @@ func (r *Room) take(from *receiver, frame Frame) bool {
 	}
 }
 
-// receive replaces the camera and reads the new one. color is the id of the colour extension.
+// receive reads a camera, which replaces the previous one. color is the id of the color space
+// extension.
 func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera := newReceiver(r, p, track, color)
 	r.mu.Lock()
@@ -197,7 +201,8 @@ func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera.run()
 }
 
-// hears records that the client sends sound, and announces the first one.
+// hears records that the client sends sound, and announces the sound to participants the first
+// time.
 func (r *Room) hears() {
 	r.mu.Lock()
 	first := !r.heard && !r.closed
@@ -222,7 +227,7 @@ func (r *Room) hasSound() bool {
 	return r.heard
 }
 
-// everyone returns the participants. The room must be locked.
+// everyone returns all participants. The room must be locked.
 func (r *Room) everyone() []*participant {
 	all := make([]*participant, 0, len(r.participants))
 	for _, one := range r.participants {
@@ -231,7 +236,8 @@ func (r *Room) everyone() []*participant {
 	return all
 }
 
-// spawn starts work that ends with the room's connections, unless the room is closed.
+// spawn starts work that must end with the room's connections. It does nothing if the room is
+// closed.
 func (r *Room) spawn(work func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,8 +267,8 @@ func (r *Room) Close(why livekit.DisconnectReason) {
 	r.work.Wait()
 }
 
-// enter admits a participant and replaces one with the same identity. It returns false if the room
-// is closed or full.
+// enter admits a participant, which replaces one with the same identity. It returns false if the
+// room is closed or full.
 func (r *Room) enter(p *participant) bool {
 	r.mu.Lock()
 	before := r.participants[p.identity]
@@ -302,7 +308,7 @@ func (r *Room) announce(width, height uint32) {
 	r.width, r.height = width, height
 }
 
-// hostName is the prefix of the server's identity, which clients look for.
+// hostName is the prefix of the server's identity. Clients look for it.
 const hostName = "inference-server-"
 
 func (r *Room) hostInfo() *livekit.ParticipantInfo {

@@ -45,7 +45,7 @@ func TestRoomReturnsMedia(t *testing.T) {
 	}
 }
 
-// After a token has expired, its participant may still reconnect with it.
+// A participant may still reconnect with its token after the token has expired.
 func TestTokenAdmitsOnlyToItsRoom(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -111,7 +111,7 @@ func TestViewersAreLimited(t *testing.T) {
 	viewers[1].Sees(3)
 }
 
-// Only the newest camera is assembled, even if the client does not remove the others.
+// Only the newest camera's frames are assembled, even if the client does not remove the others.
 func TestTrackCanBeReplaced(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

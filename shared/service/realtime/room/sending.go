@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// The minimum, initial and maximum bitrates of the video for a peer, in bit/s.
+	// The minimum, initial and maximum bitrates of a peer's video, in bit/s.
 	minBitrate, firstBitrate, maxBitrate = 150_000, 1_500_000, 2_500_000
-	// minEstimate is the lowest bandwidth estimate. With less traffic the estimator could not measure.
+	// minEstimate is the lowest bandwidth estimate. With less traffic, the estimator would have
+	// nothing to measure.
 	minEstimate = 100_000
 )
 
-// bandwidth estimates a peer's bandwidth and paces its video. Late audio would be useless.
+// bandwidth estimates a peer's bandwidth and paces its video. Audio is not paced, because late
+// audio would be useless.
 type bandwidth struct {
 	interceptor.Interceptor
 	estimator cc.BandwidthEstimator
@@ -48,8 +50,8 @@ func (b *bandwidth) BindLocalStream(info *interceptor.StreamInfo, w interceptor.
 	return b.Interceptor.BindLocalStream(info, w)
 }
 
-// BindRTCPReader removes the padding from the last chunk of a report with lost packets, because the
-// library would count it as lost packets and reduce the bitrate further and further.
+// BindRTCPReader removes the padding from the last chunk of a report that has lost packets. The
+// library would count the padding as lost packets and keep reducing the bitrate.
 func (b *bandwidth) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return b.Interceptor.BindRTCPReader(interceptor.RTCPReaderFunc(
 		func(in []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -82,14 +84,15 @@ func trim(report *rtcp.TransportLayerCC) {
 }
 
 func (b *bandwidth) bitrate() int {
-	// A tenth is reserved for retransmissions and other packets.
+	// The remaining tenth is for retransmissions and other packets.
 	return max(minBitrate, min(b.estimator.GetTargetBitrate()*9/10, maxBitrate))
 }
 
 // playoutURI is the header extension with which a sender requests a playout delay.
 const playoutURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
-// playoutMost is the maximum requested delay, in units of 10 ms. Browsers would delay longer.
+// playoutMost is the maximum delay to request, in units of 10 ms. Without a request, browsers would
+// use a longer delay.
 const playoutMost = 10
 
 type playout struct{ interceptor.NoOp }
@@ -101,7 +104,7 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	if id == 0 {
 		return w
 	}
-	// 12 bits for the minimum delay, 12 for the maximum.
+	// 12 bits each for the minimum and the maximum delay.
 	delay := []byte{0, playoutMost >> 8, playoutMost & 0xff}
 	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
 		if err := h.SetExtension(id, delay); err != nil {

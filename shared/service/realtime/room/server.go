@@ -24,12 +24,12 @@ type ServerConfig struct {
 	Now     func() time.Time
 	NewID   func() string
 	Origins httpserver.Origins
-	// Relays serve clients that cannot reach the ports.
+	// Relays serve clients that cannot reach the media ports.
 	Relays Relays
 	Logger *slog.Logger
 }
 
-// Server holds the rooms of this process, and serves their signalling below Path.
+// Server contains this process's rooms and serves their signaling below Path.
 type Server struct {
 	config ServerConfig
 	tokens *livekit.Tokens
@@ -83,7 +83,7 @@ func (s *Server) remove(r *Room) {
 	delete(s.rooms, r.name)
 }
 
-// Token returns a token for publishing in a room or only for watching it.
+// Token returns a token for a room. publish permits publishing in it, not only watching.
 func (s *Server) Token(r *Room, publish bool) (string, error) {
 	who := "viewer-"
 	if publish {
@@ -94,8 +94,8 @@ func (s *Server) Token(r *Room, publish bool) (string, error) {
 	})
 }
 
-// ServeHTTP serves the paths below Path: the room's name, then rtc (version 0) or rtc/v1 (version
-// 1), each with validate below it.
+// ServeHTTP serves the paths below Path. A path consists of the room's name, then rtc (version 0)
+// or rtc/v1 (version 1), then optionally validate.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, version, validates, known := readPath(r.URL.Path)
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
@@ -136,7 +136,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readPath reads a path below Path. validates means that it only checks a token.
+// readPath parses a path below Path. validates means that the request only checks a token.
 func readPath(path string) (name string, version livekit.Version, validates, known bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path, Path), "/")
 	rest, validates = strings.CutSuffix(rest, "/validate")
@@ -145,7 +145,7 @@ func readPath(path string) (name string, version livekit.Version, validates, kno
 }
 
 // Gone serves a GET for a room that no server has anymore. It makes a resuming client join again.
-// The token is not verified, so Gone reads a join request only up to MaxResume.
+// Because the token is not verified, it reads at most MaxResume bytes of a join request.
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
@@ -158,7 +158,7 @@ func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	reject(w, http.StatusNotFound, "The room does not exist.")
 }
 
-// authenticate verifies the token of a request for the room.
+// authenticate verifies the token in a request for the room.
 //
 // Errors: fault.Unauthorized.
 func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant, expired bool, err error) {
@@ -169,7 +169,7 @@ func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant
 	return grant, expired, err
 }
 
-// admit checks whether a verified token gives access to its room now.
+// admit checks whether a verified token currently gives access to its room.
 //
 // Errors: fault.Unauthorized; fault.NotFound if the room no longer exists.
 func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) error {
@@ -177,14 +177,14 @@ func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) err
 	if r == nil {
 		return fault.New(fault.NotFound, "The room does not exist.")
 	}
-	// A client in the room may reconnect with its old token.
+	// A client that is in the room may reconnect with its old token.
 	if expired && r.find(grant.Identity, join.Resume) == nil {
 		return fault.New(fault.Unauthorized, "The token has expired.")
 	}
 	return nil
 }
 
-// sendAway makes a client that resumes in a missing room join again.
+// sendAway makes a client join again if it tries to resume in a missing room.
 func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	socket, err := accept(w, r)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	_ = socket.Close(websocket.StatusNormalClosure, "")
 }
 
-// accept upgrades a request from any origin, because the token grants access. If it fails, the
+// accept upgrades a request from any origin, because the token authorizes it. If it fails, the
 // library has already responded.
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	httpserver.TrimUpgrade(r.Header)
@@ -251,7 +251,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 	s.follow(p, socket)
 }
 
-// follow listens to a participant until its socket ends.
+// follow handles a participant's messages until its socket is closed.
 func (s *Server) follow(p *participant, socket *websocket.Conn) {
 	if p.listen(socket) {
 		p.end(livekit.ReasonClientInitiated, livekit.ActionDisconnect)
@@ -260,7 +260,7 @@ func (s *Server) follow(p *participant, socket *websocket.Conn) {
 	p.detach(socket)
 }
 
-// reject responds before signalling starts. Clients show the text.
+// reject responds before signaling starts. Clients display the text.
 func reject(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

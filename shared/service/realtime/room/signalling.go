@@ -12,22 +12,23 @@ import (
 )
 
 const (
-	// maxSignal limits a client's message, which may have a session description, in bytes.
+	// maxSignal limits a client's message, in bytes. It may contain a session description.
 	maxSignal = 256 << 10
-	// Clients ping at pingInterval and wait for pingTimeout. silence ends a silent client.
+	// Clients ping every pingInterval and wait pingTimeout for the reply. A client that is silent
+	// for longer than silence is disconnected.
 	pingInterval, pingTimeout, silence = 5 * time.Second, 15 * time.Second, 45 * time.Second
 	// answerTime limits the negotiation of the first connection.
 	answerTime = 30 * time.Second
 )
 
-// The version and the protocol of the LiveKit server that this server emulates.
+// The version and protocol number of the LiveKit server that this server emulates.
 const (
 	likeVersion, likeProtocol = "1.13.0", 16
 )
 
 func costOf(message []byte) int { return 1 + len(message)>>10 }
 
-// welcome sends the room's participants, and starts the negotiation.
+// welcome sends the description of the room and starts the negotiation.
 func (p *participant) welcome(join *livekit.JoinRequest) {
 	p.say(&livekit.SignalResponse{Join: p.joined()})
 	for _, track := range join.AddTrackRequests {
@@ -52,7 +53,7 @@ func (p *participant) joined() *livekit.JoinResponse {
 		ServerVersion:     likeVersion, ServerInfo: serverInfo(), IceServers: r.relays(),
 		SubscriberPrimary: p.version == livekit.Version0,
 		PingTimeout:       int32(pingTimeout / time.Second), PingInterval: int32(pingInterval / time.Second),
-		// Clients use the first video codec in the list, ignoring their preference.
+		// Clients use the first video codec in this list and ignore their own preference.
 		EnabledPublishCodecs: []*livekit.Codec{
 			{Mime: webrtc.MimeTypeVP8}, {Mime: webrtc.MimeTypeOpus}, {Mime: webrtc.MimeTypeRTX},
 		},
@@ -63,7 +64,7 @@ func serverInfo() *livekit.ServerInfo {
 	return &livekit.ServerInfo{Version: likeVersion, Protocol: likeProtocol}
 }
 
-// resumed confirms that a participant's signalling continues.
+// resumed confirms that a participant's signaling has resumed.
 func (p *participant) resumed(join *livekit.JoinRequest) {
 	p.say(&livekit.SignalResponse{
 		Reconnect: &livekit.ReconnectResponse{ServerInfo: serverInfo(), IceServers: p.room.relays()},
@@ -74,9 +75,10 @@ func (p *participant) resumed(join *livekit.JoinRequest) {
 	}
 }
 
-// listen handles a client's messages. left reports whether the client has left.
+// listen handles a client's messages until the socket is closed. left reports whether the client
+// has left the room.
 func (p *participant) listen(socket *websocket.Conn) (left bool) {
-	// A joining client sends a few dozen messages, two of them of 20 kB.
+	// A joining client sends a few dozen messages, including two of 20 kB.
 	signals, began := rate.NewLimiter(50, 300), time.Now()
 	for {
 		content, err := read(socket)
@@ -90,7 +92,7 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 			p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 			return false
 		case livekit.Unmarshal(content, &message) != nil:
-			// Newer clients may send unknown messages, but not malformed ones.
+			// Newer clients may send unknown messages, but never malformed ones.
 			continue
 		}
 		if message.Leave != nil {
@@ -175,7 +177,7 @@ func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
 	}
 }
 
-// addTrack acknowledges a track that the client is about to send.
+// addTrack acknowledges a track that the client is about to publish.
 func (p *participant) addTrack(asked *livekit.AddTrackRequest) {
 	p.mu.Lock()
 	p.tracks++

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// maxSound limits the waiting sound packets, of 20 ms each.
+	// maxSound limits the waiting sound packets. Each lasts 20 ms.
 	maxSound = 100
 	maxDelay = time.Second
 )
 
-// sound forwards a client's sound with the edited frames' delay.
+// sound forwards a client's sound with the same delay as the edited frames.
 type sound struct {
 	room    *Room
 	waiting chan heardPacket
@@ -46,12 +46,12 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 		s.room.config.Heard()
 		select {
 		case s.waiting <- heardPacket{packet, track, time.Now()}:
-		default: // too many packets wait, because the pictures are too late
+		default: // the video is so late that too many packets are waiting
 		}
 	}
 }
 
-// follow adopts the delay of the last frame.
+// follow passes on the delay of the last frame, which the sound adopts.
 func (s *sound) follow(delay time.Duration) {
 	select {
 	case s.delays <- delay:
@@ -68,7 +68,7 @@ func (s *sound) play() {
 		case <-s.done:
 			return
 		case last := <-s.delays:
-			// A single late frame changes the delay little.
+			// A single late frame hardly changes the delay.
 			delay += (min(last, maxDelay) - delay) / 16
 		case next := <-s.waiting:
 			timer.Reset(time.Until(next.at.Add(delay)))
@@ -91,7 +91,7 @@ func (s *sound) send(heard heardPacket) {
 	packet.Timestamp, packet.SequenceNumber = s.times.place(packet.Timestamp, packet.SequenceNumber, heard.at)
 	// The client's header extensions are only for the server.
 	packet.Header.Extension, packet.Header.Extensions = false, nil
-	// The write fails for participants who are leaving.
+	// The write fails for participants that are leaving.
 	_ = s.room.audio.WriteRTP(packet)
 }
 

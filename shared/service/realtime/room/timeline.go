@@ -2,19 +2,20 @@ package room
 
 import "time"
 
-// timeline maps the RTP timestamps and packet numbers of successive sources to one stream.
+// timeline maps the RTP timestamps and sequence numbers of successive sources to those of a single
+// stream.
 type timeline struct {
 	rate uint32
 
 	begun      bool
-	shift      uint32 // from the source's timestamps to the stream's
-	numbers    uint16 // from the source's numbers to the stream's
+	shift      uint32 // added to the source's timestamps
+	numbers    uint16 // added to the source's sequence numbers
 	last       uint32
 	lastNumber uint16
 	at         time.Time
 }
 
-// turn starts another source with the timestamp and the number of its first packet.
+// turn switches to another source, given the timestamp and number of its first packet.
 func (t *timeline) turn(timestamp uint32, number uint16, now time.Time) {
 	if t.begun {
 		passed := uint32(now.Sub(t.at).Seconds() * float64(t.rate))
@@ -24,7 +25,7 @@ func (t *timeline) turn(timestamp uint32, number uint16, now time.Time) {
 	t.begun = true
 }
 
-// place returns the packet's timestamp and number in the stream.
+// place returns a packet's timestamp and sequence number in the stream.
 func (t *timeline) place(timestamp uint32, number uint16, now time.Time) (uint32, uint16) {
 	t.last, t.lastNumber, t.at = timestamp+t.shift, number+t.numbers, now
 	return t.last, t.lastNumber

@@ -1,9 +1,11 @@
 package room
 
-// trailerMark ends the data that a client appends to a frame (docs/contract/realtime.md#webrtc).
+// trailerMark is at the end of the data that a client appends to a frame
+// (docs/contract/realtime.md#webrtc).
 const trailerMark = "LKTS"
 
-// splitTrailer separates a frame from the appended data, whose length is inverted before the mark.
+// splitTrailer separates a frame from the appended data. The byte before the mark is the inverted
+// length of that data.
 func splitTrailer(frame []byte) (data, trailer []byte) {
 	mark := len(frame) - len(trailerMark)
 	if mark < 1 || string(frame[mark:]) != trailerMark {

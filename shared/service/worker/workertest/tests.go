@@ -59,7 +59,7 @@ var receiveTests = []test{
 		if _, err := s.Queue.Receive(ctx, job.VideoLane, longLease); !errors.Is(err, context.Canceled) {
 			s.Fatalf("error %v, want the context's", err)
 		}
-		s.receive(longLease) // and has not taken the job with it
+		s.receive(longLease) // it has not taken the job
 	}},
 	{"fails when the context ends while it waits", func(s *suite) {
 		ctx, cancel := context.WithCancel(s.ctx)
@@ -120,7 +120,8 @@ var receiveTests = []test{
 	}},
 }
 
-// order receives all jobs and returns the accounts in order of service. finish settles the jobs.
+// order receives all jobs and returns their accounts in the order served. If finish is set, each
+// job is settled before the next one is received.
 func (s *suite) order(accounts map[string]string, finish bool) []string {
 	s.Helper()
 	var served []string
@@ -222,8 +223,8 @@ var leaseTests = []test{
 	}},
 }
 
-// extends checks that no other worker receives a job whose lease is extended repeatedly. It returns
-// false if the lease may have ended because the machine stalled.
+// extends checks that no other worker receives a job while its lease is being extended. It returns
+// false if the lease may have expired because the machine stalled.
 func (s *suite) extends(lease time.Duration) bool {
 	s.Helper()
 	id := s.accept(job.VideoLane, "acme")

@@ -1,8 +1,8 @@
-// Package workertest specifies the behaviour of [worker.Queue] and [worker.Delivery] as tests that
-// every adapter runs.
+// Package workertest contains tests that specify the behavior of [worker.Queue] and
+// [worker.Delivery]. Every adapter runs them.
 //
-// Leases use the queue's own clock, so some tests wait for a lease to end, in whole seconds. If the
-// machine stalls, steps that must happen before the end are repeated with a longer lease.
+// Leases use the queue's own clock, so some tests wait whole seconds for a lease to expire. If the
+// machine stalls, steps that must happen before the lease expires are repeated with a longer lease.
 package workertest
 
 import (
@@ -19,17 +19,18 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite: a queue and its jobs' records.
+// Harness is what an adapter passes to the suite: a queue and the stores of its jobs.
 type Harness struct {
 	Queue worker.Queue
 	Store job.Store
 	Runs  job.Runs
-	// Fair means that the queue serves the account with the fewest leased jobs, and among equals
-	// the longest wait. Other queues are fair on average, which a short test cannot verify.
+	// Fair means that the queue always serves the account with the fewest leased jobs, and if there
+	// are several, the one that has waited longest. Other queues are fair on average, which a short
+	// test cannot verify.
 	Fair bool
 }
 
-// Run runs the suite. open returns an empty harness, which is closed with the test.
+// Run runs the suite. open returns an empty harness, which it closes when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		t.Parallel() // the tests mostly wait
@@ -46,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// The name of a test states a promise.
+// The name says what the queue does.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -55,9 +56,9 @@ type test struct {
 func (t test) Says() string { return t.name }
 
 const (
-	// shortLease ends within a test; longLease does not.
+	// shortLease expires during a test; longLease does not.
 	shortLease, longLease = time.Second, time.Hour
-	// aWhile is longer than a short lease and the return of its job.
+	// aWhile is longer than it takes for a short lease to expire and its job to return.
 	aWhile = shortLease + 1500*time.Millisecond
 )
 

@@ -1,10 +1,10 @@
-// Package noise produces numbers that look random but are not: every value is a function of a seed
-// and a position, with no state in between. The same seed produces the same picture on every run.
+// Package noise produces numbers that look random but are deterministic: every value is a function
+// of a seed and a position. The same seed produces the same picture on every run.
 package noise
 
 import "math"
 
-// Mix scrambles a number so that neighbours have nothing in common. It is the finalizer of
+// Mix scrambles a number so that neighboring inputs give unrelated results. It is the finalizer of
 // SplitMix64 (Steele, Lea and Flood, 2014).
 func Mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
@@ -13,10 +13,11 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Source is a sequence of numbers drawn from a seed. Its zero value is the sequence of seed 0.
+// Source is a sequence of pseudorandom numbers. Its zero value is the sequence of seed 0.
 type Source struct{ state uint64 }
 
-// The order of the parts matters: a picture's seed, then a number for the purpose.
+// NewSource combines the parts of a seed, usually a picture's seed and a number for the purpose.
+// Their order matters.
 func NewSource(seed ...uint64) *Source {
 	s := &Source{}
 	for _, part := range seed {
@@ -30,15 +31,15 @@ func (s *Source) Uint64() uint64 {
 	return Mix(s.state)
 }
 
-// Float draws a number from 0 to below 1.
+// Float returns a number from 0 to below 1.
 func (s *Source) Float() float64 { return float64(s.Uint64()>>11) / (1 << 53) }
 
 func (s *Source) Between(low, high float64) float64 { return low + (high-low)*s.Float() }
 
 func (s *Source) Intn(n int) int { return int(s.Uint64() % uint64(n)) }
 
-// Normal draws from a bell curve around 0 with standard deviation 1. It sums twelve uniform
-// draws, which is cheap and avoids the rare extremes that would show as specks.
+// Normal draws from a bell curve around 0 with standard deviation 1. It sums twelve uniform draws,
+// which is cheap and avoids rare extremes that would show up as specks.
 func (s *Source) Normal() float64 {
 	a, b, c := s.Uint64(), s.Uint64(), s.Uint64()
 	sum := 0.0
@@ -49,10 +50,10 @@ func (s *Source) Normal() float64 {
 	return sum/65536 - 6
 }
 
-// A field has this many lattice points along its sides and repeats beyond them.
+// A field has this many lattice points along each side and repeats beyond them.
 const fieldSize = 256
 
-// Field is smooth noise over the plane: values from -1 to 1 at whole coordinates, and a smooth
+// Field is smooth noise over the plane: values from -1 to 1 at integer coordinates, with a smooth
 // surface between them. It repeats every 256 units.
 type Field struct {
 	values [fieldSize * fieldSize]float32
@@ -78,8 +79,8 @@ func (f *Field) At(x, y float64) float64 {
 	return a + (c-a)*v
 }
 
-// Line is a field along a line: one y, all x. Making a Line takes as long as 256 values of the
-// field. Each value then takes a third of the time.
+// Line evaluates a field along a horizontal line. Creating a Line takes as long as 256 values of
+// the field. Each value then takes a third of the time.
 type Line struct {
 	values [fieldSize]float64
 }
@@ -98,7 +99,7 @@ func (f *Field) Line(y float64) *Line {
 	return l
 }
 
-// At returns [Field.At] at the line's y.
+// At returns [Field.At] for the line's y.
 func (l *Line) At(x float64) float64 {
 	x0 := math.Floor(x)
 	i := int(x0)
@@ -106,7 +107,7 @@ func (l *Line) At(x float64) float64 {
 	return a + (l.values[(i+1)&(fieldSize-1)]-a)*fade(x-x0)
 }
 
-// FractalLine returns [Field.Fractal] of a y, as a function of x.
+// FractalLine returns [Field.Fractal] for a fixed y, as a function of x.
 func (f *Field) FractalLine(y float64, octaves int) func(x float64) float64 {
 	lines := make([]*Line, octaves)
 	total, height := 0.0, 1.0
@@ -125,10 +126,10 @@ func (f *Field) FractalLine(y float64, octaves int) func(x float64) float64 {
 	}
 }
 
-// offsetX and offsetY prevent the lattices of a fractal's octaves from lining up.
+// offsetX and offsetY keep the lattices of a fractal's octaves from lining up.
 const offsetX, offsetY = 17.3, 31.7
 
-// Fractal sums octaves of the field, each with twice the frequency and half the height of the
+// Fractal sums octaves of the field, each with twice the frequency and half the amplitude of the
 // previous one. Values stay between -1 and 1.
 func (f *Field) Fractal(x, y float64, octaves int) float64 {
 	sum, height, total := 0.0, 1.0, 0.0

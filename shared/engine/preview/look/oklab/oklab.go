@@ -1,26 +1,26 @@
-// Package oklab converts between sRGB and Oklab, a colour space in which equal steps look about
+// Package oklab converts between sRGB and Oklab, a color space in which equal steps look about
 // equally large (Björn Ottosson, "A perceptual color space for image processing", 2020). L is
-// lightness from 0 to 1, A runs from green to red and B from blue to yellow, both about -0.3 to
-// 0.3.
+// lightness from 0 to 1. A goes from green to red and B from blue to yellow, both from about -0.3
+// to 0.3.
 package oklab
 
 import "math"
 
 type Color struct{ L, A, B float64 }
 
-// Each channel of encoded sRGB is 0 to 1.
+// FromSRGB converts encoded sRGB with channels from 0 to 1.
 func FromSRGB(r, g, b float64) Color { return FromLinear(decode(r), decode(g), decode(b)) }
 
-// Light is the linear light of a channel of sRGB, for [FromLinear].
+// Light decodes an sRGB channel to linear light, for [FromLinear].
 func Light(v float64) float64 { return decode(v) }
 
-// Colours that a screen cannot show have channels below 0 or above 1.
+// SRGB converts to encoded sRGB. Colors that a screen cannot show have channels below 0 or above 1.
 func (c Color) SRGB() (r, g, b float64) {
 	r, g, b = c.Linear()
 	return encode(r), encode(g), encode(b)
 }
 
-// Linear light is in the primaries of sRGB.
+// FromLinear converts linear light with the sRGB primaries.
 func FromLinear(r, g, b float64) Color {
 	l := math.Cbrt(0.4122214708*r + 0.5363325363*g + 0.0514459929*b)
 	m := math.Cbrt(0.2119034982*r + 0.6806995451*g + 0.1073969566*b)
@@ -42,17 +42,17 @@ func (c Color) Linear() (r, g, b float64) {
 		-0.0041960863*l - 0.7034186147*m + 1.7076147010*s
 }
 
-// Chroma returns the distance of a colour from gray.
+// Chroma returns a color's distance from gray.
 func (c Color) Chroma() float64 { return math.Hypot(c.A, c.B) }
 
-// FromHue makes a colour from its lightness, chroma and hue in degrees (about 30 red, 70 orange,
+// FromHue returns a color from its lightness, chroma and hue in degrees (about 30 red, 70 orange,
 // 110 yellow, 145 green, 195 cyan, 260 blue, 305 violet, 350 pink).
 func FromHue(lightness, chroma, hue float64) Color {
 	sin, cos := math.Sincos(hue * math.Pi / 180)
 	return Color{lightness, chroma * cos, chroma * sin}
 }
 
-// Lerp goes from c at 0 to other at 1 on a straight line.
+// Lerp interpolates linearly from c at 0 to other at 1.
 func (c Color) Lerp(other Color, t float64) Color {
 	return Color{c.L + (other.L-c.L)*t, c.A + (other.A-c.A)*t, c.B + (other.B-c.B)*t}
 }
@@ -68,7 +68,7 @@ func encode(v float64) float64 {
 	if v <= 0.0031308 {
 		return v * 12.92
 	}
-	// The fourth root of the fifth power of the cube root takes a third of the time.
+	// v^(1/2.4) as the fourth root of cbrt(v)^5 takes a third of the time.
 	root := math.Cbrt(v)
 	return 1.055*root*math.Sqrt(math.Sqrt(root)) - 0.055
 }

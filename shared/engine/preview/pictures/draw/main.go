@@ -1,4 +1,4 @@
-// Program draw draws the pictures of package pictures into the current folder.
+// Program draw writes the pictures of package pictures to the current folder.
 package main
 
 import (
@@ -27,7 +27,8 @@ func draw() error {
 		if name == "original" {
 			prompt = ""
 		}
-		// Package pictures has the same size and file names, but cannot be built before they exist.
+		// Package pictures defines the same size and file names, but cannot be compiled before the
+		// files exist.
 		picture, err := frame.Sample(sample, prompt, catalog.Size{Width: 192, Height: 108})
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 
 const frameTime = 40 * time.Millisecond
 
-// Publish sends the camera at 25 frames per second, and sound.
+// Publish sends the camera's frames at 25 per second, and sound.
 func (c *Client) Publish() {
 	c.Helper()
 	camera, err := webrtc.NewTrackLocalStaticSample(

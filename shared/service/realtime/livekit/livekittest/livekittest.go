@@ -1,4 +1,4 @@
-// Package livekittest is a client of rooms, for tests of both versions of LiveKit's protocol.
+// Package livekittest is a test client for rooms that supports both versions of LiveKit's protocol.
 package livekittest
 
 import (
@@ -23,28 +23,30 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// lostTime is how long a client waits for a packet of a frame.
+// lostTime is how long a client waits for a missing packet of a frame.
 const lostTime = time.Second / 2
 
 type Config struct {
 	URL, Token string
 	Version    livekit.Version
-	// Networks lists the networks for the client's addresses, by default UDP.
+	// Networks lists the networks on which the client gathers addresses. The default is UDP over
+	// IPv4.
 	Networks []webrtc.NetworkType
-	// Camera returns the next frame, a key frame if requested. A client without a camera only
-	// watches.
+	// Camera returns the next frame, which is a key frame if key is set. A client without a camera
+	// only watches.
 	Camera func(key bool) []byte
-	// Reach changes how the client connects; Change changes its offer. Both may be nil.
+	// Reach configures how the client connects. Change modifies its offer. Both may be nil.
 	Reach  func(*webrtc.SettingEngine, *webrtc.Configuration)
 	Change func(offer string) string
 }
 
-// Client is a participant of a room. Its channels drop elements that are not read.
+// Client is a participant in a room. Its channels drop elements when they are full.
 type Client struct {
 	testing.TB
 	Config
 
-	// The client offers Own, the server offers Other. In version 1 they are the same connection.
+	// The client sends offers for Own, the server for Other. In version 1 they are the same
+	// connection.
 	Own, Other        *webrtc.PeerConnection
 	Joined            *livekit.JoinResponse
 	Seen, Heard       chan []byte
@@ -52,7 +54,7 @@ type Client struct {
 	Updates           chan *livekit.ParticipantUpdate
 	Resumed, Answered chan struct{}
 	Sent              atomic.Int64
-	// Packets sends packets unchanged. It is nil until the client publishes.
+	// Packets sends RTP packets unchanged. It is nil until the client publishes.
 	Packets atomic.Pointer[interceptor.RTPWriter]
 
 	joined    chan *livekit.JoinResponse
@@ -64,7 +66,8 @@ type Client struct {
 	filming   sync.WaitGroup
 }
 
-// Join joins a room and publishes the camera, if any, and sound. The test's end closes the client.
+// Join joins a room, and publishes video and sound if there is a camera. The client is closed when
+// the test ends.
 func Join(t testing.TB, c Config) *Client {
 	t.Helper()
 	one := New(t, c)
@@ -87,7 +90,7 @@ func New(t testing.TB, config Config) *Client {
 		c.Networks = []webrtc.NetworkType{webrtc.NetworkTypeUDP4}
 	}
 	c.life, c.stop = context.WithCancel(context.WithoutCancel(t.Context()))
-	// Do not keep a closed client until the test ends.
+	// Do not keep a closed client in memory until the test ends.
 	var open atomic.Pointer[Client]
 	open.Store(c)
 	t.Cleanup(func() {
@@ -105,7 +108,7 @@ func New(t testing.TB, config Config) *Client {
 	return c
 }
 
-// Close disconnects the client without notice. It may be called again.
+// Close disconnects the client without a leave message. It may be called more than once.
 func (c *Client) Close() {
 	c.stop()
 	if c.socket != nil {
@@ -196,8 +199,8 @@ func (c *Client) peer() *webrtc.PeerConnection {
 	return pc
 }
 
-// registerCodecs registers VP8 and Opus without a separate stream for retransmissions, because the
-// library would request such packets again.
+// registerCodecs registers VP8 and Opus without a separate retransmission stream, because the
+// library would request retransmitted packets again.
 func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(
 		m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: 96, RTPCodecCapability: webrtc.RTPCodecCapability{
@@ -222,7 +225,7 @@ func (p *tap) BindLocalStream(_ *interceptor.StreamInfo, w interceptor.RTPWriter
 	return w
 }
 
-// see sends a track's frames to Seen, and requests key frames like a decoder.
+// see sends a track's frames to Seen. Like a decoder, it requests key frames.
 func (c *Client) see(pc *webrtc.PeerConnection, track *webrtc.TrackRemote) {
 	frames := samplebuilder.New(1000, &codecs.VP8Packet{}, track.Codec().ClockRate,
 		samplebuilder.WithMaxTimeDelay(lostTime))
@@ -282,7 +285,7 @@ func (c *Client) Dial(query string) {
 	}
 }
 
-// TryDial is Dial with an error, which includes the status of a rejection.
+// TryDial is like Dial, but returns an error, which contains the status if the client was rejected.
 func (c *Client) TryDial(query string) error {
 	path := "/rtc"
 	if c.Version == livekit.Version1 {
@@ -302,7 +305,7 @@ func (c *Client) TryDial(query string) error {
 
 func (c *Client) Drop() { _ = c.socket.CloseNow() }
 
-// Resume opens lost signalling again, with an offer that restarts ICE.
+// Resume reopens the lost signaling connection and sends an offer that restarts ICE.
 func (c *Client) Resume() {
 	c.Helper()
 	query := "&reconnect=1&sid=" + c.Joined.Participant.Sid
@@ -316,7 +319,7 @@ func (c *Client) Resume() {
 	c.Negotiate(true)
 }
 
-// Say sends a message. It fails once the signalling is lost.
+// Say sends a message. It fails once signaling has been lost.
 func (c *Client) Say(m *livekit.SignalRequest) {
 	c.Write(livekit.Marshal(m))
 }
@@ -363,7 +366,7 @@ func (c *Client) answer(offer string) {
 
 const videoClock, audioClock = 90_000, 48_000
 
-// Negotiate sends an offer, which optionally restarts ICE, and waits for the answer.
+// Negotiate sends an offer and waits for the answer. restart makes the offer restart ICE.
 func (c *Client) Negotiate(restart bool) {
 	c.Helper()
 	c.Say(&livekit.SignalRequest{Offer: c.Offer(2, restart)})
