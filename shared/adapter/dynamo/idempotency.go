@@ -105,16 +105,19 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	return storeError("withdraw an idempotency key", err)
 }
 
-func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
+func (k *IdempotencyKeys) Resource(ctx context.Context, account, key string, now time.Time) (string, error) {
 	got, err := readItem(ctx, k.client, k.table, claimKey(idempotency.Claim{Account: account, Key: key}))
 	if err != nil {
-		return false, storeError("look up an idempotency key", err)
+		return "", storeError("look up an idempotency key", err)
 	}
 	var found claimItem
 	if err := attributevalue.UnmarshalMap(got, &found); err != nil {
-		return false, fmt.Errorf("dynamo: read an idempotency key: %w", err)
+		return "", fmt.Errorf("dynamo: read an idempotency key: %w", err)
 	}
-	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
+	if found.ClaimedAt <= now.Add(-idempotency.Age).UnixMilli() {
+		return "", nil
+	}
+	return found.Resource, nil
 }
 
 // If the condition fails, update returns the current item.

@@ -32,7 +32,7 @@ func testCallsOfIdempotencyKeys(t *testing.T, cloud *awstest.Cloud) {
 		{"Claim", func() error { _, err := store.Claim(ctx, claim, "", now); return err }},
 		{"Withdraw", func() error { return store.Withdraw(ctx, claim) }},
 		{"Settle", func() error { return store.Settle(ctx, claim, nil) }},
-		{"Known", func() error { _, err := store.Known(ctx, "acme", "k", now); return err }},
+		{"Resource", func() error { _, err := store.Resource(ctx, "acme", "k", now); return err }},
 	})
 }
 

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"cutroom/shared/domain/idempotency"
@@ -29,7 +31,7 @@ const (
 	settleClaim = `update idempotency set settled = 1, answer = ?
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
-	knownClaim    = "select exists (select 1 from idempotency where account = ? and key = ? and claimed_at > ?)"
+	resourceOfKey = "select resource from idempotency where account = ? and key = ? and claimed_at > ?"
 	// The index by age keeps this cheap, because older claims already count as abandoned.
 	abandonClaims = "update idempotency set claimed_at = ?1 where claimed_at > ?1 and settled = 0"
 )
@@ -37,8 +39,8 @@ const (
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
 	now time.Time) (idempotency.Record, error) {
 	var record idempotency.Record
-	known, err := k.Known(ctx, c.Account, c.Key, now)
-	if err == nil && !known {
+	resource, err := k.Resource(ctx, c.Account, c.Key, now)
+	if err == nil && resource == "" {
 		err = k.db.admit(ctx, c.Account, len(c.Key)+responseBytes)
 	}
 	if err != nil {
@@ -78,10 +80,14 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	})
 }
 
-func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
-	var known bool
-	err := k.db.lookup.QueryRowContext(ctx, knownClaim, account, key, millis(now.Add(-idempotency.Age))).Scan(&known)
-	return known, storeError("look up an idempotency key", err)
+func (k *IdempotencyKeys) Resource(
+	ctx context.Context, account, key string, now time.Time,
+) (resource string, err error) {
+	err = k.db.lookup.QueryRowContext(ctx, resourceOfKey, account, key, millis(now.Add(-idempotency.Age))).Scan(&resource)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return resource, storeError("look up an idempotency key", err)
 }
 
 // Abandon marks every unsettled claim as abandoned. Call it at startup, when none of the claims'

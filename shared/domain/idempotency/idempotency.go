@@ -61,8 +61,9 @@ type Store interface {
 	Settle(ctx context.Context, c Claim, response []byte) error
 	// Withdraw removes an unsettled claim that has not been replaced.
 	Withdraw(ctx context.Context, c Claim) error
-	// Known reports whether the key has a record younger than Age, settled or not.
-	Known(ctx context.Context, account, key string, now time.Time) (bool, error)
+	// Resource returns the resource of the key's record, even if it is not settled, or "" if the key
+	// has no record younger than Age.
+	Resource(ctx context.Context, account, key string, now time.Time) (string, error)
 }
 
 // Made reports whether the resource of an abandoned claim was created, and returns its response. It
@@ -144,11 +145,11 @@ func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// Known reports whether the account has used the key before.
-func (s *Service) Known(ctx context.Context, account, key string) (bool, error) {
-	known, err := s.Store.Known(ctx, account, key, s.Now())
+// Resource returns the resource of an account's key, or "" if the key was not used before.
+func (s *Service) Resource(ctx context.Context, account, key string) (string, error) {
+	resource, err := s.Store.Resource(ctx, account, key, s.Now())
 	if err != nil {
-		return false, fmt.Errorf("idempotency: look up a key: %w", err)
+		return "", fmt.Errorf("idempotency: look up a key: %w", err)
 	}
-	return known, nil
+	return resource, nil
 }

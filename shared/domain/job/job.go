@@ -81,6 +81,8 @@ type Input struct {
 	MD5  string `json:"md5,omitempty"` // in hex
 	// File is the blob of the stored file that the input was copied from, or empty.
 	File string `json:"file,omitempty"`
+	// Reference is the id of that file, or empty.
+	Reference string `json:"reference,omitempty"`
 }
 
 type Request struct {

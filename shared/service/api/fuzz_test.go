@@ -156,7 +156,7 @@ func FuzzMultipart(f *testing.F) {
 		s, store := fresh()
 		models := s.Catalog.Models()
 		form := models[uint(which)%uint(len(models))].Form
-		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1"}
+		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1", earlier: func() string { return "" }}
 		b := &body{source: strings.NewReader(text), left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
 		sub, err := readMultipart(b, "x", form, func(p filePart) (*job.Input, *problem, error) {
 			return in.take(t.Context(), p)
@@ -226,7 +226,7 @@ func FuzzReference(f *testing.F) {
 	fresh := newFuzzed(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		s, store := fresh()
-		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1"}
+		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1", earlier: func() string { return "" }}
 		field := &catalog.Field{Name: "data", Type: catalog.ImageFile}
 		input, wrong, err := in.take(t.Context(), filePart{field: field, name: "data", content: strings.NewReader(text)})
 		if err != nil || (input == nil) == (wrong == nil) && wrong == nil {

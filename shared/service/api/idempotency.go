@@ -155,17 +155,25 @@ func keyOf(c call, key string) string {
 // unlessRepeated returns nil instead of a capacity error if the request is a retry of an accepted
 // one.
 func (s *service) unlessRepeated(r *http.Request, c call, full error) error {
-	if !s.repeatable(r) || !fault.Is(full, fault.Limited) && !fault.Is(full, fault.Unavailable) {
+	if !fault.Is(full, fault.Limited) && !fault.Is(full, fault.Unavailable) {
 		return full
 	}
-	known, err := s.Idempotency.Known(r.Context(), c.who.Account(), keyOf(c, r.Header.Get(idempotencyHeader)))
-	if err != nil {
-		s.log(r, err) // the client may retry
-	}
-	if known {
+	if s.earlier(r, c) != "" {
 		return nil
 	}
 	return full
+}
+
+// earlier returns the resource of an earlier request with the same Idempotency-Key, or "".
+func (s *service) earlier(r *http.Request, c call) string {
+	if !s.repeatable(r) {
+		return ""
+	}
+	resource, err := s.Idempotency.Resource(r.Context(), c.who.Account(), keyOf(c, r.Header.Get(idempotencyHeader)))
+	if err != nil {
+		s.log(r, err) // the client may retry
+	}
+	return resource
 }
 
 func (s *service) repeatable(r *http.Request) bool {

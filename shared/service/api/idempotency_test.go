@@ -96,6 +96,27 @@ func TestRetriedJobRequestGetsTheSameJob(t *testing.T) {
 		w.replays(w.sentWith("a", path, w.secondKey(), upload("data", clip), text("prompt", "oil"),
 			upload("reference_image", look)), first)
 	})
+	t.Run("after the referenced file is gone", func(t *testing.T) {
+		file := w.keep(key, clip).ID
+		parts := []part{upload("data", file), text("prompt", "pencil")}
+		first := w.sentWith("b", path, key, parts...)
+		if a := w.request(http.MethodDelete, "/v1/files/"+file, key, nil); a.status != http.StatusNoContent {
+			t.Fatalf("delete: %d %s", a.status, a.body)
+		}
+		w.replays(w.sentWith("b", path, key, parts...), first)
+		for says, a := range map[string]answer{
+			"another file": w.sentWith("b", path, key, upload("data", file+"x"), text("prompt", "pencil")),
+			"another key":  w.sentWith("c", path, key, parts...),
+		} {
+			if a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, "There is no file") {
+				t.Errorf("%s: %d %s", says, a.status, a.body)
+			}
+		}
+		other := w.sentWith("b", path, key, upload("data", file), text("prompt", "oil"))
+		if other.status != http.StatusConflict {
+			t.Errorf("another prompt: %d %s", other.status, other.body)
+		}
+	})
 	t.Run("another account's request is separate", func(t *testing.T) {
 		other := w.accepted(w.sentWith("a", path, rival, upload("data", clip), text("prompt", "oil"),
 			upload("reference_image", look)))

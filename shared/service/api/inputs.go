@@ -27,6 +27,8 @@ type inputs struct {
 	account    string
 	jobID      string
 	references []fileReference
+	// earlier returns the job of an earlier request with the same Idempotency-Key, or "".
+	earlier func() string
 	// clip is the input video's length, or 0.
 	clip time.Duration
 	// size and rate (frames per second) describe the file in the field "data". They are 0 if
@@ -83,7 +85,7 @@ func (in *inputs) refer(
 	unknown := valueProblem(name, reference, fmt.Sprintf("There is no file %s.", reference))
 	stored, err := in.service.Files.Get(ctx, in.account, reference)
 	if fault.Is(err, fault.NotFound) {
-		return nil, &unknown, nil
+		return in.gone(ctx, field, reference, unknown)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("find a referenced file: %w", err)
@@ -92,7 +94,7 @@ func (in *inputs) refer(
 	kind, known, err := typeOfBlob(ctx, in.service.Blobs, stored.Blob)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return nil, &unknown, nil // deleted or expired in the meantime
+		return in.gone(ctx, field, reference, unknown) // deleted or expired in the meantime
 	case err != nil:
 		return nil, nil, fmt.Errorf("read a referenced file: %w", err)
 	case !known || !accepts(field, kind):
@@ -102,14 +104,35 @@ func (in *inputs) refer(
 	}
 	input := &job.Input{
 		Blob: in.service.Jobs.InputBlob(in.jobID, field.Name), Name: stored.Filename, MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5,
-		File: stored.Blob,
+		File: stored.Blob, Reference: reference,
 	}
 	in.references = append(in.references, fileReference{stored.Blob, input.Blob, unknown})
 	wrong, err := in.check(ctx, field, name, reference, input)
 	if fault.Is(err, fault.NotFound) {
-		return nil, &unknown, nil
+		return in.gone(ctx, field, reference, unknown)
 	}
 	return input, wrong, err
+}
+
+// gone returns the problem of a reference to no file. If the request retries one that referred to
+// the file, gone returns the earlier input instead, so that the retry gets the first response.
+func (in *inputs) gone(
+	ctx context.Context, field *catalog.Field, reference string, unknown problem,
+) (*job.Input, *problem, error) {
+	id := in.earlier()
+	if id == "" {
+		return nil, &unknown, nil
+	}
+	j, err := in.service.Jobs.Get(ctx, in.account, id)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return nil, nil, fmt.Errorf("find the job of an earlier request: %w", err)
+	}
+	input := j.Request.Inputs[field.Name]
+	if input.Reference != reference {
+		return nil, &unknown, nil
+	}
+	in.full = problems{unknown} // unless the earlier response is returned
+	return &input, nil, nil
 }
 
 // fileReference is a stored file to be copied as an input. unknown is the problem to report if it

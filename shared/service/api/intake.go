@@ -54,8 +54,8 @@ type storedBlobs struct {
 	// upload counts the stored bytes.
 	upload         *file.Upload
 	unlessRepeated func(full error) error
-	// full is the capacity error that unlessRepeated ignored. The content was read to its end, but
-	// not stored.
+	// full is returned unless the request repeats an earlier one: unlessRepeated ignored a capacity
+	// error, so the blob was read but not stored, or a referenced file is gone.
 	full  error
 	names []string
 	// kept means that a record may refer to the blobs.

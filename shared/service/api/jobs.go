@@ -64,6 +64,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	// Input files belong to the job and do not count towards the account's storage.
 	defer s.endUpload(r, upload)
 	in.upload, in.unlessRepeated = upload, func(full error) error { return s.unlessRepeated(r, c, full) }
+	in.earlier = func() string { return s.earlier(r, c) }
 	sub, err := s.readForm(ctx, r, body, form, in)
 	if err != nil {
 		return job.Job{}, err

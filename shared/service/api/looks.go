@@ -203,4 +203,5 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 
 const maxSeconds = 86400
 
-const maxUnderstood = 4000
+// maxUnderstood is shorter than a prompt may be, because anyone may call.
+const maxUnderstood = 1000

@@ -83,7 +83,7 @@ func TestUnderstandExplainsPrompt(t *testing.T) {
 		{`{"model":"gen-9","prompt":"x"}`, 404, body{}},
 		{`{"prompt":"x"}`, 422, body{}},
 		{`{"model":"gen-2.5","prompt":7}`, 422, body{}},
-		{`{"model":"gen-2.5","prompt":"` + strings.Repeat("x", 4001) + `"}`, 422, body{}},
+		{`{"model":"gen-2.5","prompt":"` + strings.Repeat("日", 1001) + `"}`, 422, body{}},
 		{``, 422, body{}},
 		{`{`, 422, body{}},
 	} {

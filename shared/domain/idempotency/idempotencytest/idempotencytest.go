@@ -137,25 +137,25 @@ var tests = []struct {
 		}
 		s.has(s.claim(claimOf("b"), "", idempotency.Age), claimOf("b"), idempotency.Age)
 	}},
-	{"a key is known from its claim until it is withdrawn or expires", func(s *suite) {
-		known := func(key string, after time.Duration, want bool) {
+	{"a key has its claim's resource until it is withdrawn or expires", func(s *suite) {
+		resource := func(key string, after time.Duration, want string) {
 			s.Helper()
-			got, err := s.store.Known(s.ctx, "acme", key, s.now.Add(after))
+			got, err := s.store.Resource(s.ctx, "acme", key, s.now.Add(after))
 			conformance.OK(s, err)
 			if got != want {
-				s.Fatalf("after %v the key %s is known: %v, want %v", after, key, got, want)
+				s.Fatalf("after %v the key %s has the resource %q, want %q", after, key, got, want)
 			}
 		}
-		known("k", 0, false)
+		resource("k", 0, "")
 		s.claim(claimOf("a"), "", 0)
-		known("k", 0, true)
-		known("l", 0, false)
+		resource("k", 0, "a")
+		resource("l", 0, "")
 		conformance.OK(s, s.store.Withdraw(s.ctx, claimOf("a")))
-		known("k", 0, false)
+		resource("k", 0, "")
 		s.claim(claimOf("b"), "", 0)
 		conformance.OK(s, s.store.Settle(s.ctx, claimOf("b"), nil))
-		known("k", idempotency.Age-time.Millisecond, true)
-		known("k", idempotency.Age, false)
+		resource("k", idempotency.Age-time.Millisecond, "b")
+		resource("k", idempotency.Age, "")
 	}},
 	{"one of many concurrent claims wins the key", func(s *suite) {
 		var won atomic.Int64
