@@ -2,6 +2,7 @@ package room
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/pion/interceptor"
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
+	"github.com/pion/sdp/v3"
 	"github.com/pion/stun/v4"
 	"github.com/pion/transport/v5/packetio"
 	"github.com/pion/webrtc/v4"
@@ -270,6 +272,71 @@ func TestPaddingBeforeStreamIsLimited(t *testing.T) {
 	}
 	if _, err := one.Write([]byte{0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7}); err != nil || bounds.unread() == 0 {
 		t.Error("media is dropped")
+	}
+}
+
+// The library works for each number between two packets, so a jump costs it up to 0.4 ms.
+func TestJumpsOfNumbersAreLimited(t *testing.T) {
+	const extension, most = 5, 1<<15 - 1
+	info := &interceptor.StreamInfo{RTPHeaderExtensions: []interceptor.RTPHeaderExtension{
+		{URI: sdp.TransportCCURI, ID: extension},
+	}}
+	// passed counts the packets that pass of a stream whose two numbers differ from packet to packet.
+	passed := func(packets int, packet, transport func(i int) uint16) (n int) {
+		i := 0
+		source := interceptor.RTPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+			if i++; i > packets {
+				return 0, nil, io.EOF
+			}
+			h := rtp.Header{Version: 2, SSRC: 1, SequenceNumber: packet(i)}
+			if err := h.SetExtension(extension, binary.BigEndian.AppendUint16(nil, transport(i))); err != nil {
+				t.Fatal(err)
+			}
+			size, err := h.MarshalTo(b)
+			return size, a, err
+		})
+		reader := newIntake(func() { t.Error("the participant ends") }).BindRemoteStream(info, source)
+		for b := make([]byte, maxPacket); ; n++ {
+			if _, _, err := reader.Read(b, interceptor.Attributes{}); err != nil {
+				return n
+			}
+		}
+	}
+	const count = 1000
+	steady := func(i int) uint16 { return uint16(i) }
+	for name, jumps := range map[string]func(i int) uint16{
+		"forward":        func(i int) uint16 { return uint16(i * most) },
+		"every other":    func(i int) uint16 { return uint16(i/2*most + i%2) },
+		"back and forth": func(i int) uint16 { return uint16(i%2*most + i) },
+	} {
+		if n := passed(count, steady, jumps); n > count/2+10 {
+			t.Errorf("%s: %d packets of %d with jumping transport numbers pass", name, n, count)
+		}
+		if name == "back and forth" {
+			continue // old packets cost the library nothing
+		}
+		if n := passed(count, jumps, steady); n > count/2+10 {
+			t.Errorf("%s: %d packets of %d with jumping numbers pass", name, n, count)
+		}
+	}
+	restarted := func(i int) uint16 { return uint16(i + i/(count/2)*30_000) }
+	if n := passed(count-1, restarted, restarted); n != count-1 {
+		t.Errorf("of a client that restarts once, %d packets of %d pass", n, count-1)
+	}
+}
+
+// A participant's packets are counted before they are decrypted.
+func TestMediaAreLimited(t *testing.T) {
+	bounds := newIntake(func() { t.Error("the participant ends") })
+	bounds.buffer(packetio.RTPBufferPacket, 1)
+	passed := 0
+	for range 10 * mediaRate {
+		if !bounds.drops([]byte{0x80, payloadVP8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7}) {
+			passed++
+		}
+	}
+	if passed < mediaRate || passed > 2*mediaRate {
+		t.Errorf("%d packets pass", passed)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"maps"
 	"math"
 	"math/bits"
 	"net"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/pion/interceptor"
+	"github.com/pion/rtp"
+	"github.com/pion/sdp/v3"
 	"github.com/pion/transport/v5/packetio"
 	"golang.org/x/time/rate"
 )
@@ -41,6 +44,11 @@ const (
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
 	// reportRate limits the packets with reports, per second. Browsers send about 20.
 	reportRate = 100
+	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600.
+	mediaRate = 3000
+	// gapRate and gapBurst limit the numbers that are missing between a client's packets, because the
+	// library works for each. A client that restarts a stream skips up to 32,766.
+	gapRate, gapBurst = 20_000, 1 << 16
 	// maxPadding is the maximum number of padding-only packets at the start of streams.
 	maxPadding = 2000
 )
@@ -53,6 +61,7 @@ type intake struct {
 	mu       sync.Mutex
 	streams  map[*stream]bool
 	sources  map[uint32]bool
+	shared   newest
 	channels atomic.Int64
 	early    atomic.Int64
 	// handshake counts the bytes of handshake records. allData counts the bytes of other records.
@@ -61,6 +70,7 @@ type intake struct {
 	candidates         *rate.Limiter
 	feedback           *rate.Limiter
 	reports            *rate.Limiter
+	media, gaps        *rate.Limiter
 	data               *rate.Limiter
 	// overflow is called once if the client far exceeds normal use.
 	overflow func()
@@ -70,6 +80,7 @@ func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
 		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, 2*reportRate),
+		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{},
 	}
 }
@@ -115,17 +126,15 @@ func (i *intake) drops(packet []byte) bool {
 }
 
 // knowsSource reports whether a media packet or report comes from one of the client's first
-// maxStreams sources. The library keeps hundreds of bytes per source. knowsSource also limits the
-// rate of reports, because a 60-byte report can cost the library milliseconds and megabytes.
+// maxStreams sources. The library keeps hundreds of bytes per source. knowsSource also limits
+// packets, and reports further, because a 60-byte report can cost the library milliseconds and megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
 	const report, ofReport, ofMedia = 192, 4, 8 // RFC 3550, sections 5.1 and 6.4; RFC 5761, section 4
-	at := ofMedia
+	at, limit := ofMedia, i.media
 	if packet[1] >= report && packet[1] <= 223 {
-		if at = ofReport; !i.reports.Allow() {
-			return false
-		}
+		at, limit = ofReport, i.reports
 	}
-	if len(packet) < at+4 {
+	if len(packet) < at+4 || !limit.Allow() {
 		return false
 	}
 	source := binary.BigEndian.Uint32(packet[at:])
@@ -215,6 +224,70 @@ func (i *intake) open() {
 }
 
 func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
+
+// BindRemoteStream drops packets that skip too many of a stream's numbers, or of the numbers that all
+// of the client's streams share.
+func (i *intake) BindRemoteStream(info *interceptor.StreamInfo, reader interceptor.RTPReader) interceptor.RTPReader {
+	own, shared := &newest{}, extensionID(info, sdp.TransportCCURI)
+	return interceptor.RTPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+		for {
+			n, _, err := reader.Read(b, a)
+			if err != nil {
+				return n, a, err
+			}
+			attributes := interceptor.Attributes{} // they cache the header for all readers
+			maps.Copy(attributes, a)
+			if header, err := attributes.GetRTPHeader(b[:n]); err == nil && i.follows(header, own, shared) {
+				return n, attributes, nil
+			}
+		}
+	})
+}
+
+// follows reports whether a packet may pass. own is its stream's newest number, and shared is the id
+// of the extension with the shared number, or 0.
+func (i *intake) follows(header *rtp.Header, own *newest, shared uint8) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	missing := max(own.ahead(header.SequenceNumber)-1, 0)
+	extension := header.GetExtension(shared)
+	has := shared != 0 && len(extension) >= 2
+	if has {
+		if ahead := i.shared.ahead(binary.BigEndian.Uint16(extension)); ahead > 0 {
+			missing += ahead - 1
+		} else {
+			missing -= ahead
+		}
+	}
+	if !i.gaps.AllowN(time.Now(), missing) {
+		return false
+	}
+	own.take(header.SequenceNumber)
+	if has {
+		i.shared.take(binary.BigEndian.Uint16(extension))
+	}
+	return true
+}
+
+// newest is the newest of a sequence of numbers, which wrap.
+type newest struct {
+	number uint16
+	begun  bool
+}
+
+// ahead returns the distance to the newest number. It is negative for older numbers.
+func (n *newest) ahead(number uint16) int {
+	if !n.begun {
+		return 0
+	}
+	return int(int16(number - n.number))
+}
+
+func (n *newest) take(number uint16) {
+	if !n.begun || n.ahead(number) > 0 {
+		n.number, n.begun = number, true
+	}
+}
 
 // BindRTCPReader drops reports that cover too many packets or are malformed.
 func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
