@@ -2,6 +2,7 @@ package room
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -338,6 +339,73 @@ func TestMediaAreLimited(t *testing.T) {
 	if passed < mediaRate || passed > 2*mediaRate {
 		t.Errorf("%d packets pass", passed)
 	}
+}
+
+// Each packet of sound goes to all viewers.
+func TestSoundIsLimited(t *testing.T) {
+	w := newWorld(t, nil)
+	r, heard := w.mirror()
+	c := livekittest.New(t, w.as(r, livekit.Version1, true))
+	c.Open()
+	publish := func() *webrtc.TrackLocalStaticRTP {
+		track, err := webrtc.NewTrackLocalStaticRTP(
+			webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: audioClock, Channels: 2}, rand.Text(), "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Own.AddTrack(track); err != nil {
+			t.Fatal(err)
+		}
+		c.Negotiate(false)
+		return track
+	}
+	number := uint16(0)
+	send := func(track *webrtc.TrackLocalStaticRTP, payload []byte) {
+		number++
+		packet := &rtp.Packet{Header: rtp.Header{Version: 2, SequenceNumber: number, Timestamp: 960 * uint32(number)}, Payload: payload}
+		if err := track.WriteRTP(packet); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	first := publish()
+	viewer := w.join(r, livekit.Version1, false)
+	const replaced, large = 4, 5
+	// until sends a payload until it arrives.
+	until := func(track *webrtc.TrackLocalStaticRTP, payload byte) {
+		for end := time.Now().Add(await.Max); time.Now().Before(end); {
+			send(track, []byte{payload})
+			time.Sleep(10 * time.Millisecond)
+			for len(viewer.Heard) > 0 {
+				switch (<-viewer.Heard)[0] {
+				case payload:
+					return
+				case replaced:
+					t.Fatal("the replaced track is forwarded")
+				case large:
+					t.Fatal("a packet that is too large is forwarded")
+				}
+			}
+		}
+		t.Fatalf("sound %d does not arrive", payload)
+	}
+	until(first, 1)
+	began, before := time.Now(), heard.Load()
+	for range 1000 {
+		send(first, make([]byte, 100))
+	}
+	most := int64(soundBurst + soundRate*(1+time.Since(began).Seconds()))
+	until(first, 2)
+	if n := heard.Load() - before; n > most {
+		t.Errorf("%d packets are forwarded, want at most %d", n, most)
+	}
+	second := publish()
+	until(second, 3)
+	for range 20 {
+		send(first, []byte{replaced})
+		send(second, append([]byte{large}, make([]byte, maxSoundSize)...))
+	}
+	until(second, 6)
 }
 
 // Data channels have a small byte budget, because the library needs much more memory for small

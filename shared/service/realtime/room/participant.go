@@ -99,8 +99,9 @@ func (p *participant) newPeer() (*peer, error) {
 }
 
 func drop(track *webrtc.TrackRemote) {
+	content := make([]byte, maxPacket)
 	for {
-		if _, _, err := track.ReadRTP(); err != nil {
+		if _, _, err := track.Read(content); err != nil {
 			return
 		}
 	}

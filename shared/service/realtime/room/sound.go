@@ -1,16 +1,23 @@
 package room
 
 import (
+	"bytes"
+	"sync/atomic"
 	"time"
 
 	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
+	"golang.org/x/time/rate"
 )
 
 const (
 	// maxSound limits the waiting sound packets. Each lasts 20 ms.
 	maxSound = 100
 	maxDelay = time.Second
+	// soundRate and soundBurst limit the packets per second. Browsers send 50, or 100 if asked.
+	soundRate, soundBurst = 120, 200
+	// maxSoundSize limits a packet's sound in bytes. An Opus frame has at most 1,275.
+	maxSoundSize = 1300
 )
 
 // sound forwards a client's sound with the same delay as the edited frames.
@@ -19,6 +26,9 @@ type sound struct {
 	waiting chan heardPacket
 	delays  chan time.Duration
 	done    chan struct{}
+	rate    *rate.Limiter
+	// current is the track that is forwarded; it may be nil.
+	current atomic.Pointer[webrtc.TrackRemote]
 
 	track *webrtc.TrackRemote
 	times timeline
@@ -33,15 +43,25 @@ type heardPacket struct {
 func newSound(r *Room) *sound {
 	return &sound{
 		room: r, waiting: make(chan heardPacket, maxSound), delays: make(chan time.Duration, 1),
-		done: make(chan struct{}), times: timeline{rate: audioClock},
+		done: make(chan struct{}), rate: rate.NewLimiter(soundRate, soundBurst), times: timeline{rate: audioClock},
 	}
 }
 
+// receive forwards a track until it ends or another one starts.
 func (s *sound) receive(track *webrtc.TrackRemote) {
+	s.current.Store(track)
+	defer s.current.CompareAndSwap(track, nil)
+	content := make([]byte, maxPacket)
 	for {
-		packet, _, err := track.ReadRTP()
+		n, _, err := track.Read(content)
 		if err != nil {
 			return
+		}
+		s.current.CompareAndSwap(nil, track) // the other track has ended
+		packet := &rtp.Packet{}
+		if s.current.Load() != track || !s.rate.Allow() || packet.Unmarshal(bytes.Clone(content[:n])) != nil ||
+			len(packet.Payload) > maxSoundSize {
+			continue
 		}
 		s.room.config.Heard()
 		select {
