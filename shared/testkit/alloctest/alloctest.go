@@ -9,7 +9,7 @@ import (
 const (
 	// perByte is how many bytes may be allocated per byte received. slack is how many more are
 	// allowed in total.
-	perByte = 21 // the WebRTC library needs 20.4 for candidates
+	perByte = 20
 	slack   = 64 << 10
 )
 

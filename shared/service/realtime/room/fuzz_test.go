@@ -42,8 +42,7 @@ func FuzzOffers(f *testing.F) {
 	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rid:\r\na=rid: \r\na=rid:x send\r\n")
 	f.Add("v=0\no=- 0 0 IN IP4 0.0.0.0\ns=-\nt=0 0\nm=video 0 AVP 96\na=rid\r0\na=rid:0\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		read, err := readOffer(text)
-		_ = offersAudio(text)
+		read, _, err := readOffer(text)
 		_, _ = closeEmpty(text)
 		if err != nil {
 			return

@@ -9,7 +9,7 @@ import (
 
 const (
 	// maxSections limits an offer's sections, maxSectionLines each section's attribute lines, and
-	// maxLines all lines. Browsers send up to 1,000 lines.
+	// maxLines all lines except the client's addresses. Browsers send up to 1,000 lines.
 	maxSections, maxSectionLines, maxLines = 64, 512, 4096
 	// maxFormats limits a section's formats. The library reads all of a section's lines for each
 	// format.
@@ -24,30 +24,26 @@ const (
 // errOffer is returned for an offer that is ambiguous or would take too long to process.
 var errOffer = errors.New("room: the session description has too many sections, codecs or lines, or is ambiguous")
 
-// readOffer prepares a client's offer for the library. It keeps only the best of a camera's sizes,
-// and removes the client's addresses, because the server never initiates a connection.
-func readOffer(text string) (string, error) {
-	// The library treats a lone CR as a line ending only when it parses the text a second time.
-	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
-		return "", errOffer
-	}
-	if !isCompact(text) {
-		return "", errOffer
+// readOffer prepares a client's offer for the library, and reports whether the client sends sound. It
+// keeps only the best of a camera's sizes, and removes the client's addresses, because the server
+// never initiates a connection.
+func readOffer(text string) (out string, sound bool, err error) {
+	text, compact := withoutAddresses(text)
+	if !compact {
+		return "", false, errOffer
 	}
 	var offer sdp.SessionDescription
 	if err := offer.UnmarshalString(text); err != nil {
-		return "", err
+		return "", false, err
 	}
 	if !isUsual(&offer) {
-		return "", errOffer
+		return "", false, errOffer
 	}
 	for _, media := range offer.MediaDescriptions {
 		best := bestLayer(media)
 		kept := media.Attributes[:0]
 		for _, attribute := range media.Attributes {
 			switch {
-			case attribute.Key == "candidate":
-				continue
 			case best != "" && attribute.Key == "rid" && ridOf(attribute.Value) != best:
 				continue
 			case best != "" && attribute.Key == "simulcast":
@@ -56,48 +52,54 @@ func readOffer(text string) (string, error) {
 			kept = append(kept, attribute)
 		}
 		media.Attributes = kept
+		sound = sound || sendsSound(media)
 	}
-	out, err := offer.Marshal()
-	return string(out), err
+	whole, err := offer.Marshal()
+	return string(whole), sound, err
 }
 
-// isCompact reports whether the text is long enough for its number of elements, each of which needs
-// 100 bytes of memory or more. Clients send one time without repetitions (RFC 8866, sections 5.9 to
-// 5.11).
-func isCompact(text string) bool {
-	elements, times := 0, 0
+// withoutAddresses removes the client's addresses. compact reports whether the rest is long enough
+// for its number of elements, each of which needs 100 bytes of memory or more. Clients send one time
+// without repetitions (RFC 8866, sections 5.9 to 5.11).
+func withoutAddresses(text string) (kept string, compact bool) {
+	var out strings.Builder
+	out.Grow(len(text))
+	lines, elements, times := 0, 0, 0
 	for line := range strings.Lines(text) {
-		elements++
+		// The library treats a lone CR as a line ending only when it parses the text a second time.
+		if strings.Contains(strings.TrimSuffix(line, "\r\n"), "\r") {
+			return "", false
+		}
+		if strings.HasPrefix(line, "a=candidate") {
+			continue
+		}
+		out.WriteString(line)
+		lines++
 		switch line[0] {
 		case 'm':
 			elements += strings.Count(line, " ")
 		case 't':
 			times++
 		case 'r', 'z':
-			return false
+			return "", false
 		}
 	}
-	return times <= 1 && elements*leastElement <= len(text)
+	kept = out.String()
+	return kept, times <= 1 && lines <= maxLines && (lines+elements)*leastElement <= len(kept)
 }
 
 // isUsual reports whether an offer resembles those of real clients. For others, the library may
 // take seconds.
 func isUsual(offer *sdp.SessionDescription) bool {
-	lines, reads := len(offer.Attributes), 0
+	reads := 0
 	for _, media := range offer.MediaDescriptions {
-		own := 0
-		for _, attribute := range media.Attributes {
-			if attribute.Key != "candidate" {
-				own++
-			}
-		}
-		if own > maxSectionLines || len(media.MediaName.Formats) > maxFormats {
+		lines, formats := len(media.Attributes), len(media.MediaName.Formats)
+		if lines > maxSectionLines || formats > maxFormats {
 			return false
 		}
-		lines += own
-		reads += own * len(media.MediaName.Formats)
+		reads += lines * formats
 	}
-	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines && reads <= maxReads
+	return len(offer.MediaDescriptions) <= maxSections && reads <= maxReads
 }
 
 // closeEmpty makes sections without a track inactive. Otherwise, clients would expect a track in
@@ -145,20 +147,8 @@ func ridOf(value string) string {
 	return rid
 }
 
-func offersAudio(text string) bool {
-	var offer sdp.SessionDescription
-	if !isCompact(text) || offer.UnmarshalString(text) != nil {
-		return false
-	}
-	for _, media := range offer.MediaDescriptions {
-		if media.MediaName.Media != "audio" || media.MediaName.Port.Value == 0 {
-			continue
-		}
-		_, only := media.Attribute("sendonly")
-		_, both := media.Attribute("sendrecv")
-		if only || both {
-			return true
-		}
-	}
-	return false
+func sendsSound(media *sdp.MediaDescription) bool {
+	_, only := media.Attribute("sendonly")
+	_, both := media.Attribute("sendrecv")
+	return media.MediaName.Media == "audio" && media.MediaName.Port.Value > 0 && (only || both)
 }

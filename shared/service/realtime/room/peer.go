@@ -132,11 +132,8 @@ func (p *Ports) registerInterceptors(
 	return errors.Join(err1, err2, err3, err4, err5)
 }
 
+// answer answers an offer that readOffer returned. It calls before after reading the offer.
 func (p *peer) answer(offer string, before func() error) (string, error) {
-	offer, err := readOffer(offer)
-	if err != nil {
-		return "", err
-	}
 	if err := p.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}); err != nil {
 		return "", err
 	}

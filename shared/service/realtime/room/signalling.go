@@ -133,11 +133,16 @@ func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 		return
 	}
-	if p.publishes && offersAudio(offer.Sdp) {
+	text, sound, err := readOffer(offer.Sdp)
+	if err != nil {
+		p.fails(err)
+		return
+	}
+	if p.publishes && sound {
 		p.room.hears()
 	}
 	p.mu.Lock()
-	answer, err := p.own.answer(offer.Sdp, func() error {
+	answer, err := p.own.answer(text, func() error {
 		if p.version == livekit.Version0 {
 			return nil
 		}
@@ -161,7 +166,7 @@ func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
 	if p.version != livekit.Version0 || !p.offers.Allow() {
 		return
 	}
-	text, err := readOffer(answer.Sdp)
+	text, _, err := readOffer(answer.Sdp)
 	if err == nil {
 		err = p.other.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: text})
 	}
