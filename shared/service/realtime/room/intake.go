@@ -72,6 +72,8 @@ type intake struct {
 	reports            *rate.Limiter
 	media, gaps        *rate.Limiter
 	data               *rate.Limiter
+	// client is nil until the client has described itself.
+	client atomic.Pointer[iceUser]
 	// overflow is called once if the client far exceeds normal use.
 	overflow func()
 }

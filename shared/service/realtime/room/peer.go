@@ -33,6 +33,14 @@ const (
 type peer struct {
 	*webrtc.PeerConnection
 	bandwidth *bandwidth
+	bounds    *intake
+}
+
+// SetRemoteDescription also remembers the client's credentials.
+func (p *peer) SetRemoteDescription(description webrtc.SessionDescription) error {
+	client := iceUserOf(description.SDP)
+	p.bounds.client.Store(&client)
+	return p.PeerConnection.SetRemoteDescription(description)
 }
 
 // newPeer returns a peer that uses the color space c. It calls overflow if the client exceeds the
@@ -60,11 +68,11 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 		return nil, err
 	}
 	connection.OnDataChannel(func(*webrtc.DataChannel) { bounds.open() })
-	return &peer{connection, limit}, nil
+	return &peer{connection, limit, bounds}, nil
 }
 
 // settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends
-// nothing to an address before it has received a packet from there.
+// nothing to an address before it has received a packet from there, and little before it answers.
 func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
 	s.BufferFactory = bounds.buffer

@@ -152,7 +152,8 @@ func (m quietMux) GetConn(name string, at net.Addr) (net.PacketConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	quiet := &quietConn{PacketConn: conn, bounds: m.bounds}
+	asking := &askingConn{PacketConn: conn, name: name, bounds: m.bounds, addresses: map[netip.AddrPort]*proof{}}
+	quiet := &quietConn{PacketConn: asking, bounds: m.bounds}
 	go func() {
 		for (err == nil || errors.Is(err, io.ErrShortBuffer)) && !quiet.reads.Load() {
 			_, _, err = conn.ReadFrom(nil)
