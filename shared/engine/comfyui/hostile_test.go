@@ -158,6 +158,17 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	}
 }
 
+func TestLongQueueEndsTheRun(t *testing.T) {
+	s := fakeServer(t)
+	s.Break = on("GET /queue", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"queue_running":[`+strings.Repeat("0,", 10_000)+`0]}`)
+	})
+	_, err := briefEngine(t, s).Run(t.Context(), still(t)(), ignore)
+	if err == nil || !strings.Contains(err.Error(), "more than 10000 runs") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
 type frame struct {
 	kind    websocket.MessageType
 	content []byte

@@ -22,6 +22,8 @@ const (
 	maxAnswer = 8 << 20
 	// maxQueue limits the response with the queue, which contains the workflows of all clients.
 	maxQueue = 32 << 20
+	// maxRuns limits each list of the queue, because each poll decodes it.
+	maxRuns = 10_000
 	// maxValues limits the number of values in a JSON response. Some lists have one value per file.
 	maxValues = 100_000
 	// maxRefusal limits an error response, in bytes.
@@ -212,7 +214,10 @@ func hasRun(list json.RawMessage, id string) (bool, error) {
 	case opening != json.Delim('['):
 		return false, errors.New("the queue is not a list")
 	}
-	for items.More() {
+	for n := 0; items.More(); n++ {
+		if n == maxRuns {
+			return false, fmt.Errorf("the queue has more than %d runs", maxRuns)
+		}
 		var item json.RawMessage
 		if err := items.Decode(&item); err != nil {
 			return false, err

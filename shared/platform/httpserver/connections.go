@@ -25,7 +25,7 @@ type connections struct {
 	most int
 	// open counts the connections per address (per /64 network for IPv6), at most perHost. sites
 	// does the same per /48 network, at most perSite, because a customer may own an entire /48.
-	open, sites      map[netip.Prefix]int
+	open, sites      map[netip.Prefix]*int
 	perHost, perSite int
 	total            int
 	// known counts each account's protected connections, at most perAccount, so that an account
@@ -55,7 +55,7 @@ func newConnections(logger *slog.Logger) *connections {
 	most := ConnectionLimit(maxConnections)
 	return &connections{
 		most: most, perHost: most / 2, perSite: most * 3 / 4, perAccount: most / 8,
-		open: map[netip.Prefix]int{}, sites: map[netip.Prefix]int{}, known: map[string]int{},
+		open: map[netip.Prefix]*int{}, sites: map[netip.Prefix]*int{}, known: map[string]int{},
 		unknown: list.New(), logger: logger,
 	}
 }
@@ -76,18 +76,34 @@ func (c *connections) admit(conn *watchedConn) bool {
 	defer c.mu.Unlock()
 	neighbor := func(other *watchedConn) bool { return other.network == conn.network }
 	nearby := func(other *watchedConn) bool { return other.site == conn.site }
-	if c.open[conn.network] >= c.perHost && !c.evict(neighbor) ||
-		c.sites[conn.site] >= c.perSite && !c.evict(nearby) ||
+	if count(c.open, conn.network) >= c.perHost && !c.evict(neighbor) ||
+		count(c.sites, conn.site) >= c.perSite && !c.evict(nearby) ||
 		c.total >= c.most && !c.evict(func(*watchedConn) bool { return true }) {
 		c.refused++
 		c.log()
 		return false
 	}
-	c.open[conn.network]++
-	c.sites[conn.site]++
+	conn.ofNetwork, conn.ofSite = increased(c.open, conn.network), increased(c.sites, conn.site)
 	c.total++
 	conn.unknown = c.unknown.PushBack(conn)
 	return true
+}
+
+func count(counts map[netip.Prefix]*int, of netip.Prefix) int {
+	if n := counts[of]; n != nil {
+		return *n
+	}
+	return 0
+}
+
+func increased(counts map[netip.Prefix]*int, of netip.Prefix) *int {
+	n := counts[of]
+	if n == nil {
+		n = new(int)
+		counts[of] = n
+	}
+	*n++
+	return n
 }
 
 // evict closes a connection without a known account for which fits returns true, and reports
@@ -101,7 +117,7 @@ func (c *connections) evict(fits func(*watchedConn) bool) bool {
 		}
 		more := 1
 		if chosen != nil {
-			more = cmp.Or(c.sites[conn.site]-c.sites[chosen.site], c.open[conn.network]-c.open[chosen.network])
+			more = cmp.Or(*conn.ofSite-*chosen.ofSite, *conn.ofNetwork-*chosen.ofNetwork)
 		}
 		if more > 0 || more == 0 && conn.idle && !chosen.idle {
 			chosen = conn
@@ -134,10 +150,10 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 	conn.forgotten = true
 	c.total--
-	if c.open[conn.network]--; c.open[conn.network] == 0 {
+	if *conn.ofNetwork--; *conn.ofNetwork == 0 {
 		delete(c.open, conn.network)
 	}
-	if c.sites[conn.site]--; c.sites[conn.site] == 0 {
+	if *conn.ofSite--; *conn.ofSite == 0 {
 		delete(c.sites, conn.site)
 	}
 }

@@ -32,7 +32,7 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	if oldest.forgotten {
 		t.Error("the idle one lost its connection")
 	}
-	if got := c.sites[NetworkOf(netip.MustParseAddr("2001:db8:2::1"), 48)]; got != c.perSite-1 {
+	if got := count(c.sites, NetworkOf(netip.MustParseAddr("2001:db8:2::1"), 48)); got != c.perSite-1 {
 		t.Errorf("the site has %d connections, want %d", got, c.perSite-1)
 	}
 }

@@ -63,16 +63,18 @@ func limitUnsent(conn *net.TCPConn) {
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
-	// The lock of connections guards network, site, unknown, account, idle and forgotten.
+	// The lock of connections guards the fields from network to forgotten.
 	connections *connections
 	network     netip.Prefix
 	site        netip.Prefix
-	unknown     *list.Element
-	account     string
-	idle        bool
-	forgotten   bool
-	framing     framing
-	fault       error
+	// These count the connections of the network and of the site.
+	ofNetwork, ofSite *int
+	unknown           *list.Element
+	account           string
+	idle              bool
+	forgotten         bool
+	framing           framing
+	fault             error
 	// refused is set once net/http has responded without a handler.
 	refused atomic.Bool
 	// answering is set while a handler responds, when writes are not net/http's own.

@@ -413,7 +413,8 @@ func TestReferencesAreResolved(t *testing.T) {
 	if err := w.blobs.Delete(t.Context(), "files/file_video"); err != nil {
 		t.Fatal(err)
 	}
-	want := job.Input{Blob: "jobs/" + id + "/data", MIME: "video/mp4", Size: int64(len(video)), File: "files/file_video"}
+	want := job.Input{Blob: "jobs/" + id + "/data", MIME: "video/mp4", Size: int64(len(video)), File: "files/file_video",
+		Reference: "file_video"}
 	if got := w.record(id).Request.Inputs["data"]; got != want {
 		t.Errorf("the input is %+v, want %+v", got, want)
 	}
