@@ -79,6 +79,10 @@ type Outcome struct {
 	// Notice is a message for the user in complete sentences, for example about words that were
 	// ignored. It may be empty.
 	Notice string
+	// Size and Duration describe the result if the prompt asked for others than the spec's, such as
+	// by "rotate 90 degrees". Otherwise they are zero.
+	Size     catalog.Size
+	Duration time.Duration
 	// Thumbnails makes small pictures, if they were requested, from the run's folder, which must
 	// still exist. It may be called only once, even while the next run is in progress. It may be
 	// nil.

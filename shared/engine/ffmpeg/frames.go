@@ -15,11 +15,17 @@ type Frames struct {
 	Reader io.Reader
 	Size   catalog.Size
 	FPS    int
+	// Planar means luma and chroma at half size (yuv420p) instead of red, green and blue.
+	Planar bool
 }
 
 func (f *Frames) args() []string {
+	format := "rgb24"
+	if f.Planar {
+		format = "yuv420p"
+	}
 	return []string{
-		"-protocol_whitelist", "pipe", "-f", "rawvideo", "-pixel_format", "rgb24",
+		"-protocol_whitelist", "pipe", "-f", "rawvideo", "-pixel_format", format,
 		"-video_size", f.Size.String(), "-framerate", fmt.Sprint(f.FPS), "-i", "pipe:0",
 	}
 }

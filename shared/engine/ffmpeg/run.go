@@ -23,6 +23,8 @@ type Source struct {
 	Info media.Info
 	// Options precede the input, such as "-ss", "1".
 	Options []string
+	// SoundFilters are the filters that [Source.Sound] adds, joined by commas.
+	SoundFilters string
 }
 
 // Command is one ffmpeg run. The package adds the restricting options.

@@ -72,6 +72,9 @@ func (s Source) Sound(number int, seconds float64, out string) string {
 	}
 	// Integer samples are always finite, as the encoder requires. Later in the chain, FFmpeg would
 	// not find a layout for six channels.
+	if s.SoundFilters != "" {
+		format += "," + s.SoundFilters
+	}
 	return fmt.Sprintf("[%d:%s]aformat=s32,aresample=%s,aformat=%s,apad,atrim=end=%.6f%s",
 		number, s.SoundTrack(), start, format, seconds, out)
 }

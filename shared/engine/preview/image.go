@@ -10,6 +10,7 @@ func (e *edit) image(ctx context.Context) error {
 	data := *e.spec.Data
 	e.fps = 0
 	link := e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})
+	link = e.turned(link)
 	alpha := ""
 	if data.Info.Alpha {
 		var shape string
@@ -23,6 +24,10 @@ func (e *edit) image(ctx context.Context) error {
 	format := "rgb24"
 	if alpha != "" {
 		link, format = e.filter("alphamerge", e.filter("format=rgba", link), alpha), "rgba"
+	}
+	link = e.filter("format="+format, link)
+	if link, err = e.finish(link); err != nil {
+		return err
 	}
 	link = e.filter("format="+format, link)
 	link = e.capture(link, resultThumbnail)

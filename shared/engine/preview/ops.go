@@ -103,7 +103,7 @@ func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 // coarse reports whether an operation adds no detail to a picture that has none.
 func (g *graph) coarse(op look.Op) bool {
 	switch op := op.(type) {
-	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Bloom:
+	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Blur, look.Bloom:
 		return true
 	case look.Grade:
 		return op.LUT.Gentle()
@@ -132,6 +132,8 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 		return g.shape(link, bilateral(g.length(op.Radius), op.Range, 7)), nil
 	case look.Flatten:
 		return g.shape(link, g.flatten(op)), nil
+	case look.Blur:
+		return g.filter(fmt.Sprintf("gblur=sigma=%.3f", g.length(op.Radius)), link), nil
 	case look.Clarity:
 		return g.clarity(link, op), nil
 	case look.Grade:

@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -62,8 +63,15 @@ func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (engine.Outcome, error) {
 	asked := understanding.Of(understanding.Request{Kind: spec.Kind, Prompt: spec.Prompt, Reference: spec.Reference != nil})
-	outcome := engine.Outcome{Engine: Name, Understood: asked.Understood, Notice: asked.Notice}
 	edit := &edit{Engine: e, spec: spec, asked: asked, progress: progress}
+	defer edit.close()
+	edit.forget()
+	outcome := engine.Outcome{Engine: Name, Understood: edit.asked.Understood, Notice: edit.asked.Notice}
+	var err error
+	if outcome.Duration, err = edit.resize(); err != nil {
+		return outcome, err
+	}
+	outcome.Size = edit.spec.Size
 	if err := edit.run(ctx); err != nil {
 		return outcome, err
 	}
@@ -99,6 +107,16 @@ type edit struct {
 	// reported is the last reported progress, which never decreases.
 	reported float64
 	shown    previews
+	// clip describes the input for ordinary edits.
+	clip look.Clip
+	// closers are closed when the edit ends.
+	closers []io.Closer
+}
+
+func (e *edit) close() {
+	for _, c := range e.closers {
+		c.Close()
+	}
 }
 
 // analyzed is the fraction of the progress that the analysis accounts for.
@@ -125,10 +143,11 @@ func (e *edit) look() look.Look {
 
 // video applies the look to the entire frame or only to the subject.
 func (e *edit) video(ctx context.Context) error {
-	data := *e.spec.Data
-	link := e.upright(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}), data)
+	link, err := e.opened(ctx)
+	if err != nil {
+		return err
+	}
 	link = e.capture(link, inputThumbnail)
-	var err error
 	if e.spec.Kind == catalog.TryOn && len(e.asked.Understood) > 0 {
 		link, err = e.layCloth(ctx, e.colors(link))
 	} else if e.spec.Kind != catalog.TryOn {
@@ -137,13 +156,19 @@ func (e *edit) video(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.encode(ctx, link)
+	if link, err = e.finish(link); err != nil {
+		return err
+	}
+	if err := e.encode(ctx, link); err != nil {
+		return err
+	}
+	return e.loop(ctx)
 }
 
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()
 	link, err := e.draw(ctx, link, asked)
-	if err != nil || e.spec.Reference == nil || len(e.asked.Understood) == 0 {
+	if err != nil || e.spec.Reference == nil || len(e.asked.Understood) == 0 || e.has(look.Logo) {
 		return link, err
 	}
 	lut, err := e.transfer(ctx, asked)
@@ -173,8 +198,8 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	link = e.filter(e.broadcast()+",format=yuv420p", link)
 	link, shown := e.watch(link)
 	args := []string{"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link}
-	if e.spec.Data != nil && e.spec.Data.Info.Audio {
-		args = append(args, "-filter_complex", e.inputs[0].Sound(0, seconds, "[sound]"), "-map", "[sound]",
+	if e.spec.Data != nil && e.spec.Data.Info.Audio && !e.has("mute") {
+		args = append(args, "-filter_complex", e.sound(seconds), "-map", "[sound]",
 			"-c:a", "aac", "-b:a", "160k")
 	}
 	args = append(append(args, "-c:v", "libx264", "-profile:v", "high", "-threads", threads, "-g", fmt.Sprint(2*e.spec.FPS)),

@@ -10,6 +10,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/engine/preview/understanding"
 	"cutroom/shared/platform/trace"
 )
 
@@ -89,6 +90,13 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	}
 	if order.request.Inputs[catalog.DataField].Blob == "" || in.size.Width > 0 && in.size.Height > 0 {
 		plan := m.Plan(order.request.Option(catalog.ResolutionField), order.request.Option("orientation"), in.size, in.rate)
+		if s.Engine.isPreview() {
+			read := understanding.Of(understanding.Request{
+				Kind: m.Kind, Prompt: order.request.Prompt, Reference: order.request.Inputs[catalog.ReferenceField].Blob != "",
+			})
+			plan = read.Planned(plan)
+			order.request.Length = max(order.request.Length, time.Duration(read.Length(order.request.Length.Seconds())*float64(time.Second)))
+		}
 		order.request.Planned = &plan
 	}
 	accepted := job.Job{

@@ -157,6 +157,14 @@ type understoodBody struct {
 	Ignored    []string  `json:"ignored,omitzero"`
 	Notice     string    `json:"notice,omitempty"`
 	Cost       *costBody `json:"estimated_cost,omitempty"`
+	// Planned is absent if the request lacks the input's size.
+	Planned *plannedBody `json:"planned,omitempty"`
+}
+
+type plannedBody struct {
+	catalog.Plan
+	// Seconds is 0 for an image, or if the request lacks the input's length.
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
 // understand is fast enough to call while a user types.
@@ -180,6 +188,10 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	found = append(found, wrong...)
 	resolution, _, wrong := sent.text("resolution")
 	found = append(found, wrong...)
+	width, wrong := sent.integer("width", 1, maxSide)
+	found = append(found, wrong...)
+	height, wrong := sent.integer("height", 1, maxSide)
+	found = append(found, wrong...)
 	if utf8.RuneCountInString(prompt) > maxUnderstood {
 		found = append(found, valueProblem("prompt", nil, fmt.Sprintf("The prompt is longer than %d characters.", maxUnderstood)))
 	}
@@ -196,12 +208,22 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	if s.Engine.isPreview() {
 		read := understanding.Of(understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
 		body.Understood, body.Ignored, body.Notice = read.Understood, append([]string{}, read.Ignored...), read.Notice
+		if _, offered := m.Sizes[resolution]; offered && width != nil && height != nil {
+			plan := m.Plan(resolution, "", catalog.Size{Width: int(*width), Height: int(*height)}, 0)
+			body.Planned = &plannedBody{Plan: read.Planned(plan)}
+			if m.Kind != catalog.Image {
+				body.Planned.Seconds = read.Length(seconds)
+			}
+		}
 	}
 	s.writeJSON(w, r, http.StatusOK, body)
 	return nil
 }
 
-const maxSeconds = 86400
+const (
+	maxSeconds = 86400
+	maxSide    = 65535
+)
 
 // maxUnderstood is shorter than a prompt may be, because anyone may call.
 const maxUnderstood = 1000

@@ -105,6 +105,28 @@ func TestUnderstandExplainsPrompt(t *testing.T) {
 	}
 }
 
+// The planned size and length follow the edits that the prompt asks for.
+func TestPlanFollowsPrompt(t *testing.T) {
+	w := newWorld(t, setup{})
+	for prompt, want := range map[string]string{
+		"":                                   `"planned":{"width":1280,"height":720,"fps":20,"seconds":4}`,
+		"rotate 90 degrees and slow motion":  `"planned":{"width":720,"height":1280,"fps":20,"seconds":8}`,
+		"crop to square, first 1.5 seconds":  `"planned":{"width":720,"height":720,"fps":20,"seconds":1.5}`,
+		"don't rotate it, make it brighter.": `"planned":{"width":1280,"height":720,"fps":20,"seconds":4}`,
+	} {
+		a := w.request(http.MethodPost, "/v1/understand", "", strings.NewReader(
+			`{"model":"gen-2.5","prompt":"`+prompt+`","resolution":"720p","width":1920,"height":1080,"seconds":4}`,
+		), "Content-Type: application/json")
+		if a.status != 200 || !strings.Contains(a.body, want) {
+			t.Errorf("%q: %d %s, want %s", prompt, a.status, a.body, want)
+		}
+	}
+	id := w.accepted(w.post("gen-2.5", studio, part{"data", "beach.mp4", clip(t)}, text("prompt", "crop to 9:16")))
+	if planned := w.record(id).Request.Planned; planned == nil || planned.Width >= planned.Height {
+		t.Errorf("the job's plan is %+v", planned)
+	}
+}
+
 func TestLooksHavePictures(t *testing.T) {
 	w := newWorld(t, setup{})
 	var list struct {

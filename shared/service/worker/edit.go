@@ -36,6 +36,9 @@ func (l *lane) edit(
 	if err != nil {
 		return result, l.worker.explain(ctx, inputs, err)
 	}
+	if outcome.Size != (catalog.Size{}) {
+		inputs.spec.Size, inputs.spec.Duration = outcome.Size, outcome.Duration
+	}
 	if l.worker.config.Prefetch {
 		select {
 		case slot.storing <- struct{}{}:

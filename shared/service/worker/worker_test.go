@@ -46,7 +46,10 @@ func (s script) Run(
 }
 
 func scripted() engine.Outcome {
-	return engine.Outcome{Engine: "script", Understood: []string{}, Notice: "Nothing was asked."}
+	return engine.Outcome{
+		Engine: "script", Understood: []string{}, Notice: "Nothing was asked.",
+		Size: catalog.Size{Width: 720, Height: 720}, Duration: 3 * time.Second,
+	}
 }
 
 // succeed writes a mark followed by the bytes of the input.
@@ -280,7 +283,10 @@ func TestJobIsCompleted(t *testing.T) {
 		j.Result.SHA256 != hex.EncodeToString(sum[:]) {
 		t.Errorf("the result is %q, recorded as %+v", result, j.Result)
 	}
-	recorded := engine.Outcome{Engine: j.Result.Engine, Understood: j.Result.Understood, Notice: j.Result.Notice}
+	recorded := engine.Outcome{
+		Engine: j.Result.Engine, Understood: j.Result.Understood, Notice: j.Result.Notice,
+		Size: catalog.Size{Width: j.Result.Width, Height: j.Result.Height}, Duration: j.Result.Duration,
+	}
 	if !reflect.DeepEqual(recorded, scripted()) {
 		t.Errorf("%+v of the engine's report was recorded", recorded)
 	}

@@ -103,7 +103,7 @@ func (e *editor) ask(change func(*request)) engine.Outcome {
 }
 
 func (e *editor) read(asked request) understanding.Result {
-	return understanding.Of(understanding.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
+	return understanding.Of(understanding.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil, Live: true})
 }
 
 // current returns the plan for frames of the given size. ask has already prepared it unless the

@@ -195,6 +195,13 @@ func (p *program) step(op look.Op) step {
 	case look.Grade:
 		t := newTable(op.LUT)
 		return func(w *workspace, _ time.Duration) { t.apply(w.picture) }
+	case look.Blur:
+		sigma := p.length(op.Radius)
+		return func(w *workspace, _ time.Duration) {
+			for _, plane := range w.picture.planes {
+				w.blur.gaussian(plane, p.size.Width, p.size.Height, sigma)
+			}
+		}
 	case look.Bloom:
 		return p.bloom(op)
 	case look.Fringe:

@@ -69,7 +69,7 @@ func (p *program) halves(ops []look.Op) bool {
 // coarse reports whether an operation adds no detail, so that rendering can stay at half size.
 func coarse(op look.Op) bool {
 	switch op := op.(type) {
-	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Bloom:
+	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Blur, look.Bloom:
 		return true
 	case look.Grade:
 		return op.LUT.Gentle()

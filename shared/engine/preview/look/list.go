@@ -23,12 +23,15 @@ func List() []Entry {
 	return list
 }
 
-// Changes returns the phrases for each small change, such as "brighter". The first phrase is its
-// name.
+// Changes returns the words of each small change, such as "brighter", and of each ordinary edit; the
+// first is its name.
 func Changes() [][]string {
 	var list [][]string
 	for _, m := range modifiers() {
 		list = append(list, slices.Clone(m.phrases))
+	}
+	for _, o := range operations() {
+		list = append(list, append([]string{o.name}, o.phrases...))
 	}
 	return list
 }

@@ -1,12 +1,13 @@
-// Package look describes edits as data. [Parse] converts a prompt to a [Look]: a list of simple
-// operations such as "smooth the areas between edges", "change colors by this table" or "overlay
-// this paper texture". It uses no programs or files. Each engine renders the operations in its own
-// way.
+// Package look describes edits as data. [Read] returns the ordinary edits of a prompt, which are
+// filters of FFmpeg. [Parse] converts a prompt to a [Look]: a list of simple
+// operations such as "smooth the areas between edges", "change colours by this table" or "lay
+// this paper over it". It uses no program and no file. Each engine renders the operations in its
+// own way.
 //
 // The look depends only on the prompt and the seed.
 //
 // Lengths are in units: fractions of the picture's shorter side, so that a look is the same at
-// every size. Between operations, colors are encoded sRGB.
+// every size. Colours between operations are sRGB as stored.
 package look
 
 type Look struct {
@@ -19,7 +20,7 @@ type Look struct {
 }
 
 // Op is one operation on a picture: [Smooth], [Flatten], [Pixelate], [Clarity], [Grade], [Lines],
-// [Bloom], [Fringe], [Warp] or [Layer].
+// [Blur], [Bloom], [Fringe], [Warp] or [Layer].
 type Op interface{ isOp() }
 
 // Smooth smooths the areas between edges and preserves the edges (a bilateral filter).
@@ -70,6 +71,12 @@ type Lines struct {
 // LinesBias prevents noise in dark areas from becoming lines; see [Lines].
 const LinesBias = 0.12
 
+// Blur blurs everything.
+type Blur struct {
+	// Radius is the standard deviation, in units.
+	Radius float64
+}
+
 // Bloom makes bright areas glow: light above Threshold is blurred and screened over the picture.
 type Bloom struct {
 	// Radius is the standard deviation of the blur, in units.
@@ -85,6 +92,7 @@ type Fringe struct {
 }
 
 func (Smooth) isOp()   {}
+func (Blur) isOp()     {}
 func (Flatten) isOp()  {}
 func (Pixelate) isOp() {}
 func (Clarity) isOp()  {}

@@ -1,10 +1,19 @@
 package look
 
+import "sync"
+
 // modifier is a phrase that changes a picture slightly, on top of its look.
 type modifier struct {
 	phrases []string
 	ops     func() []Op
 }
+
+// isColor reports whether the modifier is a color's name.
+func (m *modifier) isColor() bool { return colors()[m.phrases[0]] }
+
+var colors = sync.OnceValue(func() map[string]bool {
+	return set("red orange yellow green teal blue purple pink brown white black gray")
+})
 
 // modifiers returns the words for degrees, such as "brighter", and the color names.
 func modifiers() []modifier {
@@ -17,20 +26,27 @@ func modifiers() []modifier {
 		return by(saturate(0.35), tint(hue, chroma), light(lift))
 	}
 	return []modifier{
-		{[]string{"brighter", "brighten", "bright", "lighter", "airy", "overexposed"}, by(light(0.12))},
-		{[]string{"darker", "darken", "dark", "dim", "moody", "low key", "shadowy"}, by(light(-0.13), contrast(1.06, 0.4))},
+		{[]string{"brighter", "brighten", "bright", "lighter", "airy", "overexposed",
+			"more light", "increase the brightness", "increase brightness"}, by(light(0.12))},
+		{[]string{"darker", "darken", "dark", "dim", "moody", "low key", "shadowy", "less bright",
+			"reduce the brightness", "decrease the brightness", "reduce brightness"}, by(light(-0.13), contrast(1.06, 0.4))},
 		{[]string{"warmer", "warm", "cozy", "cosy"}, by(warm(0.055), light(0.01))},
 		{[]string{"colder", "cold", "cooler", "cool", "chilly"}, by(warm(-0.055))},
 		{
-			[]string{"vivid", "vibrant", "saturate", "colorful", "colourful", "saturated", "psychedelic", "rainbow"},
+			[]string{"vivid", "vibrant", "saturate", "colorful", "colourful", "saturated", "psychedelic", "rainbow",
+				"more saturation", "increase the saturation", "increase saturation", "boost the colors", "more color", "more colorful"},
 			by(saturate(1.75), contrast(1.08, 0.5)),
 		},
-		{[]string{"muted", "desaturate", "desaturated", "dull", "faded", "washed out", "bleached"}, by(saturate(0.4), fade(0.14, 0.95))},
-		{[]string{"contrast", "more contrast", "contrasty", "high contrast", "punchy", "bold", "hdr"}, func() []Op {
+		{[]string{"muted", "desaturate", "desaturated", "dull", "faded", "washed out", "bleached",
+			"less saturation", "reduce the saturation", "less saturated", "less color"}, by(saturate(0.4), fade(0.14, 0.95))},
+		{[]string{"contrast", "more contrast", "contrasty", "high contrast", "punchy", "bold", "hdr",
+			"increase the contrast", "increase contrast"}, func() []Op {
 			return []Op{Clarity{0.05, 0.7}, grade(contrast(1.4, 0.5), saturate(1.15))}
 		}},
-		{[]string{"low contrast", "less contrast", "flat", "matte"}, by(contrast(0.6, 0.55), fade(0.1, 0.95))},
-		{[]string{"soft", "softer", "smooth", "smoother", "blurry", "glow", "glowing", "hazier"}, func() []Op {
+		{[]string{"low contrast", "less contrast", "flat", "matte", "reduce the contrast",
+			"reduce contrast"}, by(contrast(0.6, 0.55), fade(0.1, 0.95))},
+		{[]string{"blur", "blurred", "blurry", "blurrier", "out of focus", "unsharp"}, func() []Op { return []Op{Blur{0.012}} }},
+		{[]string{"soft", "softer", "smooth", "smoother", "glow", "glowing", "hazier"}, func() []Op {
 			return []Op{Smooth{0.014, 0.10}, grade(fade(0.06, 1), light(0.03)), Bloom{0.05, 0.45, 0.8}}
 		}},
 		{[]string{"sharp", "sharper", "sharpen", "crisp", "clear"}, func() []Op {

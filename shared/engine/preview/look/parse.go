@@ -13,11 +13,18 @@ type request struct {
 	maxMoods  int
 	moods     []entry
 	medium    *entry
-	modifiers []modifier
+	modifiers []modified
+	edits     []Edit
 	ignored   []string
 	// empty means that the prompt has no words. declined means that it only asks to keep things
 	// unchanged.
 	empty, declined bool
+}
+
+// modified is a modifier with its strength; 1 is usual.
+type modified struct {
+	modifier
+	by float64
 }
 
 // Parse converts a prompt to a look: at most one medium, two moods, and modifiers such as
@@ -39,7 +46,7 @@ func Scenery(prompt string, seed uint32) Look {
 
 func ReadScenery(prompt string, known func(word string) bool) Result {
 	asked := scenery(prompt, known)
-	return Result{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
+	return asked.result()
 }
 
 func scenery(prompt string, known func(word string) bool) request {
@@ -59,7 +66,14 @@ func (asked request) names() []string {
 		names = append(names, asked.medium.name)
 	}
 	for _, m := range asked.modifiers {
-		names = append(names, m.phrases[0])
+		switch name := m.phrases[0]; {
+		case m.by < 1:
+			names = append(names, name+" (slight)")
+		case m.by > 1:
+			names = append(names, name+" (strong)")
+		default:
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -76,7 +90,7 @@ func (asked request) look(seed uint32) Look {
 		look.Ops = append(look.Ops, asked.medium.ops()...)
 	}
 	for _, modifier := range asked.modifiers {
-		look.Ops = append(look.Ops, modifier.ops()...)
+		look.Ops = append(look.Ops, stronger(modifier.ops(), modifier.by)...)
 	}
 	look.Ops = fuse(begin(start, look.Ops))
 	return look
@@ -134,15 +148,15 @@ func (asked *request) add(e *entry) bool {
 	return true
 }
 
-// modify adds a modifier. It returns false if the limit is reached.
-func (asked *request) modify(m *modifier) bool {
-	if slices.ContainsFunc(asked.modifiers, func(known modifier) bool { return known.phrases[0] == m.phrases[0] }) {
+// modify adds a modifier of a strength unless there are enough, and reports whether it did.
+func (asked *request) modify(m *modifier, by float64) bool {
+	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.phrases[0] == m.phrases[0] }) {
 		return true
 	}
 	if len(asked.modifiers) == maxModifiers {
 		return false
 	}
-	asked.modifiers = append(asked.modifiers, *m)
+	asked.modifiers = append(asked.modifiers, modified{*m, by})
 	return true
 }
 

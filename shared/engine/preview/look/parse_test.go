@@ -169,8 +169,25 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 func TestForeignNamesSelectLooks(t *testing.T) {
 	names := foreignNames()
 	for name := range names {
-		if !slices.Contains(Names(), name) && name != "grayscale" {
+		change := slices.ContainsFunc(Changes(), func(words []string) bool { return words[0] == name })
+		if !slices.Contains(Names(), name) && !change {
 			t.Errorf("%q is neither a look nor a change", name)
+		}
+	}
+	for _, words := range Changes() {
+		name := words[0]
+		color := slices.ContainsFunc(modifiers(), func(m modifier) bool { return m.phrases[0] == name && m.isColor() })
+		if len(names[name]) == 0 && !color && name != "soft" {
+			t.Errorf("%s has no name in other languages", name)
+		}
+		for _, phrase := range names[name] {
+			found := func(prompt string) bool {
+				read := Read(prompt, nil)
+				return slices.Equal(read.Understood, []string{name}) || len(read.Edits) == 1 && read.Edits[0].Name() == name
+			}
+			if !found(phrase) && !found(phrase+" 3 s") && !found(phrase+` "Hi"`) {
+				t.Errorf("%q does not ask for %s: %+v", phrase, name, Read(phrase, nil))
+			}
 		}
 	}
 	for _, e := range lexicon() {

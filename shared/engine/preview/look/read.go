@@ -10,6 +10,8 @@ type Result struct {
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim and in order.
 	Ignored []string
+	// Edits lists the ordinary edits, in the order of application.
+	Edits []Edit
 	// Empty is true if the prompt has no words. Declined is true if it only asks to keep things
 	// unchanged.
 	Empty, Declined bool
@@ -18,8 +20,13 @@ type Result struct {
 // Read returns how a prompt is understood. known may be nil. Words for which it returns true are
 // handled by the caller and not listed as ignored.
 func Read(prompt string, known func(word string) bool) Result {
-	asked := request{maxMoods: maxMoods}.read(prompt, known)
-	return Result{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
+	return request{maxMoods: maxMoods}.read(prompt, known).result()
+}
+
+func (asked request) result() Result {
+	return Result{
+		Understood: asked.names(), Ignored: asked.ignored, Edits: asked.edits, Empty: asked.empty, Declined: asked.declined,
+	}
 }
 
 type class int
@@ -45,6 +52,9 @@ type part struct {
 	first, last token
 	// means is the meaning of a lexicon phrase. It is zero for words that the caller handles.
 	means meaning
+	// arguments may belong to an ordinary edit. strength, unless 0, may belong to a modifier.
+	arguments []argument
+	strength  float64
 	// alone is true if the phrase may instead name an object in the picture.
 	alone bool
 	// whole is true for words that refer to the entire picture. scope is true for words that make
@@ -62,6 +72,16 @@ func parts(prompt string, known func(word string) bool) []part {
 	}
 	var found []part
 	for at := 0; at < len(tokens); {
+		if text, end := quotedAt(prompt, tokens[at]); end > 0 && len(found) > 0 && announces(found) {
+			p := part{class: named, first: tokens[at], means: vocabulary.title()}
+			p.first.clause = found[len(found)-1].last.clause
+			p.arguments = []argument{{quotation, func(a *arguments) { a.text = text }}}
+			for ; at < len(tokens) && tokens[at].from < end; at++ {
+				p.last = tokens[at]
+			}
+			found = append(found, p)
+			continue
+		}
 		var means meaning
 		for _, m := range vocabulary.meanings[texts[at]] {
 			last := at + len(m.phrase) - 1
@@ -70,12 +90,21 @@ func parts(prompt string, known func(word string) bool) []part {
 				means = m
 			}
 		}
-		p := part{first: tokens[at], last: tokens[at+max(1, len(means.phrase))-1], means: means}
+		length := max(1, len(means.phrase))
+		p := part{first: tokens[at], means: means, strength: degrees()[texts[at]]}
 		if len(means.phrase) > 0 {
 			p.class = named
+			for i := range means.phrase {
+				if a, _ := argumentAt(prompt, tokens[at+i:at+len(means.phrase)]); a.set != nil {
+					p.arguments = append(p.arguments, a)
+				}
+			}
 			p.alone = objectlike()[strings.Join(means.phrase, " ")] && !isStyle(texts, at, at+len(means.phrase))
 		} else {
 			p.class = classOf(texts[at])
+			if a, taken := argumentAt(prompt, tokens[at:]); taken > 0 {
+				p.arguments, length = []argument{a}, taken
+			}
 			if texts[at] == "no" && at+1 < len(texts) && afterNo()[texts[at+1]] {
 				p.class = filler
 			}
@@ -84,8 +113,9 @@ func parts(prompt string, known func(word string) bool) []part {
 			}
 		}
 		p.whole, p.scope = wholes()[texts[at]], scopes()[texts[at]]
+		p.last = tokens[at+length-1]
 		found = append(found, p)
-		at += max(1, len(means.phrase))
+		at += length
 	}
 	return found
 }
@@ -188,6 +218,9 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	all := parts(prompt, known)
 	asked.empty = len(all) == 0
 	split := instructions(all)
+	for _, instruction := range split {
+		asked.order(prompt, instruction)
+	}
 	kept, other := 0, 0
 	var generic *entry
 	var ignored []part
@@ -198,7 +231,7 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 		case instruction[0].class == negation || count(instruction, refusal) > 0:
 			kept++
 			continue
-		case instruction[0].class == thing || known == nil && isLocal(instruction) || beside:
+		case !hasEdit(instruction) && (instruction[0].class == thing || known == nil && isLocal(instruction) || beside):
 			other++
 			ignored = append(ignored, blocked(instruction)...)
 			continue
@@ -217,6 +250,10 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	return asked
 }
 
+func hasEdit(instruction []part) bool {
+	return slices.ContainsFunc(instruction, func(p part) bool { return p.means.edit != nil })
+}
+
 // blocked returns the parts of an ignored instruction, except those that the caller handles.
 func blocked(instruction []part) []part {
 	return slices.DeleteFunc(slices.Clone(instruction), func(p part) bool {
@@ -229,13 +266,15 @@ func blocked(instruction []part) []part {
 func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })
-	for _, p := range instruction {
+	for i, p := range instruction {
 		means := p.means
 		switch {
 		case p.class == content:
 			left = append(left, p)
 		case len(means.phrase) == 0:
 			followed = followed || p.class == named
+		case means.edit != nil:
+			followed = true
 		case unknown && (p.alone || means.modifier != nil && !scoped):
 			left = append(left, p)
 		case means.generic:
@@ -248,12 +287,30 @@ func (asked *request) follow(instruction []part, generic **entry) (followed bool
 				left = append(left, p)
 			}
 		default:
-			if followed = true; !asked.modify(means.modifier) {
+			if followed = true; !asked.modify(means.modifier, strengthAt(instruction, i)) {
 				left = append(left, p)
 			}
 		}
 	}
 	return followed, left
+}
+
+// strengthAt returns the strength of a modifier: the words before it say it, otherwise those after.
+func strengthAt(instruction []part, at int) float64 {
+	for before := at - 1; before >= 0 && instruction[before].class == filler; before-- {
+		if s := instruction[before].strength; s != 0 {
+			return s
+		}
+	}
+	for after := at + 1; after < len(instruction) && instruction[after].class == filler; after++ {
+		if s := instruction[after].strength; s != 0 {
+			if next := after + 1; next < len(instruction) && instruction[next].means.modifier != nil {
+				break // the words belong to the next modifier
+			}
+			return s
+		}
+	}
+	return 1
 }
 
 const (

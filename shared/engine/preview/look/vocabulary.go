@@ -18,17 +18,21 @@ var namesFile string
 //go:embed friends.txt
 var friendsFile string
 
-// meaning is what a phrase stands for: a look or a modifier.
+// A phrase means a look, a modifier or an ordinary edit.
 type meaning struct {
 	phrase   []string
 	look     *entry
 	generic  bool
 	modifier *modifier
+	edit     *operation
 }
 
 func (m meaning) name() string {
-	if m.look != nil {
+	switch {
+	case m.look != nil:
 		return m.look.name
+	case m.edit != nil:
+		return m.edit.name
 	}
 	return m.modifier.phrases[0]
 }
@@ -59,7 +63,20 @@ var learned = sync.OnceValue(func() *vocabulary {
 		v.learn(m.phrases, meaning{modifier: &m})
 		v.learn(foreign[m.phrases[0]], meaning{modifier: &m})
 	}
+	for _, o := range operations() {
+		v.learn(append(o.phrases, o.name), meaning{edit: &o})
+		v.learn(foreign[o.name], meaning{edit: &o})
+	}
 	v.known = set(friendsFile)
+	for word := range units() {
+		v.known[word] = true
+	}
+	for word := range directions() {
+		v.known[word] = true
+	}
+	for word := range degrees() {
+		v.known[word] = true
+	}
 	for word := range v.words {
 		v.known[word] = true
 		if utf8.RuneCountInString(word) >= minTypo {

@@ -40,6 +40,7 @@ func tokenize(text string) []token {
 				from = at
 			}
 		case strings.ContainsRune("'’ʼ\u200c\u200d", r): // within a word: "don't"
+		case strings.ContainsRune(".,:", r) && from >= 0 && isDigit(text, at-1) && isDigit(text, at+1): // "1.5", "16:9"
 		default:
 			end(at)
 			if strings.ContainsRune(".,;:!?()\n–—…。、，！？；：।॥؛،؟۔", r) {
@@ -49,6 +50,10 @@ func tokenize(text string) []token {
 	}
 	end(len(text))
 	return found
+}
+
+func isDigit(text string, at int) bool {
+	return at >= 0 && at < len(text) && text[at] >= '0' && text[at] <= '9'
 }
 
 // emoji lists the emoji that name a look; others are ignored.
@@ -79,6 +84,11 @@ func normal(word string) string {
 			return 'ي'
 		case r == 'ک':
 			return 'ك'
+		}
+		for _, zero := range "०০٠۰" { // the digits of other scripts
+			if r >= zero && r <= zero+9 {
+				return '0' + r - zero
+			}
 		}
 		return r
 	}, norm.NFD.String(strings.ToLower(word))))

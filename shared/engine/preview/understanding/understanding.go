@@ -9,6 +9,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look"
 	"cutroom/shared/engine/preview/scene"
+	"cutroom/shared/engine/preview/title"
 )
 
 const Engine = "preview"
@@ -17,6 +18,8 @@ type Request struct {
 	Kind      catalog.Kind
 	Prompt    string
 	Reference bool
+	// Live is true for a session. It has no ordinary edits, which need a finished result.
+	Live bool
 }
 
 type Result struct {
@@ -28,6 +31,8 @@ type Result struct {
 	Notice string
 	// ByReference is true if the reference image alone determines the edit.
 	ByReference bool
+	// Edits lists the ordinary edits, in the order of application.
+	Edits []look.Edit
 }
 
 const (
@@ -53,8 +58,22 @@ func Of(asked Request) Result {
 func ofLook(asked Request) Result {
 	read := look.Read(asked.Prompt, nil)
 	r := Result{Understood: read.Understood, Ignored: read.Ignored}
-	followed, left := len(read.Understood) > 0, len(read.Ignored) > 0
-	if asked.Reference && !read.Declined && (followed || !left) {
+	var unfit []string
+	for _, e := range read.Edits {
+		switch {
+		case asked.Live, asked.Kind == catalog.Image && !e.Still(), e.Name() == look.Logo && !asked.Reference,
+			!title.CanDraw(e.Text()):
+			unfit = append(unfit, e.Phrase)
+		default:
+			r.Edits = append(r.Edits, e)
+			r.Understood = append(r.Understood, e.Label())
+		}
+	}
+	_, logo := look.Find(r.Edits, look.Logo)
+	followed, left := len(r.Understood) > 0, len(read.Ignored) > 0
+	if asked.Reference && logo {
+		// The reference image is the logo.
+	} else if asked.Reference && !read.Declined && (followed || !left) {
 		r.Understood = append(r.Understood, ReferenceColors)
 		r.ByReference = !followed
 	}
@@ -64,18 +83,45 @@ func ofLook(asked Request) Result {
 	case r.ByReference:
 		r.Notice = "The preview engine takes only the colors of the reference image. " + how
 	case followed && left:
-		r.Notice = fmt.Sprintf("%s changed nothing: the preview engine changes the look of the whole picture. %s",
+		r.Notice = fmt.Sprintf("%s changed nothing. %s",
 			quoted(read.Ignored), how)
 	case followed:
+	case len(unfit) > 0:
 	case left:
 		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. It changes the look of the whole picture: try "+
 			"“watercolor” or “winter night”. %s", unchanged, quoted(read.Ignored), how)
 	case read.Empty:
 		r.Notice = unchanged + "the prompt is empty."
 	default:
-		r.Notice = unchanged + "the prompt names no look that the preview engine knows, such as “watercolor” or “winter night”."
+		r.Notice = unchanged + "the prompt names no edit that the preview engine knows, such as “watercolor”, “brighter” or “crop to square”."
+	}
+	if len(unfit) > 0 {
+		r.Ignored = append(r.Ignored, unfit...)
+		r.Notice = strings.TrimSpace(fmt.Sprintf("%s was not done: it needs %s. %s", quoted(unfit), needed(asked), r.Notice))
 	}
 	return r
+}
+
+// Planned returns the plan of a result that would have the given plan without ordinary edits.
+func (r Result) Planned(plan catalog.Plan) catalog.Plan {
+	if len(r.Edits) > 0 {
+		plan.Width, plan.Height = look.SizeOf(r.Edits, plan.Width, plan.Height)
+	}
+	return plan
+}
+
+// Length returns the length in seconds of the result of a clip.
+func (r Result) Length(clip float64) float64 { return look.LengthOf(r.Edits, clip) }
+
+// needed names what edits that do not fit a request lack.
+func needed(asked Request) string {
+	switch {
+	case asked.Live:
+		return "a finished video or picture, not a live session"
+	case asked.Kind == catalog.Image:
+		return "a video"
+	}
+	return "a reference image, or a text in Latin, Greek or Cyrillic letters"
 }
 
 func ofScene(asked Request) Result {

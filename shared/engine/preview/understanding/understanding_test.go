@@ -41,7 +41,7 @@ var answers = []answer{
 	{edit, "a painting on the wall", "", "painting on the wall", unfollowed},
 	{edit, "a red fire truck", "", "red fire truck", unfollowed},
 	{edit, "remove the watermark", "", "remove the watermark", unfollowed},
-	{edit, "upscale to 4k", "", "upscale", unfollowed},
+	{edit, "upscale to 4k", "upscale 2x (bicubic)", "", ""},
 	{edit, "make it a video for my friends", "", "friends", unfollowed},
 	{edit, "añade un sombrero", "", "añade un sombrero", unfollowed},
 	{edit, "给他戴一顶帽子", "", "他戴一顶帽", unfollowed},
@@ -53,7 +53,7 @@ var answers = []answer{
 	{edit, "不要下雪", "", "", declined},
 	{edit, "बर्फ नहीं", "", "", declined},
 	{edit, "", "", "", "Nothing was changed: the prompt is empty."},
-	{edit, "make it amazing", "", "", "Nothing was changed: the prompt names no look"},
+	{edit, "make it amazing", "", "", "Nothing was changed: the prompt names no edit"},
 	// These prompts are nonsense.
 	{edit, "asdf qwerty zxcv", "", "asdf qwerty zxcv", unfollowed},
 	{edit, "😀😀😀", "", "", "Nothing was changed: the prompt is empty."},
@@ -67,10 +67,10 @@ var answers = []answer{
 	{edit, "waterclor", "watercolor", "", ""},
 	{edit, "keep the background but make it watercolor", "watercolor", "", ""},
 	// These prompts name a look and request more.
-	{edit, "make it darker and add a hat", "darker", "add a hat", "“add a hat” changed nothing: "},
-	{edit, "cyberpnk city at nigth", "cyberpunk neon; night", "city", "“city” changed nothing: "},
-	{edit, "an oil painting of a castle", "oil painting", "castle", "“castle” changed nothing: "},
-	{edit, "winter, night, rain", "winter; night", "rain", "“rain” changed nothing: "},
+	{edit, "make it darker and add a hat", "darker", "add a hat", "“add a hat” changed nothing. "},
+	{edit, "cyberpnk city at nigth", "cyberpunk neon; night", "city", "“city” changed nothing. "},
+	{edit, "an oil painting of a castle", "oil painting", "castle", "“castle” changed nothing. "},
+	{edit, "winter, night, rain", "winter; night", "rain", "“rain” changed nothing. "},
 	// These prompts are in other languages.
 	{edit, "conviértelo en una acuarela", "watercolor", "", ""},
 	{edit, "fais-en un dessin au crayon", "pencil sketch", "", ""},

@@ -33,8 +33,10 @@ export function planOf(model, resolution, { width, height } = {}) {
   const [across, down] = height > width ? [Math.min(...box), Math.max(...box)] : box;
   let size = across * height > down * width ? [even(down * width, height), down] : [across, even(across * height, width)];
   if (resolution === "source" && size[0] >= width) size = [even(width, 1), even(height, 1)];
-  return `Result: ${Math.min(size[0], across)}x${Math.min(size[1], down)}${model.fps && resolution !== "source" ? `, ${model.fps} frames per second` : ""}.`;
+  return planned({ width: Math.min(size[0], across), height: Math.min(size[1], down), fps: resolution !== "source" && model.fps });
 }
+
+export const planned = ({ width, height, fps, seconds }) => `Result: ${width}x${height}${fps ? `, ${fps} frames per second` : ""}${seconds ? `, ${+seconds.toFixed(1)} seconds` : ""}.`;
 
 // estimate resolves to {amount, currency}, or undefined if the cost is unknown. seconds is the
 // input's length, if known.

@@ -1,7 +1,7 @@
 // The form of an edit: the fields of the chosen models except the media.
 
 import { button, icon, make, number, signButton } from "./dom.js";
-import { costOf, planOf, priceOf } from "./cost.js";
+import { costOf, planned, planOf, priceOf } from "./cost.js";
 import { factsOf, looks } from "./engine.js";
 import { Hints } from "./hints.js";
 import { chooseStored } from "./library.js";
@@ -35,10 +35,11 @@ export class Form {
     this.onchange = () => {};
     this.shapes = async () => []; // resolves to the sizes and seconds of the inputs
     this.prompt = make("textarea", { id: "prompt", rows: 3, "aria-describedby": "prompt-count form-problem", on: { input: () => this.count() } });
-    this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference) }),
-      nothing => {
+    this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference), shape: this.shape, resolution: this.resolution() }),
+      (nothing, result) => {
         this.nothing = nothing;
         this.label();
+        if (result) this.size.textContent = planned(result);
       });
     this.prompt.addEventListener("keydown", event => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -209,9 +210,15 @@ export class Form {
     const estimating = this.estimating = {};
     const shapes = await this.shapes();
     if (this.estimating !== estimating) return;
-    this.size.textContent = planOf(this.chosen, this.options.get("resolution")?.value || this.chosen.fields.find(field => field.name === "resolution")?.default, shapes[0]);
+    this.shape = shapes[0];
+    this.size.textContent = planOf(this.chosen, this.resolution(), this.shape);
+    this.hints.soon();
     const words = await costOf([this.chosen, ...this.besides()], shapes.map(shape => shape?.seconds), +this.results.value);
     if (this.estimating === estimating) this.cost.textContent = words;
+  }
+
+  resolution() {
+    return this.options.get("resolution")?.value || this.chosen.fields.find(field => field.name === "resolution")?.default;
   }
 
   // A reference image is a File, or a stored file's reference.

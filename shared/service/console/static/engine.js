@@ -23,11 +23,12 @@ export async function factsOf(model) {
 
 let silent; // the service has no such call
 
-// understand resolves to {engine, understood, ignored, notice}, or undefined.
-export async function understand(model, prompt, reference, signal) {
+// understand resolves to {engine, understood, ignored, notice, planned}, or undefined. The input's
+// shape may be undefined.
+export async function understand(model, prompt, reference, shape, resolution, signal) {
   if (silent) return undefined;
   try {
-    return await (await media("POST", "/v1/understand", { body: { model: model.id, prompt, reference_image: reference }, signal, patience: 10_000 })).json();
+    return await (await media("POST", "/v1/understand", { body: { model: model.id, prompt, reference_image: reference, resolution, ...shape }, signal, patience: 10_000 })).json();
   } catch (failure) {
     silent = failure.status === 404 || failure.status === 405;
     return undefined;

@@ -6,7 +6,8 @@ import { understand } from "./engine.js";
 const typingPause = 300;
 
 export class Hints {
-  // asked returns {model, prompt, reference}. heard is called with true if the engine follows nothing.
+  // asked returns {model, prompt, reference, shape, resolution}. heard is called with true if the engine follows nothing, and
+  // with the size, rate and length of the result if they are known.
   constructor(asked, heard) {
     this.asked = asked;
     this.heard = heard;
@@ -21,13 +22,13 @@ export class Hints {
   async ask() {
     this.controller?.abort();
     const controller = this.controller = new AbortController();
-    const { model, prompt, reference } = this.asked();
+    const { model, prompt, reference, shape, resolution } = this.asked();
     this.heard(false);
     if (!prompt) return this.element.replaceChildren();
-    const facts = await understand(model, prompt, reference, controller.signal);
+    const facts = await understand(model, prompt, reference, shape, resolution, controller.signal);
     if (controller.signal.aborted) return;
     if (!facts?.understood) return this.element.replaceChildren();
-    this.heard(!facts.understood.length);
+    this.heard(!facts.understood.length, facts.planned);
     const chips = [
       ...facts.understood.map(words => make("li", { class: "hint" }, icon("check"), words)),
       ...(facts.ignored || []).map(words => make("li", { class: "hint not" }, icon("alert"), `“${words}”`)),

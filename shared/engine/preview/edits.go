@@ -1,0 +1,229 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/title"
+)
+
+const (
+	// A longer result would take too long to make.
+	maxLength = 5 * time.Minute
+	// The frames of a reversed clip are on the disk, uncompressed. This is the limit in bytes.
+	maxReversed = 1 << 30
+)
+
+// resize changes the spec's size and length to those that the ordinary edits give. The length is
+// that of one round of a loop. It returns the length of the result.
+func (e *edit) resize() (time.Duration, error) {
+	edits := e.asked.Edits
+	e.clip = look.Clip{Length: e.spec.Duration.Seconds(), FPS: e.spec.FPS}
+	if len(edits) == 0 {
+		return e.spec.Duration, nil
+	}
+	width, height := look.SizeOf(edits, e.spec.Size.Width, e.spec.Size.Height)
+	e.spec.Size = catalog.Size{Width: width, Height: height}
+	if e.spec.FPS == 0 {
+		return 0, nil
+	}
+	e.clip.Rate = e.spec.Data.Info.FrameRate
+	whole := duration(look.LengthOf(edits, e.clip.Length))
+	if whole > maxLength && whole > e.spec.Duration {
+		return 0, engine.InvalidInput(nil, "The result would be %.0f seconds long. The limit is %.0f seconds.",
+			whole.Seconds(), maxLength.Seconds())
+	}
+	e.spec.Duration = whole
+	if again, ok := look.Find(edits, look.Loop); ok {
+		e.spec.Duration = whole / time.Duration(again.Repeats())
+	}
+	if e.has(look.Reverse) && e.length()*e.frameBytes() > maxReversed {
+		return 0, engine.InvalidInput(nil, "The clip is too long to play backward. The limit is %d seconds at %s.",
+			maxReversed/e.frameBytes()/e.spec.FPS, e.spec.Size)
+	}
+	return whole, nil
+}
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+func (e *edit) has(name string) bool {
+	_, found := look.Find(e.asked.Edits, name)
+	return found
+}
+
+// frameBytes is the size of a frame with chroma at half size.
+func (e *edit) frameBytes() int { return e.spec.Size.Width * e.spec.Size.Height * 3 / 2 }
+
+// forget drops the edits of sound if the clip has none.
+func (e *edit) forget() {
+	if e.spec.Data == nil || e.spec.Data.Info.Audio {
+		return
+	}
+	e.asked.Edits = slices.DeleteFunc(slices.Clone(e.asked.Edits), func(edit look.Edit) bool {
+		if !edit.OnlySound() {
+			return false
+		}
+		e.asked.Understood = slices.DeleteFunc(slices.Clone(e.asked.Understood), func(name string) bool { return name == edit.Label() })
+		e.asked.Notice = "The clip has no sound. " + e.asked.Notice
+		return true
+	})
+}
+
+// turned applies the edits that precede scaling.
+func (e *edit) turned(link string) string {
+	if early := look.Filters(e.asked.Edits, look.Early, e.clip); early != "" {
+		link = e.filter(early, link)
+	}
+	if shape := look.Filters(e.asked.Edits, look.Shape, e.clip); shape != "" {
+		link = e.filter("scale=w='iw*if(gt(sar,0),sar,1)':h=ih,setsar=1,"+shape, link)
+	}
+	return link
+}
+
+// opened returns the input's frames, at the result's size and rate.
+func (e *edit) opened(ctx context.Context) (string, error) {
+	data := *e.spec.Data
+	read := func(e *edit) string {
+		return e.upright(e.turned(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})), data)
+	}
+	// before runs the beginning of the graph for a file that the main run needs.
+	before := func(filters string, args ...string) error {
+		first := *e
+		link := first.filter(filters, read(&first))
+		args = append([]string{"-filter_complex_threads", threads, "-filter_complex", first.String(), "-map", link}, args...)
+		return e.runner.Run(ctx, ffmpeg.Command{Folder: e.folder, Inputs: first.inputs, Args: args})
+	}
+	if e.has(look.Stabilize) {
+		const found = "motion.trf"
+		steady := "vidstabtransform=input=" + found + ":smoothing=12:interpol=bicubic"
+		if err := before("format=yuv420p,vidstabdetect=result="+found, "-f", "null", "pipe:1"); err != nil {
+			if ctx.Err() != nil {
+				return "", err
+			}
+			steady = "deshake" // this FFmpeg may lack vid.stab
+		}
+		plain := read
+		read = func(e *edit) string { return e.filter("format=yuv420p,"+steady+",format=gbrp", e.colors(plain(e))) }
+	}
+	if !e.has(look.Reverse) {
+		return read(e), nil
+	}
+	const file = "frames.yuv"
+	err := before("scale=out_color_matrix=bt709:out_range=tv,format=yuv420p", "-f", "rawvideo", "file:"+file)
+	if err != nil {
+		return "", err
+	}
+	frames, err := os.Open(filepath.Join(e.folder, file))
+	if err != nil {
+		return "", fmt.Errorf("preview: %w", err)
+	}
+	e.closers = append(e.closers, frames)
+	info, err := frames.Stat()
+	if err != nil {
+		return "", fmt.Errorf("preview: %w", err)
+	}
+	size := int64(e.frameBytes())
+	e.frames = &ffmpeg.Frames{
+		Reader: &backward{file: frames, frame: size, at: info.Size() / size * size}, Size: e.size, FPS: e.fps, Planar: true,
+	}
+	e.inputs = append(e.inputs, ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}) // for its sound
+	return e.filter("setparams=range=tv:colorspace=bt709,format=gbrp", "[0:v:0]"), nil
+}
+
+// backward reads the frames of a file from the last one to the first.
+type backward struct {
+	file io.ReaderAt
+	// frame is the size of a frame, at the start of the last read one, read what was read of it.
+	frame, at, read int64
+}
+
+func (b *backward) Read(to []byte) (int, error) {
+	if b.read == 0 || b.read == b.frame {
+		if b.at == 0 {
+			return 0, io.EOF
+		}
+		b.at, b.read = b.at-b.frame, 0
+	}
+	n, err := b.file.ReadAt(to[:min(int64(len(to)), b.frame-b.read)], b.at+b.read)
+	b.read += int64(n)
+	return n, err
+}
+
+// sound returns the filters of the input's sound.
+func (e *edit) sound(seconds float64) string {
+	source, number := e.inputs[0], 0
+	if e.frames != nil {
+		number = 1
+	}
+	source.SoundFilters = look.Filters(e.asked.Edits, look.Sound, e.clip)
+	return source.Sound(number, seconds, "[sound]")
+}
+
+// finish applies the edits that follow the look.
+func (e *edit) finish(link string) (string, error) {
+	clip := e.clip
+	clip.Width, clip.Height, clip.Length = e.size.Width, e.size.Height, e.spec.Duration.Seconds()
+	for _, edit := range e.asked.Edits {
+		switch edit.Name() {
+		case look.Title:
+			text, err := title.Draw(edit.Text(), edit.Color("white"), e.size)
+			if err != nil {
+				return "", fmt.Errorf("preview: %w", err)
+			}
+			drawn, err := e.picture(text)
+			if err != nil {
+				return "", err
+			}
+			link = e.place(link, drawn, edit)
+		case look.Logo:
+			logo := e.spec.Reference
+			drawn := e.input(ffmpeg.Source{Path: logo.Path, MIME: logo.MIME, Info: logo.Info})
+			side := min(e.size.Width, e.size.Height) / 4
+			link = e.place(link, e.filter(fmt.Sprintf("scale=%[1]d:%[1]d:force_original_aspect_ratio=decrease", side), drawn), edit)
+		default:
+			if filters := look.Filters([]look.Edit{edit}, look.Late, clip); filters != "" {
+				link = e.filter(filters+",format=gbrap|gbrp", link)
+			}
+		}
+	}
+	return link, nil
+}
+
+// place lays a picture over the link where the edit says, at a distance from the border.
+func (e *edit) place(link, drawn string, edit look.Edit) string {
+	across, down := edit.Place()
+	margin := min(e.size.Width, e.size.Height) / 20
+	at := func(side string, to float64) string {
+		return fmt.Sprintf("(main_%[1]s-overlay_%[1]s)/2*(1%+.0[2]f)%+[3]d", side, to, -int(to)*margin)
+	}
+	return e.filter(fmt.Sprintf("overlay=x=%s:y=%s:format=auto", at("w", across), at("h", down)), link, e.filter("format=rgba", drawn))
+}
+
+// loop repeats the finished result, without another loss of quality.
+func (e *edit) loop(ctx context.Context) error {
+	again, ok := look.Find(e.asked.Edits, look.Loop)
+	if !ok {
+		return nil
+	}
+	once := filepath.Join(e.folder, "once.mp4")
+	if err := os.Rename(e.spec.Output, once); err != nil {
+		return fmt.Errorf("preview: %w", err)
+	}
+	return e.runner.Run(ctx, ffmpeg.Command{
+		Folder: e.folder,
+		Inputs: []ffmpeg.Source{{
+			Path: once, MIME: "video/mp4", Options: []string{"-stream_loop", fmt.Sprint(again.Repeats() - 1)},
+		}},
+		Args: []string{"-map", "0", "-c", "copy", "-fflags", "+bitexact", "-movflags", "+faststart", "-f", "mp4",
+			"file:" + e.spec.Output},
+	})
+}

@@ -1,0 +1,212 @@
+package preview_test
+
+import (
+	"math"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/preview/look"
+)
+
+// frameAt returns the sample's frame at a time of the test's clips.
+type frameAt func(x, y float64) (fromX, fromY float64)
+
+// Each geometric edit moves the pixels as it says.
+func TestGeometryIsEdited(t *testing.T) {
+	spec := small(t, "")
+	spec.Duration = 100 * time.Millisecond
+	before := frames(t, run(t, spec), spec.Size)[0]
+	for _, c := range []struct {
+		prompt        string
+		width, height int
+		from          frameAt // in fractions of the sides
+	}{
+		{"rotate 90 degrees", 180, 320, func(x, y float64) (float64, float64) { return y, 1 - x }},
+		{"rotate left", 180, 320, func(x, y float64) (float64, float64) { return 1 - y, x }},
+		{"gira 180 grados", 320, 180, func(x, y float64) (float64, float64) { return 1 - x, 1 - y }},
+		{"mirror it", 320, 180, func(x, y float64) (float64, float64) { return 1 - x, y }},
+		{"flip vertically", 320, 180, func(x, y float64) (float64, float64) { return x, 1 - y }},
+		{"crop to a square", 180, 180, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*180/320, y }},
+		{"make it 9:16", 180, 320, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*(180.0*9/16)/320, y }},
+		{"2倍放大", 320, 180, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)/2, 0.5 + (y-0.5)/2 }},
+		{"upscale", 640, 360, func(x, y float64) (float64, float64) { return x, y }},
+	} {
+		t.Run(c.prompt, func(t *testing.T) {
+			spec.Prompt = c.prompt
+			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+			want := catalog.Size{Width: c.width, Height: c.height}
+			if err != nil || outcome.Size != want || outcome.Notice != "" {
+				t.Fatalf("%+v, %v, want %s", outcome, err, want)
+			}
+			after := frames(t, path, want)[0]
+			sum, count := 0.0, 0
+			for y := 4; y < c.height-4; y += 3 {
+				for x := 4; x < c.width-4; x += 3 {
+					fx, fy := c.from((float64(x)+0.5)/float64(c.width), (float64(y)+0.5)/float64(c.height))
+					sum += math.Abs(after.luma(x, y) - before.luma(int(fx*320), int(fy*180)))
+					count++
+				}
+			}
+			if mean := sum / float64(count); mean > 7 {
+				t.Errorf("the pixels differ from the expected ones by %.1f", mean)
+			}
+		})
+	}
+}
+
+// Each edit of time shows the input's moments at the right times, and has the right length.
+func TestTimeIsEdited(t *testing.T) {
+	spec := small(t, "")
+	spec.Duration = 2 * time.Second
+	before := frames(t, run(t, spec), spec.Size)
+	for _, c := range []struct {
+		prompt string
+		length float64
+		from   func(second float64) float64
+	}{
+		{"first 1 second", 1, func(s float64) float64 { return s }},
+		{"últimos 0.5 segundos", 0.5, func(s float64) float64 { return 1.5 + s }},
+		{"remove the first 1.2 seconds", 0.8, func(s float64) float64 { return 1.2 + s }},
+		{"trim from 0.5 to 1.5 seconds", 1, func(s float64) float64 { return 0.5 + s }},
+		{"2x slow motion", 4, func(s float64) float64 { return s / 2 }},
+		{"speed up 2x", 1, func(s float64) float64 { return 2 * s }},
+		{"逆再生", 2, func(s float64) float64 { return 1.9 - s }},
+		{"loop it 3 times", 6, func(s float64) float64 { return math.Mod(s, 2) }},
+		{"freeze the last frame for 1 second", 3, func(s float64) float64 { return min(s, 1.9) }},
+		{"first 1 second, backward, 2x slower", 2, func(s float64) float64 { return 0.95 - s/2 }},
+	} {
+		t.Run(c.prompt, func(t *testing.T) {
+			spec.Prompt = c.prompt
+			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+			if err != nil || math.Abs(outcome.Duration.Seconds()-c.length) > 0.01 || outcome.Notice != "" {
+				t.Fatalf("%+v, %v, want %g s", outcome, err, c.length)
+			}
+			after := frames(t, path, spec.Size)
+			if want := int(c.length * 10); len(after) < want || len(after) > want+1 {
+				t.Fatalf("%d frames, want %d", len(after), want)
+			}
+			for _, at := range []int{0, len(after) / 2, len(after) - 1} {
+				best, nearest := 0, math.Inf(1)
+				for i := range before {
+					if d := difference(before[i:i+1], after[at:at+1]); d < nearest {
+						best, nearest = i, d
+					}
+				}
+				if want := c.from(float64(at) / 10); math.Abs(float64(best)/10-want) > 0.15 {
+					t.Errorf("at %.1f s, it shows the moment %.1f s, want %.2f s", float64(at)/10, float64(best)/10, want)
+				}
+			}
+		})
+	}
+}
+
+func TestTextAndBordersAreDrawn(t *testing.T) {
+	spec := small(t, "")
+	spec.Duration = 100 * time.Millisecond
+	before := frames(t, run(t, spec), spec.Size)[0]
+	changed := func(after picture, y0, y1 int) float64 {
+		sum := 0.0
+		for y := y0; y < y1; y++ {
+			for x := range 320 {
+				sum += math.Abs(after.luma(x, y) - before.luma(x, y))
+			}
+		}
+		return sum / float64(320*(y1-y0))
+	}
+	for _, c := range []struct {
+		prompt string
+		holds  func(after picture) bool
+	}{
+		{`put "SALE 50%" at the top`, func(p picture) bool { return changed(p, 5, 30) > 8 && changed(p, 60, 180) < 2 }},
+		{`Untertitel „Hallo Welt“`, func(p picture) bool { return changed(p, 150, 175) > 8 && changed(p, 0, 120) < 2 }},
+		{"letterbox", func(p picture) bool { return p.luma(160, 5) < 5 && p.luma(160, 174) < 5 && changed(p, 30, 150) < 4 }},
+		{"add a white border", func(p picture) bool { return p.luma(3, 90) > 240 && p.luma(316, 90) > 240 && changed(p, 20, 160) < 12 }},
+		{"fade in", func(p picture) bool { return p.luma(160, 60) < 30 }},
+	} {
+		spec.Prompt = c.prompt
+		if after := frames(t, run(t, spec), spec.Size)[0]; !c.holds(after) {
+			t.Errorf("%s: rows differ by %.1f at the top, %.1f in the middle, %.1f at the bottom",
+				c.prompt, changed(after, 5, 30), changed(after, 60, 120), changed(after, 150, 175))
+		}
+	}
+	spec.Prompt, spec.Reference = "put my logo in the top left corner", input(t, filepath.Join("..", "..", "..", "testdata", "reference.jpg"), true)
+	after := frames(t, run(t, spec), spec.Size)[0]
+	if changed(after, 10, 30) < 2 || changed(after, 60, 180) > 2 {
+		t.Errorf("the logo changes the top by %.1f and the rest by %.1f", changed(after, 10, 30), changed(after, 60, 180))
+	}
+}
+
+func TestSoundIsEdited(t *testing.T) {
+	spec := small(t, "")
+	spec.Duration = time.Second
+	usual := loudness(t, run(t, spec))
+	for prompt, holds := range map[string]func(float64) bool{
+		"mute":            func(db float64) bool { return db < -80 },
+		"louder":          func(db float64) bool { return db > usual+3 },
+		"leiser":          func(db float64) bool { return db < usual-4 },
+		"fade in and out": func(db float64) bool { return db < usual-1 },
+	} {
+		spec.Prompt = prompt
+		if got := loudness(t, run(t, spec)); !holds(got) {
+			t.Errorf("%s: %.1f dB, the input has %.1f dB", prompt, got, usual)
+		}
+	}
+	silent := *spec.Data
+	silent.Info.Audio = false
+	spec.Data, spec.Prompt = &silent, "louder"
+	_, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	if err != nil || len(outcome.Understood) > 0 || !strings.Contains(outcome.Notice, "no sound") {
+		t.Errorf("a clip without sound was made louder: %+v, %v", outcome, err)
+	}
+}
+
+var meanVolume = regexp.MustCompile(`mean_volume: (-?[\d.]+) dB`)
+
+// loudness returns the mean volume of a file's sound in dB, -100 without sound.
+func loudness(t *testing.T, path string) float64 {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-hide_banner", "-i", path, "-vn", "-af", "volumedetect", "-f", "null", "-").CombinedOutput()
+	found := meanVolume.FindSubmatch(out)
+	if err != nil || found == nil {
+		return -100
+	}
+	db, err := strconv.ParseFloat(string(found[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func TestAmountsScaleChanges(t *testing.T) {
+	spec := small(t, "")
+	spec.Duration = 100 * time.Millisecond
+	light := func(prompt string) float64 {
+		spec.Prompt = prompt
+		return measure(frames(t, run(t, spec), spec.Size)[0]).light
+	}
+	none, little, usual, much := light(""), light("slightly brighter"), light("brighter"), light("a lot brighter")
+	if !(none+2 < little && little+2 < usual && usual+2 < much) {
+		t.Errorf("light is %.1f, slightly brighter %.1f, brighter %.1f, a lot brighter %.1f", none, little, usual, much)
+	}
+}
+
+func TestImpossibleEditsAreRejected(t *testing.T) {
+	spec := small(t, "slow motion 8x")
+	spec.Duration = time.Minute
+	_, _, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	if e := engine.AsError(err); err == nil || !strings.Contains(e.Message, "480 seconds long. The limit is 300 seconds.") {
+		t.Errorf("got %v", err)
+	}
+	spec.Prompt, spec.Size = look.Reverse, catalog.Size{Width: 1280, Height: 720}
+	spec.Duration = 3 * time.Minute
+	if _, _, err = attempt(t, t.Context(), spec, func(engine.Progress) {}); err == nil || !strings.Contains(err.Error(), "too long to play backward") {
+		t.Errorf("got %v", err)
+	}
+}

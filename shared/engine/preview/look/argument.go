@@ -1,0 +1,204 @@
+package look
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// arguments are what a prompt says about an ordinary edit besides its name.
+type arguments struct {
+	numbers []float64
+	// unit is the kind of the numbers, or 0 if the prompt names none.
+	unit kinds
+	// percent means that the numbers are percentages.
+	percent bool
+	// wanted is a ratio of width to height.
+	wanted float64
+	color  string
+	// across and down are -1, 0 or 1. placed is true if the prompt names a place.
+	across, down int
+	placed       bool
+	// counter means counterclockwise.
+	counter bool
+	text    string
+}
+
+// argument is an argument that a part of a prompt gives. Parts like "left" give one of two kinds.
+type argument struct {
+	kinds kinds
+	set   func(*arguments)
+}
+
+func (a arguments) number(otherwise float64) float64 {
+	if len(a.numbers) == 0 || a.unit&angle == 0 && a.numbers[0] < 0 {
+		return otherwise
+	}
+	return a.numbers[0]
+}
+
+func (a arguments) factor(otherwise, most float64) float64 {
+	by := a.number(otherwise)
+	if a.percent {
+		by /= 100
+	}
+	if by > 0 && by < 1 {
+		by = 1 / by
+	}
+	if by <= 1 {
+		by = otherwise
+	}
+	return min(by, most)
+}
+
+func (a arguments) slower() float64 { return a.factor(2, 8) }
+func (a arguments) faster() float64 { return a.factor(2, 16) }
+func (a arguments) zoom() float64   { return a.factor(1.5, 4) }
+func (a arguments) repeats() int    { return max(2, min(int(a.number(2)), 20)) }
+
+// turns returns quarter turns clockwise, 0 to 3.
+func (a arguments) turns() int {
+	quarters := int(math.Round(a.number(90) / 90))
+	if a.counter || a.across < 0 {
+		quarters = -quarters
+	}
+	return (quarters%4 + 4) % 4
+}
+
+func (a arguments) proportion(otherwise float64) float64 {
+	if a.wanted == 0 {
+		return otherwise
+	}
+	return a.wanted
+}
+
+func (a arguments) shape(otherwise float64) string {
+	shape := a.proportion(otherwise)
+	for _, known := range [][2]int{{1, 1}, {16, 9}, {9, 16}, {4, 3}, {3, 4}, {4, 5}, {5, 4}, {3, 2}, {2, 3}, {21, 9}} {
+		if math.Abs(shape-float64(known[0])/float64(known[1])) < 1e-6 {
+			return fmt.Sprintf("%d:%d", known[0], known[1])
+		}
+	}
+	return fmt.Sprintf("%.2f:1", shape)
+}
+
+func (a arguments) colorOr(otherwise string) string {
+	if a.color == "" {
+		return otherwise
+	}
+	return a.color
+}
+
+// units are the words for kinds of numbers.
+var units = sync.OnceValue(func() map[string]kinds {
+	known := map[string]kinds{"°": angle}
+	for unit, list := range map[kinds]string{
+		angle:   "degree deg grado degre grau grad градус градусов 度 درجه درجة डिग्री ডিগ্রি",
+		seconds: "s sec second segundo seconde sekunde sekunden секунд секунда секунды секунду 秒 ثانية ثواني सेकंड সেকেন্ড سیکنڈ",
+		factor:  "x time percent vez vece foi mal раз 倍 次 مرات بار গুণ",
+	} {
+		for word := range set(list) {
+			known[word] = unit
+		}
+	}
+	return known
+})
+
+// directions are the words for places and turns.
+var directions = sync.OnceValue(func() map[string]argument {
+	known := map[string]argument{}
+	at := func(list string, change func(*arguments)) {
+		for word := range set(list) {
+			known[word] = argument{place | angle, change}
+		}
+	}
+	at("left izquierda gauche esquerda links слева влево левый левом 左 يسار بايه बाएं বাম", func(a *arguments) { a.across, a.placed = -1, true })
+	at("right derecha droite direita rechts справа вправо правый правом 右 يمين दाएं ডান", func(a *arguments) { a.across, a.placed = 1, true })
+	at("top upper above arriba haut topo oben сверху вверху верхнем 上 اعلى ऊपर উপরে اوپر", func(a *arguments) { a.down, a.placed = -1, true })
+	at("bottom lower below abajo bas baixo unten снизу внизу нижнем 下 اسفل नीचे নিচে نیچے", func(a *arguments) { a.down, a.placed = 1, true })
+	at("center centre middle centro milieu meio mitte центре 中央 中间 وسط बीच মাঝে", func(a *arguments) { a.placed = true })
+	at("corner esquina coin canto ecke угол углу 角 زاوية कोने কোণে", func(a *arguments) {
+		if !a.placed {
+			a.across, a.down, a.placed = 1, 1, true
+		}
+	})
+	at("clockwise cw horario horaire", func(*arguments) {})
+	at("counterclockwise anticlockwise ccw antihorario antihoraire", func(a *arguments) { a.counter = true })
+	shape := func(list string, wanted float64) {
+		for word := range set(list) {
+			known[word] = argument{ratio, func(a *arguments) { a.wanted = wanted }}
+		}
+	}
+	shape("square cuadrado carre quadrado quadratisch квадрат 方形 正方形 مربع वर्ग বর্গ", 1)
+	shape("vertical portrait upright tiktok reel short story", 9.0/16)
+	shape("widescreen landscape youtube", 16.0/9)
+	return known
+})
+
+// argumentAt returns the argument at the beginning of tokens, and how many tokens it has.
+func argumentAt(prompt string, tokens []token) (argument, int) {
+	word := tokens[0].text
+	if found, ok := directions()[word]; ok {
+		return found, 1
+	}
+	if number, ok := map[string]float64{"twice": 2, "double": 2, "triple": 3, "half": 0.5}[word]; ok {
+		return argument{factor, func(a *arguments) { a.numbers = append(a.numbers, number) }}, 1
+	}
+	if across, down, found := strings.Cut(word, ":"); found {
+		w, err := strconv.ParseFloat(across, 64)
+		h, err2 := strconv.ParseFloat(down, 64)
+		if err != nil || err2 != nil || !(w > 0 && h > 0 && w/h >= 0.25 && w/h <= 4) {
+			return argument{}, 0
+		}
+		return argument{ratio, func(a *arguments) { a.wanted = w / h }}, 1
+	}
+	digits := strings.TrimRightFunc(word, unicode.IsLetter)
+	number, err := strconv.ParseFloat(strings.ReplaceAll(digits, ",", "."), 64)
+	if err != nil || number > 1e6 {
+		return argument{}, 0
+	}
+	unit, known := units()[word[len(digits):]]
+	length := 1
+	switch {
+	case !known && digits != word:
+		return argument{}, 0
+	case known:
+	case strings.HasPrefix(prompt[tokens[0].to:], "%"), strings.HasPrefix(prompt[tokens[0].to:], "°"):
+	case len(tokens) > 1:
+		if unit, known = units()[tokens[1].text]; known {
+			length = 2
+		}
+	}
+	if from := tokens[0].from; from > 0 && prompt[from-1] == '-' {
+		number = -number
+	}
+	percent := strings.HasPrefix(prompt[tokens[0].to:], "%") || length == 2 && tokens[1].text == "percent"
+	if percent {
+		unit = factor
+	}
+	if strings.HasPrefix(prompt[tokens[0].to:], "°") {
+		unit = angle
+	}
+	set := func(a *arguments) { a.numbers, a.unit, a.percent = append(a.numbers, number), unit, percent }
+	if unit == 0 {
+		return argument{angle | seconds | factor, set}, length
+	}
+	return argument{unit, set}, length
+}
+
+// degrees are the words for how strong a change is.
+var degrees = sync.OnceValue(func() map[string]float64 {
+	known := map[string]float64{}
+	for word := range set(`slightly bit little subtle subtly somewhat gently poco peu etwas leicht pouco немного слегка чуть
+	少 قليلا थोड़ा একটু تھوڑا`) {
+		known[word] = 0.5
+	}
+	for word := range set(`very much lot really extremely strongly heavily super muy mucho mucha tres beaucoup sehr viel muito
+	очень сильно 很 非 جدا बहुत খুব بہت`) {
+		known[word] = 1.6
+	}
+	return known
+})

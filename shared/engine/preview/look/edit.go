@@ -1,0 +1,420 @@
+package look
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Edit is an ordinary edit that a prompt requests: geometry, time, text or sound. Its filters are
+// FFmpeg's, so only finished results can have it.
+type Edit struct {
+	*operation
+	args arguments
+	// Phrase is the requesting phrase, verbatim.
+	Phrase string
+}
+
+// Clip describes a picture or video for the filters of edits. Lengths are in seconds.
+type Clip struct {
+	Width, Height int
+	Length        float64
+	// Rate is the input's frame rate. FPS is the result's frame rate, 0 for a picture.
+	Rate float64
+	FPS  int
+}
+
+// Stage is the point at which a filter is applied.
+type Stage int
+
+const (
+	// Early filters work on the input's frames, before they are sampled at the result's rate.
+	Early Stage = iota
+	// Shape filters change the geometry of frames of any size, with square pixels.
+	Shape
+	// Late filters work on frames of the result's size, after the look.
+	Late
+	// Sound filters work on the sound track.
+	Sound
+)
+
+// kinds are the arguments that an operation takes.
+type kinds int
+
+const (
+	angle kinds = 1 << iota
+	seconds
+	factor
+	ratio
+	paint
+	place
+	quotation
+)
+
+type filters map[Stage]func(arguments, Clip) string
+
+// operation is an entry of the table of ordinary edits.
+type operation struct {
+	name string
+	// label names the edit with its arguments. If it is nil, the name does.
+	label   func(arguments) string
+	phrases []string
+	takes   kinds
+	// needs means that the phrase requests nothing without an argument.
+	needs bool
+	// still means that pictures can have the edit too.
+	still   bool
+	filters filters
+	// size returns the sides of the result, in any unit.
+	size func(a arguments, width, height float64) (float64, float64)
+	// length returns the length of the result in seconds.
+	length func(a arguments, length float64) float64
+}
+
+// The names of edits that need more than filters.
+const (
+	Reverse   = "reverse"
+	Loop      = "loop"
+	Stabilize = "stabilize"
+	Title     = "text"
+	Logo      = "logo"
+)
+
+// operations lists the ordinary edits in the order of application.
+func operations() []operation {
+	return []operation{
+		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length },
+			"remove the first", "cut the first", "skip", "cut off the first", "delete the first", "without the first"),
+		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) },
+			"cut the last", "cut off the last", "delete the last", "without the last"),
+		cutOut("last", func(a arguments, length float64) (from, to float64) { return length - a.number(1), length },
+			"keep the last", "only the last", "keep only the last", "final"),
+		cutOut("trim", func(a arguments, length float64) (from, to float64) {
+			if len(a.numbers) > 1 {
+				return a.numbers[0], a.numbers[1]
+			}
+			return 0, a.number(1)
+		}, "first", "keep the first", "only the first", "keep only the first", "trim to", "cut to", "cut it to", "cut down to", "shorten to", "shorten",
+			"trim it to", "cut from", "trim from", "keep from"),
+		{
+			name: "slow motion", label: func(a arguments) string { return fmt.Sprintf("slow motion %gx", a.slower()) },
+			phrases: []string{"slow", "slow mo", "slomo", "slower", "slow down", "slow it down", "slowed down", "half speed",
+				"slow motion video"},
+			takes: factor,
+			filters: filters{
+				Early: func(a arguments, c Clip) string {
+					slow := fmt.Sprintf("setpts=%g*PTS", a.slower())
+					if c.Rate/a.slower() < float64(c.FPS) {
+						slow += fmt.Sprintf(",minterpolate=fps=%d:mi_mode=blend:scd=none", c.FPS)
+					}
+					return slow
+				},
+				Sound: func(a arguments, _ Clip) string { return tempo(1 / a.slower()) },
+			},
+			length: func(a arguments, length float64) float64 { return length * a.slower() },
+		},
+		{
+			name: "faster", label: func(a arguments) string { return fmt.Sprintf("faster %gx", a.faster()) },
+			phrases: []string{"speed up", "speed it up", "sped up", "fast forward", "fast motion", "time lapse", "timelapse",
+				"hyperlapse", "double speed", "double the speed", "speed"},
+			takes: factor,
+			filters: filters{
+				Early: func(a arguments, _ Clip) string { return fmt.Sprintf("setpts=PTS/%g", a.faster()) },
+				Sound: func(a arguments, _ Clip) string { return tempo(a.faster()) },
+			},
+			length: func(a arguments, length float64) float64 { return length / a.faster() },
+		},
+		{
+			name:    Reverse,
+			phrases: []string{"backward", "in reverse", "play in reverse", "play backward", "rewind", "reversed"},
+			filters: filters{Sound: func(arguments, Clip) string { return "areverse" }},
+		},
+		{
+			name: "rotate", label: func(a arguments) string { return fmt.Sprintf("rotate %d°", 90*a.turns()) },
+			phrases: []string{"rotated", "rotation", "turn 90", "turn 180", "turn it 90", "turn it 180", "turn upside down"},
+			takes:   angle | place, still: true,
+			filters: filters{Shape: func(a arguments, _ Clip) string {
+				return [...]string{"null", "transpose=clock", "hflip,vflip", "transpose=cclock"}[a.turns()]
+			}},
+			size: func(a arguments, width, height float64) (float64, float64) {
+				if a.turns()%2 == 1 {
+					return height, width
+				}
+				return width, height
+			},
+		},
+		{
+			name: "mirror", phrases: []string{"mirrored", "mirror image", "flip", "flipped", "flip horizontally", "flop",
+				"mirror horizontally"},
+			still: true, filters: filters{Shape: func(arguments, Clip) string { return "hflip" }},
+		},
+		{
+			name:    "flip vertically",
+			phrases: []string{"upside down", "flip upside down", "vertical flip", "mirror vertically", "vertical mirror"},
+			still:   true, filters: filters{Shape: func(arguments, Clip) string { return "vflip" }},
+		},
+		{
+			name: "crop", label: func(a arguments) string { return "crop to " + a.shape(1) },
+			phrases: []string{"cropped", "crop to", "crop it to", "square", "vertical", "vertical video", "vertical format",
+				"widescreen", "16:9", "9:16", "1:1", "4:3", "3:4", "4:5", "5:4", "3:2", "2:3", "21:9", "aspect ratio", "tiktok", "instagram reel", "youtube short"},
+			takes: ratio, still: true,
+			filters: filters{Shape: func(a arguments, _ Clip) string {
+				return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)'", a.proportion(1))
+			}},
+			size: func(a arguments, _, _ float64) (float64, float64) { return a.proportion(1), 1 },
+		},
+		{
+			name: "zoom in", label: func(a arguments) string { return fmt.Sprintf("zoom in %gx", a.zoom()) },
+			phrases: []string{"zoom", "zoomed in", "close up", "closer", "enlarge", "magnify"},
+			takes:   factor, still: true,
+			filters: filters{Shape: func(a arguments, _ Clip) string { return fmt.Sprintf("crop=iw/%[1]g:ih/%[1]g", a.zoom()) }},
+		},
+		{
+			name: "upscale", label: func(arguments) string { return "upscale 2x (bicubic)" },
+			phrases: []string{"upscaled", "double the size", "double size", "twice the size", "larger"},
+			takes:   factor, still: true,
+			size: func(_ arguments, width, height float64) (float64, float64) { return 2 * width, 2 * height },
+		},
+		{
+			name: "denoise", phrases: []string{"remove noise", "remove the noise", "remove grain", "remove the grain",
+				"reduce noise", "less noise", "noise reduction", "clean up the noise", "denoised"},
+			still: true, filters: filters{Shape: func(arguments, Clip) string { return "hqdn3d=5:4:7:5" }},
+		},
+		{
+			name: "deflicker", phrases: []string{"remove flicker", "remove the flicker", "reduce flicker", "stop the flickering"},
+			filters: filters{Late: func(arguments, Clip) string { return "deflicker=size=7" }},
+		},
+		{name: Stabilize, phrases: []string{"stabilise", "stabilized", "stabilization", "steady", "less shaky", "shaky",
+			"remove the shake", "remove shake", "smooth the motion", "stabilize the camera"}},
+		{
+			name: "letterbox", label: func(a arguments) string { return "letterbox " + a.shape(2.39) },
+			phrases: []string{"letterboxed", "letterbox to", "black bars", "cinema bars", "cinematic bars", "pad to"},
+			takes:   ratio, still: true,
+			filters: filters{Late: func(a arguments, c Clip) string {
+				shown := a.proportion(2.39)
+				bar := max(0, (float64(c.Height)-float64(c.Width)/shown)/2)
+				side := max(0, (float64(c.Width)-float64(c.Height)*shown)/2)
+				boxes := make([]string, 0, 4)
+				for _, b := range [][4]float64{
+					{0, 0, float64(c.Width), bar}, {0, float64(c.Height) - bar, float64(c.Width), bar},
+					{0, 0, side, float64(c.Height)}, {float64(c.Width) - side, 0, side, float64(c.Height)},
+				} {
+					if b[2] >= 1 && b[3] >= 1 {
+						boxes = append(boxes, fmt.Sprintf("drawbox=x=%.0f:y=%.0f:w=%.0f:h=%.0f:c=black:t=fill", b[0], b[1], b[2], b[3]))
+					}
+				}
+				return strings.Join(append(boxes, "null"), ",")
+			}},
+		},
+		{
+			name: "border", label: func(a arguments) string { return a.colorOr("white") + " border" },
+			phrases: []string{"bordered", "picture frame", "photo frame", "add a frame", "white frame", "black frame"},
+			takes:   paint, still: true,
+			filters: filters{Late: func(a arguments, c Clip) string {
+				return fmt.Sprintf("drawbox=c=%s:t=%d", a.colorOr("white"), max(2, min(c.Width, c.Height)/24))
+			}},
+		},
+		{
+			name: Title, label: func(a arguments) string { return "text “" + shorten(a.text) + "”" },
+			phrases: []string{"title", "caption", "subtitle", "heading", "write", "say", "saying", "that say", "with the word",
+				"with the text", "watermark", "label"},
+			takes: quotation | place | paint, needs: true, still: true,
+		},
+		{
+			name: Logo, phrases: []string{"this logo", "my logo", "the logo", "add logo", "my watermark", "logo in the corner"},
+			takes: place, still: true,
+		},
+		fading("fade in", true, false, "fade from black", "fade it in"),
+		fading("fade out", false, true, "fade to black", "fade it out"),
+		fading("fade in and out", true, true, "fade", "fade in fade out", "fade in and fade out"),
+		{name: Loop, label: func(a arguments) string { return fmt.Sprintf("loop %dx", a.repeats()) },
+			phrases: []string{"looped", "looping", "repeat", "repeat it", "loop it"}, takes: factor,
+			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
+		{
+			name:    "freeze the last frame",
+			phrases: []string{"freeze", "freeze frame", "freeze the end", "hold the last frame", "freeze the final frame"},
+			takes:   seconds,
+			length:  func(a arguments, length float64) float64 { return length + a.number(2) },
+		},
+		sound("mute", "volume=0", "silent", "silence", "no sound", "no audio", "without sound", "without audio",
+			"remove the sound", "remove sound", "remove the audio", "remove audio", "delete the sound", "turn off the sound",
+			"mute the sound", "mute the audio", "mute the video"),
+		sound("louder", "volume=6dB,alimiter=level=false", "increase the volume", "volume up", "turn up the volume",
+			"raise the volume", "turn it up"),
+		sound("quieter", "volume=-6dB", "decrease the volume", "lower the volume", "volume down", "turn down the volume",
+			"turn it down", "reduce the volume"),
+		sound("normalize the sound", "loudnorm=I=-16:TP=-1.5:LRA=11,aresample=48000", "normalize", "normalise",
+			"normalize audio", "normalize sound", "normalize the audio", "normalize the volume", "normalize volume",
+			"level the sound", "even out the volume"),
+		sound("denoise the sound", "afftdn=nf=-25", "denoise audio", "denoise the audio", "denoise sound", "remove background noise",
+			"remove the background noise", "background noise", "remove hiss", "remove the hiss", "remove the hum", "clean the sound",
+			"clean up the sound", "clean up the audio", "reduce background noise"),
+	}
+}
+
+// cutOut is an operation that keeps the time between two points, in seconds.
+func cutOut(name string, kept func(a arguments, length float64) (from, to float64), phrases ...string) operation {
+	span := func(a arguments, length float64) (from, to float64) {
+		from, to = kept(a, length)
+		from = max(0, min(from, length))
+		if to = max(0, min(to, length)); to <= from {
+			return 0, length
+		}
+		return from, to
+	}
+	cut := func(filter, times string) func(arguments, Clip) string {
+		return func(a arguments, c Clip) string {
+			from, to := span(a, c.Length)
+			return fmt.Sprintf("%s=start=%.3f:end=%.3f,%s=PTS-STARTPTS", filter, from, to, times)
+		}
+	}
+	return operation{
+		name: name, phrases: phrases, takes: seconds, needs: true,
+		label: func(a arguments) string {
+			switch {
+			case name != "trim":
+				return fmt.Sprintf("%s %g s", name, a.number(1))
+			case len(a.numbers) > 1:
+				return fmt.Sprintf("from %g s to %g s", a.numbers[0], a.numbers[1])
+			}
+			return fmt.Sprintf("first %g s", a.number(1))
+		},
+		filters: filters{Early: cut("trim", "setpts"), Sound: cut("atrim", "asetpts")},
+		length: func(a arguments, length float64) float64 {
+			from, to := span(a, length)
+			return to - from
+		},
+	}
+}
+
+func fading(name string, in, out bool, phrases ...string) operation {
+	filter := func(name string) func(arguments, Clip) string {
+		return func(a arguments, c Clip) string {
+			lasts := min(a.number(1), c.Length/2)
+			var both []string
+			if in {
+				both = append(both, fmt.Sprintf("%s=t=in:st=0:d=%.3f", name, lasts))
+			}
+			if out {
+				both = append(both, fmt.Sprintf("%s=t=out:st=%.3f:d=%.3f", name, c.Length-lasts, lasts))
+			}
+			return strings.Join(both, ",")
+		}
+	}
+	return operation{
+		name: name, phrases: phrases, takes: seconds, filters: filters{Late: filter("fade"), Sound: filter("afade")},
+	}
+}
+
+func sound(name, filter string, phrases ...string) operation {
+	return operation{
+		name: name, phrases: phrases, filters: filters{Sound: func(arguments, Clip) string { return filter }},
+	}
+}
+
+// tempo returns the filters for a speed. One filter reaches half of the speed at least.
+func tempo(speed float64) string {
+	var chain []string
+	for ; speed < 0.5; speed *= 2 {
+		chain = append(chain, "atempo=0.5")
+	}
+	return strings.Join(append(chain, fmt.Sprintf("atempo=%g", speed)), ",")
+}
+
+// Label names the edit for the user, such as "rotate 90°".
+func (e Edit) Label() string {
+	if e.label != nil {
+		return e.label(e.args)
+	}
+	return e.name
+}
+
+func (e Edit) Name() string { return e.name }
+
+// OnlySound reports whether the edit changes nothing but the sound.
+func (e Edit) OnlySound() bool {
+	return len(e.filters) == 1 && e.filters[Sound] != nil && e.name != Reverse
+}
+
+// Still reports whether the edit applies to pictures too.
+func (e Edit) Still() bool { return e.still }
+
+// Text returns the text to write, and Place the position: -1 to 1 from left to right and from top
+// to bottom.
+func (e Edit) Text() string { return e.args.text }
+func (e Edit) Place() (across, down float64) {
+	switch {
+	case e.args.placed:
+		return float64(e.args.across), float64(e.args.down)
+	case e.name == Logo:
+		return 1, 1
+	}
+	return 0, 1
+}
+
+// Color returns the requested color's name, or otherwise.
+func (e Edit) Color(otherwise string) string { return e.args.colorOr(otherwise) }
+
+// Repeats returns how often a loop plays.
+func (e Edit) Repeats() int { return e.args.repeats() }
+
+// Filters returns FFmpeg filters for a stage, joined by commas, or "".
+func Filters(edits []Edit, at Stage, clip Clip) string {
+	var chain []string
+	for _, e := range edits {
+		if filter := e.filters[at]; filter != nil {
+			chain = append(chain, filter(e.args, clip))
+		}
+		// A filter of time sees the clip that the earlier ones have left.
+		if e.length != nil && (at == Early || at == Sound) {
+			clip.Length = e.length(e.args, clip.Length)
+		}
+	}
+	return strings.Join(chain, ",")
+}
+
+// maxUpscaled is the longest side of an upscaled picture, in pixels.
+const maxUpscaled = 4096
+
+// SizeOf returns the size of a result that would be width by height without the edits. The result
+// fits into the same box, unless it is upscaled.
+func SizeOf(edits []Edit, width, height int) (int, int) {
+	w, h := float64(width), float64(height)
+	long, short := max(w, h), min(w, h)
+	for _, e := range edits {
+		if e.size == nil {
+			continue
+		}
+		w, h = e.size(e.args, w, h)
+		if e.name == "upscale" {
+			if max(w, h) > maxUpscaled {
+				w, h = w/2, h/2
+			}
+			continue
+		}
+		by := min(long/max(w, h), short/min(w, h))
+		w, h = w*by, h*by
+	}
+	even := func(side float64) int { return max(2, int(math.Round(side/2))*2) }
+	return even(w), even(h)
+}
+
+// LengthOf returns the length in seconds of a result that would be as long as given.
+func LengthOf(edits []Edit, length float64) float64 {
+	for _, e := range edits {
+		if e.length != nil {
+			length = e.length(e.args, length)
+		}
+	}
+	return length
+}
+
+// Find returns the edit with a name.
+func Find(edits []Edit, name string) (Edit, bool) {
+	at := slices.IndexFunc(edits, func(e Edit) bool { return e.name == name })
+	if at < 0 {
+		return Edit{}, false
+	}
+	return edits[at], true
+}

@@ -1,0 +1,168 @@
+package look
+
+import (
+	"slices"
+	"strings"
+)
+
+// quotedAt returns the quotation that begins before a token, and its end in bytes, or 0.
+func quotedAt(prompt string, t token) (text string, end int) {
+	before := []rune(prompt[:t.from])
+	if len(before) == 0 {
+		return "", 0
+	}
+	closing, ok := map[rune]string{'"': `"`, '“': "”\"", '„': "“”\"", '«': "»", '「': "」", '『': "』", '\'': "'"}[before[len(before)-1]]
+	if !ok {
+		return "", 0
+	}
+	length := strings.IndexAny(prompt[t.from:], closing)
+	if length <= 0 {
+		return "", 0
+	}
+	return strings.TrimSpace(prompt[t.from : t.from+length]), t.from + length
+}
+
+// announces reports whether the parts before a quotation say that it is a text to write.
+func announces(before []part) bool {
+	for i := len(before) - 1; i >= max(0, len(before)-6); i-- {
+		p := before[i]
+		if p.class == placing || p.means.edit != nil && p.means.edit.name == Title {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *vocabulary) title() meaning {
+	for _, m := range v.meanings["title"] {
+		if m.edit != nil {
+			return m
+		}
+	}
+	return meaning{}
+}
+
+// order adds the ordinary edits of an instruction. It turns their arguments into fillers, and
+// phrases that request nothing into content.
+func (asked *request) order(prompt string, instruction []part) {
+	if len(instruction) == 0 || instruction[0].class == negation || count(instruction, refusal) > 0 {
+		return
+	}
+	var found []ordered
+	for i := range instruction {
+		p := &instruction[i]
+		if p.means.edit == nil {
+			continue
+		}
+		// In "letterbox to 16:9", the second phrase is an argument of the first.
+		if last := len(found) - 1; last >= 0 && len(p.arguments) > 0 && p.means.edit.name == "crop" &&
+			found[last].takes(p.arguments[0]) {
+			p.class, p.means = content, meaning{}
+			continue
+		}
+		o := ordered{at: i, edit: Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}}
+		for _, a := range p.arguments {
+			o.give(a)
+		}
+		found = append(found, o)
+	}
+	modified := slices.ContainsFunc(instruction, func(p part) bool { return p.means.modifier != nil && !p.means.modifier.isColor() })
+	for i := range instruction {
+		spread(&instruction[i], i, found, modified)
+	}
+	writes := slices.ContainsFunc(found, func(o ordered) bool { return o.given&quotation != 0 })
+	for n, o := range found {
+		p := &instruction[o.at]
+		if o.edit.name == Title && o.given&quotation == 0 && writes {
+			p.class, p.means = filler, meaning{} // "subtitles" of the quotation
+			continue
+		}
+		if o.edit.needs && o.given&o.edit.required() == 0 || o.given == 0 && isObject(instruction, o.at) {
+			p.class, p.means = content, meaning{}
+			continue
+		}
+		known, again := Find(asked.edits, o.edit.name)
+		if again && o.edit.name == Title && known.args.text != "" && o.edit.args.text != "" || !again {
+			asked.edits = append(asked.edits, found[n].edit)
+		}
+	}
+}
+
+// ordered is an edit while its arguments are collected.
+type ordered struct {
+	edit Edit
+	// at is the index of the phrase. given has the kinds of arguments that the edit has.
+	at    int
+	given kinds
+}
+
+// required returns the kinds of arguments without which a phrase requests nothing.
+func (o *operation) required() kinds {
+	if o.takes&quotation != 0 {
+		return quotation
+	}
+	return o.takes
+}
+
+// takes reports whether an edit still lacks an argument.
+func (o *ordered) takes(a argument) bool {
+	wanted := a.kinds & o.edit.takes
+	return wanted != 0 && (o.given&wanted == 0 || wanted&(place|seconds) != 0)
+}
+
+func (o *ordered) give(a argument) {
+	if o.takes(a) {
+		a.set(&o.edit.args)
+		o.given |= a.kinds & o.edit.takes
+	}
+}
+
+// spread gives a part's arguments to the edit before it, or to the one after it.
+func spread(p *part, at int, found []ordered, modified bool) {
+	if p.means.edit != nil {
+		return
+	}
+	given := p.arguments
+	if m := p.means.modifier; m != nil && m.isColor() {
+		given = []argument{{paint, func(a *arguments) { a.color = m.phrases[0] }}}
+	}
+	for _, a := range given {
+		next := 0
+		for next < len(found) && found[next].at < at {
+			next++
+		}
+		for _, n := range []int{next - 1, next} {
+			if n >= 0 && n < len(found) && found[n].takes(a) {
+				found[n].give(a)
+				p.class, p.means = filler, meaning{}
+				return
+			}
+		}
+		if a.kinds&factor != 0 && p.class == content {
+			var by arguments
+			a.set(&by)
+			if by.percent {
+				p.strength = max(0.25, min(by.number(30)/30, 2))
+			} else if by.unit == factor || by.unit == 0 && by.number(1) > 1 && by.number(1) <= 10 {
+				p.strength = 1.6
+			}
+			if p.strength != 0 && modified {
+				p.class = filler
+			}
+		}
+	}
+}
+
+// isObject reports whether the phrase is about a thing that the prompt names next: "flip the car".
+func isObject(instruction []part, at int) bool {
+	for _, p := range instruction[at+1:] {
+		switch {
+		case p.class == content:
+			return true
+		case p.class == filler && len(p.arguments) == 0 && !p.whole:
+		default:
+			return false
+		}
+	}
+	return false
+}

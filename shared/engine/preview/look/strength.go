@@ -1,0 +1,44 @@
+package look
+
+// stronger returns operations with a multiple of their effect: 1 is unchanged.
+func stronger(ops []Op, by float64) []Op {
+	if by == 1 {
+		return ops
+	}
+	scaled := make([]Op, len(ops))
+	for i, op := range ops {
+		switch op := op.(type) {
+		case Grade:
+			lut := op.LUT
+			scaled[i] = Grade{LUTOf(func(r, g, b float64) (float64, float64, float64) {
+				red, green, blue := lut.At(r, g, b)
+				return r + (red-r)*by, g + (green-g)*by, b + (blue-b)*by
+			})}
+		case Smooth:
+			op.Radius *= by
+			scaled[i] = op
+		case Clarity:
+			op.Amount *= by
+			scaled[i] = op
+		case Bloom:
+			op.Amount *= by
+			scaled[i] = op
+		case Blur:
+			op.Radius *= by
+			scaled[i] = op
+		case Layer:
+			neutral := map[Mode]float32{Multiply: 1, Screen: 0, Add: 0.5}[op.Mode]
+			texture := op.Texture
+			op.Texture = func(s *Sheet) {
+				texture(s)
+				for i, v := range s.Values {
+					s.Values[i] = min(max(neutral+(v-neutral)*float32(by), 0), 1)
+				}
+			}
+			scaled[i] = op
+		default:
+			scaled[i] = op
+		}
+	}
+	return scaled
+}

@@ -1,0 +1,110 @@
+// Package title draws text for pictures.
+package title
+
+import (
+	"image"
+	"image/color"
+	"strings"
+	"sync"
+	"unicode"
+
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/math/fixed"
+
+	"cutroom/shared/domain/catalog"
+)
+
+var loaded = sync.OnceValues(func() (*opentype.Font, error) { return opentype.Parse(gobold.TTF) })
+
+// CanDraw reports whether the font has the letters of a text: Latin, Greek and Cyrillic.
+func CanDraw(text string) bool {
+	for _, r := range text {
+		if unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic) {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	// Lines are at most this fraction of the picture's width, and the text this fraction of its height.
+	widest, highest = 0.9, 0.4
+	maxRunes        = 300
+)
+
+// Draw draws a text with an outline, as large as fits a picture of a size. The image is as large as
+// the text. Unknown colors are white.
+func Draw(text, name string, size catalog.Size) (image.Image, error) {
+	parsed, err := loaded()
+	if err != nil {
+		return nil, err
+	}
+	if runes := []rune(text); len(runes) > maxRunes {
+		text = string(runes[:maxRunes])
+	}
+	short := float64(min(size.Width, size.Height))
+	for pixels := max(short/11, 8); ; pixels *= 0.85 {
+		face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: pixels, DPI: 72, Hinting: font.HintingFull})
+		if err != nil {
+			return nil, err
+		}
+		lines, width := wrap(face, strings.Fields(text), int(widest*float64(size.Width)))
+		height := face.Metrics().Height.Ceil()
+		fits := width <= int(widest*float64(size.Width)) && height*len(lines) <= int(highest*float64(size.Height))
+		if !fits && pixels > 8 {
+			face.Close()
+			continue
+		}
+		outline := max(1, int(pixels/16))
+		picture := image.NewRGBA(image.Rect(0, 0, width+2*outline, height*len(lines)+2*outline))
+		for i, line := range lines {
+			left := (width-font.MeasureString(face, line).Ceil())/2 + outline
+			base := i*height + face.Metrics().Ascent.Ceil() + outline
+			write := func(c color.Color, x, y int) {
+				d := font.Drawer{Dst: picture, Src: image.NewUniform(c), Face: face, Dot: fixed.P(left+x, base+y)}
+				d.DrawString(line)
+			}
+			for y := -outline; y <= outline; y++ {
+				for x := -outline; x <= outline; x++ {
+					if x*x+y*y <= outline*outline {
+						write(color.Black, x, y)
+					}
+				}
+			}
+			write(named(name), 0, 0)
+		}
+		return picture, face.Close()
+	}
+}
+
+// wrap divides words into lines and returns the width of the widest, in pixels.
+func wrap(face font.Face, words []string, most int) (lines []string, width int) {
+	line := ""
+	for i, word := range words {
+		next := strings.TrimSpace(line + " " + word)
+		if line != "" && font.MeasureString(face, next).Ceil() > most {
+			lines, next = append(lines, line), word
+		}
+		if line = next; i == len(words)-1 {
+			lines = append(lines, line)
+		}
+	}
+	for _, line := range lines {
+		width = max(width, font.MeasureString(face, line).Ceil())
+	}
+	return lines, width
+}
+
+func named(name string) color.Color {
+	known, ok := map[string]color.RGBA{
+		"red": {230, 30, 30, 255}, "orange": {255, 150, 20, 255}, "yellow": {255, 225, 40, 255}, "green": {40, 190, 70, 255},
+		"teal": {20, 180, 180, 255}, "blue": {50, 110, 240, 255}, "purple": {150, 70, 220, 255}, "pink": {255, 110, 180, 255},
+		"brown": {130, 80, 40, 255}, "black": {30, 30, 30, 255}, "gray": {150, 150, 150, 255},
+	}[name]
+	if !ok {
+		return color.White
+	}
+	return known
+}
