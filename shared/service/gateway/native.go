@@ -69,7 +69,7 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 		return nil, failed(errNoAnswer)
 	}
 	if !c.counter.known && c.route.Generates() {
-		c.counter.addTexts(about)
+		c.counter.addTexts(about, maxTextDepth)
 	}
 	c.settle()
 	switch {
@@ -85,7 +85,10 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 	return edits, nil
 }
 
-func (t *tokenCounter) addTexts(value gjson.Result) {
+// maxTextDepth limits the depth of texts in a response. Each level is scanned again.
+const maxTextDepth = 8
+
+func (t *tokenCounter) addTexts(value gjson.Result, depth int) {
 	value.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "text", "thinking", "arguments", "refusal":
@@ -93,8 +96,8 @@ func (t *tokenCounter) addTexts(value gjson.Result) {
 		case "input":
 			t.add(value.Raw)
 		default:
-			if value.IsArray() || value.IsObject() {
-				t.addTexts(value)
+			if depth > 0 && (value.IsArray() || value.IsObject()) {
+				t.addTexts(value, depth-1)
 			}
 		}
 		return true

@@ -168,7 +168,9 @@ func appendElement(elements []byte, element string) []byte {
 func (w *walk) text(k kind, value gjson.Result) {
 	if value.IsArray() {
 		value.ForEach(func(_, part gjson.Result) bool {
-			w.text(k, part.Get("text"))
+			if text := part.Get("text"); text.Type == gjson.String {
+				w.text(k, text)
+			}
 			return true
 		})
 		return

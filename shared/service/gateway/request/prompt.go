@@ -222,7 +222,7 @@ func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	reader := newJSONReader(prompt)
 	defer reader.free()
 	if r.Route != catalog.Chat && r.Route != catalog.Completions && r.promptIDs == 0 {
-		tokens = reader.texts(prompt, yield)
+		tokens = reader.texts(yield)
 		if r.tools.end > 0 {
 			yield(r.body[r.tools.start:r.tools.end])
 		}
@@ -272,27 +272,38 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	}
 }
 
-// texts calls yield with the texts in a prompt of any type. tokens is an estimate for the chat
-// template.
-func (r *jsonReader) texts(value jsontext.Value, yield func(text []byte)) (tokens int) {
-	switch value.Kind() {
+// texts reads one value, a prompt of any type, and calls yield with its texts. tokens is an estimate
+// for the chat template.
+func (r *jsonReader) texts(yield func(text []byte)) (tokens int) {
+	switch r.kind() {
 	case '"':
+		value, _, _ := r.value()
 		yield(r.string(value))
 	case '[':
-		for element := range elements(value) {
-			tokens += r.texts(element, yield)
+		start, _ := r.open()
+		for k := r.kind(); k != ']' && k != 0; k = r.kind() {
+			tokens += r.texts(yield)
 		}
+		_, _ = r.close(start)
 	case '{':
-		for name, value := range members(value) {
-			switch name {
+		start, _ := r.open()
+		for k := r.kind(); k != '}' && k != 0; k = r.kind() {
+			name, _, _ := r.key()
+			switch string(name) {
+			case "text", "content", "output", "arguments", "thinking", "summary":
+				tokens += r.texts(yield)
+				continue
 			case "role":
 				tokens += tokensAround
-			case "text", "content", "output", "arguments", "thinking", "summary":
-				tokens += r.texts(value, yield)
-			case "input":
+			}
+			isInput := string(name) == "input"
+			if value, _, _ := r.value(); isInput {
 				yield(value)
 			}
 		}
+		_, _ = r.close(start)
+	default:
+		_, _, _ = r.value()
 	}
 	return tokens
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/apierror"
@@ -252,6 +253,27 @@ func TestPromptTextsAreFound(t *testing.T) {
 		if got := strings.Join(texts, "|"); got != c.want || tokens != c.tokens {
 			t.Errorf("%s: %q and %d tokens, want %q and %d", c.body, got, tokens, c.want, c.tokens)
 		}
+	}
+}
+
+// A prompt is read once, however deeply its texts are nested.
+func TestNestedTextsAreReadOnce(t *testing.T) {
+	who := caller(t)
+	read := func(depth int) time.Duration {
+		nested := strings.Repeat(`{"output":`, depth) + `["a"` + strings.Repeat(`,"a"`, 1<<18) + `]` + strings.Repeat(`}`, depth)
+		r, problem := request.Parse(catalog.Messages, []byte(`{"model":"plain","max_tokens":9,"messages":[{"role":"user","content":[{"type":"x","content":`+nested+`}]}]}`), who)
+		if problem != nil {
+			t.Fatal(problem.Message)
+		}
+		texts, began := 0, time.Now()
+		r.PromptTexts(func([]byte) { texts++ })
+		if texts != 1<<18+1 {
+			t.Errorf("%d texts", texts)
+		}
+		return time.Since(began)
+	}
+	if flat, deep := min(read(1), read(1), read(1)), min(read(120), read(120), read(120)); deep > 20*flat {
+		t.Errorf("texts in one list take %v, in 120 nested lists %v", flat, deep)
 	}
 }
 
