@@ -183,11 +183,7 @@ func TestEveryModelEdits(t *testing.T) {
 	for _, c := range cases {
 		var ids []string
 		for i, name := range c.names {
-			prompt := "golden hour"
-			if strings.HasPrefix(c.names[0], "gen-vton") {
-				prompt = "keep the clothes" // the clip shows no faces
-			}
-			form := servertest.Form{servertest.Text("prompt", prompt)}
+			form := servertest.Form{servertest.Text("prompt", "golden hour")}
 			switch {
 			case c.input == "picture":
 				form = append(form, servertest.File("data", "picture.png", fixtures.picture))

@@ -45,13 +45,6 @@ type Picture struct {
 	Narrow bool
 }
 
-// LiveNoticer is implemented by editors that report notices, e.g. that nothing can be edited.
-type LiveNoticer interface {
-	// Notice returns the notice about the last edited frame, or "". It may be called while an Edit
-	// runs.
-	Notice() string
-}
-
 // LiveOffloaded is implemented by editors that run on other hardware. They need no turn on this
 // machine's CPUs.
 type LiveOffloaded interface {

@@ -2,7 +2,6 @@ package engineserver_test
 
 import (
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,6 +25,5 @@ func TestConformance(t *testing.T) {
 	small := catalog.Size{Width: 160, Height: 96}
 	enginetest.Run(t, enginetest.Harness{
 		Engine: newEngine(t, server.URL, await.Max), Video: small, Image: small, FPS: 10, Previews: true,
-		Person: filepath.Join("..", "..", "..", "testdata", "person.mp4"),
 	})
 }

@@ -31,9 +31,7 @@ type Harness struct {
 	// judge image quality.
 	Video, Image catalog.Size
 	FPS          int
-	// Person is a clip that shows a face, for try-on, or empty if the engine dresses anything.
-	Person   string
-	Previews bool
+	Previews     bool
 	// Inexact is true if clips with the same seed are similar but not identical, because the
 	// encoder varies.
 	Inexact bool
@@ -72,17 +70,10 @@ func (s *suite) spec(kind catalog.Kind, clip mediatest.Video) engine.Spec {
 		spec.Data = s.image(mediatest.Image{Name: "data.png", Width: 160, Height: 90})
 		spec.Size, spec.FPS, spec.Duration = s.Image, 0, 0
 	default:
-		path, err := filepath.Abs(s.Person)
-		conformance.OK(s, err)
-		if s.Person == "" || kind != catalog.TryOn {
-			path = clip.Make(s)
-		}
-		described := fmt.Sprintf("%+v", clip)
-		if s.Person != "" && kind == catalog.TryOn {
-			described = s.Person
-		}
+		path, described := clip.Make(s), fmt.Sprintf("%+v", clip)
 		info, ok := s.clips[described]
 		if !ok {
+			var err error
 			info, err = s.tools.ProbeVideo(s.Context(), path, "video/mp4")
 			conformance.OK(s, err)
 			s.clips[described] = info
@@ -206,19 +197,6 @@ var tests = []test{
 			spec := s.spec(kind, mediatest.Video{Seconds: 0.5})
 			spec.Prompt, spec.Reference = "", s.image(mediatest.Image{Name: "reference.jpg", Width: 90, Height: 120})
 			s.edited(spec)
-		}
-	}},
-	{"reports a missing face if it needs one to dress a clip", func(s *suite) {
-		if s.Person == "" {
-			s.Skip("this engine needs no face")
-		}
-		spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 0.3})
-		spec.Kind, spec.Prompt = catalog.TryOn, "a red jacket"
-		_, err := s.run(s.Context(), spec, func(engine.Progress) {})
-		var failure *engine.Error
-		if !errors.As(err, &failure) || failure.Code != job.InvalidInput || failure.Retryable ||
-			!strings.Contains(failure.Message, "face") {
-			s.Errorf("error %v", err)
 		}
 	}},
 	{"edits a clip without sound", func(s *suite) { s.edited(s.spec(catalog.Edit, mediatest.Video{Silent: true})) }},

@@ -3,7 +3,7 @@
 //
 // It is a preview, not a model. It does not recognize objects: it changes colors, edges and
 // textures. A prompt is looked up in a lexicon of looks (package look). A reference image
-// contributes its colors; try-on recolors the clothes below a face; a video from text is a painted
+// contributes its colors; a video from text is a painted
 // landscape or abstraction chosen by words. A GPU engine with the same interface understands the
 // prompt, adds and replaces objects, keeps people recognizable, and follows motion.
 //
@@ -135,6 +135,9 @@ func (e *edit) length() int {
 // look returns the requested look. It has no operations if the engine follows no part of the
 // request.
 func (e *edit) look() look.Look {
+	if len(e.asked.Understood) == 0 {
+		return look.Look{Seed: e.spec.Seed}
+	}
 	if e.asked.ByReference {
 		return look.Reference(e.spec.Seed)
 	}
@@ -148,12 +151,7 @@ func (e *edit) video(ctx context.Context) error {
 		return err
 	}
 	link = e.capture(link, inputThumbnail)
-	if e.spec.Kind == catalog.TryOn && len(e.asked.Understood) > 0 {
-		link, err = e.layCloth(ctx, e.colors(link))
-	} else if e.spec.Kind != catalog.TryOn {
-		link, err = e.style(ctx, link)
-	}
-	if err != nil {
+	if link, err = e.style(ctx, link); err != nil {
 		return err
 	}
 	if link, err = e.finish(link); err != nil {

@@ -41,8 +41,10 @@ type modelBody struct {
 	// Ignores holds the fields that have no effect.
 	Ignores map[string]understanding.Ignored `json:"ignores"`
 	// SameAs lists other models that the engine treats like this one.
-	SameAs []string   `json:"same_as"`
-	Price  *priceBody `json:"price,omitempty"`
+	SameAs []string `json:"same_as"`
+	// Unsupported is the reason why the engine makes no edits with the model, or "".
+	Unsupported string     `json:"unsupported,omitempty"`
+	Price       *priceBody `json:"price,omitempty"`
 }
 
 type engineBody struct {
@@ -60,7 +62,7 @@ func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) err
 			Price: newPriceBody(m.Price),
 		}
 		if s.Engine.isPreview() {
-			described.Ignores = understanding.Ignores(m)
+			described.Ignores, described.Unsupported = understanding.Ignores(m), understanding.Unsupported(m.Kind)
 			for _, other := range all {
 				if other.ID != m.ID && understanding.Same(m, other) {
 					described.SameAs = append(described.SameAs, other.ID)

@@ -173,9 +173,10 @@ func TestEngineListsIgnoredFields(t *testing.T) {
 	var list struct {
 		Engine string
 		Models []struct {
-			ID      string
-			Ignores map[string]struct{ Why, Unless string }
-			SameAs  []string `json:"same_as"`
+			ID                string
+			Ignores           map[string]struct{ Why, Unless string }
+			SameAs            []string `json:"same_as"`
+			Unsupported, Kind string
 		}
 	}
 	a := w.get("/v1/engine", "")
@@ -187,6 +188,9 @@ func TestEngineListsIgnoredFields(t *testing.T) {
 	for _, m := range list.Models {
 		if m.Ignores["enhance_prompt"].Why == "" || (m.Ignores["self_anchor"].Unless == "reference_image") != (m.ID == "gen-2.5") {
 			t.Errorf("%s ignores %v", m.ID, m.Ignores)
+		}
+		if (m.Kind == "try-on") != strings.Contains(m.Unsupported, "needs a GPU engine") {
+			t.Errorf("%s is unsupported: %q", m.ID, m.Unsupported)
 		}
 		if strings.Join(m.SameAs, " ") != strings.Join(same[m.ID], " ") {
 			t.Errorf("%s is the same as %v, want %v", m.ID, m.SameAs, same[m.ID])

@@ -238,16 +238,9 @@ func (c *connection) watch() {
 				c.end(endedByIdleness)
 				return
 			}
-			c.say(tickMessage{"generation_tick", c.seconds(), c.notice()})
+			c.say(tickMessage{"generation_tick", c.seconds()})
 		}
 	}
-}
-
-func (c *connection) notice() string {
-	if editor, ok := c.editor.(engine.LiveNoticer); ok {
-		return editor.Notice()
-	}
-	return ""
 }
 
 func (c *connection) heard() {

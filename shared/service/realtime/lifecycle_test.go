@@ -3,7 +3,6 @@ package realtime_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"image"
 	"math/rand/v2"
 	"strings"
@@ -39,39 +38,6 @@ func TestTicksCountTheSeconds(t *testing.T) {
 		}
 		last = *m.Seconds
 	}
-}
-
-func TestTicksIncludeNotice(t *testing.T) {
-	t.Parallel()
-	e := &noticing{}
-	w := newWorld(t, setup{engine: e})
-	c := w.open("gen-2.5", studio)
-	expect := func(notice string) {
-		t.Helper()
-		await.Value(t, fmt.Sprintf("a tick contains %q", notice), c.any,
-			func(m message) bool { return m.Type == "generation_tick" && m.Notice == notice })
-	}
-	expect("")
-	e.notice.Store("No face shows.")
-	expect("No face shows.")
-	e.notice.Store("")
-	expect("")
-}
-
-type noticing struct{ notice atomic.Value }
-
-func (c *noticing) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
-	return &noticingEditor{engine: c}, nil
-}
-
-type noticingEditor struct {
-	canvas
-	engine *noticing
-}
-
-func (e *noticingEditor) Notice() string {
-	notice, _ := e.engine.notice.Load().(string)
-	return notice
 }
 
 func TestMaximumDurationEndsSession(t *testing.T) {

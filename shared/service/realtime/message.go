@@ -55,8 +55,6 @@ type (
 	tickMessage struct {
 		Type    string `json:"type"` // generation_tick
 		Seconds int64  `json:"seconds"`
-		// Notice is the engine's notice about the latest frame (see engine.LiveNoticer).
-		Notice string `json:"notice,omitempty"`
 	}
 	generationMessage struct {
 		Type string `json:"type"` // generation_started

@@ -51,9 +51,8 @@ type editor struct {
 
 	mu sync.Mutex
 	// asked is the latest request. made is the latest compiled plan, which may lag behind it.
-	asked  request
-	made   *plan
-	notice string
+	asked request
+	made  *plan
 }
 
 // request is a session's request. Images are compared by identity.
@@ -145,9 +144,6 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	switch {
 	case len(read.Understood) == 0:
 		p.program = &program{size: size}
-	case e.kind == catalog.TryOn:
-		p.program = &program{size: size}
-		p.settle = p.program.layCloth(asked, e.seed)
 	case read.ByReference:
 		p.program = compile(look.Reference(e.seed), size, false)
 		p.settle = asked.image.transfer
@@ -180,11 +176,9 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 	if e.began.IsZero() {
 		e.began = now
 	}
-	e.work.notice = ""
 	p := e.current(size)
 	switch idle := p.idle(); {
 	case idle && have == size && picture.SubsampleRatio == image.YCbCrSubsampleRatio420:
-		e.say("")
 		return picture, nil
 	case idle:
 		e.work.resize(&picture.YCbCr, size)
@@ -197,21 +191,8 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 			over(e.work, now.Sub(e.began), by)
 		}
 	}
-	e.say(e.work.notice)
 	e.edited = engine.Picture{YCbCr: e.work.colors.YCbCr, Narrow: picture.Narrow}
 	return &e.edited, nil
-}
-
-func (e *editor) say(notice string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.notice = notice
-}
-
-func (e *editor) Notice() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.notice
 }
 
 func (p *plan) idle() bool {

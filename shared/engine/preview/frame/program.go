@@ -34,7 +34,6 @@ type workspace struct {
 	scalers   map[[4]int]*resampler
 	// Scratch memory: a plane, a row, and the ratios for drawing lines.
 	plane, row, ratios []uint8
-	notice             string
 }
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }

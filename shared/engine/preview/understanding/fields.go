@@ -24,6 +24,14 @@ func Ignores(m *catalog.Model) map[string]Ignored {
 	return ignored
 }
 
+// Unsupported returns the reason why the engine makes no edits of a kind, or "".
+func Unsupported(kind catalog.Kind) string {
+	if kind == catalog.TryOn {
+		return "Try-on needs a GPU engine, which the server's setting CUTROOM_ENGINE connects."
+	}
+	return ""
+}
+
 func Same(a, b *catalog.Model) bool {
 	return family(a.Kind) == family(b.Kind) && a.FPS == b.FPS && maps.Equal(a.Sizes, b.Sizes)
 }

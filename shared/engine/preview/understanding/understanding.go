@@ -36,8 +36,7 @@ type Result struct {
 }
 
 const (
-	ReferenceColors  = "colors of the reference image"
-	ReferenceGarment = "cloth of the reference image"
+	ReferenceColors = "colors of the reference image"
 
 	how = "Anything else needs a generative model, which the server's setting CUTROOM_ENGINE connects."
 	// unchanged is the start of notices about unchanged results.
@@ -50,7 +49,7 @@ func Of(asked Request) Result {
 	case catalog.TextToVideo:
 		return ofScene(asked)
 	case catalog.TryOn:
-		return ofGarment(asked)
+		return Result{Understood: []string{}, Notice: "Nothing was changed. " + Unsupported(asked.Kind)}
 	}
 	return ofLook(asked)
 }
@@ -148,29 +147,6 @@ func ofScene(asked Request) Result {
 		r.Notice = can + " The prompt names none of them. " + how
 	case len(r.Ignored) > 0:
 		r.Notice = fmt.Sprintf("%s It does not show %s. %s", can, quoted(r.Ignored), how)
-	}
-	return r
-}
-
-func ofGarment(asked Request) Result {
-	read := look.ReadCloth(asked.Prompt)
-	r := Result{Understood: read.Understood, Ignored: read.Ignored}
-	if asked.Reference && !read.Declined {
-		r.Understood = append(r.Understood, ReferenceGarment)
-	}
-	switch {
-	case len(r.Understood) > 0 && len(r.Ignored) > 0:
-		r.Notice = fmt.Sprintf("The preview engine recolors the upper part of the clothes; it does not follow %s. %s",
-			quoted(read.Ignored), how)
-	case len(r.Understood) > 0:
-		r.Notice = "The preview engine recolors the upper part of the clothes and keeps their cut. " + how
-	case read.Declined:
-		r.Notice = asAsked
-	case len(r.Ignored) > 0:
-		r.Notice = fmt.Sprintf("%sthe preview engine knows no color or cloth in %s. It recolors the upper part of the "+
-			"clothes: name a color or pattern, such as “red plaid”, or send a reference image. %s", unchanged, quoted(read.Ignored), how)
-	default:
-		r.Notice = unchanged + "there is neither a reference image nor a color or cloth in the prompt."
 	}
 	return r
 }

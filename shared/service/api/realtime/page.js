@@ -279,7 +279,6 @@ function hear(message) {
     return wait(message.position, message.queue_size);
   case "generation_tick":
     readWay();
-    noteFrames(message.notice || "");
     return showTime(message.seconds);
   case "prompt_ack":
     if (message.success) return notePrompt(message);
@@ -306,18 +305,6 @@ function noteImage({ understood, notice }) {
   if (!image) return note("image-state", "No image.", "good");
   const used = !understood || understood.some(part => part.endsWith("reference image"));
   note("image-state", (used ? `In use: ${image.name}` : `Not in use: ${image.name}`) + (notice ? `. ${notice}` : ""), used ? "good" : "warn");
-}
-
-// A tick carries the engine's notice about frames, if any.
-
-let framesNotice = "";
-
-function noteFrames(text) {
-  if (text === framesNotice) return;
-  framesNotice = text;
-  if (text) return note("image-state", text, "warn");
-  if (image) note("image-state", `In use: ${image.name}`, "good");
-  else note("image-state", "No image.");
 }
 
 // While the user types a prompt, the page shows how the engine would interpret it.

@@ -131,12 +131,25 @@ export class Form {
       Object.assign(input, { checked: false, disabled: true });
       input.parentElement.querySelector("small").append(`, the same with the ${engine} engine`);
     }
+    for (const one of this.models) if ((await factsOf(one)).unsupported) this.forbid(one);
+    if (model !== this.chosen) return;
     this.grey();
     this.name();
     const known = await looks();
     if (model !== this.chosen || !known?.looks.length) return;
     if (model.kind === "text-to-video" && !model.examples?.length && known.scenes.length) this.suggest(known.scenes.slice(0, 8));
     this.chips.append(make("a", { class: "button", href: "#looks" }, `All ${known.looks.length} looks`));
+  }
+
+  // forbid disables a model that only other engines support.
+  forbid(model) {
+    const option = [...this.model.options].find(option => option.value === model.id);
+    if (!option.disabled) option.append(", needs a GPU engine");
+    option.disabled = true;
+    const control = [...this.others.querySelectorAll("input")].find(input => input.value === model.id);
+    if (!control || control.disabled) return;
+    Object.assign(control, { checked: false, disabled: true });
+    control.parentElement.querySelector("small").append(", needs a GPU engine");
   }
 
   suggest(examples) {

@@ -18,7 +18,7 @@ export const looks = once("/v1/looks");
 export async function factsOf(model) {
   const reported = await facts();
   const found = reported?.models.find(one => one.id === model.id);
-  return { engine: reported?.engine, ignores: found?.ignores || {}, same_as: found?.same_as || [] };
+  return { engine: reported?.engine, ignores: found?.ignores || {}, same_as: found?.same_as || [], unsupported: found?.unsupported };
 }
 
 let silent; // the service has no such call
