@@ -1,0 +1,143 @@
+package person_test
+
+import (
+	"math"
+	"syscall"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/person"
+)
+
+var landscape = catalog.Size{Width: 256, Height: 144}
+
+// drawn is a figure before a sky.
+func drawn() []byte {
+	square := func(v int) int { return v * v }
+	var picture []byte
+	for y := range landscape.Height {
+		for x := range landscape.Width {
+			side := max(x-128, 128-x)
+			pixel := []byte{uint8(40 + y/2), uint8(90 + x/4), 150}
+			if y >= 70 && side < 18 {
+				pixel = []byte{200, 150, 120}
+			}
+			if y >= 90 && side < y-60 {
+				pixel = []byte{160, 40, 50}
+			}
+			if 4*square(side)+3*square(y-50) < 4000 {
+				pixel = []byte{210, 160, 130}
+			}
+			if y < 38 && 4*square(side)+5*square(y-32) < 2400 {
+				pixel = []byte{60, 40, 30}
+			}
+			if y >= 48 && y <= 50 && max(side-12, 12-side) < 4 {
+				pixel = []byte{30, 20, 20}
+			}
+			if (y == 64 || y == 65) && side < 8 {
+				pixel = []byte{150, 60, 60}
+			}
+			picture = append(picture, pixel...)
+		}
+	}
+	return picture
+}
+
+func maskOf(t testing.TB, picture []byte, size catalog.Size) []uint8 {
+	t.Helper()
+	finder, err := person.NewFinder(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask := make([]uint8, size.Width*size.Height)
+	finder.Mask(picture, mask)
+	return mask
+}
+
+// The values are those of the tflite runtime 2.3.0 (package ai-edge-litert) with the original file.
+func TestMaskEqualsTheOriginalNetworks(t *testing.T) {
+	mask, sum := maskOf(t, drawn(), landscape), 0.0
+	for _, v := range mask {
+		sum += float64(v)
+	}
+	if mean := sum / 255 / float64(len(mask)); math.Abs(mean-0.272794) > 0.001 {
+		t.Errorf("the mean is %.5f", mean)
+	}
+	for _, c := range []struct {
+		y, x int
+		want float64
+	}{
+		{11, 120, 0.3395}, {24, 105, 0.1461}, {41, 97, 0.6208}, {64, 98, 0.1092}, {80, 108, 0.2361}, {89, 147, 0.1727},
+		{97, 91, 0.8932}, {107, 81, 0.8237}, {115, 183, 0.1275}, {125, 63, 0.8068}, {134, 202, 0.1475}, {142, 209, 0.6458},
+	} {
+		if got := float64(mask[c.y*landscape.Width+c.x]) / 255; math.Abs(got-c.want) > 0.004 {
+			t.Errorf("row %d, column %d: %.4f, want %.4f", c.y, c.x, got, c.want)
+		}
+	}
+}
+
+func TestSizesFitTheNetwork(t *testing.T) {
+	for picture, want := range map[catalog.Size]catalog.Size{
+		{Width: 1280, Height: 720}: landscape, {Width: 720, Height: 1280}: {Width: 144, Height: 256},
+		{Width: 600, Height: 600}: {Width: 192, Height: 192}, {Width: 2, Height: 4000}: {Width: 32, Height: 768},
+		{Width: 4000, Height: 2}: {Width: 768, Height: 32},
+	} {
+		if got := person.SizeFor(picture); got != want {
+			t.Errorf("%v: %v, want %v", picture, got, want)
+		}
+		maskOf(t, make([]byte, 3*want.Width*want.Height), want)
+	}
+}
+
+// A blank picture is another scene, and has nobody.
+func TestMasksStartAnewAtCuts(t *testing.T) {
+	finder, err := person.NewFinder(landscape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask := make([]uint8, landscape.Width*landscape.Height)
+	finder.Mask(drawn(), mask)
+	blank := make([]byte, len(drawn()))
+	finder.Mask(blank, mask)
+	for i, v := range maskOf(t, blank, landscape) {
+		if v != mask[i] {
+			t.Fatalf("pixel %d is %d after the cut, and %d without the pictures before it", i, mask[i], v)
+		}
+	}
+}
+
+func TestPicturesWithoutFaces(t *testing.T) {
+	for _, size := range []catalog.Size{
+		{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90},
+	} {
+		for _, level := range []byte{0, 128, 255} {
+			pixels := make([]byte, 3*size.Width*size.Height)
+			for i := range pixels {
+				pixels[i] = level
+			}
+			if faces, err := person.Faces(pixels, size); len(faces) > 0 || err != nil {
+				t.Errorf("%v of %d: %+v, %v", size, level, faces, err)
+			}
+		}
+	}
+}
+
+func BenchmarkMask(b *testing.B) {
+	finder, err := person.NewFinder(landscape)
+	if err != nil {
+		b.Fatal(err)
+	}
+	used := func() float64 {
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+			b.Fatal(err)
+		}
+		return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e6
+	}
+	picture, mask := drawn(), make([]uint8, landscape.Width*landscape.Height)
+	before := used()
+	for b.Loop() {
+		finder.Mask(picture, mask)
+	}
+	b.ReportMetric((used()-before)/float64(b.N), "cpu-ms/op")
+}
