@@ -322,7 +322,7 @@ installing() {
 		;;
 	pacman)
 		install="$1pacman -S --noconfirm --needed"
-		# A new machine has no lists of packages.
+		# A fresh machine has no package lists.
 		[ -e /var/lib/pacman/sync/core.db ] || install="$1pacman -Sy --noconfirm --needed"
 		;;
 	apk) install="$1apk add" ;;

@@ -25,8 +25,8 @@ done
 	"${GO:-go}" version
 	uname -srm
 	env | LC_ALL=C sort | grep -E '^(AWS_|CUTROOM_|LANG|LC_|LD_|NODE_|PYTHON|TZ=|[^=]*_(PROXY|proxy)=)' || true
-	# Installed software: the version of every package, otherwise sizes and times of the programs
-	# that tests start.
+	# Installed software: the version of every package (dpkg only), and the size and time of each
+	# program that the tests start.
 	if [ -e /var/lib/dpkg/status ]; then
 		cksum /var/lib/dpkg/status
 	fi

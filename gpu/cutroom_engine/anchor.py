@@ -12,7 +12,7 @@ import torch
 
 from .frames import Frame
 
-# Wan pipelines encode this many frames in the first latent and in every other latent.
+# Frames per latent in Wan pipelines: one in the first latent, four in each later one.
 _FIRST, _REST = 1, 4
 
 

@@ -188,7 +188,7 @@ class _Target:
         try:
             etag, *starts = self._mark.read_text().split("\n")
             if etag == file.etag and self._path.stat().st_size == file.size:
-                # A number without a line end may be truncated.
+                # A number without a trailing newline may be truncated.
                 self._came = {int(start) for start in starts[:-1]}
         except (OSError, ValueError):
             pass

@@ -13,7 +13,7 @@ from PIL import Image
 from .frames import Frame
 from .sound import RATE, Sound
 
-# ITU-T H.273: BT.709, and the narrow range of samples.
+# Codes of ITU-T H.273 and FFmpeg: BT.709 color, narrow (limited) range.
 _BT709, _NARROW = 1, 1
 
 # FFmpeg's flag for output that reveals nothing about the program and the machine.

@@ -83,7 +83,7 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 	return state, nil
 }
 
-// runTimes adds the run times that ended at most runTimeFor ago.
+// runTimes adds the run times of jobs that ended within the last runTimeFor.
 func (r *reader) runTimes(state *laneState, now time.Time) {
 	for name := range r.item {
 		place, is := strings.CutPrefix(name, runTimePrefix)

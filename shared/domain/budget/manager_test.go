@@ -446,7 +446,7 @@ func TestWarningsAreSentOnce(t *testing.T) {
 }
 
 // The store may fail before or after each call takes effect.
-func TestFailingStoreKeepsTheLimit(t *testing.T) {
+func TestLimitHoldsWhenStoreFails(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit = 500_000
 		c := w.of(limit)

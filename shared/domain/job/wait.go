@@ -47,7 +47,8 @@ func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 }
 
 type RunTimes interface {
-	// RunTimes may be a few seconds old and are in any order.
+	// RunTimes returns the lane's run times in no particular order. They may be a few seconds out of
+	// date.
 	RunTimes(ctx context.Context, lane Lane) ([]RunTime, error)
 }
 

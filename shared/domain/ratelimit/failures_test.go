@@ -48,7 +48,7 @@ func TestFailureDelaysGrow(t *testing.T) {
 	})
 }
 
-func TestConcurrentFailuresGainNoAttempts(t *testing.T) {
+func TestConcurrentFailuresGrantNoExtraAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := ratelimit.NewFailures(time.Now)
 		for range 17 {

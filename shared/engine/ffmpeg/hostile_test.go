@@ -247,7 +247,7 @@ func TestOverlongClipsAreRejected(t *testing.T) {
 	})
 }
 
-func TestUndecodableSoundIsInvalidInput(t *testing.T) {
+func TestUndecodableAudioIsInvalidInput(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{}.Make(t))
 	if err != nil {
 		t.Fatal(err)

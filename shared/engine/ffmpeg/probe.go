@@ -90,7 +90,7 @@ func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info,
 // unsteady lists containers that do not declare their sound format.
 var unsteady = []string{"video/mp2t", "video/ogg"}
 
-// ProbeImage examines an image, or an animation's first picture, by decoding it, and checks it
+// ProbeImage examines an image, or an animation's first frame, by decoding it, and checks it
 // against the limits. Errors: as for ProbeVideo.
 func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
 	if kind, _ := media.Find(mime); !kind.Image {

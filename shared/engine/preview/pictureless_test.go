@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// The clip has a valid header and sound, but no picture that can be decoded.
-func TestClipWithoutPicturesIsRejected(t *testing.T) {
+// The clip has a valid header and sound, but no decodable frame.
+func TestClipWithoutDecodableFramesIsRejected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp4")
 	mediatest.Run(t, "-i", mediatest.Video{}.Make(t), "-c", "copy", "-bsf:v", "filter_units=remove_types=5", path)

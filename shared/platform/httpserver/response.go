@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// If at most this much of a request is unread, it is read before the response to keep the
-// connection open.
+// smallRest limits the unread rest of a request that is read to keep the connection open, in bytes.
 const smallRest = 64 << 10
 
 // response limits the time of every write.

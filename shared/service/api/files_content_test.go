@@ -82,7 +82,7 @@ func TestLimitedKeyReadsOnlyItsBatchResults(t *testing.T) {
 		want      int
 	}{
 		{own, limited, 200}, {others, limited, 403}, {others, studio, 200}, {others, w.mint(studio, credential.Scope{}), 200},
-		// A key that is limited to models creates tokens with the same limit.
+		// A key limited to certain models can mint only tokens with the same limit.
 		{own, w.mint(limited, credential.Scope{}), 403}, {own, w.mint(studio, credential.Scope{Models: []string{"gen-2.5"}}), 403},
 	} {
 		if a := w.get(c.path, c.key); a.status != c.want {

@@ -21,7 +21,8 @@ type Faults struct {
 	Throttled float64
 	// Failed calls get an internal error and have no effect.
 	Failed float64
-	// LostCalls lose their connection before they have an effect, LostAnswers afterwards.
+	// LostCalls lose their connection before taking effect. LostAnswers take effect, but lose the
+	// connection before the response.
 	LostCalls, LostAnswers float64
 	// Silent calls have an effect but get no response, so the client gives up.
 	Silent float64

@@ -25,8 +25,8 @@ var subsamplings = []image.YCbCrSubsampleRatio{
 	image.YCbCrSubsampleRatio440, image.YCbCrSubsampleRatio411, image.YCbCrSubsampleRatio410,
 }
 
-// noisy returns a picture whose rows are longer than it is wide. Its planes end at its last pixel,
-// so that a read beyond it is caught.
+// noisy returns a picture whose stride exceeds its width. Its planes end at the last pixel, so that
+// an out-of-bounds read is caught.
 func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand) *image.YCbCr {
 	picture := image.NewYCbCr(image.Rect(0, 0, size.X+16, size.Y), ratio)
 	for _, plane := range [][]uint8{picture.Y, picture.Cb, picture.Cr} {

@@ -5,8 +5,8 @@ import { draw, make } from "./dom.js";
 
 const height = 220, head = 8, foot = 22, letter = 6.6; // pixels
 
-// bars are {label, title, values}, one value for each of the series, {name, color, rest}, where
-// rest marks all others; words(value) returns a value in words, and axis(value) in few letters.
+// bars are {label, title, values}, with one value per series. series are {name, color, rest}; rest
+// marks the series for everything else. words(value) describes a value, axis(value) abbreviates it.
 export function drawChart(place, { title, bars, series, words, axis }) {
   const width = Math.max(260, place.clientWidth - parseFloat(getComputedStyle(place).paddingLeft) * 2);
   const top = ceiling(Math.max(...bars.map(bar => sum(bar.values))));

@@ -18,8 +18,8 @@ export const stateOf = job => job.error?.code === "cancelled" ? "cancelled" : jo
 
 export const stateWords = { pending: "Waiting", processing: "Editing", completed: "Done", unchanged: "Unchanged", failed: "Failed", cancelled: "Cancelled" };
 
-// mendable reports whether the same edit may succeed if it is sent again.
-export const mendable = job => job.error?.code !== "invalid_input";
+// retryable reports whether the same edit might succeed if it is sent again.
+export const retryable = job => job.error?.code !== "invalid_input";
 
 export const modelOf = job => settings.models.find(model => model.id === job.model);
 

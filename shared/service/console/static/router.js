@@ -13,7 +13,7 @@ export function where() {
   return { page, parts, query: new URLSearchParams(query) };
 }
 
-// Empty values of the query are omitted.
+// Empty query parameters are omitted.
 export function address(page, parts = [], query = {}) {
   const values = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
   return `#${[page, ...parts].map(encodeURIComponent).join("/").replaceAll("%2C", ",")}${values.size ? `?${values}` : ""}`;

@@ -1,6 +1,6 @@
 // Runs: edits that this tab has started or shows, each from an upload to a result.
 
-import { cancel, ended, follow, mendable, modelOf, record, result, stateOf, submit } from "./jobs.js";
+import { cancel, ended, follow, modelOf, record, result, retryable, stateOf, submit } from "./jobs.js";
 import { kindOf, modeOf } from "./models.js";
 import { publish } from "./news.js";
 import { store } from "./upload.js";
@@ -141,7 +141,7 @@ export class Run {
 
   settle() {
     if (stateOf(this.job) === "cancelled") return this.show("cancelled", 0);
-    this.fail("The edit failed.", this.job.error?.message || "No reason was given.", mendable(this.job));
+    this.fail("The edit failed.", this.job.error?.message || "No reason was given.", retryable(this.job));
   }
 
   // The result is fetched once.

@@ -2,8 +2,8 @@
 
 import { button, confirm, icon, make, number, say, signButton, toast } from "./dom.js";
 
-// atOnce limits concurrent deletions. A deletion that is rejected because of the rate is repeated
-// after some milliseconds.
+// atOnce limits concurrent deletions. A deletion rejected by the rate limit is retried after pause,
+// in milliseconds.
 const atOnce = 3, tries = 30, pause = 1000;
 
 export class Selection {

@@ -32,11 +32,12 @@ var ErrSilent = errors.New("the upstream was silent for too long")
 // context.
 var errSwitched = errors.New("the response switches to another protocol, which was not requested")
 
+// Request is a call to an upstream. It does not contain the caller's X-Request-Id, because servers
+// disagree about the header's format.
 type Request struct {
 	Route catalog.Route
 	Body  jsonedit.Edited
-	// Secret may be empty. The caller's header is not forwarded, because servers disagree about the
-	// format of X-Request-Id.
+	// Secret may be empty.
 	Secret string
 	// KeyHeader is the header that contains the plain secret, or empty for Authorization. Version
 	// is the value of anthropic-version, or empty.

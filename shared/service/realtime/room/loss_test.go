@@ -27,7 +27,7 @@ func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
 
 func numberIn(frame []byte) int { return int(binary.BigEndian.Uint32(frame[10:])) }
 
-func TestPaddingOfReportIsNotLoss(t *testing.T) {
+func TestReportPaddingIsNotLoss(t *testing.T) {
 	symbols := make([]uint16, 14)
 	for i := range 9 {
 		symbols[i] = rtcp.TypeTCCPacketReceivedSmallDelta

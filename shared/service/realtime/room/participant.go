@@ -268,7 +268,7 @@ func (p *participant) readReports(sender *webrtc.RTPSender) {
 	}
 }
 
-// trackIDs returns which section contains each of the server's tracks. The participant must be
+// trackIDs maps each of the server's tracks to its media section (MID). The participant must be
 // locked.
 func (p *participant) trackIDs() (ids []*livekit.MidTrack) {
 	for _, one := range p.other.GetTransceivers() {
