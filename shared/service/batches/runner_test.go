@@ -8,11 +8,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/service/batches"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/racetest"
@@ -63,6 +65,48 @@ func TestBatchCompletes(t *testing.T) {
 		_, lost := w.blobs.Head(t.Context(), b.InputBlob)
 		return err == nil && !known && fault.Is(lost, fault.NotFound)
 	})
+}
+
+// heldInputs holds back the inputs of some batches.
+type heldInputs struct {
+	batches.Blobs
+	held    map[string]bool
+	opened  *atomic.Int64
+	release chan struct{}
+}
+
+func (h heldInputs) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if h.held[name] {
+		h.opened.Add(1)
+		select {
+		case <-h.release:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return h.Blobs.Open(ctx, name, offset, length)
+}
+
+func TestInputsAreCheckedInTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	blobs := heldInputs{w.blobs, map[string]bool{}, new(atomic.Int64), make(chan struct{})}
+	var all []batch.Batch
+	for n := range 5 {
+		all = append(all, w.create("acme", lines(n+1)))
+		blobs.held[all[n].InputBlob] = true
+	}
+	w.runner.WithBlobs(blobs)
+	w.run()
+	await.Until(w, "an input is being checked", func() bool { return blobs.opened.Load() > 0 })
+	w.reaches(w.create("rival", lines(1)), batch.Completed)
+	if n := blobs.opened.Load(); n != 1 {
+		t.Errorf("%d inputs of one account were checked at once", n)
+	}
+	close(blobs.release)
+	for _, b := range all {
+		w.reaches(b, batch.Completed)
+	}
 }
 
 // Each call has exactly one result and is billed once.

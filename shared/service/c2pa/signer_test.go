@@ -330,6 +330,22 @@ func TestCancelledSigningLeavesNoFile(t *testing.T) {
 	}
 }
 
+// An engine's server shares the folder of the signed file, so it could place a link there.
+func TestSigningFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	s := newSigning(t, true)
+	victim := s.file("victim", []byte("kept"))
+	path := filepath.Join(t.TempDir(), "signed")
+	if err := os.Symlink(victim, path); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.signer.Sign(t.Context(), engine.Spec{Model: "gen", Output: mediatest.Image{}.Make(t)},
+		engine.Outcome{}, "image/png", path)
+	if content, _ := os.ReadFile(victim); err == nil || string(content) != "kept" {
+		t.Errorf("the link's target has %d bytes: %v", len(content), err)
+	}
+}
+
 func TestReportJSONIsStable(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
