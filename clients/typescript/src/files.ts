@@ -49,8 +49,7 @@ export class Files {
     }));
     const { id, upload } = (await answer.json()) as components["schemas"]["Announced"];
     // The URL is signed, so the key is not sent.
-    const { method, headers } = upload;
-    await check(await this.fetch(upload.url, { method, headers, body: content, signal }));
+    await check(await this.fetch(upload.url, { method: "PUT", headers: upload.headers, body: content, signal }));
     return this.get(id);
   }
 

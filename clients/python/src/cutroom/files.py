@@ -60,7 +60,7 @@ class Files:
         upload = announced.upload
         # The URL is signed, so the key is not sent.
         headers = {**upload.headers.to_dict(), "Content-Length": str(content.size)}
-        check(self._plain.request(upload.method, upload.url, headers=headers, content=content))
+        check(self._plain.put(upload.url, headers=headers, content=content))
         return self.get(announced.id)
 
     def get(self, file_id: str) -> File:
