@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// engineServer is an engine server that does with a run what the run's prompt says.
+// engineServer is an engine server whose runs behave as their prompts ask.
 type engineServer struct {
 	t *testing.T
 	// begun receives every run's prompt. left is closed when a run is cancelled.

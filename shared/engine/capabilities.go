@@ -2,8 +2,8 @@ package engine
 
 import "context"
 
-// Capabilities tell the programs that run an engine what it can do. The zero value declares
-// nothing. An engine that edits live video implements [LiveEngine].
+// Capabilities describe an engine to the programs that run it. The zero value declares nothing. An
+// engine that edits live video implements [LiveEngine].
 type Capabilities struct {
 	// Prefetch is true for an engine on other hardware, such as a GPU server. While the engine
 	// works, this machine receives the next job and fetches its inputs, so that the engine does not
@@ -18,7 +18,7 @@ type Capable interface {
 	Capabilities() Capabilities
 }
 
-// CapabilitiesOf returns what an engine declares, or the zero value.
+// CapabilitiesOf returns an engine's declared capabilities, or the zero value.
 func CapabilitiesOf(e Engine) Capabilities {
 	if capable, ok := e.(Capable); ok {
 		return capable.Capabilities()
@@ -48,8 +48,8 @@ type Inspection struct {
 	Server string
 	// Err is why the server could not be queried, or nil.
 	Err error
-	// Lacks maps models to what the server lacks for them, in words such as `the node class
-	// "VAEDecode"`.
+	// Lacks maps each model to the requirements that the server does not meet, in words such as
+	// `the node class "VAEDecode"`.
 	Lacks map[string][]string
 }
 

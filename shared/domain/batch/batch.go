@@ -18,8 +18,8 @@ const (
 	// Window is the time within which the calls of a batch must be made.
 	Window  = 24 * time.Hour
 	MaxOpen = 100
-	// MaxKept is the maximum number of batch records per account. Beyond it, creating a batch
-	// deletes the oldest records of ended batches.
+	// MaxKept is the maximum number of batch records per account. If there are more, creating a
+	// batch deletes the oldest records of ended batches.
 	MaxKept         = 1000
 	KeepRecord      = 30 * 24 * time.Hour
 	FileLifetime    = 30 * 24 * time.Hour
@@ -101,8 +101,8 @@ type Error struct {
 	// Code is a short identifier such as "invalid_json_line".
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Param is the invalid field, or empty. Line is the line number, counted from 1, or 0 if there
-	// is none.
+	// Param is the invalid field, or empty. Line is the line number, counted from 1, or 0 if the
+	// error concerns no line.
 	Param string `json:"param,omitempty"`
 	Line  int    `json:"line,omitempty"`
 }

@@ -75,7 +75,7 @@ func NewManager(c ManagerConfig) *Manager {
 	return &Manager{config: c, lookUps: map[caller]*lookUp{}, allocations: map[Counter]*localAllocation{}}
 }
 
-// Find returns the budgets that apply to a key's calls, or nil if there are none. It reads the
+// Find returns the budgets that apply to a key's calls, or nil if no budget applies. It reads the
 // store at most twice per minute. If a read fails, Find uses the last result for up to ten minutes.
 // The caller must not modify the slice.
 func (m *Manager) Find(ctx context.Context, account, key string) ([]Budget, error) {
@@ -237,7 +237,7 @@ func (m *Manager) all() []*localAllocation {
 	return all
 }
 
-// drain ends all allocations, and retries those that fail.
+// drain ends all allocations and retries failures.
 func (m *Manager) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()

@@ -64,8 +64,8 @@ func (m *Model) Names() []string {
 	return append(names, m.DeprecatedAliases...)
 }
 
-// LatestName returns the first alias, or the id if there is none. The alias will move to this
-// model's successor.
+// LatestName returns the first alias, or the id if the model has no alias. The alias will move to
+// this model's successor.
 func (m *Model) LatestName() string {
 	if len(m.Aliases) > 0 {
 		return m.Aliases[0]

@@ -28,7 +28,7 @@ import (
 // records cannot forge a token.
 const (
 	jwtIssuer = "cutroom"
-	// maxJWT is in bytes. It exceeds what the largest scope needs.
+	// maxJWT is in bytes. A token with the largest scope is smaller.
 	maxJWT = 16 << 10
 )
 

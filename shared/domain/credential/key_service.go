@@ -16,8 +16,8 @@ import (
 const (
 	// MaxKeys limits the active keys per account, and thus the damage that a runaway script can do.
 	MaxKeys = 100
-	// MaxListedKeys limits all keys per account. Beyond it, the keys that stopped working first are
-	// forgotten.
+	// MaxListedKeys limits all keys per account. If there are more, the keys that stopped working
+	// first are forgotten.
 	MaxListedKeys = 1000
 	MaxLabel      = 128 // in code points
 )

@@ -111,7 +111,7 @@ func (g *graph) drift(drawn string, motion look.Motion) string {
 	return g.filter(fmt.Sprintf("loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'", g.size.Width, g.size.Height, x, y), drawn)
 }
 
-// drawn returns the filter to the pixel format for drawn pictures, which matches that of the
+// drawn returns the filter to the pixel format for drawn pictures, which matches the format of the
 // picture below.
 func (g *graph) drawn() string {
 	switch {
@@ -123,8 +123,8 @@ func (g *graph) drawn() string {
 	return "format=gbrp"
 }
 
-// shortest returns the option that ends the output with the picture's frames if those of a drawn
-// picture never end.
+// shortest returns the option that ends the output with the picture's frames if a drawn picture's
+// frames never end.
 func (g *graph) shortest(motion look.Motion) string {
 	if g.fps > 0 && motion != (look.Motion{}) {
 		return "1"

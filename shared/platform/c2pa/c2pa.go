@@ -107,7 +107,7 @@ func environment(folder string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=2", "MALLOC_ARENA_MAX=2", "TMPDIR=" + folder}
 }
 
-// settings makes the library verify both what it reads and what it signs, without network access.
+// settings makes the library verify every file that it reads or signs, without network access.
 // anchors is PEM, or "".
 func settings(anchors string) string {
 	all := map[string]any{

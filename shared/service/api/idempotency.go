@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// replayedHeader marks a response as that of an earlier request.
+// replayedHeader marks a response as the replay of an earlier request's response.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotent-Replayed"
@@ -143,8 +143,9 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf separates the claims of tokens from those of permanent keys. All of an account's tokens
-// share their claims. This keeps a token from using up or reading a server's Idempotency-Key.
+// keyOf separates claims made with tokens from claims made with permanent keys. All of an account's
+// tokens share their claims. This keeps a token from using up or reading a server's
+// Idempotency-Key.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key

@@ -11,7 +11,7 @@ import (
 const (
 	// maxActive is the maximum number of batches in progress.
 	maxActive = 16
-	// slice is how long an account keeps its only slot while another account has none.
+	// slice is how long an account keeps its only slot while another account waits for its first.
 	slice = time.Minute
 )
 
@@ -78,7 +78,7 @@ func (s *slots) suspected() bool {
 	return false
 }
 
-// take assigns a free slot to the next batch. ok is false if there is no free slot or no batch.
+// take assigns a free slot to the next batch. ok is false if no slot is free or no batch is open.
 func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b batch.Batch, ok bool) {
 	if len(s.active) >= maxActive {
 		return b, false

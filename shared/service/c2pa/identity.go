@@ -90,14 +90,14 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 	return chain.String(), leaf, nil
 }
 
-// Anchors returns the certificates in PEM data. It fails if one is invalid or there is none.
+// Anchors returns the certificates in PEM data. It fails if a certificate is invalid or missing.
 func Anchors(text []byte) (string, error) {
 	chain, _, err := parseChain(text)
 	return chain, err
 }
 
 // Identities returns each identity's certificate chain in PEM data: the signer's certificate,
-// followed by its authorities. It fails if there is no certificate or an invalid one.
+// followed by its authorities. It fails if a certificate is invalid or missing.
 func Identities(text []byte) (chains []string, err error) {
 	certificates, _, err := parseChain(text)
 	if err != nil {
@@ -207,8 +207,8 @@ func (i *Identity) Sign(data []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// NewIdentity creates an identity for operators that have none. It discards the authority's key
-// immediately. Verifiers can tell that the same service signed two files, but not who operates it.
+// NewIdentity creates an identity for operators without their own. It discards the authority's key
+// immediately. Verifiers can see that the same service signed two files, but not who operates it.
 func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {

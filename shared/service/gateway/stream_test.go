@@ -36,7 +36,7 @@ const (
 		`"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + noDetails + `}}`
 )
 
-// usualStream is an upstream's stream, and seenUsual is what the caller sees of it.
+// usualStream is an upstream's stream, and seenUsual is the stream that the caller receives.
 var (
 	usualStream = []string{chunk("hel"), chunk("lo"), last, used, done}
 	seenUsual   = eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
@@ -56,7 +56,7 @@ func everyByte(text string) func(*call) {
 	}
 }
 
-// streamCase is an upstream's stream, what the caller sees of it, and the metered usage.
+// streamCase is an upstream's stream, the stream that the caller receives, and the metered usage.
 type streamCase struct {
 	name     string
 	upstream func(*call)

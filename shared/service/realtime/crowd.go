@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxArrivals limits the connections that are being authenticated, and separately those that
-	// are being rejected. arrivalsByCaller sets both limits for a single address.
+	// maxArrivals limits the connections that are being authenticated, and separately the
+	// connections that are being rejected. arrivalsByCaller sets both limits for a single address.
 	maxArrivals, arrivalsByCaller = 256, 32
 	maxSessions                   = 1000
 )
@@ -32,8 +32,8 @@ func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 	return bounds
 }
 
-// turnAway rejects a connection. Rejections have limits of their own, so that slow ones do not
-// block arrivals. Above a limit, the connection is closed without a message.
+// turnAway rejects a connection. Rejections have separate limits, so that slow ones do not block
+// arrivals. Above a limit, the connection is closed without a message.
 func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no rejection) {
 	leave, ok := s.crowd.Enter(strangers("refused", r)...)
 	if !ok {

@@ -19,7 +19,7 @@ func (w *world) noon() {
 	w.later.Store(int64(time.Date(year, month, 15, 12, 0, 0, 0, time.UTC).Sub(now)))
 }
 
-// What a session reserved but did not use is available to the next session.
+// An amount that a session reserved but did not use is available to the next session.
 func TestSessionsUseBudgets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

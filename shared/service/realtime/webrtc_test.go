@@ -32,7 +32,7 @@ import (
 func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	for name, of := range map[string]struct {
 		engine engine.LiveEngine
-		sizes  [][4]int // camera width and height, then those of the returned video
+		sizes  [][4]int // width and height of the camera, then of the returned video
 	}{
 		"an engine that keeps the size": {nil, [][4]int{
 			{640, 360, 640, 360}, {320, 180, 320, 180}, {180, 320, 180, 320}, {322, 182, 322, 182}, {640, 360, 640, 360},

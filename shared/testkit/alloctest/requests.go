@@ -40,7 +40,7 @@ func Serve(t testing.TB, handler http.Handler) (address string) {
 }
 
 // Send sends the bytes of a request on a new connection. It returns the response's status and size,
-// or 0 if there is no response.
+// or zeros without a response.
 func Send(t testing.TB, address string, request []byte) (status, received int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -61,7 +61,7 @@ func Send(t testing.TB, address string, request []byte) (status, received int) {
 	return response.StatusCode, int(size)
 }
 
-// Request returns the bytes of a request. If body is "", the request has none.
+// Request returns the bytes of a request. If body is "", the request has no body.
 func Request(line, body string, fields ...string) []byte {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", line)

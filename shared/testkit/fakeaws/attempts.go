@@ -17,9 +17,8 @@ import (
 // Retries follow the SDK's retryer and package dynamo. A throttled call, or a call that conflicts
 // with a transaction, gets as many attempts as awsclient allows. A transaction that conflicts with
 // another one gets up to 40. The real retryers would sleep between attempts while simulated time
-// stands still, so retries are simulated here. A retry counts in the second in which it would
-// really happen, but its writes take effect immediately. The clients' retry budgets are not
-// simulated.
+// stands still, so retries are simulated here. A retry counts in the second of its real time, but
+// its writes take effect immediately. The clients' retry budgets are not simulated.
 
 // TransactionTime is how long a transaction locks its items. Meanwhile, writes to those items are
 // rejected, and so are other transactions on them.
@@ -115,8 +114,7 @@ func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	return false
 }
 
-// hold makes a transaction lock an item. The lock begins after those of the same caller's earlier
-// transactions.
+// hold makes a transaction lock an item. The lock begins after the same caller's earlier locks.
 func (l locks) hold(key itemKey, at time.Time, turn int64) {
 	for _, h := range l[key] {
 		if h.turn == turn && h.until.After(at) {

@@ -23,8 +23,8 @@ type Decision struct {
 	Allowed bool
 	// Reason is the reason given in a rejection's error message.
 	Reason string
-	// Because lists the deciding statements: those that deny or, if there are none, those that
-	// allow.
+	// Because lists the deciding statements: the statements that deny or, if nothing denies, the
+	// statements that allow.
 	Because []Statement
 }
 

@@ -16,15 +16,15 @@ import (
 	"strings"
 )
 
-// Policy is a policy document. Statements of resource policies have principals, and those of role
-// policies do not.
+// Policy is a policy document. Statements have principals in resource policies, but not in role
+// policies.
 type Policy struct {
 	// Version is normally "2012-10-17". Policies with another version have no variables.
 	Version    string
 	Statements []Statement
 }
 
-// Statement is a policy statement. If Actions is empty, NotActions applies, and likewise for
+// Statement is a policy statement. If Actions is empty, NotActions applies. The same holds for
 // resources. A statement without resources applies to the resource to which its policy is attached.
 type Statement struct {
 	Sid string

@@ -23,13 +23,13 @@ type Request struct {
 }
 
 type Result struct {
-	// Understood lists the followed parts in the order in which they are applied. It is never nil.
+	// Understood lists the followed parts in the order of their application. It is never nil.
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim.
 	Ignored []string
 	// Notice is meant for the user. It is empty if every part was followed.
 	Notice string
-	// ByReference is true if the reference image alone determines the edit.
+	// ByReference is true if only the reference image determines the edit.
 	ByReference bool
 	// Edits lists the ordinary edits, in the order of application.
 	Edits []look.Edit

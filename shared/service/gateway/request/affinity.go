@@ -16,10 +16,10 @@ const (
 	promptBeginning = 2 << 10
 )
 
-// Affinity hashes what the calls of a conversation have in common, so that they use the model
+// Affinity hashes the part that the calls of a conversation share, so that they use the model
 // server that has it cached (docs/contract/gateway.md#affinity): the key if the caller sends one,
 // otherwise the body's prompt_cache_key, otherwise the system prompt and everything before the
-// model's first message. It returns 0 if there is none of these. The hash includes the account and
+// model's first message. It returns 0 if all of these are absent. The hash includes the account and
 // is the same on every instance.
 func (r *Request) Affinity(account, key string) uint64 {
 	if !r.Route.Generates() {

@@ -70,7 +70,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 
 // limitTokens forwards one of the token limits, clamped and under the upstream's name for it
 // (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or the model's
-// if there is none.
+// if the call has no limit.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
@@ -111,7 +111,8 @@ func (w *rewriting) clamp(f field, limit int) int {
 }
 
 // respond applies the rules for natively served Responses: the token limit, and no storage, which
-// some servers enable by default. It returns the forwarded limit, or the model's if there is none.
+// some servers enable by default. It returns the forwarded limit, or the model's if the call has
+// no limit.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {

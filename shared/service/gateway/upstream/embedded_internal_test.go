@@ -61,7 +61,7 @@ func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 	}
 }
 
-// What a handler wrote before it panicked must not look like a complete response.
+// The bytes that a handler wrote before it panicked must not look like a complete response.
 func TestEmbeddedPanicEndsOnlyItsCall(t *testing.T) {
 	write := ""
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, _ *http.Request) {

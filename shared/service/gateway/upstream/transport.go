@@ -53,9 +53,9 @@ type Reply struct {
 	Status int
 	// ContentType, RetryAfter and Date are header fields. Date may be empty for status 200.
 	ContentType, RetryAfter, Date string
-	// Length is the body's declared length, or -1 if there is none.
+	// Length is the body's declared length, or -1 if it is unknown.
 	Length int64
-	// Framed means that the end of the body can be told from a broken connection.
+	// Framed means that a complete body can be distinguished from a broken connection.
 	Framed bool
 	Body   Body
 }

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter passes to the suite: a queue and the stores of its jobs.
+// Harness contains a queue and the stores of its jobs. An adapter passes it to the suite.
 type Harness struct {
 	Queue worker.Queue
 	Store job.Store
@@ -47,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// The name says what the queue does.
+// The name describes the queue's behavior.
 type test struct {
 	name string
 	run  func(s *suite)
