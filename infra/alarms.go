@@ -110,7 +110,7 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 		{name: "batch-errors", means: "Work on batches has failed more than twice; it continues if it can.",
 			metric: s.failedSteps(), above: 2, periods: 1, second: true},
 		{name: "function-throttles",
-			means:  "Lambda throttles functions: the account has reached its limit of concurrent executions.",
+			means:  "Lambda is throttling functions: the account has reached its limit of concurrent executions.",
 			metric: s.functionThrottles(), periods: 1},
 		{name: "table-throttles", means: "DynamoDB throttles requests.",
 			metric: s.tableThrottles(), above: 10, periods: 1, second: true},

@@ -63,7 +63,7 @@ type workerOptions struct {
 	// WorkerImage is the worker's image. If it is empty, the image is built from the repository.
 	WorkerImage string
 	WorkerMax   int
-	// Smoke makes every deployment that changes the workers' task test the new task.
+	// Smoke makes every deployment that changes the worker task test the new task.
 	Smoke bool
 	// C2PA selects whether workers sign results. Its values are those of CUTROOM_C2PA.
 	C2PA string
@@ -166,7 +166,7 @@ func readOptions(values map[string]any) (options, error) {
 	r := reader{values: values}
 	o := options{
 		Stage: r.pattern("stage", "dev", `^[a-z][a-z0-9-]{0,15}$`,
-			"a small letter, then up to 15 small letters, digits and dashes"),
+			"a lowercase letter, then up to 15 lowercase letters, digits and hyphens"),
 		Arm64:           r.oneOf("arch", "arm64", "arm64", "x86_64") == "arm64",
 		Streaming:       r.oneOf("streaming", "on", "on", "off") == "on",
 		Root:            ".",
@@ -174,7 +174,7 @@ func readOptions(values map[string]any) (options, error) {
 		PublicEndpoint:  r.pattern("publicEndpoint", "", `^https?://[^/]+$`, "a URL without a path"),
 		Catalog:         r.file("catalog"),
 		Tiers:           r.file("tiers"),
-		Family:          r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and dashes"),
+		Family:          r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and hyphens"),
 		MaxUpload:       r.number("maxUpload", 512<<20, 1, 5<<30),
 		ContentRedirect: r.oneOf("contentRedirect", "false", "false", "true") == "true",
 		DataAlone:       r.oneOf("only", "", "data") == "data",
@@ -425,7 +425,7 @@ func (r *reader) unknown() {
 	for _, key := range slices.Sorted(maps.Keys(r.values)) {
 		if !strings.ContainsAny(key, ":/") && !slices.Contains(r.known, key) {
 			r.wrong = append(r.wrong,
-				fmt.Sprintf("unknown option %s, known are %s", key, strings.Join(known, ", ")))
+				fmt.Sprintf("unknown option %s: must be one of %s", key, strings.Join(known, ", ")))
 		}
 	}
 }

@@ -139,7 +139,7 @@ start_worker() {
 	) >"$of/worker.log" 2>&1 </dev/null &
 	echo $! >"$of/worker.pid"
 	tries=0
-	until grep -q '"the worker takes jobs"' "$of/worker.log"; do
+	until grep -q '"the worker is accepting jobs"' "$of/worker.log"; do
 		tries=$((tries + 1))
 		if [ "$tries" -gt 600 ] || ! kill -0 "$(cat "$of/worker.pid")" 2>/dev/null; then
 			tail -n 20 "$of/worker.log" >&2

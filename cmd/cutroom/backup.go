@@ -77,7 +77,7 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Invocation) error 
 		return out.Print(report)
 	}
 	if report.Damaged > 0 {
-		fmt.Fprintf(out.Err, "%d files of earlier backups were damaged; the needed ones were replaced.\n", report.Damaged)
+		fmt.Fprintf(out.Err, "%d files of earlier backups were damaged; the files still in use were replaced.\n", report.Damaged)
 	}
 	fmt.Fprintf(out.Out, "Saved to %s in %s: the database (%s) and %s (%s); %s are new.\n", c.To,
 		time.Since(began).Round(100*time.Millisecond), humanize.Bytes(uint64(report.Database.Size)),
@@ -171,7 +171,7 @@ func (c *restoreCommand) begin(ctx context.Context, m backup.Manifest) error {
 	begun, err := os.ReadFile(restoringFile(c.Data))
 	if err == nil {
 		if string(begun) != m.ID {
-			return fmt.Errorf("%s holds a part of another backup: empty it, or set --data to another folder", c.Data)
+			return fmt.Errorf("%s contains part of another backup: empty it, or set --data to another folder", c.Data)
 		}
 		return nil
 	}
@@ -183,7 +183,7 @@ func (c *restoreCommand) begin(ctx context.Context, m backup.Manifest) error {
 		return err
 	}
 	if blobs || !errors.Is(sqlite.Present(c.database()), integrity.ErrNone) {
-		return fmt.Errorf("%s already holds data: set --data to an empty folder", c.Data)
+		return fmt.Errorf("%s already contains data: set --data to an empty folder", c.Data)
 	}
 	return durable.Write(restoringFile(c.Data), strings.NewReader(m.ID), nil)
 }

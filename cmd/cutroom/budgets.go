@@ -30,8 +30,8 @@ type budgetsCommand struct {
 
 type budgetFlags struct {
 	keysFlags
-	Account string `required:"" help:"Account (organisation) of the budget."`
-	Key     string `placeholder:"ID" help:"Id of a key, for a budget of that key; by default the budget is the account's."`
+	Account string `required:"" help:"Account (organization) of the budget."`
+	Key     string `placeholder:"ID" help:"Id of the key to which the budget applies; by default the entire account."`
 	Period  string `required:"" enum:"day,month" help:"Period: day or month, by the calendar in UTC."`
 	Unit    string `default:"cost" enum:"cost,tokens,jobs,session_seconds" help:"Counted unit: ${enum}."`
 }
@@ -90,7 +90,7 @@ func (c *budgetsSet) checkWarnURL() error {
 
 type budgetsList struct {
 	keysFlags
-	Account string `required:"" help:"Account (organisation) whose budgets to list."`
+	Account string `required:"" help:"Account (organization) whose budgets to list."`
 }
 
 func (c *budgetsList) Run(ctx context.Context, out *command.Invocation) error {
@@ -113,10 +113,10 @@ func (c *budgetsDelete) Run(ctx context.Context, out *command.Invocation) error 
 	return c.withRecords(ctx, func(r managed) error {
 		err := r.budgets.Delete(ctx, audit.Operator(time.Now()), c.id())
 		if fault.Is(err, fault.NotFound) {
-			return fmt.Errorf("%s has no such budget; cutroom budgets list shows the budgets", cmp.Or(c.Key, c.Account))
+			return fmt.Errorf("%s has no such budget; \"cutroom budgets list\" shows its budgets", cmp.Or(c.Key, c.Account))
 		}
 		if err == nil && !out.JSON {
-			fmt.Fprintln(out.Out, "The budget is deleted. Servers stop applying it within a minute.")
+			fmt.Fprintln(out.Out, "The budget was deleted. Servers stop applying it within a minute.")
 		}
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 type callerFlags struct {
-	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"Addresses of trusted reverse proxies, separated by commas, or blocks such as 10.1.0.0/16; the client's address is taken from their X-Forwarded-For (${env})."`
+	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"IP addresses or CIDR blocks, such as 10.1.0.0/16, of trusted reverse proxies, separated by commas; the client's address is taken from their X-Forwarded-For (${env})."`
 }
 
 type callers struct {
@@ -24,7 +24,7 @@ func newCallers(proxies []string) (callers, error) {
 		if err != nil {
 			address, addressErr := netip.ParseAddr(proxy)
 			if addressErr != nil {
-				return c, fmt.Errorf("CUTROOM_TRUSTED_PROXIES: %q is neither an address nor a block of addresses such as 10.1.0.0/16",
+				return c, fmt.Errorf("CUTROOM_TRUSTED_PROXIES: %q is neither an IP address nor a CIDR block such as 10.1.0.0/16",
 					proxy)
 			}
 			block = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())

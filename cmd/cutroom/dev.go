@@ -27,22 +27,22 @@ type devCommand struct {
 	webhookFlags
 	signingFlags
 	Addr        string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
-	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; auto uses 127.0.0.1:8082 if its port is free and libvpx is installed; off disables it (${env})."`
+	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address for live video over WebRTC (UDP and TCP), such as 127.0.0.1:8082; auto uses 127.0.0.1:8082 if its port is free and libvpx is installed; off disables it (${env})."`
 	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"Public IP addresses for clients of live video, separated by commas, or stun:HOST:PORT to ask a STUN server; by default this machine's addresses (${env})."`
 	RTCTURN     []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers for clients of live video, such as turns:turn.example.com:443?transport=tcp, separated by commas (${env})."`
 	RTCSecret   string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret of the TURN servers, shared with this server, 16 bytes or more (${env})."`
-	DevKey      string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
-	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
-	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Largest size of an uploaded file (${env})."`
-	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Limit on concurrent uploads of all accounts together (${env})."`
+	DevKey      string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; generated and kept in the data folder if not set (${env})."`
+	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; generated and kept in the data folder if not set (${env})."`
+	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Maximum size of an uploaded file (${env})."`
+	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Maximum number of concurrent uploads across all accounts (${env})."`
 	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"Disk space that uploads and new records leave free; by default 2 percent of the disk or 1GiB, whichever is more, but at most 10 percent (${env})."`
-	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Video edits, and image edits, that one account may run at the same time; 0 means half of the processors, or 1 with an engine server (${env})."`
+	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Number of video edits, and of image edits, that one account may run at the same time; 0 means half of the processors, or 1 with an engine server (${env})."`
 	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, separated by commas; * allows any (${env})."`
 	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"Engine for media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, a server with the OpenAI interface for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
 	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"Engine for live video: preview, or the URL of an engine server; by default the same as --engine (${env})."`
 	EngineKey   string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface, or for a proxy in front of ComfyUI (${env})."`
 	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days to keep files that were set aside because they have no record (${env})."`
-	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Lowest level that is logged: debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
+	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Minimum log level:  debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
 
 	// readAlong is set if a person is reading the log.
 	readAlong bool
@@ -50,16 +50,16 @@ type devCommand struct {
 
 func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
-		return fmt.Errorf("CUTROOM_WORKERS: %d must be 0 to 256", c.Workers)
+		return fmt.Errorf("CUTROOM_WORKERS: must be from 0 to 256, not %d", c.Workers)
 	}
 	if c.UnknownDays < 1 || c.UnknownDays > 3650 {
-		return fmt.Errorf("CUTROOM_UNKNOWN_DAYS: %d must be 1 to 3650", c.UnknownDays)
+		return fmt.Errorf("CUTROOM_UNKNOWN_DAYS: must be from 1 to 3650, not %d", c.UnknownDays)
 	}
 	if c.Uploads < 1 || c.Uploads > 100_000 {
-		return fmt.Errorf("CUTROOM_UPLOADS: %d must be 1 to 100000", c.Uploads)
+		return fmt.Errorf("CUTROOM_UPLOADS: must be from 1 to 100000, not %d", c.Uploads)
 	}
 	if c.BatchCalls < 1 || c.BatchCalls > 1000 {
-		return fmt.Errorf("CUTROOM_BATCH_CALLS: %d must be 1 to 1000", c.BatchCalls)
+		return fmt.Errorf("CUTROOM_BATCH_CALLS: must be from 1 to 1000, not %d", c.BatchCalls)
 	}
 	if c.InferenceMemory < minInferenceMemory {
 		return fmt.Errorf("CUTROOM_INFERENCE_MEMORY: must be at least %s", humanize.IBytes(minInferenceMemory))
@@ -73,7 +73,7 @@ func (c *devCommand) Validate() error {
 		return err
 	}
 	if c.Secret != "" && len(c.Secret) < minSecret {
-		return fmt.Errorf("CUTROOM_SECRET: must have at least %d bytes", minSecret)
+		return fmt.Errorf("CUTROOM_SECRET: must be at least %d bytes long", minSecret)
 	}
 	if c.Data == "" {
 		return fmt.Errorf("CUTROOM_DATA: must not be empty")
@@ -110,7 +110,7 @@ func (c *devCommand) Run(ctx context.Context, out *command.Invocation) error {
 	if err := server.run(ctx); err != nil || out.JSON {
 		return err
 	}
-	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept, and the next start continues the jobs.")
+	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept, and jobs continue at the next start.")
 	return nil
 }
 

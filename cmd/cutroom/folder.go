@@ -48,16 +48,16 @@ func checkEntries(data string) error {
 		}
 		switch {
 		case kind == anyFolder && !info.IsDir():
-			return fmt.Errorf("%s is not a folder: move it away", path)
+			return fmt.Errorf("%s is not a folder: move it elsewhere", path)
 		case kind == ownFile && info.Mode().Type() == fs.ModeSymlink:
 			return fmt.Errorf("%s is a link, and the server would change its target: remove the link", path)
 		case kind != anyFolder && !info.Mode().IsRegular():
-			return fmt.Errorf("%s is not a file: move it away", path)
+			return fmt.Errorf("%s is not a file: move it elsewhere", path)
 		}
 		// Another server could open the database under its other name, and so with a different
 		// write-ahead log.
 		if of, ok := info.Sys().(*syscall.Stat_t); ok && name == "cutroom.db" && of.Nlink > 1 {
-			return fmt.Errorf("%s has %d hard links: replace it by a copy of the file", path, of.Nlink)
+			return fmt.Errorf("%s has %d hard links: replace it with a copy of the file", path, of.Nlink)
 		}
 	}
 	return nil

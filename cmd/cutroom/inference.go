@@ -44,9 +44,9 @@ const minInferenceMemory = 4 * gateway.MaxBody
 type inferenceFlags struct {
 	InferenceAddr      string       `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
 	InferenceMemory    setting.Size `env:"CUTROOM_INFERENCE_MEMORY" default:"256MiB" help:"Memory for the bodies of all running requests of the inference gateway, at least 128MiB; one account gets at most half of it (${env})."`
-	BatchCalls         int          `env:"CUTROOM_BATCH_CALLS" default:"16" help:"Limit on concurrent requests of batches (${env})."`
-	PublicInferenceURL string       `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL of the gateway for browsers that use the console, such as https://llm.example.com; by default the console's host with the gateway's port, by http (${env})."`
-	MetricsKey         string       `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address, as a Bearer token; made and kept in the data folder if absent (${env})."`
+	BatchCalls         int          `env:"CUTROOM_BATCH_CALLS" default:"16" help:"Maximum number of concurrent batch requests (${env})."`
+	PublicInferenceURL string       `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL of the gateway for browsers that use the console, such as https://llm.example.com; by default the console's host with the gateway's port, over http (${env})."`
+	MetricsKey         string       `env:"CUTROOM_METRICS_KEY" help:"Bearer token that reads /metrics at the inference address; generated and kept in the data folder if not set (${env})."`
 }
 
 type inference struct {

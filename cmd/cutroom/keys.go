@@ -46,7 +46,7 @@ type keysCreate struct {
 	keysFlags
 	tiersFlag
 	catalogFlags
-	Account string   `required:"" help:"Account (organisation) that the key belongs to."`
+	Account string   `required:"" help:"Account (organization) that the key belongs to."`
 	Tier    string   `default:"default" help:"Tier that sets the key's limits."`
 	Label   string   `help:"Name of the key."`
 	Admin   bool     `help:"Let the key create and revoke keys of its account, as on the Keys page of the console."`
@@ -75,7 +75,7 @@ func (c *keysCreate) limits() (credential.Limits, error) {
 	}
 	for _, name := range c.Routes {
 		if !slices.Contains(credential.RouteGroups(), credential.RouteGroup(name)) {
-			return limits, fmt.Errorf("--routes: must be from %s", routeGroups())
+			return limits, fmt.Errorf("--routes: unknown group %q: must be one of %s", name, routeGroups())
 		}
 		limits.Routes = append(limits.Routes, credential.RouteGroup(name))
 	}
@@ -134,7 +134,7 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Invocation) error {
 	}
 	if _, ok := tiers[c.Tier]; !ok {
 		names := slices.Sorted(maps.Keys(tiers))
-		return fmt.Errorf("unknown tier %q, known are %s; set --tiers for another file", c.Tier, strings.Join(names, ", "))
+		return fmt.Errorf("unknown tier %q: must be one of %s; set --tiers to use another file", c.Tier, strings.Join(names, ", "))
 	}
 	secret, key, err := c.draw(time.Now())
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Invocation) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		key, err := store.RevokeKey(ctx, audit.Operator(time.Now().UTC()), c.ID)
 		if fault.Is(err, fault.NotFound) {
-			return fmt.Errorf("no key has the id %s; keys list shows the ids", c.ID)
+			return fmt.Errorf("there is no key %s; \"cutroom keys list\" shows the keys", c.ID)
 		}
 		if err != nil {
 			return err

@@ -150,7 +150,7 @@ func (c *keysImport) read() ([]credential.Key, error) {
 	for number := 1; lines.Scan(); number++ {
 		key, err := parseExportedKey(lines.Bytes())
 		if _, known := tiers[key.Tier]; err == nil && !known {
-			err = fmt.Errorf("unknown tier %q; set --tiers for a file with other tiers", key.Tier)
+			err = fmt.Errorf("unknown tier %q; set --tiers to a file that contains it", key.Tier)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", c.File, number, err)
@@ -166,11 +166,11 @@ func (c *keysImport) read() ([]credential.Key, error) {
 func parseExportedKey(line []byte) (key credential.Key, err error) {
 	var read exportedKey
 	if err := json.Unmarshal(line, &read); err != nil {
-		return key, fmt.Errorf("not a line of keys export: %w", err)
+		return key, fmt.Errorf("not a line written by keys export:  %w", err)
 	}
 	hash, err := hex.DecodeString(read.Hash)
 	if err != nil || copy(key.Hash[:], hash) != len(key.Hash) || len(hash) != len(key.Hash) {
-		return key, errors.New("hash: must have 64 hex digits")
+		return key, errors.New("hash: must be 64 hex digits")
 	}
 	if err := credential.CheckAccount(read.Account); err != nil {
 		return key, err
@@ -186,7 +186,7 @@ func parseExportedKey(line []byte) (key credential.Key, err error) {
 	}
 	for _, name := range read.Routes {
 		if !slices.Contains(credential.RouteGroups(), name) {
-			return key, fmt.Errorf("routes: unknown group %q; known are %s", name, routeGroups())
+			return key, fmt.Errorf("routes: unknown group %q: must be one of %s", name, routeGroups())
 		}
 	}
 	return credential.Key{

@@ -40,7 +40,7 @@ func (f repairFlags) Validate() error {
 	case !f.Repair && (f.Adopt != "" || f.Drop):
 		return errors.New("--adopt and --drop need --repair")
 	case f.Adopt != "" && f.Drop:
-		return errors.New("--adopt and --drop exclude each other")
+		return errors.New("--adopt and --drop cannot be used together")
 	case len(f.Only) > 0 && f.Adopt == "" && !f.Drop:
 		return errors.New("--only needs --adopt or --drop")
 	}

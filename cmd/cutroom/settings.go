@@ -20,13 +20,13 @@ func (f dataFlag) database() string { return filepath.Join(f.Data, "cutroom.db")
 func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }
 
 type tiersFlag struct {
-	Tiers string `env:"CUTROOM_TIERS" help:"File of the tiers, in place of the built-in one (${env})."`
+	Tiers string `env:"CUTROOM_TIERS" help:"Tiers file that replaces the built-in one (${env})."`
 }
 
 func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Tiers) }
 
 type signingFlags struct {
-	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results state in Content Credentials (C2PA) how they were made: auto (only results of an engine with models), on or off (${env})."`
+	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results carry Content Credentials (C2PA) that state how they were made: auto (only results of an engine with models), on or off (${env})."`
 	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"Library libc2pa_c for signing; by default next to this program or from the system (${env})."`
 	C2PACertificates string `name:"c2pa-certificates" env:"CUTROOM_C2PA_CERTIFICATES" help:"File with the signer's certificate chain in PEM, its own certificate first; by default generated and kept in the data folder (${env})."`
 	C2PAKey          string `name:"c2pa-key" env:"CUTROOM_C2PA_KEY" help:"File with the signer's private key, in PEM (${env})."`
@@ -38,7 +38,7 @@ func (f signingFlags) settings() signing.Settings {
 
 type catalogFlags struct {
 	Family  string `env:"CUTROOM_FAMILY" default:"${family}" help:"Name of the model family in paths and ids (${env})."`
-	Catalog string `env:"CUTROOM_CATALOG" help:"File of the catalog, in place of the built-in one (${env})."`
+	Catalog string `env:"CUTROOM_CATALOG" help:"Catalog file that replaces the built-in one (${env})."`
 }
 
 func (f catalogFlags) catalog() (*catalog.Catalog, error) {

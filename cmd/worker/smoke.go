@@ -62,7 +62,7 @@ func smoke(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("read the AWS configuration: %w", err)
 	}
-	checks := append(smokeStores(clients, s), smokeCheck{"the signing of results", func(ctx context.Context) error {
+	checks := append(smokeStores(clients, s), smokeCheck{"result signing", func(ctx context.Context) error {
 		_, err := newSigner(ctx, s, edits, scratch, clients, logger)
 		return err
 	}})
@@ -75,7 +75,7 @@ func smoke(ctx context.Context, logger *slog.Logger) error {
 		}
 		logger.Info("check passed", "check", c.name)
 	}
-	logger.Info("the worker could work")
+	logger.Info("the smoke check passed")
 	return nil
 }
 
@@ -143,16 +143,16 @@ func smokeStores(clients aws.Config, s settings) []smokeCheck {
 		return func(ctx context.Context) error { return queue.Reach(ctx, lane) }
 	}
 	return []smokeCheck{
-		{"the queue of videos", reach(job.VideoLane)},
-		{"the queue of images", reach(job.ImageLane)},
-		{"the table of jobs", func(ctx context.Context) error {
+		{"the video queue", reach(job.VideoLane)},
+		{"the image queue", reach(job.ImageLane)},
+		{"the job table", func(ctx context.Context) error {
 			_, err := runs.Get(ctx, "job_smoke")
 			if fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			return err
 		}},
-		{"the table of usage", dynamo.NewUsage(records, s.usage).Reach},
+		{"the usage table", dynamo.NewUsage(records, s.usage).Reach},
 		{"the bucket", func(ctx context.Context) error { return smokeBlob(ctx, blobs, name) }},
 	}
 }
@@ -171,7 +171,7 @@ func smokeBlob(ctx context.Context, blobs *s3blob.Store, name string) (err error
 	defer stored.Close()
 	read, err := io.ReadAll(stored)
 	if err == nil && !bytes.Equal(read, content) {
-		err = fmt.Errorf("read back other bytes: %q", read)
+		err = fmt.Errorf("read back different bytes: %q", read)
 	}
 	return err
 }

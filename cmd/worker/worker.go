@@ -210,9 +210,9 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 	}
 	beside.Go(func() { estimating.Run(ctx) })
 	beside.Go(func() { logged.Watch(ctx, busyEvery, w.Loads) })
-	p.logger.Info("the worker takes jobs", "slots", s.slots)
+	p.logger.Info("the worker is accepting jobs", "slots", s.slots)
 	w.Run(ctx)
-	p.logger.Info("the worker has handed back its jobs")
+	p.logger.Info("the worker has returned its jobs to the queue")
 	return nil
 }
 

@@ -52,7 +52,7 @@ func batches() (http.Handler, lambdahttp.Mode, error) {
 func wake(steps *lambdainvoke.Function, logger *slog.Logger) func(context.Context, batch.Batch) {
 	return func(ctx context.Context, b batch.Batch) {
 		if err := steps.Start(ctx); err != nil {
-			logger.ErrorContext(ctx, "cannot start work on a batch now", "batch", b.ID, "account", b.Account, "error", err)
+			logger.ErrorContext(ctx, "cannot start work on a batch", "batch", b.ID, "account", b.Account, "error", err)
 		}
 	}
 }

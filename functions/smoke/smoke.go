@@ -44,7 +44,7 @@ type smoke struct {
 func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	failure := s.serve(ctx, e)
 	if failure != nil {
-		s.logger.ErrorContext(ctx, "the test of the workers' task failed", "error", failure)
+		s.logger.ErrorContext(ctx, "the smoke test of the worker task failed", "error", failure)
 	}
 	return nil, answerTo(e, failure).send(ctx, s.client, e.ResponseURL)
 }
@@ -89,13 +89,13 @@ func (s *smoke) try(ctx context.Context, e event) error {
 		where := fmt.Sprintf("its log is %s, stream %s/%s/%s", p.LogGroup, p.Container, p.Container, idOf(arn))
 		switch {
 		case err != nil:
-			return fmt.Errorf("the workers' task did not end: %w; %s", err, where)
+			return fmt.Errorf("the worker task did not end: %w; %s", err, where)
 		case state.ExitCode == nil && attempt < most:
 			s.logger.WarnContext(ctx, "cannot start the task", "task", arn, "reason", state.Reason)
 		case state.ExitCode == nil:
-			return fmt.Errorf("cannot start the workers' task: %s", state.Reason)
+			return fmt.Errorf("cannot start the worker task: %s", state.Reason)
 		case *state.ExitCode != 0:
-			return fmt.Errorf("the workers' task exited with %d: %s; %s", *state.ExitCode, state.Reason, where)
+			return fmt.Errorf("the worker task exited with code %d: %s; %s", *state.ExitCode, state.Reason, where)
 		default:
 			return nil
 		}
@@ -113,7 +113,7 @@ func (s *smoke) start(ctx context.Context, task ecs.Task, token string) (arn str
 		}
 		s.logger.WarnContext(ctx, "cannot start a task", "error", err)
 		if s.pause(ctx) != nil {
-			return "", fmt.Errorf("cannot start the workers' task: %w", err)
+			return "", fmt.Errorf("cannot start the worker task: %w", err)
 		}
 	}
 }

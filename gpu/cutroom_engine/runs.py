@@ -400,7 +400,7 @@ class Runner:
         said = f"The edit would take about {took} here, and has {_spoken(request.remaining)}."
         if request.data is not None and request.duration > 0:
             longest = self._estimates.longest(name, request)
-            said += f" The longest clip that would finish in time has {longest} s." if longest else ""
+            said += f" The longest clip that would finish in time is {longest} s." if longest else ""
         raise RunError("invalid_input", said)
 
 

@@ -276,7 +276,7 @@ def test_rejection_names_the_longest_possible_clip(world: MakeRunner, ask: Ask, 
 
     with pytest.raises(RunError) as raised:
         place.begin(request(300))
-    found = re.search(r"The longest clip that would finish in time has (\d+) s\.$", raised.value.message)
+    found = re.search(r"The longest clip that would finish in time is (\d+) s\.$", raised.value.message)
     assert found is not None, raised.value.message
     longest = int(found[1])
     assert 1 < longest < 300

@@ -151,7 +151,7 @@ func checkLostWorker(ctx context.Context, v *visit) (string, error) {
 	case v.lost == "":
 		return "", skipf("a worker received the job first")
 	}
-	return "another worker did the job in a second run", v.finish(ctx, v.lost)
+	return "another worker ran the job a second time", v.finish(ctx, v.lost)
 }
 
 func (v *visit) editImage(ctx context.Context) (answer, error) {
@@ -252,7 +252,7 @@ func checkFairness(ctx context.Context, v *visit) (string, error) {
 			later++
 		}
 	}
-	detail := fmt.Sprintf("of %d jobs of one account %d waited when another's job arrived, and %d ended after it", crowd,
+	detail := fmt.Sprintf("%d jobs of one account: %d were waiting when another account's job arrived, and %d ended after it", crowd,
 		waiting, later)
 	if waiting > 0 && later == 0 {
 		return "", errors.New(detail)

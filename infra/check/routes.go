@@ -178,9 +178,9 @@ func checkAnswers(ctx context.Context, v *visit) (string, error) {
 			case !slices.Contains(c.want, got.status):
 				complaint = got.unexpected(c.want[0]).Error()
 			case got.requestID() == "":
-				complaint = "no header has the request id"
+				complaint = "no header contains the request id"
 			case got.header.Get("Access-Control-Allow-Origin") == "":
-				complaint = "pages of other origins cannot read the response"
+				complaint = "pages from other origins cannot read the response"
 			default:
 				complaint = errorShape(got, gateway)
 			}

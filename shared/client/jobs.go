@@ -347,7 +347,7 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 			if len(found) > 0 {
 				empty = 0
 			} else if empty++; empty == maxEmpty {
-				yield(nil, fmt.Errorf("the server returned %d empty pages one after the other", empty))
+				yield(nil, fmt.Errorf("the server returned %d empty pages in a row", empty))
 				return
 			}
 			query.Set("cursor", *next)

@@ -387,7 +387,7 @@ func login(t *testing.T, s shell) {
 	}
 	// The key is only ever sent to the profile's server.
 	if got := user.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 ||
-		!strings.Contains(got.stderr, "no key is known") {
+		!strings.Contains(got.stderr, "there is no key") {
 		t.Errorf("another server: %+v", got)
 	}
 	user.works("logout")

@@ -243,7 +243,7 @@ func TestLocalKeyIsSentOnlyToThisMachine(t *testing.T) {
 		t.Errorf("the server got a key of %v characters", quota[0]["limit"])
 	}
 	if got := s.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 ||
-		!strings.Contains(got.stderr, "no key is known") {
+		!strings.Contains(got.stderr, "there is no key") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -30,8 +30,8 @@ func (Quota) Run(ctx context.Context, s *Invocation) error {
 type Usage struct {
 	From string   `placeholder:"DAY" help:"First day, such as 2026-01-31."`
 	To   string   `placeholder:"DAY" help:"Last day."`
-	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,account" help:"Fields of a row in their order, separated by commas: ${enum}. Default: day and model."`
-	CSV  bool     `name:"csv" help:"Print a table for other programs, with all columns (RFC 4180)."`
+	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,account" help:"Columns to group by, in order, separated by commas: ${enum}. Default: day and model."`
+	CSV  bool     `name:"csv" help:"Print CSV with all columns, for other programs (RFC 4180)."`
 }
 
 func (c *Usage) Run(ctx context.Context, s *Invocation) error {
@@ -101,7 +101,7 @@ func (c *Token) Run(ctx context.Context, s *Invocation) error {
 		if s.JSON {
 			return s.Print(token.Raw)
 		}
-		s.note("the token works until %s", local(&token.ExpiresAt))
+		s.note("the token is valid until %s", local(&token.ExpiresAt))
 		return s.printLine(token.APIKey)
 	})
 }

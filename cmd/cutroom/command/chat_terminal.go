@@ -16,7 +16,7 @@ import (
 
 const chatHelp = `/reset        clear the conversation
 /model MODEL  switch to another model; without MODEL, list the models
-/exit         end, like Ctrl-D
+/exit         quit, like Ctrl-D
 Ctrl-C stops a reply.`
 
 func (c *Chat) converse(ctx context.Context, s *Invocation) error {

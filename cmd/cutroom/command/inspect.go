@@ -55,7 +55,7 @@ func (c *Inspect) Run(ctx context.Context, s *Invocation) error {
 	}
 	library, err := c2palib.Find(ctx, box, c.Library)
 	if err != nil {
-		return fmt.Errorf("%w; put libc2pa_c, which the package c2pa-python of PyPI contains, next to the program", err)
+		return fmt.Errorf("%w; put libc2pa_c, from the PyPI package c2pa-python, next to the program", err)
 	}
 	report, err := c2pa.Inspect(ctx, library, file, anchors)
 	switch {
@@ -86,8 +86,8 @@ func (s *Invocation) showReport(report origin.Report) error {
 	switch report.State {
 	case origin.Trusted:
 		rows = append(rows, []string{
-			"verified", "picture, sound and credentials unchanged since it was signed, by a signer whom a trusted " +
-				"authority vouches for",
+			"verified", "picture, sound and credentials unchanged since it was signed; a trusted authority vouches " +
+				"for the signer",
 		})
 	case origin.Valid:
 		rows = append(rows, []string{

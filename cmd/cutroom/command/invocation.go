@@ -33,7 +33,7 @@ type Commands struct {
 	Models   Models        `cmd:"" group:"Account" help:"List the models."`
 	Quota    Quota         `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
 	Usage    Usage         `cmd:"" group:"Account" help:"Show the account's usage by day, model or key."`
-	Token    Token         `cmd:"" group:"Account" help:"Make a client token, for a browser or an app."`
+	Token    Token         `cmd:"" group:"Account" help:"Create a client token for a browser or an app."`
 	Secret   WebhookSecret `cmd:"" name:"webhook-secret" group:"Account" help:"Show the secret that webhooks are signed with."`
 	Login    Login         `cmd:"" group:"Account" help:"Store a server's key."`
 	Logout   Logout        `cmd:"" group:"Account" help:"Delete a stored key."`
@@ -183,7 +183,7 @@ func (s *Invocation) latest(kind catalog.Kind) (string, error) {
 	}
 	m, ok := known.First(kind)
 	if !ok {
-		return "", &UsageError{fmt.Sprintf("the catalog has no model of the kind %s; name a model with -m", kind)}
+		return "", &UsageError{fmt.Sprintf("the catalog has no %s model; name a model with -m", kind)}
 	}
 	return m.LatestName(), nil
 }

@@ -23,7 +23,7 @@ type Jobs struct {
 	Watch    JobsWatch    `cmd:"" help:"Wait for a job to end and download the result."`
 	Cancel   JobsCancel   `cmd:"" help:"Cancel a job that has not ended."`
 	Download JobsDownload `cmd:"" help:"Download the result of a completed job, or resume the download."`
-	Share    JobsShare    `cmd:"" help:"Make a public link to a result."`
+	Share    JobsShare    `cmd:"" help:"Create a public link to a result."`
 	Rm       JobsRemove   `cmd:"" help:"Delete ended jobs with their results."`
 
 	Deliveries JobsDeliveries `cmd:"" help:"List the deliveries to a job's webhook."`

@@ -40,10 +40,10 @@ type KeyError struct{ URL string }
 
 func (e *KeyError) Error() string {
 	if IsLocal(e.URL) {
-		return fmt.Sprintf("no key is known for %s: run this where \"cutroom dev\" was started, which keeps a key in "+
+		return fmt.Sprintf("there is no key for %s: run this where \"cutroom dev\" was started, which keeps a key in "+
 			".cutroom, or set CUTROOM_DATA to its data folder, or CUTROOM_API_KEY", e.URL)
 	}
-	return fmt.Sprintf("no key is known for %s: run \"cutroom login\", or set CUTROOM_API_KEY", e.URL)
+	return fmt.Sprintf("there is no key for %s: run \"cutroom login\", or set CUTROOM_API_KEY", e.URL)
 }
 
 type JobError struct{ Job client.Job }
@@ -58,7 +58,7 @@ func (e *JobError) Error() string {
 	return fmt.Sprintf("the job %s failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
 }
 
-var ErrUnchanged = errors.New("the result is unchanged, because the engine followed nothing in the prompt")
+var ErrUnchanged = errors.New("the result is unchanged, because the engine could not follow any part of the prompt")
 
 // InterruptedError is the error for a command that was interrupted while waiting for a job or
 // downloading its result to Output.

@@ -127,7 +127,7 @@ func typeOf(source client.Source) (media.Type, error) {
 		return kind, nil
 	}
 	names := media.Names(func(media.Type) bool { return true })
-	return media.Type{}, fmt.Errorf("is not a video or picture that the service reads (%s)", strings.Join(names, ", "))
+	return media.Type{}, fmt.Errorf("is not a video or picture in a format that the service supports (%s)", strings.Join(names, ", "))
 }
 
 func plain(path string, err error) error {

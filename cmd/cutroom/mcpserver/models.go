@@ -37,7 +37,7 @@ type languageModel struct {
 
 type chatInput struct {
 	Messages    []chatMessage `json:"messages" jsonschema:"The conversation so far, ending with the question."`
-	Model       string        `json:"model,omitempty" jsonschema:"Id of a language model of list_models with the capability chat. Default: the first."`
+	Model       string        `json:"model,omitempty" jsonschema:"Id of a language model from list_models with the capability chat. Default: the first."`
 	MaxTokens   int           `json:"max_tokens,omitempty" jsonschema:"Maximum length of the reply, in tokens."`
 	Temperature *float64      `json:"temperature,omitempty" jsonschema:"Sampling temperature."`
 }
@@ -49,7 +49,7 @@ type chatMessage struct {
 
 type completeInput struct {
 	Prompt      string   `json:"prompt" jsonschema:"The text to continue."`
-	Model       string   `json:"model,omitempty" jsonschema:"Id of a language model of list_models with the capability completions. Default: the first."`
+	Model       string   `json:"model,omitempty" jsonschema:"Id of a language model from list_models with the capability completions. Default: the first."`
 	MaxTokens   int      `json:"max_tokens,omitempty" jsonschema:"Maximum length of the continuation, in tokens."`
 	Temperature *float64 `json:"temperature,omitempty" jsonschema:"Sampling temperature."`
 }
@@ -75,7 +75,7 @@ func (t tools) addModels(server *mcp.Server) {
 		Annotations: reads("List models"),
 	}, t.listModels)
 	add(t, server, &mcp.Tool{
-		Name: "chat", Description: "Ask a language model of the user's gateway.",
+		Name: "chat", Description: "Ask a language model on the user's gateway.",
 		InputSchema: input[chatInput](func(properties map[string]*jsonschema.Schema) {
 			temperature(properties)
 			one := 1
@@ -85,7 +85,7 @@ func (t tools) addModels(server *mcp.Server) {
 		Annotations: reads("Ask a language model"),
 	}, t.chat)
 	add(t, server, &mcp.Tool{
-		Name: "complete", Description: "Let a language model of the user's gateway continue a text.",
+		Name: "complete", Description: "Have a language model on the user's gateway continue a text.",
 		InputSchema: input[completeInput](temperature), Annotations: reads("Continue a text"),
 	}, t.complete)
 }

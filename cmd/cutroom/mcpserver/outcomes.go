@@ -60,7 +60,7 @@ func (t tools) addOutcomes(server *mcp.Server) {
 	sharing.OpenWorldHint = nil // anyone who has the link can open it
 	add(t, server, &mcp.Tool{
 		Name: "share",
-		Description: "Make a public link to the result of a completed job. Call it only when the user asks for a link; it " +
+		Description: "Create a public link to the result of a completed job. Call it only when the user asks for a link; it " +
 			"expires, or ends earlier if the job is deleted.",
 		InputSchema: input[shareInput](func(properties map[string]*jsonschema.Schema) {
 			within(properties["expires_in"], 1, longestShare, nil)

@@ -29,7 +29,7 @@ type Config struct {
 }
 
 // instructions explains to an agent how to combine the tools.
-const instructions = "Cutroom edits videos and pictures, makes videos from text, and asks language models. " +
+const instructions = "Cutroom edits videos and pictures, makes videos from text, and sends prompts to language models. " +
 	"edit and generate start a job and return its job_id. get_job waits for the job. fetch writes the result of a " +
 	"completed job into the folder. Paths are relative to the folder that the user allowed; nothing outside it can be " +
 	"read or written. look returns a small picture of a job or of a stored file. Use share and delete_job only when the " +

@@ -93,7 +93,7 @@ func checkRoot(root string) error {
 }
 
 func notMade(path string) error {
-	return fmt.Errorf("%s is neither a file nor a folder of the server: move it away", path)
+	return fmt.Errorf("%s is neither a file nor a folder of the server: move it elsewhere", path)
 }
 
 // sameDisk returns an error if a folder in the root is a mount point, because files cannot be

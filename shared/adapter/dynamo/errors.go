@@ -30,7 +30,7 @@ func storeError(what string, err error) error {
 // busy returns the error for records that are throttled or being written concurrently. cause may be
 // nil.
 func busy(cause error) *fault.Error {
-	busy := fault.Wrap(cause, fault.Unavailable, "The records are busy. Try again.")
+	busy := fault.Wrap(cause, fault.Unavailable, "The database is busy. Try again.")
 	busy.RetryAfter = time.Second
 	return busy
 }

@@ -172,7 +172,7 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 func storeTime(metadata smithy.Metadata) (int64, error) {
 	now, ok := middleware.GetServerTime(metadata)
 	if !ok {
-		return 0, errors.New("the response of DynamoDB has no time")
+		return 0, errors.New("DynamoDB's response has no time")
 	}
 	return now.Unix(), nil
 }

@@ -43,7 +43,7 @@ func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_requests_total", Help: "Calls of the completions routes, by status.",
+			Name: "cutroom_gateway_requests_total", Help: "Calls to the completions routes, by status.",
 		}, []string{"route", "model", "status", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cutroom_gateway_request_duration_seconds", Help: "Time from a call's arrival to the end of its response.",
@@ -54,7 +54,7 @@ func New() *Metrics {
 			Buckets: firstTokenBuckets,
 		}, []string{"route", "model"}),
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_queue_wait_seconds", Help: "Wait of the calls that had to wait for an upstream.",
+			Name: "cutroom_gateway_queue_wait_seconds", Help: "Time that calls waited for an upstream, if they had to wait.",
 			Buckets: firstTokenBuckets,
 		}, []string{"model"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -69,16 +69,16 @@ func New() *Metrics {
 			Name: "cutroom_gateway_estimated_total", Help: "Calls whose tokens were counted here, because the upstream did not report them.",
 		}, []string{"model"}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls of upstreams, by outcome.",
+			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls to upstreams, by outcome.",
 		}, []string{"model", "upstream", "outcome"}),
 		warnings: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_budget_warnings_total", Help: "Budget warnings, by the percentage reached, once per day or month.",
 		}, []string{"percent"}),
 		batchCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_batch_requests_total", Help: "Metered calls of batches.",
+			Name: "cutroom_gateway_batch_requests_total", Help: "Metered batch requests.",
 		}, []string{"model"}),
 		batchCost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_batch_cost_total", Help: "Cost of calls of batches, which is part of cutroom_gateway_cost_total.",
+			Name: "cutroom_gateway_batch_cost_total", Help: "Cost of batch requests, included in cutroom_gateway_cost_total.",
 		}, []string{"model"}),
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.waited, m.tokens, m.cost, m.estimated,

@@ -40,9 +40,9 @@ var (
 	jobsOpen = prometheus.NewDesc("cutroom_jobs_open", "Open jobs, by lane and status.",
 		[]string{"lane", "status"}, nil)
 	jobsAge = prometheus.NewDesc("cutroom_jobs_oldest_age_seconds",
-		"Age of the oldest open job, by lane and status, or 0 without open jobs. A job has 600 s.",
+		"Age of the oldest open job, by lane and status, or 0 without open jobs. A job must end within 600 s.",
 		[]string{"lane", "status"}, nil)
-	filesBytes   = prometheus.NewDesc("cutroom_files_stored_bytes", "Bytes of the stored files of all accounts.", nil, nil)
+	filesBytes   = prometheus.NewDesc("cutroom_files_stored_bytes", "Bytes of stored files, across all accounts.", nil, nil)
 	sessionsOpen = prometheus.NewDesc("cutroom_sessions_open", "Open realtime sessions.", nil, nil)
 	waitingOpen  = prometheus.NewDesc("cutroom_sessions_waiting", "Clients waiting for a realtime session.", nil, nil)
 )

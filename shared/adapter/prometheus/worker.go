@@ -33,7 +33,7 @@ func (m *Metrics) Worker() *Worker {
 		}, []string{"lane"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cutroom_worker_stage_duration_seconds",
-			Help: "Times of the stages of runs: fetch, probe, enhance, engine, store, and engine.* for those that the engine " +
+			Help: "Duration of each stage of a run: fetch, probe, enhance, engine, store, and engine.* for stages that the engine " +
 				"reports.", Buckets: stageBuckets,
 		}, []string{"model", "stage"}),
 	}
@@ -59,7 +59,7 @@ type slots struct {
 
 var (
 	slotLabels = []string{"lane"}
-	slotCount  = prometheus.NewDesc("cutroom_worker_slots", "Limit of concurrently running jobs.", slotLabels, nil)
+	slotCount  = prometheus.NewDesc("cutroom_worker_slots", "Maximum number of concurrent jobs.", slotLabels, nil)
 	slotBusy   = prometheus.NewDesc("cutroom_worker_busy_slots", "Jobs in progress in an engine.", slotLabels, nil)
 	slotTime   = prometheus.NewDesc("cutroom_worker_busy_seconds_total",
 		"Total time of jobs in an engine over all slots. Its rate divided by the slots is the busy fraction.",

@@ -24,7 +24,7 @@ func storeError(what string, err error) error {
 	case isFull(err):
 		return fullError(err)
 	case isBusy(err):
-		busy := fault.Wrap(err, fault.Unavailable, "The records are busy. Try again.")
+		busy := fault.Wrap(err, fault.Unavailable, "The database is busy. Try again.")
 		busy.RetryAfter = time.Second
 		return busy
 	}

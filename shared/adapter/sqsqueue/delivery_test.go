@@ -215,7 +215,7 @@ func TestForeignMessagesGoToDeadLetterQueue(t *testing.T) {
 	var receiving sync.WaitGroup
 	receiving.Go(func() {
 		if _, err := h.queue.Receive(ctx, job.VideoLane, time.Hour); err == nil {
-			t.Error("received a message that is not about a job")
+			t.Error("received a message that does not name a job")
 		}
 	})
 	defer receiving.Wait()

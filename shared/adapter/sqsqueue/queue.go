@@ -106,7 +106,7 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 		}
 		if d.Message, err = ReadMessage(d.body); err != nil {
 			// The message soon reaches the dead-letter queue, where an operator finds it.
-			q.Logger.Error("received a message that is not about a job", "queue", url, "error", err)
+			q.Logger.Error("received a message that does not name a job", "queue", url, "error", err)
 			if err := d.Nack(ctx, 0); err != nil {
 				q.Logger.Error("cannot return a message", "queue", url, "error", err)
 			}

@@ -54,7 +54,7 @@ func Definition(partition, table string) (string, error) {
 		return "", fmt.Errorf("stepfn: encode the timeout failure: %w", err)
 	}
 	definition, err := json.MarshalIndent(object{
-		"Comment": "Sends a job to its workers and writes its end. The workers write results.",
+		"Comment": "Sends a job to its workers and records its end. The workers record results.",
 		"StartAt": dispatchState,
 		"States": object{
 			dispatchState: object{

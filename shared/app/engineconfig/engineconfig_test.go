@@ -94,7 +94,7 @@ func TestComfyUINeedsAWorkflow(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = engineconfig.New(engineconfig.Config{Setting: "comfyui:http://a", Catalog: known})
-	if err == nil || err.Error() != "CUTROOM_ENGINE: comfyui: no model of the catalog names a workflow" {
+	if err == nil || err.Error() != "CUTROOM_ENGINE: comfyui: no model in the catalog names a workflow" {
 		t.Error(err)
 	}
 }

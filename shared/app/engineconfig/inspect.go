@@ -50,7 +50,7 @@ func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 
 func tell(found engine.Inspection, logger *slog.Logger) {
 	for _, model := range slices.Sorted(maps.Keys(found.Lacks)) {
-		logger.Warn("the engine's server cannot run a model of the catalog",
+		logger.Warn("the engine's server cannot run a model in the catalog",
 			"server", found.Server, "model", model, "lacks", strings.Join(found.Lacks[model], "; "))
 	}
 	if len(found.Lacks) == 0 {

@@ -21,7 +21,7 @@ func (c Config) relays() (room.Relays, error) {
 		}
 	}
 	if len(c.Relays) > 0 && len(c.RelaySecret) < minRelaySecret {
-		return room.Relays{}, fmt.Errorf("CUTROOM_RTC_TURN_SECRET: has %d bytes, must have at least %d",
+		return room.Relays{}, fmt.Errorf("CUTROOM_RTC_TURN_SECRET: is %d bytes long, must be at least %d",
 			len(c.RelaySecret), minRelaySecret)
 	}
 	return room.Relays{URLs: c.Relays, Secret: []byte(c.RelaySecret)}, nil

@@ -144,7 +144,7 @@ func checkMetadata(metadata map[string]string) error {
 		}
 	}
 	if size > maxMetadataBytes {
-		return fault.New(fault.Invalid, "metadata keys and values must have at most %d bytes together.", maxMetadataBytes)
+		return fault.New(fault.Invalid, "metadata keys and values must have at most %d bytes in total.", maxMetadataBytes)
 	}
 	return nil
 }

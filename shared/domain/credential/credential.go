@@ -99,7 +99,7 @@ func isSecret(secret, prefix string) bool {
 
 func CheckSecret(secret string) error {
 	if !isSecret(secret, "ck_") {
-		return fault.New(fault.Invalid, "a key must be ck_ followed by 8 to 128 of A-Z, a-z, 0-9, '_' and '-'")
+		return fault.New(fault.Invalid, "a key must be ck_ followed by 8 to 128 characters from A-Z, a-z, 0-9, '_' and '-'")
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func isJWT(secret string) bool {
 		ascii.Only(secret, "._-")
 }
 
-var errForged = errors.New("this service has not signed the JWT")
+var errForged = errors.New("the JWT was not signed by this service")
 
 // maxJWTBrackets limits the opening brackets in a JWT's claims, because the JSON decoder uses 30
 // bytes for each. Valid scopes need far fewer.

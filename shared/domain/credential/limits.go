@@ -90,7 +90,7 @@ func (p Principal) CheckRoutes(group RouteGroup) error {
 func (k Key) CheckManages(other Key) error {
 	outlasts := !k.ExpiresAt.IsZero() && (other.ExpiresAt.IsZero() || other.ExpiresAt.After(k.ExpiresAt))
 	if outlasts || exceeds(other.Limits.Models, k.Limits.Models) || exceeds(other.Limits.Routes, k.Limits.Routes) {
-		return fault.New(fault.Forbidden, "The key %s outlasts the key of this call or may do more.", other.ID)
+		return fault.New(fault.Forbidden, "The key %s outlives the calling key or has more permissions.", other.ID)
 	}
 	return nil
 }

@@ -275,7 +275,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 // Errors: fault.NotFound.
 func (s *Service) FindMD5(ctx context.Context, account, md5 string) (File, error) {
 	f, err := s.config.Store.FindMD5(ctx, account, md5, s.config.Now())
-	return f, s.read(err, fault.New(fault.NotFound, "No file with this MD5."))
+	return f, s.read(err, fault.New(fault.NotFound, "No file has this MD5."))
 }
 
 func (s *Service) read(err, missing error) error {

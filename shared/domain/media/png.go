@@ -40,7 +40,7 @@ func CheckPNG(r io.ReaderAt, size int64) error {
 			left -= length + decompressed(io.NewSectionReader(r, at+8, length), kind, left)
 		}
 		if left < 0 || texts > maxPNGTexts || chunks > maxPNGChunks {
-			return fault.New(fault.Invalid, "The PNG has more than %d MiB of text and colour profiles, more than %d texts, "+
+			return fault.New(fault.Invalid, "The PNG has more than %d MiB of text and color profiles, more than %d texts, "+
 				"or more than %d chunks. Save it without metadata.", maxPNGText>>20, maxPNGTexts, maxPNGChunks)
 		}
 		at += 8 + length + 4

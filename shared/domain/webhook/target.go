@@ -38,7 +38,7 @@ func ParseTargets(list []string) (Targets, error) {
 			continue
 		}
 		if entry == "" || strings.ContainsAny(entry, "/:*@? ") || endsInNumber(canonicalHost(entry)) {
-			return Targets{}, fmt.Errorf("%q is neither a host name nor an address block such as 10.1.0.0/16", entry)
+			return Targets{}, fmt.Errorf("%q is neither a host name nor a CIDR block such as 10.1.0.0/16", entry)
 		}
 		t.hosts[canonicalHost(entry)] = true
 	}

@@ -117,7 +117,7 @@ func New(c Config) (*Engine, error) {
 		e.workflows[m.ID] = w
 	}
 	if len(e.workflows) == 0 {
-		return nil, errors.New("no model of the catalog names a workflow")
+		return nil, errors.New("no model in the catalog names a workflow")
 	}
 	return e, nil
 }

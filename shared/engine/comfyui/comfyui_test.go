@@ -292,7 +292,7 @@ func TestMemoryIsCheckedBeforeRun(t *testing.T) {
 	}{
 		{"enough", 12 << 30, 24 << 30, "", false},
 		{"used by others", 2 << 30, 24 << 30, "The engine's memory is in use.", true},
-		{"a device that is too small", 8 << 30, 8 << 30, "The engine lacks what this model needs.", false},
+		{"a device that is too small", 8 << 30, 8 << 30, "The engine does not meet this model's requirements.", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := fakeServer(t)
@@ -436,7 +436,7 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 	}
 	none := config(t, "http://a")
 	none.Models = none.Models[:0]
-	if _, err := comfyui.New(none); err == nil || !strings.Contains(err.Error(), "no model of the catalog") {
+	if _, err := comfyui.New(none); err == nil || !strings.Contains(err.Error(), "no model in the catalog") {
 		t.Errorf("error %v", err)
 	}
 }

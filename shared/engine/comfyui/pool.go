@@ -120,7 +120,7 @@ func refusal(states []state) *engine.Error {
 	case short:
 		return failed("The engine's memory is in use.", true, cause)
 	}
-	return failed("The engine lacks what this model needs.", false, cause)
+	return failed("The engine does not meet this model's requirements.", false, cause)
 }
 
 func (p *pool) health(ctx context.Context) error {

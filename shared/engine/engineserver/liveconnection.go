@@ -330,7 +330,7 @@ func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engin
 			case result.err != nil:
 				return nil, result.err
 			case result.picture.Narrow != picture.Narrow:
-				c.fail(errors.New("the server changed the range of a picture"))
+				c.fail(errors.New("the server changed the color range of a picture"))
 				return nil, c.lost()
 			}
 			c.held = result.payload

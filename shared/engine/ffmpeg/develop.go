@@ -152,7 +152,7 @@ func (t *Tools) unpack(
 			"Install the package %s, or send a JPEG or PNG.", heifPackage)
 	}
 	if size > maxHEIF {
-		return input, still, engine.InvalidInput(nil, "A HEIC or AVIF picture may have at most %d MiB.", maxHEIF>>20)
+		return input, still, engine.InvalidInput(nil, "A HEIC or AVIF picture may be at most %d MiB.", maxHEIF>>20)
 	}
 	err := t.convertHEIF(ctx, folder, io.NewSectionReader(file, 0, size), still.Others, most)
 	if err != nil {

@@ -22,7 +22,7 @@ const smallRestTime = 100 * time.Millisecond
 const steadyRate = 128 << 10
 
 // BodyStalledMessage is the message of a 408 response after os.ErrDeadlineExceeded.
-const BodyStalledMessage = "The request's body stopped arriving."
+const BodyStalledMessage = "The request body stopped arriving."
 
 // body is a request body with a minimum speed and a maximum time. The sender starts with some spare
 // time, pace.grace. Waiting for bytes uses it up. Every byte adds the time that it takes at the

@@ -115,7 +115,7 @@ func (f *Sandbox) ask(ctx context.Context, layers Layers) (able launcher.Ability
 // Lacks returns a line for each missing layer that explains the consequence.
 func (f *Sandbox) Lacks() []string {
 	if runtime.GOOS != "linux" {
-		return []string{"this system has only limits: a compromised decoder can do everything that the server's user can"}
+		return []string{"this system supports only resource limits: a compromised decoder can do everything that the server's user can"}
 	}
 	var lacks []string
 	if !f.layers.Seccomp {

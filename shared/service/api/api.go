@@ -254,7 +254,7 @@ func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 			}
 			// It is normal for a starting service not to be ready, so this is only a warning.
 			s.Logger.WarnContext(r.Context(), "the service is not ready", "error", err)
-			return fault.New(fault.Unavailable, "The service does not accept requests now.")
+			return fault.New(fault.Unavailable, "The service is not accepting requests at the moment.")
 		}
 	}
 	s.writeJSON(w, r, http.StatusOK, map[string]string{"status": "ok"})

@@ -22,7 +22,7 @@ const LargeUploads = "To send a large file, POST its filename, mime_type, size_b
 	"upload the file to the signed URL in the response, and use its id."
 
 func (s *service) errBodyTooLarge() error {
-	return fault.New(fault.TooLarge, "The request's body is larger than %d bytes. %s", s.maxBody(), LargeUploads)
+	return fault.New(fault.TooLarge, "The request body is larger than %d bytes. %s", s.maxBody(), LargeUploads)
 }
 
 type bodyError struct{ err error }

@@ -226,7 +226,7 @@ func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 		c.offset = c.size + offset
 	}
 	if c.offset < 0 {
-		return 0, errors.New("seek to before the start")
+		return 0, errors.New("seek to a position before the start")
 	}
 	return c.offset, nil
 }

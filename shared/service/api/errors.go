@@ -66,7 +66,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &unread) && errors.Is(err, os.ErrDeadlineExceeded):
 		s.writeDetail(w, r, http.StatusRequestTimeout, httpserver.BodyStalledMessage)
 	case errors.As(err, &unread):
-		s.fail(w, r, problems{bodyProblem("The body ended early or is broken.")})
+		s.fail(w, r, problems{bodyProblem("The body is incomplete or malformed.")})
 	case errors.As(err, &refusal) && refusal.Code == fault.Invalid:
 		s.fail(w, r, problems{bodyProblem(refusal.Message)})
 	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:

@@ -30,7 +30,7 @@ func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, cl
 	}
 	message := fmt.Sprintf("The edit would take about %s, but a job may take at most %s.", spoken(j.Estimate), spoken(job.MaxAge))
 	if longest := estimate.Longest(clip, job.MaxAge); longest > 0 {
-		message += fmt.Sprintf(" The longest clip that would finish in time has %.0f s.", longest.Seconds())
+		message += fmt.Sprintf(" The longest clip that would finish in time is %.0f s long.", longest.Seconds())
 	}
 	return problems{valueProblem(catalog.DataField, nil, message)}
 }

@@ -102,7 +102,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	}
 	if s.Files.URLExpired(f) {
 		return file.File{}, fault.New(fault.Conflict,
-			"The upload time of %s has expired. Announce the file again with another Idempotency-Key.", f.ID)
+			"The time to upload %s has expired. Announce the file again with another Idempotency-Key.", f.ID)
 	}
 	return f, nil
 }

@@ -199,7 +199,7 @@ func TestByMD5FindsNewestFile(t *testing.T) {
 	hash := hexMD5(bytes)
 	missing := func(path, key string) {
 		t.Helper()
-		if a := w.get("/v1/files/by-md5/"+path, key); a.status != 404 || a.body != `{"detail":"No file with this MD5."}` {
+		if a := w.get("/v1/files/by-md5/"+path, key); a.status != 404 || a.body != `{"detail":"No file has this MD5."}` {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}

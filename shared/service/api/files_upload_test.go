@@ -112,7 +112,7 @@ func TestUploadFormFollowsTheContract(t *testing.T) {
 
 	a := w.request("POST", "/v1/files", studio, strings.NewReader(strings.Repeat("x", 3<<20)),
 		"Content-Type: multipart/form-data; boundary=x")
-	if a.status != 413 || a.detail() != "The request's body is larger than 2097152 bytes. "+api.LargeUploads {
+	if a.status != 413 || a.detail() != "The request body is larger than 2097152 bytes. "+api.LargeUploads {
 		t.Errorf("a body beyond the limit: %d %s", a.status, a.body)
 	}
 }

@@ -43,11 +43,11 @@ func head(model string, fields ...string) string {
 const (
 	dataHeader   = "--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a\"\r\n\r\n"
 	chunked      = "Transfer-Encoding: chunked"
-	brokenBody   = "Value error, The body ended early or is broken."
+	brokenBody   = "Value error, The body is incomplete or malformed."
 	invalidForm  = "Value error, The body is not valid multipart/form-data."
 	longHeader   = "Value error, The header of a part is longer than 16 KiB."
-	stoppedBody  = "The request's body stopped arriving."
-	tooLargeBody = "The request's body is larger than 2097152 bytes. " + api.LargeUploads
+	stoppedBody  = "The request body stopped arriving."
+	tooLargeBody = "The request body is larger than 2097152 bytes. " + api.LargeUploads
 )
 
 func length(n int) string { return fmt.Sprintf("Content-Length: %d", n) }

@@ -27,7 +27,7 @@ type jsonObject map[string]json.RawMessage
 // readJSON reads a JSON object, regardless of the content type. It returns nil if the body is
 // absent, blank or null. Errors: problems for any other body; fault.TooLarge.
 func readJSON(r *http.Request) (jsonObject, error) {
-	tooLarge := fault.New(fault.TooLarge, "The request's body is larger than %d bytes.", maxJSON)
+	tooLarge := fault.New(fault.TooLarge, "The request body is larger than %d bytes.", maxJSON)
 	if r.ContentLength > maxJSON {
 		return nil, tooLarge
 	}

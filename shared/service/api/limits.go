@@ -34,7 +34,7 @@ func (s *service) count(ctx context.Context, header http.Header, who credential.
 	if state.Allowed {
 		return nil
 	}
-	over := fault.New(fault.Limited, "The account makes more than %g requests per second.", rate.PerSecond)
+	over := fault.New(fault.Limited, "The account exceeded its limit of %g requests per second.", rate.PerSecond)
 	over.RetryAfter = max(state.RetryAfter, time.Second)
 	return over
 }

@@ -35,7 +35,7 @@ func TestOrderOfChecks(t *testing.T) {
 	check("an unknown key", post("/v1/jobs/gen-9", "ck_unknown_key"), 401, "The API key is not valid.")
 	check("no such model", post("/v1/jobs/gen-9", studio), 404, `The model "gen-9" does not exist.`)
 	check("too large", post("/v1/jobs/gen-2.5", studio), 413,
-		"The request's body is larger than 2097152 bytes. "+api.LargeUploads)
+		"The request body is larger than 2097152 bytes. "+api.LargeUploads)
 	if a := w.request("POST", "/v1/jobs/gen-2.5", studio, strings.NewReader("x")); a.status != 422 {
 		t.Errorf("the content: %d", a.status)
 	}
@@ -48,7 +48,7 @@ func TestOrderOfChecks(t *testing.T) {
 		t.Errorf("Retry-After is %q", seconds)
 	}
 	check("another account is not", post("/v1/jobs/gen-2.5", rival), 413,
-		"The request's body is larger than 2097152 bytes. "+api.LargeUploads)
+		"The request body is larger than 2097152 bytes. "+api.LargeUploads)
 	w.nothingStays()
 }
 
@@ -124,7 +124,7 @@ func TestHealthReportsReadiness(t *testing.T) {
 		}
 		return errors.New("the secret reason")
 	}})
-	if a := w.get("/healthz", ""); a.status != 503 || a.detail() != "The service does not accept requests now." {
+	if a := w.get("/healthz", ""); a.status != 503 || a.detail() != "The service is not accepting requests at the moment." {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 	if !strings.Contains(w.log.String(), "the secret reason") {

@@ -90,7 +90,7 @@ func (o jsonObject) list(name string, most int, wrong func(string) string) ([]st
 	case found != nil || values == nil:
 		return nil, found
 	case len(values) == 0:
-		return nil, problems{valueProblem(name, o[name], "The list is empty. Leave the field out to allow all.")}
+		return nil, problems{valueProblem(name, o[name], "The list is empty. Omit the field to allow all.")}
 	}
 	for i, value := range values {
 		if message := wrong(value); message != "" {

@@ -241,7 +241,7 @@ func (c *checker) checkBody(
 		return flaw("line_too_long", "body", tooLongMessage)
 	}
 	if body.Get("stream").Bool() {
-		return flaw("stream_not_allowed", "body.stream", "Calls of a batch cannot be streamed.")
+		return flaw("stream_not_allowed", "body.stream", "Requests in a batch cannot be streamed.")
 	}
 	model := body.Get("model")
 	if model.Type != gjson.String || model.Str == "" {

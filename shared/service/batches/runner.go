@@ -240,7 +240,7 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 			retry = firstRetry
 			continue
 		}
-		r.config.Logger.Error("cannot work on a batch; trying again", "batch", b.ID, "account", b.Account, "error", err,
+		r.config.Logger.Error("cannot process a batch; trying again", "batch", b.ID, "account", b.Account, "error", err,
 			"again_in", retry)
 		if !clock.Wait(staying, retry) {
 			return
@@ -250,8 +250,8 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 }
 
 func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
-	err := r.fail(ctx, b, batch.Error{Code: "data_lost", Message: "The service lost data of the batch."})
-	r.config.Logger.Error("data of a batch is missing", "batch", b.ID, "account", b.Account,
+	err := r.fail(ctx, b, batch.Error{Code: "data_lost", Message: "The service lost some of the batch's data."})
+	r.config.Logger.Error("batch data is missing", "batch", b.ID, "account", b.Account,
 		"error", errors.Join(cause, err))
 }
 

@@ -85,7 +85,7 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 		_ = pem.Encode(&chain, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}) // writing to a buffer cannot fail
 	}
 	if leaf == nil {
-		return "", nil, errors.New("no certificate in PEM found")
+		return "", nil, errors.New("no PEM certificate found")
 	}
 	return chain.String(), leaf, nil
 }
@@ -142,7 +142,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 			return key, nil
 		}
 	}
-	return nil, errors.New("no private key in PEM found (PKCS #8, without a password)")
+	return nil, errors.New("no PEM private key found (must be PKCS #8, without a password)")
 }
 
 func algorithmOf(key crypto.Signer) (name string, hash crypto.Hash, err error) {

@@ -74,7 +74,7 @@ func (s *Signer) Sign(
 	w := work{spec: spec, made: made, mime: mime, inputs: inputs, generative: s.config.Generative, at: now}
 	err = s.writeWithin(ctx, w, path)
 	if err != nil && ctx.Err() == nil && len(inputs) > 0 {
-		s.config.Logger.Warn("leaving out the credentials of an input", "job", spec.Job, "error", err)
+		s.config.Logger.Warn("omitting the credentials of an input", "job", spec.Job, "error", err)
 		w.bare = true
 		err = s.write(ctx, w, path)
 	}

@@ -266,7 +266,7 @@ func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 	path, _ := s.sign(engine.Spec{
 		Model: "gen", Kind: catalog.Image, Output: output, Data: input(s.file("slow.png", slow), "image/png"),
 	}, "image/png")
-	if !strings.Contains(log.String(), "leaving out the credentials of an input") {
+	if !strings.Contains(log.String(), "omitting the credentials of an input") {
 		t.Errorf("got the log %q", log.String())
 	}
 	report, err := s.inspect(path, true)

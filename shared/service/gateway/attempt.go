@@ -170,7 +170,7 @@ func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	}
 	return &apierror.Error{
 		Status: http.StatusBadGateway, Type: apierror.API, Code: apierror.UpstreamFailed, RetryAfter: u.Wait,
-		Message: fmt.Sprintf("No model server of %s is available at the moment.", c.serving.Model.ID),
+		Message: fmt.Sprintf("No model server for %s is available at the moment.", c.serving.Model.ID),
 	}
 }
 

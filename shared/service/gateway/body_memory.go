@@ -188,10 +188,10 @@ func tooMuchInFlight(own bool) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,
 		RetryAfter: DefaultBodyWait,
-		Message:    "The gateway has no memory for another request at the moment.",
+		Message:    "The gateway does not have enough memory for another request at the moment.",
 	}
 	if own {
-		e.Message = "The running requests of this account already use all the memory that one account may have."
+		e.Message = "This account's running requests already use all the memory that one account may use."
 	}
 	return e
 }

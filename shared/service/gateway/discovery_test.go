@@ -52,7 +52,7 @@ func (w *world) replicas() int { return w.gateway.Health()[0].Replicas }
 
 // changes returns how often the set of servers behind a name has changed.
 func (w *world) changes() int {
-	return strings.Count(w.log.String(), "the servers behind a name changed")
+	return strings.Count(w.log.String(), "the addresses of a model server changed")
 }
 
 // discovered makes calls until n servers are known for the name.

@@ -282,7 +282,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
 			if fault.Is(err, fault.Unavailable) {
 				return err // its message is public
 			}
-			return fault.Wrap(err, fault.Unavailable, "The gateway does not accept requests at the moment.")
+			return fault.Wrap(err, fault.Unavailable, "The gateway is not accepting requests at the moment.")
 		}
 	}
 	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))

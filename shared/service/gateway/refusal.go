@@ -59,10 +59,10 @@ func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *apierro
 	e := &apierror.Error{
 		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,
 		RetryAfter: max(retryAfter, time.Second),
-		Message:    "The model server accepts no more calls at the moment.",
+		Message:    "The model server is not accepting more calls at the moment.",
 	}
 	if reason := refusalError(e.Status, body, secret).Message; reason != noReason {
-		e.Message = "The model server accepts no more calls at the moment: " + reason
+		e.Message = "The model server is not accepting more calls at the moment: " + reason
 	}
 	return e
 }

@@ -213,7 +213,7 @@ func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 		w := newWorld(t, setup{upstreams: []*modelServer{u}})
 		for _, body := range []string{plain, streamed} {
 			a := w.chat(body)
-			want := fmt.Sprintf(errorFormat, "The model server accepts no more calls at the moment: Limit of 5 images a minute.",
+			want := fmt.Sprintf(errorFormat, "The model server is not accepting more calls at the moment: Limit of 5 images a minute.",
 				"rate_limit_error", "null", `"rate_limit_exceeded"`)
 			if a.status != 429 || a.header.Get("Retry-After") != c.want || a.body != want {
 				t.Errorf("%s: got %d after %q: %s", c.field, a.status, a.header.Get("Retry-After"), a.body)
@@ -328,7 +328,7 @@ func TestBreakerIsPerAccount(t *testing.T) {
 	for range 5 {
 		call(w, studio)
 	}
-	if a := call(w, rival); !strings.Contains(a.body, "No model server of small is available at the moment.") {
+	if a := call(w, rival); !strings.Contains(a.body, "No model server for small is available at the moment.") {
 		t.Errorf("no server accepts connections: %d %s", a.status, a.body)
 	}
 }

@@ -133,7 +133,7 @@ func TestStoreFailureAsksClientsToRetry(t *testing.T) {
 	w := newWorld(t, setup{failing: &failing})
 	for _, err := range []error{
 		errors.New("the disk is missing"), context.DeadlineExceeded, fault.New(
-			fault.Unavailable, "The records are busy. Try again.",
+			fault.Unavailable, "The database is busy. Try again.",
 		),
 	} {
 		failing.Store(&err)

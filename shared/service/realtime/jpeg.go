@@ -91,7 +91,7 @@ func planes(decoded image.Image) *image.YCbCr {
 
 func encodeFrame(picture *engine.Picture) ([]byte, error) {
 	if picture.Narrow {
-		return nil, errors.New("realtime: the engine changed the range of a picture")
+		return nil, errors.New("realtime: the engine changed the color range of a picture")
 	}
 	var out bytes.Buffer
 	out.Grow(picture.Rect.Dx() * picture.Rect.Dy() / 4)

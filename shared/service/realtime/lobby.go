@@ -175,7 +175,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	defer s.removeGuest(l)
 	began := time.Now()
 	log := s.config.Logger.With("account", who.Account(), "key", who.Key.ID, "model", l.admission.model.ID)
-	log.Info("client waits for a session")
+	log.Info("client is waiting for a session")
 	limits := session.Limits{Sessions: who.Tier.RealtimeSessions, Queue: who.Tier.RealtimeQueue}
 	opened, err := s.config.Sessions.Wait(l.life, who.Account(), limits, func(place session.Place) {
 		l.say(positionMessage{"queue_position", place.Position, place.Size})

@@ -35,7 +35,7 @@ const (
 	peerFresh, maxKnown = 5 * time.Second, 1000
 )
 
-var errNoPeer = errors.New("realtime: no instance has the room")
+var errNoPeer = errors.New("realtime: no instance hosts the room")
 
 // peers finds the instances that run rooms and forwards requests to them. A room's name contains
 // its instance's epoch. Addresses come only from the store, so callers cannot choose one.
@@ -122,7 +122,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, name string, go
 		return true
 	case err != nil:
 		if !fault.Is(err, fault.Unavailable) {
-			s.config.Logger.Error("cannot find the instance of a room", "error", err)
+			s.config.Logger.Error("cannot find the instance that hosts a room", "error", err)
 		}
 		cannotReach(w)
 		return true
@@ -190,7 +190,7 @@ func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 				return // one side has disconnected, so no response can be sent
 			}
 			if r.Context().Err() == nil {
-				p.logger.Warn("cannot reach the instance of a room", "address", address, "error", err)
+				p.logger.Warn("cannot reach the instance that hosts a room", "address", address, "error", err)
 			}
 			cannotReach(w)
 		},

@@ -110,7 +110,7 @@ func TestQueueServesInOrder(t *testing.T) {
 	w.active("studio", 0)
 	await.Until(t, "the log reports the waits", func() bool {
 		log := w.log.String()
-		return strings.Count(log, `msg="client waits for a session"`) == 4 &&
+		return strings.Count(log, `msg="client is waiting for a session"`) == 4 &&
 			strings.Count(log, `msg="wait ended"`) == 4 && strings.Count(log, "outcome=session") == 2
 	})
 }

@@ -134,6 +134,6 @@ func (s *Server) openEditor(
 		log.Warn("the engine has no free session", "error", err)
 		return nil, cannotOpen
 	}
-	log.Error("cannot open a session of the engine", "error", err)
+	log.Error("cannot open an engine session", "error", err)
 	return nil, failedToOpen
 }

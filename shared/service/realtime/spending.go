@@ -38,7 +38,7 @@ func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, er
 	case fault.Is(err, fault.Exhausted):
 		return nil, overBudget
 	}
-	s.config.Logger.Error("cannot reserve the budget of a session", "account", admitted.who.Account(), "error", err)
+	s.config.Logger.Error("cannot reserve budget for a session", "account", admitted.who.Account(), "error", err)
 	return nil, cannotOpen
 }
 
@@ -99,7 +99,7 @@ func (c *connection) spend() {
 			return
 		default:
 			pause = spendAgain
-			c.server.config.Logger.Warn("cannot reserve the budget of a session; trying again",
+			c.server.config.Logger.Warn("cannot reserve budget for a session; trying again",
 				"session", c.session.ID(), "error", err)
 		}
 	}

@@ -182,7 +182,7 @@ func (c *connection) editPicture() (send func(), err error) {
 	case err != nil:
 		return nil, err
 	case !edited.Narrow:
-		return nil, errors.New("realtime: the engine changed the range of a picture")
+		return nil, errors.New("realtime: the engine changed the color range of a picture")
 	}
 	how := l.encoding(picture.frame)
 	encoded, err := l.codec.Encode(ctx, &edited.YCbCr, how)

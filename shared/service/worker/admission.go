@@ -107,14 +107,14 @@ func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration,
 		}
 	}
 	for ctx.Err() == nil {
-		call("cannot protect the worker", guard.Busy)
+		call("cannot protect the worker from scale-in", guard.Busy)
 		round, end := context.WithTimeout(ctx, every)
 		a.open(round)
 		<-round.Done()
 		end()
 		a.close()
 		if a.inflight.empty() {
-			call("cannot end the worker's protection", guard.Idle)
+			call("cannot end the worker's scale-in protection", guard.Idle)
 			clock.Wait(ctx, every/guardRest)
 		}
 	}

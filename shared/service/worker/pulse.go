@@ -32,7 +32,7 @@ func (w *Worker) startPulse(
 	go func() {
 		defer close(p.done)
 		if !panics.Run(logger, "pulse", func() { p.beat(ctx, w, stopRun, logger, j) }) {
-			stopRun(lost(errors.New("its progress is no longer recorded")))
+			stopRun(lost(errors.New("its progress is no longer being recorded")))
 		}
 	}()
 	return p

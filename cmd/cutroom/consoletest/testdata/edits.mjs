@@ -240,7 +240,7 @@ export async function gallery(visit) {
   await page.getByRole("button", { name: "Share this result" }).click();
   await person.accessible("the dialog for a link");
   await page.getByLabel("Expires").selectOption("in an hour");
-  await page.getByRole("button", { name: "Make the link" }).click();
+  await page.getByRole("button", { name: "Create the link" }).click();
   const link = await page.getByLabel("The link", { exact: true }).inputValue();
   const served = await fetch(link);
   equal(`${served.status} ${served.headers.get("content-type")}`, "200 video/mp4", "the link's target");

@@ -475,7 +475,7 @@ export async function keys(visit) {
   await page.getByRole("button", { name: "Make a key" }).click();
   await person.accessible("the form of a key");
   await page.getByLabel("Label").fill("a\tb");
-  await page.getByRole("button", { name: "Make the key" }).click();
+  await page.getByRole("button", { name: "Create the key" }).click();
   await page.getByRole("alert").filter({ hasText: "label" }).waitFor();
   await page.getByLabel("Label").fill("render farm");
   await page.getByLabel("Expires").selectOption("In 7 days");
@@ -485,7 +485,7 @@ export async function keys(visit) {
   await page.getByRole("group", { name: "Models" }).getByText("scribe").waitFor();
   await page.getByRole("group", { name: "Models" }).getByText("gen-2.5").click();
   await person.accessible("the limits of a key");
-  await page.getByRole("button", { name: "Make the key" }).click();
+  await page.getByRole("button", { name: "Create the key" }).click();
   const shown = page.getByLabel("The new key");
   await shown.waitFor();
   await person.accessible("a new key");

@@ -34,7 +34,7 @@ type Settings struct {
 	Certificates, Key string
 }
 
-var errKeyAlone = errors.New("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: both are needed, or neither")
+var errKeyAlone = errors.New("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: set both or neither")
 
 func (s Settings) signs(engine string) (bool, error) {
 	switch s.Mode {
@@ -82,7 +82,7 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 	p := &Plan{config: c}
 	if p.library, err = c2palib.Find(ctx, c.Sandbox, c.Library); err != nil {
 		return nil, fmt.Errorf("CUTROOM_C2PA: signing is on, but the library is missing: %w; "+
-			"put libc2pa_c, which the package c2pa-python of PyPI contains, next to the program, or set "+
+			"put libc2pa_c, from the PyPI package c2pa-python, next to the program, or set "+
 			"CUTROOM_C2PA_LIBRARY to its path; CUTROOM_C2PA=off turns signing off", err)
 	}
 	if c.Certificates == "" {
@@ -196,7 +196,7 @@ func (p *Plan) identityOf(ctx context.Context, store Store) (*c2pa.Identity, err
 	identity, err := c2pa.ParseIdentity(text, text, p.config.Now(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("the generated identity that signs results (c2pa.pem in the data folder, "+
-			"in AWS the secret of CUTROOM_C2PA_SECRET_ARN): %w; delete it to begin with another", err)
+			"in AWS the secret of CUTROOM_C2PA_SECRET_ARN): %w; delete it to generate a new one", err)
 	}
 	return identity, nil
 }

@@ -90,8 +90,8 @@ func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 		return nil, ctx.Err()
 	case err != nil:
 		if !r.missed {
-			r.config.Logger.Warn("Content Credentials cannot be verified; put libc2pa_c, which the package c2pa-python of "+
-				"PyPI contains, next to the program; no restart is needed", "error", err)
+			r.config.Logger.Warn("Content Credentials cannot be verified; put libc2pa_c, from the PyPI package c2pa-python, "+
+				"next to the program; no restart is needed", "error", err)
 		}
 		r.missed = true
 		return nil, fmt.Errorf("%w: %w", origin.ErrNoReader, err)

@@ -117,7 +117,7 @@ func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if how.Bitrate != e.bitrate {
 		e.config.set(configBitrate, uint32(how.Bitrate))
 		if code := l.setConfig(e.context.at(0), e.config.at(0)); code != codecOK {
-			return nil, fmt.Errorf("libvpx: cannot set the bitrate %d: error %d of libvpx", how.Bitrate, code)
+			return nil, fmt.Errorf("libvpx: cannot set the bitrate %d: libvpx error code %d", how.Bitrate, code)
 		}
 		e.bitrate = how.Bitrate
 	}
@@ -169,14 +169,14 @@ func (e *Encoder) open(size image.Point, bitrate int) error {
 	e.context, e.config, e.image = make(memory, sizeOfContext), config, make(memory, sizeOfImage)
 	if code := l.initEncoder(e.context.at(0), l.encoderInterface, config.at(0), 0, encoderABI); code != codecOK {
 		e.context = nil
-		return fmt.Errorf("libvpx: cannot open the encoder: error %d of libvpx", code)
+		return fmt.Errorf("libvpx: cannot open the encoder: libvpx error code %d", code)
 	}
 	e.size, e.bitrate, e.last = size, bitrate, -ticks/25
 	for _, setting := range [][2]int32{
 		{setSpeed, -speed}, {setNoise, 0}, {setStatic, 1}, {setPartitions, 0}, {setMostKeyFrames, 300},
 	} {
 		if code := l.control(e.context.at(0), setting[0], setting[1]); code != codecOK {
-			return fmt.Errorf("libvpx: cannot set option %d: error %d of libvpx", setting[0], code)
+			return fmt.Errorf("libvpx: cannot set option %d: libvpx error code %d", setting[0], code)
 		}
 	}
 	return nil

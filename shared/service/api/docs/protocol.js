@@ -7,7 +7,7 @@ const sent = [
   ["(binary)", "a JPEG", "A frame to edit. Send at most two frames ahead of the edited ones."],
 ];
 const received = [
-  ["queue_position", "position, queue_size", "Each second while you wait for a session, after queue=true in the address."],
+  ["queue_position", "position, queue_size", "Every second while you wait for a session, if the address has queue=true."],
   ["session_started", "session_id", "First, once the session has its slot."],
   ["prompt_ack", "prompt, success, error", "After each prompt."],
   ["set_image_ack", "success, error", "After each set_image."],

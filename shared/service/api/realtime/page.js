@@ -405,7 +405,7 @@ async function changeSource() {
     usePattern({
       NotAllowedError: "The browser is blocking the camera. Allow it in the address bar and choose the camera again.",
       NotFoundError: "This device has no camera.",
-      NotReadableError: "Another program uses the camera.",
+      NotReadableError: "Another program is using the camera.",
       SecurityError: "Browsers allow the camera only on https and on localhost.",
     }[failure.name] || `Cannot use the camera: ${failure.message}`);
   }

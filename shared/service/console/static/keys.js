@@ -14,7 +14,7 @@ const lives = [["", "Never"], [7, "In 7 days"], [30, "In 30 days"], [90, "In 90 
 // A key may be limited to these groups of calls.
 const routes = [
   ["jobs", "Video jobs and their results"], ["images", "Image edits"], ["files", "Stored files"], ["realtime", "Realtime sessions"],
-  ["inference", "Chats and other calls of language models"], ["usage", "Usage"], ["tokens", "Making client tokens"], ["keys", "Keys, budgets and the audit log, for admin keys"],
+  ["inference", "Chats and other calls to language models"], ["usage", "Usage"], ["tokens", "Creating client tokens"], ["keys", "Keys, budgets and the audit log, for admin keys"],
 ];
 
 const expired = key => Boolean(key.expires_at) && Date.parse(key.expires_at) <= Date.now();
@@ -112,7 +112,7 @@ class Keys {
     ask("Make a key", [
       field("Label", label), make("label", { class: "toggle" }, admin, make("span", {}, "Admin: may create and revoke keys and set their budgets")),
       make("div", { class: "pair" }, field("Expires", life), untilField), models.element, groups.element,
-    ], "Make the key", async dialog => {
+    ], "Create the key", async dialog => {
       const expires = life.value === "date" ? Date.parse(`${until.value}T23:59:59`) : life.value && Date.now() + life.value * day;
       const made = await (await media("POST", "/v1/keys", { body: {
         label: label.value.trim(), admin: admin.checked, ...expires ? { expires_at: new Date(expires).toISOString() } : {}, ...models.chosen("models"), ...groups.chosen("routes"),

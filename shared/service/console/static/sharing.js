@@ -9,7 +9,7 @@ const ends = [[3600, "in an hour"], [86400, "in a day"], ["", "with the result"]
 export function shareResult(run) {
   const end = make("select", { id: "share-end" }, ends.map(([seconds, words]) => make("option", { value: seconds }, words)));
   const refused = make("p", { class: "problem", role: "alert" });
-  const enter = make("button", { class: "primary" }, "Make the link");
+  const enter = make("button", { class: "primary" }, "Create the link");
   const place = make("div", {});
   const dialog = make("dialog", { class: "dialog", "aria-labelledby": "dialog-title" },
     make("h2", { id: "dialog-title" }, "Share this result"),

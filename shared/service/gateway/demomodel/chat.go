@@ -107,7 +107,7 @@ func (s *Server) completions(w http.ResponseWriter, q *request) (object, error) 
 func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) (object, error) {
 	n := cmp.Or(q.N, 1)
 	if n < 1 || n > maxChoices/len(prompts) {
-		return nil, reject("n", fmt.Sprintf("n must be from 1 to %d, counted over all prompts.", maxChoices))
+		return nil, reject("n", fmt.Sprintf("n must be from 1 to %d, across all prompts.", maxChoices))
 	}
 	var replies []reply
 	read, written := 0, 0

@@ -107,7 +107,7 @@ func checkTexts(field string, texts []string) error {
 		size += len(text)
 	}
 	if len(texts) == 0 || len(texts) > maxTexts || size > maxText {
-		return reject(field, fmt.Sprintf("Expected 1 to %d texts of at most %d bytes together.", maxTexts, maxText))
+		return reject(field, fmt.Sprintf("Expected 1 to %d texts of at most %d bytes in total.", maxTexts, maxText))
 	}
 	return nil
 }

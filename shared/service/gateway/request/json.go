@@ -176,7 +176,7 @@ func checkNesting(body []byte) *apierror.Error {
 			}
 		case ':':
 			if members++; members > maxMembers {
-				return apierror.Invalid("", apierror.InvalidJSON, "The objects of the body have more than %d members.", maxMembers)
+				return apierror.Invalid("", apierror.InvalidJSON, "The objects in the body have more than %d members.", maxMembers)
 			}
 		}
 	}
@@ -189,9 +189,9 @@ func notJSON(err error) *apierror.Error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case !errors.As(err, &syntax):
-		return apierror.Invalid("", apierror.InvalidJSON, "The body is not one JSON object.")
+		return apierror.Invalid("", apierror.InvalidJSON, "The body must be a single JSON object.")
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return apierror.Invalid(pathOf(syntax.JSONPointer), apierror.InvalidJSON, "The body has this field twice in one object.")
+		return apierror.Invalid(pathOf(syntax.JSONPointer), apierror.InvalidJSON, "The body contains this field twice in one object.")
 	}
 	return apierror.Invalid("", apierror.InvalidJSON, "The body is not valid JSON at byte %d.", syntax.ByteOffset)
 }

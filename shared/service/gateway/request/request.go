@@ -117,7 +117,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	s.bound(m)
 	if s.problem == nil && !r.fits(s.longestIDs) {
 		s.wrong(prompt, prompt.String(), apierror.ContextExceeded,
-			"%s is longer than the %d tokens of the model %s's context.", prompt, m.ContextLength, m.ID)
+			"%s is longer than the %d-token context of the model %s.", prompt, m.ContextLength, m.ID)
 	}
 	r.rewrite(s, caller.MaxTokens)
 	if s.problem != nil && s.problem.Code == apierror.ContextExceeded {

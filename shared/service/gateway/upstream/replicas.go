@@ -228,7 +228,7 @@ func (r *replicas) answer(places []place, err error) {
 	if was := r.failing; err != nil {
 		r.failing = true
 		if !was && r.pools.life.Err() == nil {
-			r.log(slog.LevelWarn, "cannot look up the name of a model server; using its last answer", slog.Any("error", err))
+			r.log(slog.LevelWarn, "cannot look up the name of a model server; using the last result", slog.Any("error", err))
 		}
 		return
 	}
@@ -256,7 +256,7 @@ func (r *replicas) replace(places []place) {
 		}
 	}
 	if gone > 0 || len(r.members) > len(before) {
-		r.log(slog.LevelInfo, "the servers behind a name changed", slog.Int("servers", len(r.members)), slog.Int("gone", gone))
+		r.log(slog.LevelInfo, "the addresses of a model server changed", slog.Int("servers", len(r.members)), slog.Int("gone", gone))
 	}
 }
 

@@ -39,7 +39,7 @@ func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) 
 		}
 		secret = strings.TrimSpace(string(content))
 	default:
-		return "", fmt.Errorf("cannot read a secret of the kind %q here: use env:NAME or file:PATH", kind)
+		return "", fmt.Errorf("secrets of the kind %q are not supported here: use env:NAME or file:PATH", kind)
 	}
 	if secret == "" {
 		return "", errors.New("the secret is empty")
