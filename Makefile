@@ -76,7 +76,7 @@ lint: need-lint ## Lint Go, shell scripts, JavaScript, Dockerfiles and Python.
 	@scripts/lint.sh
 
 .PHONY: licenses
-licenses: need-licenses ## Write docs/third-party.tsv: the contents of programs and images, and their licences.
+licenses: need-licenses ## Write docs/third-party.tsv: the contents of programs and images, and their licenses.
 	@scripts/licenses.sh
 
 .PHONY: sbom

@@ -89,7 +89,7 @@ func (s *stack) serveLive() []permission {
 // openLive opens the ports for live video to the internet, and lets the tasks reach each other,
 // because a room's signaling may arrive at a task other than the one that runs the room.
 func openLive(group awsec2.SecurityGroup, port int) {
-	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signalling that tasks forward"), nil)
+	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signaling that tasks forward"), nil)
 	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {
 		for _, at := range []awsec2.Port{awsec2.Port_Udp(jsii.Number(livePort)), awsec2.Port_Tcp(jsii.Number(livePort))} {
 			group.AddIngressRule(from, at, jsii.String("Media of live video"), nil)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the pinned dependencies for vulnerabilities that the registries know.
 
-Python requirement files are checked by pip-audit, locks of npm by npm audit. (A test,
+Python requirement files are checked by pip-audit, npm lock files by npm audit. (A test,
 scripts/dependencies_test.go, keeps the Go modules that read untrusted bytes at their
 newest release.)
 
@@ -69,7 +69,7 @@ def output(command: list[str], folder: str) -> tuple[dict, str]:
     except FileNotFoundError:
         sys.exit(f"missing tool: {command[0]}")
     except subprocess.TimeoutExpired:
-        return {}, f"no answer within {TRY_TIME} s"
+        return {}, f"no response within {TRY_TIME} s"
     said = done.stderr.strip().splitlines() or ["nothing"]
     try:
         return json.loads(done.stdout), said[-1]
@@ -87,7 +87,7 @@ def audit_python(pip_audit: str, folder: str, path: str) -> None:
     dependencies = found["dependencies"]
     unknown = [d["name"] for d in dependencies if "skip_reason" in d]
     bad = [
-        f"{d['name']} {d['version']}: {v['id']}, mended in {', '.join(v['fix_versions']) or 'no version yet'}"
+        f"{d['name']} {d['version']}: {v['id']}, fixed in {', '.join(v['fix_versions']) or 'no version yet'}"
         for d in dependencies
         for v in d.get("vulns", [])
         if not {v["id"], *v.get("aliases", [])} & ACCEPTED.keys()
@@ -97,7 +97,7 @@ def audit_python(pip_audit: str, folder: str, path: str) -> None:
     if len(unknown) == len(dependencies):
         raise NotServed("PyPI")
     if unknown:
-        raise Unreachable("PyPI has no answer for " + ", ".join(unknown))
+        raise Unreachable("PyPI has no data for " + ", ".join(unknown))
 
 
 def audit_npm(folder: str) -> None:
@@ -116,7 +116,7 @@ def audit_npm(folder: str) -> None:
     message = str(found.get("message") or said)
     # The registry rejects the request itself; this is not a temporary failure.
     if found.get("statusCode") in (403, 404, 405, 501) or re.search(r"\b(404|405|501)\b", message):
-        raise NotServed("the registry of npm")
+        raise NotServed("the npm registry")
     raise Unreachable(message)
 
 

@@ -63,7 +63,7 @@ debian() {
 	for suite in "$mirror bookworm" "$mirror bookworm-updates" "${mirror%/}-security bookworm-security"; do
 		echo "deb $suite main"
 	done >"$root/debian/etc/apt/sources.list"
-	# As in the official image, remove downloaded packages, package lists and manual pages. Licences
+	# As in the official image, remove downloaded packages, package lists and manual pages. Licenses
 	# stay.
 	rm -rf "$root"/debian/var/cache/apt/* "$root"/debian/var/lib/apt/lists/* "$root"/debian/var/log/* \
 		"$root"/debian/usr/share/man "$root"/debian/usr/share/locale "$root"/debian/usr/share/info

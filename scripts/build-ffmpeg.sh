@@ -5,7 +5,7 @@
 # Debian, as root. The architecture is Debian's name, such as arm64; for another architecture it
 # cross-compiles, without emulation.
 #
-# Debian's own build brings 210 libraries, mostly for displays, speech, CDs and other machines. This
+# Debian's own build pulls in 210 libraries, mostly for displays, speech, CDs and other machines. This
 # build reads only the formats that the service accepts and writes its results: missing code cannot
 # be attacked. The decoders cover the codecs of cameras, phones, editors and the web in the accepted
 # containers.
@@ -76,7 +76,7 @@ mkdir -p "$out/usr/bin" "$out/usr/lib/$triplet" "$out/var/lib/dpkg/status.d"
 cp ffmpeg ffprobe "$out/usr/bin/"
 mkdir -p "$out/usr/share/doc/ffmpeg"
 cp debian/copyright "$out/usr/share/doc/ffmpeg/"
-# The programs' licence requires this: the sources and how they were built.
+# The programs' license requires this: the sources and how they were built.
 {
 	echo "FFmpeg of Debian's source package ffmpeg $version (apt-get source ffmpeg=$version), configured with"
 	sed -n 's/^#define FFMPEG_CONFIGURATION //p' config.h

@@ -62,7 +62,7 @@ func modules(content string) map[string]string {
 }
 
 // If this fails, run make licenses, which rewrites the table of licenses.
-func TestLicencesMatchModules(t *testing.T) {
+func TestLicensesMatchModules(t *testing.T) {
 	required := modules(read(t, "go.mod"))
 	table := read(t, "docs", "third-party.tsv")
 	rows := regexp.MustCompile(`(?m)^Go module\t(\S+)\t(v\d\S*)\t`).FindAllStringSubmatch(table, -1)

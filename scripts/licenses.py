@@ -1,10 +1,10 @@
-"""Writes the table of third-party licences from the output of go-licenses and pip:
+"""Writes the table of third-party licenses from the output of go-licenses and pip:
 licenses.py GO.tsv PIP.json."""
 
 import json
 import sys
 
-# Licence texts that packages give instead of a name.
+# License texts that packages give instead of a name.
 TEXTS = {
     "The 3-Clause BSD License": "BSD-3-Clause",
     "BSD License": "BSD",
@@ -16,7 +16,7 @@ TEXTS = {
     "Python Software Foundation License": "PSF-2.0",
 }
 
-# Code copied from modules that are no longer required. The licence's text lies next to the copy.
+# Code copied from modules that are no longer required. The license's text lies next to the copy.
 COPIED = [
     ("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT"),
     ("marked (reads the Markdown of chats in the console)", "18.2.1", "MIT"),
@@ -33,7 +33,7 @@ LOADED = [
 
 
 def licence(metadata: dict) -> str:
-    """Returns the licence that a Python package names, from the clearest of the three places."""
+    """Returns the license that a Python package names, from the clearest of the three places."""
     if expression := metadata.get("license_expression"):
         return expression
     named = [c.rsplit(" :: ", 1)[1] for c in metadata.get("classifier", []) if c.startswith("License :: ")]

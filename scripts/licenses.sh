@@ -1,9 +1,9 @@
 #!/bin/sh
-# Third-party licences of the programs' and images' contents.
-#   scripts/licenses.sh             writes docs/third-party.tsv, and fails on a licence
+# Third-party licenses of the programs' and images' contents.
+#   scripts/licenses.sh             writes docs/third-party.tsv, and fails on a license
 #                                   that is not accepted
 #   scripts/licenses.sh --check     fails if docs/third-party.tsv is not up to date
-#   scripts/licenses.sh --texts F   puts the texts of the Go modules' licences into the
+#   scripts/licenses.sh --texts F   puts the texts of the Go modules' licenses into the
 #                                   new folder F, to be shipped with programs
 # Debian's packages bring theirs to images themselves, in /usr/share/doc/*/copyright.
 set -eu
@@ -18,7 +18,7 @@ mkdir -p "$work"
 (unset GOOS GOARCH; "$GO" build -C scripts/tools/licenses -o "$tool" github.com/google/go-licenses/v2)
 
 programs='./cmd/... ./functions/...'
-# Licences that allow distribution with a notice. Adding one needs a decision.
+# Licenses that allow distribution with a notice. Adding one needs a decision.
 accepted='Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,MPL-2.0,Unlicense'
 
 # quiet COMMAND…: hides the tool's warnings about web addresses that it cannot find.
@@ -40,7 +40,7 @@ quiet "$tool" report $programs --ignore cutroom --template "$work/template" >"$w
 
 if [ ! -x "$work/python/bin/pip" ]; then
 	python3 -m venv "$work/python"
-	# An older pip does not report the current field for a package's licence.
+	# An older pip does not report the current field for a package's license.
 	"$work/python/bin/pip" install --quiet --disable-pip-version-check pip==26.3
 fi
 # Only metadata: nothing is installed. The platform matches the engine's image.

@@ -39,7 +39,7 @@ class Loop {
     video.requestVideoFrameCallback(note);
   }
 
-  // measure returns how late the pictures are that are shown in the next seconds.
+  // measure returns the latency of the pictures that are shown in the next seconds.
   async measure(seconds) {
     const from = this.seen.length, drawn = this.watch.number;
     await sleep(1000 * seconds);
@@ -49,7 +49,7 @@ class Loop {
     };
   }
 
-  // settled returns how long it takes until a second's pictures are as quick as before.
+  // settled returns the time until a second's pictures have their earlier latency again.
   async settled(latency) {
     const begun = performance.now();
     for (;;) {
@@ -117,7 +117,7 @@ async function network(drop) {
   await fetch(`network?drop=${drop}`, { method: "POST" });
 }
 
-// latency has pictures go both ways by turns.
+// latency measures both ways in turn.
 async function latency({ url, rounds, seconds }) {
   const report = { direct: [], served: [] };
   for (let round = 0; round < rounds; round++) {

@@ -24,7 +24,7 @@ function sample(id) {
 }
 const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
 const means = id => [0, 1, 2].map(channel => mean(sample(id).map(pixel => pixel[channel])));
-// bars returns the pattern's colour strip; difference is the largest distance between two strips.
+// bars returns the pattern's color strip; difference is the largest distance between two strips.
 const whole = new OffscreenCanvas(640, 360).getContext("2d", { willReadFrequently: true });
 function bars(id) {
   whole.drawImage(shownIn(id), 0, 0, 640, 360);
@@ -203,7 +203,7 @@ func TestRealtimePageUsesWebRTC(t *testing.T) {
 	page.await("the prompt shows in the video", isGray)
 	page.ask("")
 	page.await("the video is as it was", `colorfulness("edited") > 30`)
-	page.await("its colours are those of the original", `difference("original", "edited") < 16`)
+	page.await("its colors are those of the original", `difference("original", "edited") < 16`)
 	page.onScreens("video")
 
 	// The timestamp in the picture is not always legible, but the video's own timestamps are.
@@ -255,7 +255,7 @@ func TestRealtimePageUsesReferenceImage(t *testing.T) {
 		input.dispatchEvent(new Event("change"));
 	})()`)
 	page.await("the image is in use", imageInUse)
-	page.await("its colours are carried over", `means("edited")[0] > means("edited")[2] + 40`)
+	page.await("its colors are carried over", `means("edited")[0] > means("edited")[2] + 40`)
 	page.screenshot("image.png")
 	page.ask(grayLook)
 	page.await("the prompt is applied", fmt.Sprintf(`document.getElementById("prompt-state").textContent === %q`,
@@ -272,7 +272,7 @@ func TestRealtimePageUsesReferenceImage(t *testing.T) {
 	page.await("the image is in use again", imageInUse)
 	page.click("#clear-image")
 	page.await("the image is taken away", `document.getElementById("image-state").textContent === "No image."`)
-	page.await("its colours are gone", isGray)
+	page.await("its colors are gone", isGray)
 }
 
 // If all of the account's sessions are open, the page also shows its position in the queue.

@@ -139,7 +139,7 @@ func testPythonRoom(t *testing.T, server *servertest.Server) {
 	expect(t, ctx, control, `"generation_started"`)
 	say(ctx, t, control, `{"type":"prompt","prompt":"film noir"}`)
 	expect(t, ctx, control, `{"type":"prompt_ack","prompt":"film noir","success":true,`)
-	client.await("it saw itself without colour", isFaded)
+	client.await("it saw itself without color", isFaded)
 
 	watched := post(t, server.Client(), "/watch-stream/"+info.Room, "application/json", nil)
 	viewer := joinByPython(ctx, t, watched["livekit_url"].(string), watched["token"].(string), "watch")

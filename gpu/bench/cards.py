@@ -79,8 +79,8 @@ def measurements(path: Path = MEASURED) -> dict[tuple[str, str, str], Measured]:
 
 
 def request_of(row: PipelineRow, seconds: float = 5, size: tuple[int, int] = (1280, 720), fps: int = 20) -> RunRequest:
-    """Returns a typical request of the catalog for the row: a clip, or an image, at 720p, with a
-    reference if the row takes one for clips. Its files do not exist."""
+    """Returns a typical catalog request for the row: a 720p clip or image. A clip comes with a
+    reference if the row takes references. The files do not exist."""
     image, text = row.takes == "image", row.takes == "text"
     file = Input(path="", mime="")
     return RunRequest.model_construct(

@@ -16,7 +16,7 @@ from .styles import STYLES, Shot
 
 
 class Conditions:
-    """The models that analyse the clip, loaded with the pipeline that uses their results."""
+    """The models that analyze the clip, loaded with the pipeline that uses their results."""
 
     def __init__(self, row: PipelineRow, folder: Callable[[str], Path], device: str) -> None:
         self._row = row

@@ -11,7 +11,7 @@ from .frames import Frame
 
 Mask = NDArray[np.bool_]
 
-# VACE was trained with this grey in areas to repaint.
+# VACE was trained with this gray in areas to repaint.
 GREY = 128
 
 # BT.601 luma, which its training pictures used.
@@ -39,7 +39,7 @@ def lines(frame: Frame) -> Frame:
 
 
 def grey(frame: Frame) -> Frame:
-    """Returns the picture without its colours."""
+    """Returns the picture without its colors."""
     return _picture(frame.astype(np.float32) @ _LUMA)
 
 
@@ -73,7 +73,7 @@ def in_blocks(where: Mask) -> Mask:
 
 
 def conditioned(frame: Frame, where: Mask, control: Frame | None) -> Frame:
-    """Returns the picture with the control, or grey, in the area to repaint."""
+    """Returns the picture with the control, or gray, in the area to repaint."""
     return np.where(where[..., None], np.uint8(GREY) if control is None else control, frame)
 
 

@@ -24,7 +24,7 @@ _CACHED = 3
 # A VAE's memory for each pixel in the four frames that it processes: tensors with 96 channels.
 _VAE_FRAMES, _VAE_CHANNELS, _VAE_TENSORS = 4, 96, 5
 
-# Models that analyse the clip, with 27 to 90 million parameters, and their working memory.
+# Models that analyze the clip, with 27 to 90 million parameters, and their working memory.
 _BESIDE = 256 * 2**20
 
 

@@ -225,7 +225,7 @@ class PipelineRow(_Row):
         people = people or (self.mask is not None and self.mask.of == "person")
         if people != (self.poses is not None):
             raise ValueError(
-                f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} models of poses"
+                f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} pose models"
             )
         if style.conditioned != (self.control is not None or self.mask is not None):
             wanted = "needs a control or a mask" if style.conditioned else "takes no control and no mask"
@@ -236,7 +236,7 @@ class PipelineRow(_Row):
             raise ValueError(f"text: with offload {self.offload} a pipeline has its own text encoder")
         self._check_weights()
         if self.offload != "none" and (key := self._resident_only):
-            raise ValueError(f"{key}: not for weights that are offloaded")
+            raise ValueError(f"{key}: not supported for offloaded weights")
         if self.cache is not None:
             self._check_cache(style.caches)
         if self.sigmas and (len(self.sigmas) != self.steps or self.sigmas != sorted(set(self.sigmas), reverse=True)):
@@ -244,7 +244,7 @@ class PipelineRow(_Row):
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if style.guidance == "true_cfg_scale" and (self.guidance or 0) > 1 and self.negative is None:
-            raise ValueError(f"guidance: {self.class_name} has it only with a negative prompt")
+            raise ValueError(f"guidance: {self.class_name} supports it only with a negative prompt")
         if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
             raise ValueError(f"call: {repeated.pop()} has its own key")
         self.window.window()
@@ -259,18 +259,18 @@ class PipelineRow(_Row):
     def _check_weights(self) -> None:
         ways = [key for key in ("gguf", "storage", "quantize") if getattr(self, key)]
         if len(ways) > 1:
-            raise ValueError(f"{ways[1]}: the weights have another form by {ways[0]}")
+            raise ValueError(f"{ways[1]}: cannot be combined with {ways[0]}")
         if self.gguf is not None and (self.loras or self.lora_choices):
             raise ValueError("gguf: these weights do not support LoRAs")
         if self.lora_choices and (ways or self.compile):
             key = ways[0] if ways else "compile"
-            raise ValueError(f"{key}: LoRAs that come and go do not fit such weights; it takes no lora_choices")
+            raise ValueError(f"{key}: cannot be combined with lora_choices")
 
     def _check_cache(self, caches: str | None) -> None:
         if caches is None:
             raise ValueError(f"cache: the blocks of {self.class_name} cannot be skipped")
         if caches == "unguided" and (self.guidance is None or self.guidance > 1):
-            raise ValueError(f"cache: {self.class_name} has one only without guidance (guidance: 1.0)")
+            raise ValueError(f"cache: {self.class_name} supports it only without guidance (guidance: 1.0)")
 
     @property
     def takes(self) -> Literal["video", "text", "image"]:

@@ -15,7 +15,7 @@ from .frames import Frame
 _NOSE, _EYES, _EARS, _SHOULDERS = 0, (1, 2), (3, 4), (5, 6)
 _NECK = 17
 
-# Pairs of joined keypoints, in the order and the colours of OpenPose, on which such
+# Pairs of joined keypoints, in the order and the colors of OpenPose, on which such
 # pipelines are trained.
 _LIMBS = (
     (_NECK, 6),
@@ -38,7 +38,7 @@ _LIMBS = (
 )
 _HUES = len(_LIMBS) + 1
 
-# COCO's keypoints, then the neck, in the order of OpenPose, which determines their colours.
+# COCO's keypoints, then the neck, in the order of OpenPose, which determines their colors.
 _ORDER = (0, _NECK, 6, 8, 10, 5, 7, 9, 12, 14, 16, 11, 13, 15, 2, 1, 4, 3)
 
 # Limbs are darker than their keypoints, and their thickness depends on the shorter side, as

@@ -397,10 +397,10 @@ class Runner:
         if not self._estimates.too_long(name, request):
             return
         took = _spoken(self._estimates.seconds(name, request) or 0)
-        said = f"The edit would take about {took} here, and has {_spoken(request.remaining)}."
+        said = f"The edit would take about {took} here, but only {_spoken(request.remaining)} remain."
         if request.data is not None and request.duration > 0:
             longest = self._estimates.longest(name, request)
-            said += f" The longest clip that would finish in time is {longest} s." if longest else ""
+            said += f" The longest clip that would finish in time is {longest} s long." if longest else ""
         raise RunError("invalid_input", said)
 
 

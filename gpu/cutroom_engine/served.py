@@ -44,7 +44,7 @@ _MAX_ANSWER, _MAX_VIDEO = 64 << 20, 1 << 30
 
 _AWAY = RunError("engine_error", "The engine's server cannot be reached.", retryable=True)
 _REFUSED = RunError("engine_error", "The engine's server rejected the edit.")
-_BUSY = RunError("engine_error", "The engine's server accepts no edits now.", retryable=True)
+_BUSY = RunError("engine_error", "The engine's server is not accepting edits at the moment.", retryable=True)
 _BROKE = RunError("engine_error", "The engine's server stopped during the edit.", retryable=True)
 _NONSENSE = RunError("engine_error", "The engine's server returned an invalid response.", retryable=True)
 

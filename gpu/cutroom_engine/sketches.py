@@ -23,10 +23,10 @@ _logger = logging.getLogger(__name__)
 # smallest and the largest leaf.
 _PICTURES, _LATENTS, _SPARSE, _SMALLEST, _LARGEST = 4, 32, 44, 4, 64
 
-# How far a leaf's colour is from grey: the standard deviation of each component.
+# How far a leaf's color is from gray: the standard deviation of each component.
 _COLOUR = 45
 
-# Reduces the weights of channels with little information about colours.
+# Reduces the weights of channels with little information about colors.
 _RIDGE = 0.01
 
 
@@ -168,7 +168,7 @@ def _fitted(vae: Any, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _leaves(side: int) -> Iterator[NDArray[np.uint8]]:
-    """Yields pictures of fallen leaves: discs of every size and colour that hide each other, whose
+    """Yields pictures of fallen leaves: discs of every size and color that hide each other, whose
     statistics resemble photographs."""
     drawn = np.random.default_rng(0)
     for _ in range(_PICTURES):

@@ -94,7 +94,7 @@ def _lucy_edit(shot: Shot) -> dict[str, Any]:
 
 
 def _vace(shot: Shot) -> dict[str, Any]:
-    # White in the mask is repainted by the video's control, or by anything if the video is grey.
+    # White in the mask is repainted by the video's control, or by anything if the video is gray.
     # Black is kept: the surroundings, and the previous window's frames.
     kept = len(shot.before)
     everywhere = np.ones((shot.height, shot.width), dtype=np.bool_)

@@ -123,7 +123,7 @@ def _listed(bucket: Bucket, name: str, prefix: str, weights: str) -> list[_File]
             if not path or path.endswith("/"):
                 continue
             if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-                raise WeightsError(f"{item['Key']!r} leads out of its folder", retryable=False)
+                raise WeightsError(f"{item['Key']!r} points outside its folder", retryable=False)
             files.append(_File(path, item["Key"], item["Size"], item["ETag"]))
     if not files:
         raise WeightsError(f"{weights} is empty or does not exist", retryable=False)

@@ -1,4 +1,4 @@
-"""Shared helpers of the tests: clips, requests, and models that only change colours."""
+"""Shared helpers of the tests: clips, requests, and models that only change colors."""
 
 from __future__ import annotations
 

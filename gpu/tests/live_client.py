@@ -58,6 +58,6 @@ class LiveClient:
 
 
 def picture(number: int = 1, width: int = 16, height: int = 8, luma: int = 40, narrow: bool = False) -> wire.Picture:
-    """A picture of one colour."""
+    """A picture of one color."""
     size, chroma = wire.planes_of(width, height)
     return wire.Picture(number, width, height, narrow, bytes([luma]) * size + bytes([128]) * 2 * chroma)

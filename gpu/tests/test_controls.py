@@ -23,13 +23,13 @@ def test_a_drawing_is_black_lines_on_white() -> None:
     assert drawn[:, 62:66].min() == 0
 
 
-def test_a_drawing_keeps_no_colours_and_no_light() -> None:
+def test_a_drawing_keeps_no_colors_and_no_light() -> None:
     assert (controls.lines(np.full((64, 96, 3), (200, 30, 90), dtype=np.uint8)) == 255).all()
     darker = (edge() * 0.8).astype(np.uint8)
     assert np.abs(controls.lines(darker).astype(int) - controls.lines(edge())).mean() < 4
 
 
-def test_without_colours() -> None:
+def test_gray_has_no_colors() -> None:
     grey = controls.grey(np.full((2, 2, 3), (255, 0, 0), dtype=np.uint8))
     assert (grey == 76).all()
 

@@ -81,12 +81,12 @@ class Place:
         self._thread.start()
 
     def catalogue(self) -> dict[str, Any]:
-        """Returns the catalogue of live models."""
+        """Returns the catalog of live models."""
         answer: dict[str, Any] = httpx2.get(f"http://127.0.0.1:{self.port}{wire.PATH}", timeout=PATIENCE).json()
         return answer
 
     def becomes(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Waits until the catalogue meets a condition."""
+        """Waits until the catalog meets a condition."""
         pause = threading.Event()
         end = time.monotonic() + PATIENCE
         while not is_so(reported := self.catalogue()):

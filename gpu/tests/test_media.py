@@ -239,7 +239,7 @@ def test_a_result_plays_in_a_browser(clip: Clip, tmp_path: Path) -> None:
     assert abs(float(audio["duration"]) - 0.5) < 0.05
     content = path.read_bytes()
     assert content.index(b"moov") < content.index(b"mdat")
-    # Colours survive writing and reading.
+    # Colors survive writing and reading.
     with av.open(str(path)) as container:
         decoded = next(container.decode(video=0))
         shown = decoded.reformat(64, 48, "rgb24", src_colorspace="ITU709", interpolation="BICUBIC").to_ndarray()

@@ -29,7 +29,7 @@ def at(picture: Frame | Image.Image, x: int, y: int) -> tuple[int, ...]:
     return tuple(int(value) for value in np.asarray(picture)[y, x])
 
 
-def test_limbs_are_drawn_in_their_colours() -> None:
+def test_limbs_are_drawn_in_their_colors() -> None:
     picture = skeleton(standing(), WIDTH, HEIGHT)
     assert picture.shape == (HEIGHT, WIDTH, 3)
     places = {"left arm": (118, 50), "right arm": (83, 50), "left shin": (110, 105)}
@@ -40,8 +40,8 @@ def test_limbs_are_drawn_in_their_colours() -> None:
     assert at(picture, 10, 10) == (0, 0, 0)
 
 
-def test_colours_are_those_that_pipelines_are_trained_on() -> None:
-    """Pipelines are trained on OpenPose's colours, whose limbs are darker than the keypoints."""
+def test_colors_match_the_training_of_pipelines() -> None:
+    """Pipelines are trained on OpenPose's colors, whose limbs are darker than the keypoints."""
     picture = skeleton(standing(), 4 * WIDTH, 4 * HEIGHT)
     assert at(skeleton(standing(), WIDTH, HEIGHT), 100, 20) == (255, 0, 0), "the nose"
     assert at(skeleton(standing(), WIDTH, HEIGHT), 80, 60) == (255, 255, 0), "the right elbow"
@@ -63,7 +63,7 @@ def test_hands_are_drawn_if_known() -> None:
     picture = skeleton(whole(), WIDTH, HEIGHT)
     assert at(picture, 182, 76) == (0, 0, 255), "the tip of the little finger"
     assert at(picture, 150, 91) == (255, 77, 0), "the second bone of the thumb"
-    assert not skeleton(whole(certainty=0.1), WIDTH, HEIGHT)[:, 140:].any(), "what is not seen is not drawn"
+    assert not skeleton(whole(certainty=0.1), WIDTH, HEIGHT)[:, 140:].any(), "invisible parts must not be drawn"
     body = skeleton(person(whole().points, standing().box), WIDTH, HEIGHT)
     assert (picture[:, :140] == body[:, :140]).all()
     assert not body[:, 140:].any()
@@ -121,16 +121,16 @@ def test_pipeline_receives_kept_and_repainted_areas() -> None:
     assert at(given["background_video"][0], 100, 60) == (0, 0, 0)
     assert at(given["mask_video"][0], 5, 5) == (0, 0, 0)
     assert at(given["background_video"][0], 5, 5) == (99, 99, 99)
-    assert at(given["mask_video"][4], 100, 60) == (0, 0, 0), "what shows nobody is to stay"
+    assert at(given["mask_video"][4], 100, 60) == (0, 0, 0), "areas without a person must be kept"
 
 
 @pytest.mark.parametrize(
     ("pipeline", "says"),
     [
-        ("{class: WanAnimatePipeline, weights: /w, steps: 2}", "WanAnimatePipeline needs models of poses"),
+        ("{class: WanAnimatePipeline, weights: /w, steps: 2}", "WanAnimatePipeline needs pose models"),
         (
             "{class: WanPipeline, weights: /w, steps: 2, poses: {detector: /d, estimator: /e}}",
-            "WanPipeline takes no models of poses",
+            "WanPipeline takes no pose models",
         ),
     ],
 )

@@ -110,7 +110,7 @@ def test_an_error_drops_what_is_not_written() -> None:
 
     with pytest.raises(RunCancelled):
         give()
-    assert written == [0], "it went on writing"
+    assert written == [0], "it continued to write"
     assert not threads()
 
 

@@ -129,8 +129,8 @@ def test_smaller_weights_leave_space() -> None:
     run("text")
     after = kept.memory()["text"]
     assert before["computed"] == before["needed"] == after["computed"]
-    assert after["needed"] < after["computed"], "weights are known exactly once they are there"
-    assert after["needed"] > 5 * GIB, "a short run says nothing of a long one"
+    assert after["needed"] < after["computed"], "loaded weights have a known size"
+    assert after["needed"] > 5 * GIB, "a short run must not lower the estimate for a long one"
     assert "measured" not in before
     assert after["measured"] == pytest.approx(5.1 * GIB)
 

@@ -1,4 +1,4 @@
-"""Runs with models that only change colours."""
+"""Runs with models that only change colors."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def test_rejection_names_the_longest_possible_clip(world: MakeRunner, ask: Ask, 
 
     with pytest.raises(RunError) as raised:
         place.begin(request(300))
-    found = re.search(r"The longest clip that would finish in time is (\d+) s\.$", raised.value.message)
+    found = re.search(r"The longest clip that would finish in time is (\d+) s long\.$", raised.value.message)
     assert found is not None, raised.value.message
     longest = int(found[1])
     assert 1 < longest < 300
@@ -410,7 +410,7 @@ def test_a_run_is_cancelled_in_every_stage(
     run, lines = place.begin(ask(clip()))
     begun.put(run)
     assert "cancelled" in until_the_end(lines)[-1]["error"]["message"]
-    assert len(steps) == (2 if stage == "encode" else 0), "it has gone on for a step"
+    assert len(steps) == (2 if stage == "encode" else 0), "it continued for another step"
     stage = ""
     assert "result" in place.run(ask(clip()))[-1], "it serves the next run"
 
@@ -424,7 +424,7 @@ def test_a_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Cli
     waiting.cancel()
     run.cancel()
     assert "error" in until_the_end(lines)[-1]
-    assert until_the_end(others)[-1]["error"]["retryable"], "a run that waits is cancelled too"
+    assert until_the_end(others)[-1]["error"]["retryable"], "a waiting run must be cancelled too"
 
 
 def test_health_reports_hung_run(world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,7 +459,7 @@ def test_silence_counts_as_hang_after_five_minutes(
     run, lines = place.begin(ask(clip()))
     loading.get(timeout=120)
     now[0] += 3000
-    assert place.runner.health() == "ok", "loading takes as long as it takes"
+    assert place.runner.health() == "ok", "loading has no time limit"
     loaded.put(None)
     for _ in range(5):
         stepped.get(timeout=120)

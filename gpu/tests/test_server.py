@@ -1,4 +1,4 @@
-"""The server over HTTP, with models that only change colours."""
+"""The server over HTTP, with models that only change colors."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def until_gone(client: httpx2.Client) -> None:
         except httpx2.TransportError:
             return
         time.sleep(0.1)
-    raise AssertionError("the server goes on")
+    raise AssertionError("the server keeps listening")
 
 
 def test_estimates_are_returned(serve: Serve) -> None:

@@ -139,7 +139,7 @@ def test_interrupted_copy_continues(tmp_path: Path, etag: str) -> None:
     with pytest.raises(WeightsError, match="Connection was closed") as failed:
         copied(bucket, tmp_path)
     assert failed.value.retryable
-    assert [Path(name).suffix for name in folders(tmp_path)] == [".partial"], "a folder that is not whole was published"
+    assert [Path(name).suffix for name in folders(tmp_path)] == [".partial"], "an incomplete folder was published"
     bucket.asked.clear()
     bucket.before = ignore_key
     if etag == "changed":
@@ -269,7 +269,7 @@ def await_true(check: Callable[[], bool]) -> None:
         if check():
             return
         time.sleep(0.001)
-    raise AssertionError("it did not come to pass")
+    raise AssertionError("the condition was not met in time")
 
 
 def folder_of(weights: Weights, *wanted: str) -> Path:
@@ -320,7 +320,7 @@ def test_wanted_weights_come_first(tmp_path: Path) -> None:
     await_true(lambda: weights.ready([f"s3://models/{name}" for name in "abc"]))
     keys = [key for key, _ in bucket.asked]
     assert keys[0] == "a/1"
-    assert keys[1:3] == ["c/1", "c/2"], "what is wanted waits for what is not"
+    assert keys[1:3] == ["c/1", "c/2"], "requested weights must be copied first"
     assert content(weights.folder("s3://models/a")) == {"1": b"0123", "2": b"0123"}
     weights.close()
 

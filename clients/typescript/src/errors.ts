@@ -62,7 +62,7 @@ export class JobFailed extends CutroomError {
   }
 }
 
-/** Returns Retry-After in seconds, or 0 if it is absent or has another form. */
+/** Returns Retry-After in seconds, or 0 if it is absent or not a number. */
 export function retryAfter(response: Response): number {
   const seconds = Number(response.headers.get("retry-after") ?? 0);
   return seconds > 0 ? seconds : 0;

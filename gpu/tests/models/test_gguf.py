@@ -143,7 +143,7 @@ def test_gguf_is_close_to_its_source(weights: Path, tmp_path: Path, name: str) -
     made = model.run(shot(name), nothing, nothing)
     full = pipeline(weights, name).run(shot(name), nothing, nothing)
     apart = np.abs(np.stack(made).astype(int) - np.stack(full).astype(int))
-    assert apart.max() > 0, "the weights are the folder's"
+    assert apart.max() > 0, "the weights come from the folder, not from the file"
     assert apart.mean() < 3, "the result is unrelated"
     assert same(made, model.run(shot(name), nothing, nothing))
 

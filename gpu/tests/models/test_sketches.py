@@ -80,7 +80,7 @@ def test_pipeline_without_previews_still_edits(
 
 
 def test_weights_undo_the_vae() -> None:
-    """A VAE that mixes the mean colours of 8 x 8 pixels with meaningless channels is undone by the
+    """A VAE that mixes the mean colors of 8 x 8 pixels with meaningless channels is undone by the
     weights."""
     drawn = torch.Generator().manual_seed(0)
     mixed = torch.randn(16, 3, generator=drawn) * (torch.arange(16) % 4 > 0).unsqueeze(1)

@@ -72,7 +72,7 @@ def test_window_starts_with_previous_frames(weights: Path, name: str, count: int
 
 
 class PlainVae(torch.nn.Module):
-    """Keeps the mean colour of 8 x 8 pixels of every fourth frame, so that the output resembles the
+    """Keeps the mean color of 8 x 8 pixels of every fourth frame, so that the output resembles the
     input. A VAE with random weights would not do that."""
 
     def __init__(self, vae: Any) -> None:
@@ -118,7 +118,7 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
 
 def seam(model: DiffusersPipeline, name: str, length: int, continues: bool, begin: Callable[[int], None]) -> float:
     """Edits in two windows that share five frames. Returns how far apart the versions are in these,
-    as a fraction of the difference of neighbours. The second window has another seed, so
+    as a fraction of the difference of neighbors. The second window has another seed, so
     that the model would generate another clip."""
     made: list[list[Frame]] = []
 

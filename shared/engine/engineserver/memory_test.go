@@ -48,7 +48,7 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	}
 }
 
-func TestLiveCataloguesUseLittleMemory(t *testing.T) {
+func TestLiveCatalogsUseLittleMemory(t *testing.T) {
 	catalogue := `{"version":1,"models":{"":{}` + strings.Repeat(`,"":{}`, 170<<10) + `}}`
 	url := serveLive(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == livewire.Path {

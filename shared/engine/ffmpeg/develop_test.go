@@ -121,7 +121,7 @@ func kept(t *testing.T, content []byte) string {
 
 // A Display P3 red becomes the sRGB red that looks the same, in every format that can have a
 // profile.
-func TestColoursAreConverted(t *testing.T) {
+func TestColorsAreConverted(t *testing.T) {
 	p3 := mediatest.File(t, "display-p3.jpg")
 	file, err := os.ReadFile(p3)
 	if err != nil {

@@ -114,7 +114,7 @@ func TestExternalTrackIsNotRead(t *testing.T) {
 	if err != nil {
 		checkCode(t, err, job.InvalidInput)
 	} else if p := out.Bytes(); len(p) != 3 || p[0] > 200 && p[1] < 50 && p[2] < 50 {
-		t.Errorf("the result is %v, the colour of the other file", p)
+		t.Errorf("the result is %v, the color of the other file", p)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestStillWritesOnlyToItsFolder(t *testing.T) {
 	}
 }
 
-func TestStillKeepsColours(t *testing.T) {
+func TestStillKeepsColors(t *testing.T) {
 	picture := image.NewNRGBA(image.Rect(0, 0, 2, 1))
 	picture.SetNRGBA(0, 0, color.NRGBA{200, 20, 30, 255})
 	picture.SetNRGBA(1, 0, color.NRGBA{10, 200, 30, 128})

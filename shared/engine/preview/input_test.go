@@ -108,7 +108,7 @@ func TestHDRLooksLikeSDR(t *testing.T) {
 		t.Errorf("the tone-mapped clip differs by %.1f from the ordinary one", d)
 	}
 	if a, b := measure(sdr), measure(hdr); b.color < 0.8*a.color || math.Abs(a.light-b.light) > 10 {
-		t.Errorf("light %.0f, colour %.0f; the ordinary clip's are %.0f and %.0f", b.light, b.color, a.light, a.color)
+		t.Errorf("light %.0f, color %.0f; the ordinary clip's are %.0f and %.0f", b.light, b.color, a.light, a.color)
 	}
 }
 

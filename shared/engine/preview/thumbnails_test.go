@@ -85,7 +85,7 @@ func TestBlankStartHasNoThumbnails(t *testing.T) {
 	}
 }
 
-func TestThumbnailsHavePictureColours(t *testing.T) {
+func TestThumbnailsHavePictureColors(t *testing.T) {
 	t.Parallel()
 	clear := mediatest.Image{
 		Width: 321, Height: 161, Source: "color=c=red", PixelFormat: "rgba",

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-func TestMisbehaviourEndsSession(t *testing.T) {
+func TestMisbehaviorEndsSession(t *testing.T) {
 	w := newWorld(t, setup{})
 	t.Run("a frame that is too large", func(t *testing.T) {
 		c := w.open("gen-2.5", studio)

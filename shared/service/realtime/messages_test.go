@@ -296,7 +296,7 @@ func TestInvalidFrameIsRejected(t *testing.T) {
 	c.painted(colorOf(""))
 }
 
-func TestGreyAndRGBFramesAreEdited(t *testing.T) {
+func TestGrayAndRGBFramesAreEdited(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	c := w.open("gen-2.5", studio)
 	grey := image.NewGray(image.Rect(0, 0, 61, 33))

@@ -1,21 +1,21 @@
-"""Runs MiniStack, with the part of Lambda's Runtime API mended that its functions of
-provided runtimes call.
+"""Runs MiniStack with a fix for its Lambda Runtime API, which functions on provided
+runtimes call.
 
 MiniStack runs a process for each invocation, and returns the invocation's event to every call for
-the next event. A function makes such a call after its answer, and only then is ended: on a busy
-machine it has handled the event once more by that time. Lambda returns an event once, and the call
+the next event. A function makes that call after its response and is stopped only then, so on a busy
+machine it may handle the event twice. Lambda returns each event once, and the call
 for the next event waits.
 
-It mounts no layers in /opt for those functions. A variable that names a file of a layer is changed
-to the folder where the layer is unpacked.
+MiniStack mounts no layers in /opt for those functions. A variable that names a layer's file is changed
+to the path where the layer is unpacked.
 
 Each function signs its calls with its name as the access key, so that a proxy in front of MiniStack
 knows the calling role.
 
-Expired items stay, as they may for days in DynamoDB: the tests' records follow other clocks.
+Expired items stay, as they may for days in DynamoDB, because the tests' records use other clocks.
 
-ALSO_BIND is one more address to serve on, at the same port. On Linux it need not be there
-yet: a bridge of Docker's comes and goes with Docker.
+ALSO_BIND is an additional address to serve on, at the same port. On Linux it need not exist
+yet, because Docker creates and removes its bridge.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def give_events_once(handler):
 
 def made(handler, **arguments):
     super(http.server.BaseHTTPRequestHandler, handler).__init_subclass__(**arguments)
-    # The class is made for each invocation, inside the function that serves it.
+    # Each invocation creates the class, inside the function that serves it.
     if handler.__name__ == "RuntimeAPIHandler":
         give_events_once(handler)
 
@@ -74,8 +74,8 @@ def unpack(archive):
 
 
 def layers_of(function):
-    """The folders of a function's layers, the highest priority first."""
-    from ministack.services import lambda_svc  # which is not to be loaded before it runs
+    """Returns the folders of a function's layers, the highest priority first."""
+    from ministack.services import lambda_svc  # must not be loaded before it runs
 
     known = lambda_svc._functions.get(function, {}).get("config", {})
     archives = [lambda_svc._resolve_layer_zip(layer["Arn"]) for layer in known.get("Layers", [])]
@@ -91,7 +91,7 @@ def in_layers(value, layers):
 
 
 def as_lambda_sets(env):
-    """The variables of a function's process among MiniStack's."""
+    """Returns the environment for a function's process, as Lambda would set it."""
     function = env["AWS_LAMBDA_FUNCTION_NAME"]
     layers = layers_of(function)
     mounted = {name: in_layers(value, layers) for name, value in env.items() if value.startswith("/opt/")}
@@ -119,8 +119,8 @@ def start_others(self):
 
 threading.Thread.start = start_others
 
-# How often an invocation's server checks whether it must stop, in seconds. Only then does the
-# invocation get its response, which by default takes half a second.
+# How often an invocation's server checks whether it must stop, in seconds. The invocation gets
+# its response only at such a check, by default after up to half a second.
 socketserver.BaseServer.serve_forever.__defaults__ = (0.01,)
 
 IP_FREEBIND = 15
@@ -143,7 +143,7 @@ def also_bind(address, port):
 
 
 if "ALSO_BIND" in os.environ:
-    # It serves while a reference to it exists.
+    # The reference keeps the socket open.
     also_bound = also_bind(os.environ["ALSO_BIND"], int(os.environ["GATEWAY_PORT"]))
 
 runpy.run_module("ministack", run_name="__main__")

@@ -322,7 +322,7 @@ export async function docs(visit) {
   await nav.getByRole("link", { name: /gen-2\.5/ }).filter({ hasText: "webhook_url" }).waitFor();
   await filter.fill("no such thing");
   await nav.getByText("Nothing matches “no such thing”.").waitFor();
-  // The neighbouring operations are checked below, because axe needs seconds for them.
+  // The neighboring operations are checked below, because axe needs seconds for them.
   const operations = page.locator("main");
   await operations.evaluate(all => { all.hidden = true; });
   await person.accessible("a filter that finds nothing");

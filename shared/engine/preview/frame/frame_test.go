@@ -238,7 +238,7 @@ func TestIgnoredPartsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestReferenceColoursAreApplied(t *testing.T) {
+func TestReferenceColorsAreApplied(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	reference, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "reference.jpg"))
 	if err != nil {

@@ -153,7 +153,7 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 			}
 		}
 		if tables == 0 {
-			t.Errorf("%s has no table of colours", e.name)
+			t.Errorf("%s has no table of colors", e.name)
 		}
 	}
 	for _, m := range modifiers() {

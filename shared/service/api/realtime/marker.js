@@ -1,7 +1,7 @@
 "use strict";
 // A marker is a number in the pixels of a picture: a strip of cells in the lower right corner of
 // a picture of 640x360. A dark and a bright cell come first, then two for each bit, one brighter
-// than the other. So it remains readable after an edit changed its colours.
+// than the other. So it remains readable after an edit changed its colors.
 
 const markerBits = 10, markerCells = 2 + 2 * markerBits, cellWidth = 10, cellHeight = 14;
 
@@ -24,7 +24,7 @@ function readMarker(picture, width, height) {
   const wide = markerCells * cellWidth;
   strip.drawImage(picture, width - wide * width / 640, height - cellHeight * height / 360, wide * width / 640, cellHeight * height / 360, 0, 0, wide, cellHeight);
   const { data } = strip.getImageData(0, 0, wide, cellHeight);
-  // The middle of a cell: its edges are mixed with its neighbours.
+  // The middle of a cell: its edges are mixed with its neighbors.
   const cells = Array.from({ length: markerCells }, (_, cell) => {
     let sum = 0;
     for (let y = 4; y < 10; y++) {

@@ -15,7 +15,7 @@ let camera; // the video element of the camera, undefined for the test pattern
 let image; // the stored reference image: its id and name
 let asked = ""; // the prompt that was last applied
 
-// In the console, which has its own header and colour scheme switch
+// In the console, which has its own header and color scheme switch
 
 document.documentElement.classList.toggle("framed", window !== top);
 const schemeKey = "cutroom-scheme";

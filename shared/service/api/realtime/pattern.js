@@ -1,6 +1,6 @@
 "use strict";
 // The test pattern: a moving landscape with smooth and detailed areas, edges, saturated and
-// skin-like colours, light and dark.
+// skin-like colors, light and dark.
 
 const ridges = [
   { height: 205, depth: 34, length: 150, speed: 6, color: "#7d93b8" },

@@ -1,5 +1,5 @@
 "use strict";
-// A session's pictures as video over WebRTC (docs/contract/realtime.md#webrtc). The signalling is
+// A session's pictures as video over WebRTC (docs/contract/realtime.md#webrtc). The signaling is
 // a WebSocket with a few messages of Protocol Buffers.
 
 // A value is an integer, a text, or a message.

@@ -1,4 +1,4 @@
-// The page Audit: changes by admins and the operator, newest first, shown for admin keys.
+// The Audit page: changes by admins and the operator, newest first, shown for admin keys.
 
 import { dayOf, keysOf, links, nameOf, periods, units } from "./account.js";
 import { arrange, button, icon, make, since } from "./dom.js";

@@ -1,5 +1,5 @@
 "use strict";
-// Code that must run before the console is loaded: the chosen colour scheme, and a retry if a
+// Code that must run before the console is loaded: the chosen color scheme, and a retry if a
 // file of the page fails to load. A module runs only with all of its imports, and browsers abort
 // all fetches when the network changes, even on loopback, so this code is inline in the document.
 {

@@ -1,4 +1,4 @@
-// The page Budgets. Admin keys see it, and set the budgets of other keys.
+// The Budgets page. Admin keys see it, and set the budgets of other keys.
 
 import { ask, dayWords, field, idOf, keysOf, links, menu, nameOf, periods, units } from "./account.js";
 import { ago, button, confirm, icon, make, number, signButton, toast } from "./dom.js";

@@ -1,4 +1,4 @@
-// The page Chat: conversations with models of the inference gateway.
+// The Chat page: conversations with models of the inference gateway.
 
 import { ago, button, confirm, copy, icon, make, number, save, say, signButton, toast } from "./dom.js";
 import { all, drop, keep } from "./chats.js";

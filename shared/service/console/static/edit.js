@@ -1,4 +1,4 @@
-// The page Edit: from a file and a prompt to before and after.
+// The Edit page: from a file and a prompt to before and after.
 
 import { button, bytes, icon, make, say, signButton, toast } from "./dom.js";
 import { fitTo, view } from "./compare.js";

@@ -1,4 +1,4 @@
-// The page Files: the account's stored files.
+// The Files page: the account's stored files.
 
 import { ago, arrange, button, bytes, confirm, copy, icon, make, save, say, signButton, since, toast } from "./dom.js";
 import { useStored } from "./edit.js";

@@ -1,4 +1,4 @@
-// The page Keys: the permanent keys of the account, shown for admin keys.
+// The Keys page: the permanent keys of the account, shown for admin keys.
 
 import { ask, dayOf, field, idOf, links, menu } from "./account.js";
 import { ago, button, confirm, copy, make, say, signButton, toast } from "./dom.js";

@@ -32,7 +32,7 @@ export function chooseStored(kind) {
           cursor = page.next_cursor;
           if (!cursor) break;
         }
-        none.textContent = grid.children.length ? "" : `No ${kind} is stored${cursor ? " among the latest files" : ". Files that you upload on the page Files are here"}.`;
+        none.textContent = grid.children.length ? "" : `No ${kind} is stored${cursor ? " among the latest files" : ". Files that you upload on the Files page appear here"}.`;
       } catch (refusal) {
         none.textContent = "";
         problem.textContent = refusal.message;

@@ -159,7 +159,7 @@ join({
 
 const schemes = ["", "light", "dark"], schemeName = "cutroom-scheme";
 
-// schemeButton cycles through the system's, the light and the dark colour scheme.
+// schemeButton cycles through the system's, the light and the dark color scheme.
 function schemeButton() {
   const root = document.documentElement;
   const words = () => `Scheme: ${root.dataset.theme || "as the system's"}`;

@@ -1,4 +1,4 @@
-// The page Realtime: the service's own page, in a frame if it has the console's origin, because
+// The Realtime page: the service's own page, in a frame if it has the console's origin, because
 // it then finds the key of this tab.
 
 import { icon, make } from "./dom.js";

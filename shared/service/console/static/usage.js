@@ -1,4 +1,4 @@
-// The page Usage: the account's usage and cost, by day and model, or by key for admins.
+// The Usage page: the account's usage and cost, by day and model, or by key for admins.
 
 import { cash, dayOf, dayWords, keysOf, links, nameOf, short } from "./account.js";
 import { drawChart } from "./chart.js";
