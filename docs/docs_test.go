@@ -28,7 +28,7 @@ var cited = regexp.MustCompile(
 // links matches a Markdown link with an optional title.
 var links = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)`)
 
-func TestCitationsLeadToAHeading(t *testing.T) {
+func TestCitationsPointToHeadings(t *testing.T) {
 	files := texts(t)
 	headings := headingsOf(files)
 	count := 0
@@ -50,7 +50,7 @@ func TestCitationsLeadToAHeading(t *testing.T) {
 	}
 }
 
-func TestLinksBetweenPagesLeadToAHeading(t *testing.T) {
+func TestPageLinksPointToHeadings(t *testing.T) {
 	files := texts(t)
 	headings := headingsOf(files)
 	count := 0

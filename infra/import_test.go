@@ -13,7 +13,7 @@ import (
 )
 
 // A data-only stack is never deployed: CloudFormation would remove the rest of the stage.
-func TestDataAloneHasOnlyData(t *testing.T) {
+func TestDataOnlyStackIsNotDeployed(t *testing.T) {
 	for context, rejected := range map[string]bool{"-c stage=prod -c only=data": true, "-c stage=prod": false} {
 		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "not-data-alone", "CONTEXT="+context).CombinedOutput()
 		if (err != nil) != rejected || strings.Contains(string(out), "only=data is for make import.") != rejected {

@@ -12,7 +12,7 @@ import (
 
 // Alarms are billed per metric, and a dashboard with more than 50 metrics is billed per month.
 // Monitoring must not cost more than the service.
-func TestWatchingCostsLittle(t *testing.T) {
+func TestMonitoringCostsLittle(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	metrics := 0
 	for id, alarm := range made.of(t, "AWS::CloudWatch::Alarm") {

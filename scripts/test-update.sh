@@ -15,4 +15,4 @@ mkdir -p "$folder/from/.tools"
 for tool in c2pa cdk; do
 	[ ! -e ".tools/$tool" ] || cp -R ".tools/$tool" "$folder/from/.tools/"
 done
-"${GO:-go}" test -count=1 -v -timeout 30m ./infra/deployment -run 'TestUpdate$' -from "$folder/from"
+"${GO:-go}" test -count=1 -v -timeout 30m ./infra/deployment -run 'TestUpdateLosesNothing$' -from "$folder/from"

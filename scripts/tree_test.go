@@ -13,7 +13,7 @@ import (
 const largestFile = 1 << 20
 
 // A built program, if committed, would be in every clone forever.
-func TestTreeHasNoBuiltProgram(t *testing.T) {
+func TestRepositoryHasNoBuiltProgram(t *testing.T) {
 	const root = ".."
 	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // The document also contains the gateway's default address.
-func TestDocumentHasModelsOfTheFamily(t *testing.T) {
+func TestDocumentListsModelsOfFamily(t *testing.T) {
 	var written bytes.Buffer
 	if err := write(&written, "acme", ""); err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func TestFlagsOverrideTheEnvironment(t *testing.T) {
 }
 
 // The server warns about a weak key if other machines can reach it.
-func TestServerReportsItsReach(t *testing.T) {
+func TestServerReportsWhoCanReachIt(t *testing.T) {
 	const strong = "ck_Zx81kQpR40sTnVb7mLw2"
 	for name, c := range map[string]struct {
 		settings   []string

@@ -156,7 +156,7 @@ func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 }
 
 // The smoke test asks the engine server whether it accepts runs, but takes no job.
-func TestSmokeStartsNoRunOnEngineServer(t *testing.T) {
+func TestSmokeCheckStartsNoRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	engine, url := newEngineServer(t)

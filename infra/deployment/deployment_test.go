@@ -38,7 +38,7 @@ type deployed struct {
 
 const stage = "test"
 
-func TestDeployment(t *testing.T) {
+func TestDeploymentWorks(t *testing.T) {
 	d := deploy(t)
 	for _, test := range []struct {
 		name string

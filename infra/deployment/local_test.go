@@ -15,9 +15,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestLocal uses the deployment on this machine like a user: it runs `make local-aws` and serves
+// TestLocalAWSWorks uses the deployment on this machine like a user: it runs `make local-aws` and serves
 // the APIs from functions in Docker (`make sam-api`).
-func TestLocal(t *testing.T) {
+func TestLocalAWSWorks(t *testing.T) {
 	local := awstest.StartLocal(t, "api")
 	t.Run("Job", func(t *testing.T) { testLocalJob(t, &servertest.Client{URL: local.Media, Key: local.Key}) })
 	t.Run("Again", func(t *testing.T) { testLocalAgain(t, local) })

@@ -14,13 +14,13 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// from is a checkout of the version that TestUpdate updates from: see CONTRIBUTING.md.
+// from is a checkout of the version that TestUpdateLosesNothing updates from: see CONTRIBUTING.md.
 var from = flag.String("from", "", "a checkout of the version that is updated")
 
-// TestUpdate updates a deployment of an earlier version to this one while its clients submit jobs
+// TestUpdateLosesNothing updates a deployment of an earlier version to this one while its clients submit jobs
 // and its worker runs them. Every job that either version accepted ends once and is counted once,
 // whichever functions and workers handled it. Earlier results, files and keys still exist.
-func TestUpdate(t *testing.T) {
+func TestUpdateLosesNothing(t *testing.T) {
 	if *from == "" {
 		t.Skip("no checkout of an earlier version is named by -from")
 	}

@@ -76,7 +76,7 @@ func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
 }
 
 // Prefixes that contain a newcomer are not set aside either.
-func TestSetAsideLeavesNewcomers(t *testing.T) {
+func TestSetAsideSkipsNewBlobs(t *testing.T) {
 	ctx := t.Context()
 	store := openAt(t, t.TempDir())
 	put(t, store, "files/old", "one")

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-func TestReserveIsNotAvailable(t *testing.T) {
+func TestAvailableSpaceExcludesReserve(t *testing.T) {
 	store, err := diskblob.Open(filepath.Join(disktest.Small(t, "size=10m"), "blobs"))
 	if err != nil {
 		t.Fatal(err)

@@ -263,7 +263,7 @@ func (k kept) wantMore(t *testing.T) {
 	}
 }
 
-func TestKeepItems(t *testing.T) {
+func TestRecordItemsOfVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("no version is given with -keep-version")
 	}

@@ -57,7 +57,7 @@ func config(t *testing.T, handler http.Handler) aws.Config {
 	}
 }
 
-func TestRequestEqualsSDKRequest(t *testing.T) {
+func TestRequestMatchesSDKRequest(t *testing.T) {
 	for _, name := range []string{"cutroom-dev-wake", "arn:aws:lambda:eu-north-1:123456789012:function:cutroom-dev-wake"} {
 		got, want := &answers{}, &answers{}
 		if err := lambdainvoke.NewFunction(config(t, got), name, time.Now).Start(t.Context()); err != nil {

@@ -83,7 +83,7 @@ func TestSnapshotIsConsistent(t *testing.T) {
 	}
 }
 
-func TestPlaceRejectsOtherFiles(t *testing.T) {
+func TestPlaceRejectsForeignFiles(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "cutroom.db")

@@ -239,7 +239,7 @@ func TestForeignMessagesGoToDeadLetterQueue(t *testing.T) {
 	}
 }
 
-func TestLengthsCountAllMessages(t *testing.T) {
+func TestQueueLengthCountsAllMessages(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
 	queue := cloud.MakeQueue(t, 10)

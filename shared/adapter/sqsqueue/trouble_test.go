@@ -31,7 +31,7 @@ func (writer) Run(_ context.Context, spec engine.Spec, _ func(engine.Progress)) 
 }
 
 // Calls of the service, its workers and AWS may fail. Each job must still get its own result.
-func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
+func TestNoAcceptedJobIsLostOrDuplicated(t *testing.T) {
 	t.Parallel()
 	const (
 		submitters = 4

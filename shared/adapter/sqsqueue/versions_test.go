@@ -135,7 +135,7 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 	}
 }
 
-func TestKeepExecution(t *testing.T) {
+func TestRecordExecutionOfVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("no version is given with -keep-version")
 	}

@@ -30,7 +30,7 @@ type write struct {
 }
 
 // The state machine and the store write with the same conditions and values.
-func TestMachineAndStoreMakeTheSameWrites(t *testing.T) {
+func TestStateMachineAndStoreMakeTheSameWrites(t *testing.T) {
 	text, err := stepfn.Definition("aws", "jobs")
 	if err != nil {
 		t.Fatal(err)

@@ -142,7 +142,7 @@ func listen(t *testing.T, handle func(net.Conn)) string {
 }
 
 // Only the start of an endless response is read. Each error has a message for the account.
-func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
+func TestMisbehavingReceiversAreAbandoned(t *testing.T) {
 	read := func(conn net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }
 	untilClosed := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 	closed := listen(t, func(net.Conn) {})
@@ -330,7 +330,7 @@ func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Re
 }
 
 // A DNS response of up to 64 KiB uses limited memory.
-func TestHostileNamesReachNothing(t *testing.T) {
+func TestHostileDNSResponsesAreRejected(t *testing.T) {
 	const refused, unknown = "The host's address is not allowed.", "The host's name was not found."
 	inside := [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254, 14: 169, 15: 254}
 	fill := func(n int, each func(i int) dnsmessage.Resource) (all []dnsmessage.Resource) {

@@ -67,7 +67,7 @@ func TestSettleReturnsUnusedAmount(t *testing.T) {
 	}
 }
 
-func TestUsedUpNamesNextPeriod(t *testing.T) {
+func TestExhaustedBudgetErrorNamesNextPeriod(t *testing.T) {
 	counter := budget.Counter{
 		ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Month, Unit: budget.Cost}, Window: "2026-02",
 	}

@@ -371,7 +371,7 @@ func TestFunctionsUseUpABudget(t *testing.T) {
 	})
 }
 
-func TestUseBeyondReservationCounts(t *testing.T) {
+func TestUsageBeyondReservationIsCounted(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
 		settle(p.must(10), 60)

@@ -62,7 +62,7 @@ const row = `  - id: org/big-model:8b
       - url: http://127.0.0.1:8000
 `
 
-func TestRowHasDefaults(t *testing.T) {
+func TestInferenceRowHasDefaults(t *testing.T) {
 	m := parseRow(t, row)
 	if m.ID != "org/big-model:8b" || m.MaxTokensField != "max_tokens" || m.Effort != catalog.EffortTopLevel ||
 		!m.TemplateKwargs || !m.StreamOptions || !m.Affinity ||

@@ -49,7 +49,7 @@ func TestAccountsTakeTurns(t *testing.T) {
 }
 
 // While another account waits, the account with the most turns gets no more.
-func TestTurnsAreReservedForOthers(t *testing.T) {
+func TestTurnsAreKeptForOtherAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(16, 4)
 		waiting, leave := context.WithCancel(t.Context())

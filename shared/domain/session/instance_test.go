@@ -259,7 +259,7 @@ func TestFailingStoreEndsSessionsInTime(t *testing.T) {
 	})
 }
 
-func TestShortFailureEndsNoSession(t *testing.T) {
+func TestShortFailureDoesNotEndSessions(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
 		w.store.fail(func(string) error { return errDown })

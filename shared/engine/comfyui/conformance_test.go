@@ -16,7 +16,7 @@ func harness(e engine.Engine) enginetest.Harness {
 	}, Video: small, Image: small, FPS: 10}
 }
 
-func TestConformance(t *testing.T) {
+func TestEngineConforms(t *testing.T) {
 	s := fakeServer(t)
 	s.Preview = preview(t)
 	h := harness(newEngine(t, config(t, serve(t, s))))

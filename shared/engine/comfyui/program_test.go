@@ -28,7 +28,7 @@ func address(t *testing.T) string {
 	return comfyuitest.StartProgram(t).URL
 }
 
-func TestProgram(t *testing.T) {
+func TestProgramConforms(t *testing.T) {
 	h := harness(newEngine(t, config(t, address(t))))
 	// ComfyUI encodes the file that it saves.
 	h.Inexact = true

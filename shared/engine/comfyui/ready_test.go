@@ -32,7 +32,7 @@ func ready(t *testing.T, server string) comfyui.Config {
 	return c
 }
 
-func TestReadyWorkflowsMatchProgram(t *testing.T) {
+func TestBundledWorkflowsMatchComfyUI(t *testing.T) {
 	s := fakeServer(t)
 	content, err := os.ReadFile(readyFile)
 	s.Classes = nil

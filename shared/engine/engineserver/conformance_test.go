@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-func TestConformance(t *testing.T) {
+func TestEngineConforms(t *testing.T) {
 	tools, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000},
 	)

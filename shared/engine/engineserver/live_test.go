@@ -70,7 +70,7 @@ func grey(size image.Point) *engine.Picture {
 	return picture
 }
 
-func TestLiveConformance(t *testing.T) {
+func TestLiveEngineConforms(t *testing.T) {
 	url := serveLive(t, &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}})
 	enginetest.RunLive(t, enginetest.LiveHarness{
 		Engine: newLive(t, await.Max, url), Model: liveModel, Prompt: "thermal camera", Large: image.Pt(4000, 3000),

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-func TestEngineProgram(t *testing.T) {
+func TestEngineProgramConforms(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{
 		Engine: newEngine(t, url, await.MaxTest),
@@ -24,7 +24,7 @@ func TestEngineProgram(t *testing.T) {
 	})
 }
 
-func TestEngineProgramLive(t *testing.T) {
+func TestEngineProgramConformsLive(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, url, liveModel.ID)
 	enginetest.RunLive(t, enginetest.LiveHarness{

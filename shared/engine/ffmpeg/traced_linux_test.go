@@ -22,7 +22,7 @@ const traceRole = "CUTROOM_TEST_DECODE"
 
 // The files refer to other files, have false headers, or are damaged. Every file and socket that
 // FFmpeg opens is checked, whether or not the sandbox would block it.
-func TestHostileFilesTraced(t *testing.T) {
+func TestHostileFilesOpenNoOtherFiles(t *testing.T) {
 	if list := os.Getenv(traceRole); list != "" {
 		decodeAll(t, list)
 		return
@@ -44,7 +44,7 @@ func TestHostileFilesTraced(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), strace, "-f", "--seccomp-bpf", "-qq", "-s", "4096", "-o", trace, "-e",
 		"trace=openat,open,socket,connect,bind,execve,clone,clone3",
-		os.Args[0], "-test.run=^TestHostileFilesTraced$")
+		os.Args[0], "-test.run=^TestHostileFilesOpenNoOtherFiles$")
 	cmd.Env = append(os.Environ(), traceRole+"="+list)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

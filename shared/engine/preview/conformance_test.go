@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-func TestConformance(t *testing.T) {
+func TestEngineConforms(t *testing.T) {
 	found, err := tools()
 	if err != nil {
 		t.Fatal(err)

@@ -205,9 +205,9 @@ func received(t *testing.T, path string, image bool) (engine.Input, error) {
 	return engine.Input{Path: path, MIME: kind.MIME, Info: info}, err
 }
 
-// TestCorpusOfVideos runs videos of all kinds through the engine without changes, and compares
+// TestVideosPassThroughUnchanged runs videos of all kinds through the engine without changes, and compares
 // pictures and sound with the originals.
-func TestCorpusOfVideos(t *testing.T) {
+func TestVideosPassThroughUnchanged(t *testing.T) {
 	clips := slices.Concat(encodings(), turned(), unusual())
 	for i, c := range clips {
 		t.Run(c.name, func(t *testing.T) {
@@ -286,9 +286,9 @@ func checkCorrected(t *testing.T, spec engine.Spec, c clip, result string) []pic
 	return got
 }
 
-// TestCorpusOfImages runs images in all formats through the engine without changes, and compares
+// TestImagesPassThroughUnchanged runs images in all formats through the engine without changes, and compares
 // the result, the poster and a session's reference image with the originals.
-func TestCorpusOfImages(t *testing.T) {
+func TestImagesPassThroughUnchanged(t *testing.T) {
 	all := stills()
 	for i, c := range all {
 		t.Run(c.name, func(t *testing.T) {

@@ -368,7 +368,7 @@ func TestLargePicturesMatchSmallOnes(t *testing.T) {
 
 // Looks that change or move a lot are encoded without B-frames, other looks with them. The encoder
 // looks ahead if frames share content.
-func TestEncoderSearchMatchesTexture(t *testing.T) {
+func TestEncoderSettingsFollowLook(t *testing.T) {
 	for prompt, want := range map[string]struct{ both, ahead bool }{
 		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},
 		"pencil sketch": {false, true}, "underwater": {true, false},

@@ -34,7 +34,7 @@ func TestValuesAreLimited(t *testing.T) {
 	}
 }
 
-func TestBytesAreLimited(t *testing.T) {
+func TestReadLimitsBytes(t *testing.T) {
 	var into any
 	var limit *boundedjson.LimitError
 	if err := boundedjson.Read(strings.NewReader(`[1]`), 3, 10, &into); err != nil {

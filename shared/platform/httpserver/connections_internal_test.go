@@ -9,7 +9,7 @@ import (
 )
 
 // The caller has a /48 IPv6 network and uses one connection per address.
-func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
+func TestOneSiteCannotTakeAllConnections(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(text string) *watchedConn {
 		from := netip.MustParseAddr(text)

@@ -149,7 +149,7 @@ func TestValidConnectionsStayOpen(t *testing.T) {
 
 // The body looks like net/http's own error response, and is split into writes at different
 // positions.
-func TestBodyLikeARefusalIsUnchanged(t *testing.T) {
+func TestBodyResemblingRejectionIsUnchanged(t *testing.T) {
 	for _, look := range []string{
 		"HTTP/1.1 417 X\r\n\r\n",
 		"HTTP/1.1 400 X\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n",

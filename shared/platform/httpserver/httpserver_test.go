@@ -77,7 +77,7 @@ func (l *log) wait(t *testing.T, lines int) string {
 	return l.bytes.String()
 }
 
-func TestRequestIDs(t *testing.T) {
+func TestEachRequestHasAnID(t *testing.T) {
 	seen := make(chan string, 1)
 	address, _ := start(t, httpserver.Config{
 		NewRequestID: func() string { return "new" },

@@ -82,7 +82,7 @@ func TestAdminSetsKeyBudgets(t *testing.T) {
 	must("its own", w.putBudget(admin, `{`+own+`,"limit":99}`), 403, "its own budget")
 	must("its own", w.request(http.MethodDelete, "/v1/budgets?period=day&unit=jobs&key="+idOf(admin), admin, nil), 403)
 	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
-	must("a key that may do more", w.putBudget(limited, `{`+ofKey+`"limit":99}`), 403, "may do more")
+	must("a key that may do more", w.putBudget(limited, `{`+ofKey+`"limit":99}`), 403, "has more permissions")
 	must("a key that may do more", w.request(http.MethodDelete, "/v1/budgets?period=day&unit=cost&key="+key, limited, nil), 403)
 	within := w.createdKey(w.askKey(limited, `{"label": "x"}`)).ID
 	must("a key that may do as much", w.putBudget(limited, `{"key":"`+within+`","period":"day","unit":"jobs","limit":9}`), 200)

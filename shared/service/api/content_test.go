@@ -31,7 +31,7 @@ func (w *world) complete(id, bytes, mime string) {
 	}
 }
 
-func TestContentEndpoint(t *testing.T) {
+func TestContentEndpointServesResult(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	w.start(id)

@@ -79,7 +79,7 @@ func TestPreflightListsMethods(t *testing.T) {
 	}
 }
 
-func TestAllowedOriginsSetting(t *testing.T) {
+func TestOnlyConfiguredOriginsAreAllowed(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{"https://a.example", "http://localhost:3000"}})
 	for origin, allowed := range map[string]string{
 		"https://a.example": "https://a.example", "http://localhost:3000": "http://localhost:3000",

@@ -79,7 +79,7 @@ func hexMD5(bytes string) string {
 }
 
 // See docs/contract/media.md#file-reference.
-func TestFileReferenceFormat(t *testing.T) {
+func TestFileReferenceMatchesContract(t *testing.T) {
 	w := newWorld(t, setup{})
 	before := time.Now().UTC().Truncate(time.Millisecond)
 	a := w.send(studio, part{"file", "holiday.png", picture(t)})

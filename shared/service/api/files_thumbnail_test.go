@@ -184,7 +184,7 @@ func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Depic
 }
 
 // If a file is deleted while its thumbnail is being made, no thumbnail remains.
-func TestThumbnailIsMadeOnce(t *testing.T) {
+func TestThumbnailIsCreatedOnce(t *testing.T) {
 	p := &blockedPosters{begun: make(chan struct{}, 10), release: make(chan struct{})}
 	w := newWorld(t, setup{posters: p})
 	kept, gone := w.keep(studio, picture(t)), w.keep(studio, picture(t))

@@ -259,7 +259,7 @@ func (s brokenShelf) Create(ctx context.Context, f file.File, limit int64) error
 }
 
 // Bytes are deleted only if it is certain that their file was not recorded.
-func TestBytesOfUncertainFileAreKept(t *testing.T) {
+func TestBytesAreKeptIfRecordIsUncertain(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		status int

@@ -329,7 +329,7 @@ func (w *world) problems(a answer) []problem {
 	return body.Detail
 }
 
-func TestBodyEncodings(t *testing.T) {
+func TestBodyEncodingsAreChecked(t *testing.T) {
 	w := newWorld(t, setup{})
 	multi, multiType := multiform(text("prompt", "a; b & c"))
 	const urlType = "application/x-www-form-urlencoded"

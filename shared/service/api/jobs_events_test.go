@@ -214,7 +214,7 @@ func TestRevocationEndsEvents(t *testing.T) {
 }
 
 // Each response contains only the job's current state, and the client reconnects.
-func TestEventsWithoutStreaming(t *testing.T) {
+func TestEventsWorkWithoutStreaming(t *testing.T) {
 	w := newWorld(t, setup{eventsOnce: true})
 	e := w.follow(w.submit(studio), studio, "Last-Event-ID: 7")
 	if got, _ := e.next(); got != (event{"8", "pending", 0}) {
@@ -223,7 +223,7 @@ func TestEventsWithoutStreaming(t *testing.T) {
 	e.end()
 }
 
-func TestHeadOfEvents(t *testing.T) {
+func TestHeadOfEventsHasNoBody(t *testing.T) {
 	w := newWorld(t, setup{})
 	a := w.request(http.MethodHead, "/v1/jobs/"+w.submit(studio)+"/events", studio, nil)
 	if a.status != 200 || a.body != "" || a.header.Get("Content-Type") != "text/event-stream" {

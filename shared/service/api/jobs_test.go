@@ -40,7 +40,7 @@ func (w *world) fail(id string, failure job.Failure) {
 	}
 }
 
-func TestJobStatusFormat(t *testing.T) {
+func TestJobStatusMatchesContract(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
 	id := w.accepted(w.post("gen-latest", studio, upload("data", clip(t)), text("seed", "42"), text("prompt", "a <b>")))
@@ -215,7 +215,7 @@ func TestJobReportsFullDisk(t *testing.T) {
 	}
 }
 
-func TestCustomCatalogFields(t *testing.T) {
+func TestCustomCatalogFieldsWork(t *testing.T) {
 	w := newWorld(t, setup{catalog: []byte(`
 limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}
 forms:

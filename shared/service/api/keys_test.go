@@ -280,7 +280,7 @@ func TestLimitedAdminCannotRevokeStrongerKey(t *testing.T) {
 		"routes": by(func(key *credential.Key) { key.Limits.Routes = []credential.RouteGroup{"keys"} }),
 		"an end": by(func(key *credential.Key) { key.ExpiresAt = end }),
 	} {
-		if a := w.revokeBy(admin, idOf(full)); a.status != http.StatusForbidden || !strings.Contains(a.body, "may do more") {
+		if a := w.revokeBy(admin, idOf(full)); a.status != http.StatusForbidden || !strings.Contains(a.body, "has more permissions") {
 			t.Errorf("a key with %s: %d %s", what, a.status, a.body)
 		}
 		made := w.createdKey(w.askKey(admin, `{"label": "x"}`)).ID

@@ -13,7 +13,7 @@ import (
 
 // Each request has one error fewer than the previous one: see
 // docs/contract/errors.md#order-of-checks.
-func TestOrderOfChecks(t *testing.T) {
+func TestChecksFollowContractOrder(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, workers: 1, pending: 1})
 	tooLarge := strings.Repeat("x", 3<<20)
 	post := func(path, key string) answer {

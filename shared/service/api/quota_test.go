@@ -50,7 +50,7 @@ func TestQuotaIsNeverNegative(t *testing.T) {
 	w.quota(studio, `{"limit":3,"active":5,"remaining":0}`)
 }
 
-func TestQuotaWithoutLimit(t *testing.T) {
+func TestUnlimitedQuotaHasLargestLimit(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.openSessions("studio", 2)
 	w.quota(studio, `{"limit":2147483647,"active":2,"remaining":2147483645}`)

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("storage-seeds", 3, "how many random sequences of calls TestStorageCountEqualsDiskUsage makes")
+	seeds = flag.Int("storage-seeds", 3, "how many random sequences of calls TestStorageCountMatchesDiskUsage makes")
 	seed  = flag.Uint64("storage-seed", 1, "the first of them")
 )
 
@@ -150,7 +150,7 @@ func TestBatchWaitsForStorage(t *testing.T) {
 }
 
 // All bytes on disk count. Once the batches have ended, nothing beyond those bytes counts.
-func TestStorageCountEqualsDiskUsage(t *testing.T) {
+func TestStorageCountMatchesDiskUsage(t *testing.T) {
 	for n := range uint64(*seeds) {
 		w := newWorld(t)
 		random := rand.New(rand.NewPCG(*seed+n, 0))

@@ -253,7 +253,7 @@ func TestSettingsDescribeForms(t *testing.T) {
 
 // A call needs at most 128 KiB of memory plus 20 bytes per byte received, because files are not
 // copied.
-func TestMemoryOfAnonymousCalls(t *testing.T) {
+func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	address := alloctest.Serve(t, newConsole(t))
 	calls := alloctest.CheckAnonymous(t, address, "x-api-key: ", false, "GET /", "GET /console", "GET /console/", "HEAD /console/",
 		"GET /console/main.js", "GET /console/sample.mp4", "GET /console/config.json", "GET /console/"+strings.Repeat("a/", 20<<10),

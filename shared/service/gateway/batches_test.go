@@ -313,7 +313,7 @@ func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 }
 
 // A batch call that has reached a model server is billed if it is not retried.
-func TestGivenUpBatchCallIsBilled(t *testing.T) {
+func TestAbandonedBatchCallIsBilled(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	for _, c := range []struct {

@@ -148,7 +148,7 @@ func TestBodyWaitsForMemory(t *testing.T) {
 	}
 }
 
-func TestLeavingCallerStopsWaitingForMemory(t *testing.T) {
+func TestDisconnectedCallerStopsWaitingForMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: await.Max})
 	filler := bytes.Repeat([]byte("x"), 1<<20)
 	for range 2 {

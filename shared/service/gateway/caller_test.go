@@ -210,7 +210,7 @@ func TestIncompleteBodiesAreRejected(t *testing.T) {
 
 // If a caller disconnects, its upstream call is stopped, and the tokens generated so far are
 // billed.
-func TestLeavingCallerIsBilledForTokens(t *testing.T) {
+func TestDisconnectedCallerIsBilledForTokens(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
 		before        string

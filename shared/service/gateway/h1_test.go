@@ -175,7 +175,7 @@ func TestEarlyResponseToLargeRequestIsUsed(t *testing.T) {
 }
 
 // If a caller disconnects while its large request is being sent, the connection is closed.
-func TestLeavingCallerStopsLargeRequest(t *testing.T) {
+func TestDisconnectedCallerStopsLargeRequest(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()

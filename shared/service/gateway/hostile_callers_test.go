@@ -170,7 +170,7 @@ func TestHostileDialectRequestsAreRejected(t *testing.T) {
 
 // A caller that uses a dialect may disconnect at any point. It pays for the tokens generated so
 // far.
-func TestLeavingDialectCallerIsBilled(t *testing.T) {
+func TestDisconnectedDialectCallerIsBilled(t *testing.T) {
 	for _, made := range dialectCalls() {
 		points := []string{"before the header"}
 		if made.stream {

@@ -108,7 +108,7 @@ func (e *planning) Edit(ctx context.Context, picture *engine.Picture) (*engine.P
 	return e.canvas.Edit(ctx, picture)
 }
 
-func TestPlansDelayNoOtherAccounts(t *testing.T) {
+func TestSlowPlansDoNotDelayOtherAccounts(t *testing.T) {
 	p := &planner{begun: make(chan struct{}, 100), release: make(chan struct{})}
 	w := newWorld(t, setup{engine: p})
 	other := w.open("gen-2.5", rival)

@@ -15,14 +15,14 @@ import (
 )
 
 var (
-	mutatedFrames = flag.Int("mutated-frames", mutations, "number of frames that TestMutatedPicturesEndNoSession sends")
-	mutatedImages = flag.Int("mutated-images", mutations/5, "number of images that TestMutatedPicturesEndNoSession sends")
+	mutatedFrames = flag.Int("mutated-frames", mutations, "number of frames that TestMutatedPicturesDoNotEndSessions sends")
+	mutatedImages = flag.Int("mutated-images", mutations/5, "number of images that TestMutatedPicturesDoNotEndSessions sends")
 )
 
 const perSession = 20 // pictures, within the burst that the rate limit allows
 
-// To send more: -run TestMutatedPicturesEndNoSession -mutated-frames 18000 -mutated-images 3000.
-func TestMutatedPicturesEndNoSession(t *testing.T) {
+// To send more: -run TestMutatedPicturesDoNotEndSessions -mutated-frames 18000 -mutated-images 3000.
+func TestMutatedPicturesDoNotEndSessions(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	done := make(chan struct{})
 	var other sync.WaitGroup

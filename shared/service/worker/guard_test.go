@@ -91,7 +91,7 @@ func TestWorkerWithJobIsProtected(t *testing.T) {
 	}
 }
 
-func TestFailingGuardBlocksNoJob(t *testing.T) {
+func TestFailingGuardDoesNotBlockJobs(t *testing.T) {
 	t.Parallel()
 	s, g := newFixture(t), newGuard()
 	g.err = context.DeadlineExceeded

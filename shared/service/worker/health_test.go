@@ -43,7 +43,7 @@ func TestUnhealthyEngineLeavesJobsToOthers(t *testing.T) {
 	s.wantCompleted(second)
 }
 
-func TestOverdueJobMeansStuck(t *testing.T) {
+func TestWorkerWithOverdueJobIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	s, deaf := newFixture(t), make(chan struct{})
 	var ahead atomic.Int64

@@ -40,7 +40,7 @@ const template = `{"Resources": {
 	"PolicyDocument": {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Principal": {"AWS": "*"}, "Action": "sqs:*",
 		"Resource": {"Fn::GetAtt": ["Queue1234ABCD", "Arn"]}, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}]}}}}}`
 
-func TestTemplateBecomesAccount(t *testing.T) {
+func TestTemplateIsReadAsAccount(t *testing.T) {
 	a := accountOf(t, template)
 	if role := a.RoleOf("files"); role != "FilesRole" {
 		t.Errorf("the role of files is %q", role)

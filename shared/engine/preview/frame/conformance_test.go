@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/engine/preview/frame"
 )
 
-func TestConformance(t *testing.T) {
+func TestEngineConforms(t *testing.T) {
 	enginetest.RunLive(t, enginetest.LiveHarness{
 		Engine: frame.New(time.Now, func() uint32 { return seed }), Model: &catalog.Model{Kind: catalog.Edit},
 		Prompt: "thermal camera", Large: image.Pt(4000, 3000),

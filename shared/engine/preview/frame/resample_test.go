@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestGrowthMatchesTaps(t *testing.T) {
+func TestFastEnlargementMatchesTaps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {8, 8}, {37, 5}, {64, 33}} {
 		width, height := size[0], size[1]
@@ -26,7 +26,7 @@ func TestGrowthMatchesTaps(t *testing.T) {
 	}
 }
 
-func TestShrinkingComputesMeans(t *testing.T) {
+func TestShrinkingAveragesPixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, size := range [][2]int{{1, 1}, {3, 2}, {4, 4}, {9, 5}, {21, 3}} {
 		width, height := size[0], size[1]

@@ -204,7 +204,7 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 }
 
 // Plain words have their plain meaning and no other effect.
-func TestPlainWordsHaveTheirMeaning(t *testing.T) {
+func TestPlainWordsKeepTheirMeaning(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"black and white": "grayscale", "b&w": "grayscale", "schwarz-weiß": "grayscale", "黑白": "grayscale",
 		"black and white film noir": "film noir, grayscale", "cartoon": "comic", "dibujos animados": "comic", "pixar": "",

@@ -127,7 +127,7 @@ func streamed(t *testing.T, server *httptest.Server, path, body string) []answer
 	return chunks
 }
 
-func TestChatSaysWhatItIs(t *testing.T) {
+func TestDemoChatExplainsItself(t *testing.T) {
 	a := chat(t, newServer(t), "")
 	text := a.content(t, 0)
 	for _, part := range []string{"demonstration model", "not a language model", "Grüße 🤚🏾, you!", "catalog"} {
@@ -192,7 +192,7 @@ func TestIncompleteCharactersAreNotSent(t *testing.T) {
 	}
 }
 
-func TestStreamEqualsTheReply(t *testing.T) {
+func TestStreamMatchesTheReply(t *testing.T) {
 	server := newServer(t)
 	const fields = `"messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}],"n":2`
 	whole := post(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`}`, 200)

@@ -22,7 +22,7 @@ func ask(t *testing.T, url, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-func TestSimilarTextsAreNear(t *testing.T) {
+func TestSimilarTextsHaveNearbyVectors(t *testing.T) {
 	server := newServer(t)
 	var embedded struct {
 		Data  []struct{ Embedding []float64 }

@@ -87,7 +87,7 @@ func FuzzReadJoin(f *testing.F) {
 	})
 }
 
-func TestTokenRoundTrip(t *testing.T) {
+func TestTokenSurvivesRoundTrip(t *testing.T) {
 	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	tokens := livekit.NewTokens([]byte("a secret"), clock)

@@ -178,7 +178,7 @@ func binding(t *testing.T, name, password string) []byte {
 
 // The UDP port does not reply to strangers, so it neither amplifies traffic nor reveals that it is
 // open.
-func TestStrangersGetNoReply(t *testing.T) {
+func TestUnknownSendersGetNoReply(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
@@ -410,7 +410,7 @@ func TestSoundIsLimited(t *testing.T) {
 
 // Data channels have a small byte budget, because the library needs much more memory for small
 // fragments.
-func TestDataIsLimited(t *testing.T) {
+func TestDataChannelBytesAreLimited(t *testing.T) {
 	ended := make(chan struct{})
 	bounds := newIntake(func() { close(ended) })
 	packet := append([]byte{23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 1, 0, 20}, make([]byte, 20)...)
@@ -457,7 +457,7 @@ func TestEndlessHandshakeEndsParticipant(t *testing.T) {
 	t.Error("the participant stays")
 }
 
-func TestMediaBeforeHandshakeAreDropped(t *testing.T) {
+func TestMediaBeforeHandshakeIsDropped(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	config := w.as(r, livekit.Version1, true)

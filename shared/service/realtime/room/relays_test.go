@@ -106,7 +106,7 @@ func TestRelayForwardsMedia(t *testing.T) {
 	}
 }
 
-func TestNoRelayByDefault(t *testing.T) {
+func TestDefaultConfigurationHasNoRelay(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	if servers := w.join(r, livekit.Version1, false).Joined.IceServers; len(servers) > 0 {

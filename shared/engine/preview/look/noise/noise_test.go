@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLinesMatchField(t *testing.T) {
+func TestNoiseLinesMatchField(t *testing.T) {
 	f := NewField(3, 4)
 	for _, y := range []float64{0, 0.25, 17.9, 255.5, 256, 700.1, -3.7} {
 		line, fractal := f.Line(y), f.FractalLine(y, 3)
