@@ -111,8 +111,8 @@ func TestInvalidIdentityIsRejected(t *testing.T) {
 		certificates, key []byte
 		want              string
 	}{
-		"none":                   {nil, good, "no certificate"},
-		"no key":                 {good, []byte("ck_secret"), "no private key"},
+		"none":                   {nil, good, "no PEM certificate"},
+		"no key":                 {good, []byte("ck_secret"), "no PEM private key"},
 		"another identity's key": {good, other, "does not match the first certificate"},
 		"expired":                {made(t, key, now.Add(-2*time.Hour), now.Add(-time.Hour), false), good, "expired at"},
 		"early":                  {made(t, key, now.Add(time.Hour), now.Add(2*time.Hour), false), good, "not valid before"},

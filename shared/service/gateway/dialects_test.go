@@ -210,7 +210,7 @@ func TestInvalidDialectRequestsAreRejected(t *testing.T) {
 		{"embeddings", `{"model":"small","input":[]}`, "at least one"},
 		{"embeddings", `{"model":"small","input":[1,"a"]}`, "a string, an array"},
 		{"embeddings", `{"model":"small","input":[` + strings.Repeat(`"a",`, 2048) + `"a"]}`, "at most 2048"},
-		{"embeddings", `{"model":"small","input":[` + strings.Repeat(`1,`, 8192) + `1]}`, "longer than the 8192 tokens"},
+		{"embeddings", `{"model":"small","input":[` + strings.Repeat(`1,`, 8192) + `1]}`, "longer than the 8192-token context"},
 		{"embeddings", `{"model":"talker","input":"a"}`, "not support the embeddings route"},
 		{"rerank", `{"model":"small","documents":["a"]}`, "query is missing"},
 		{"rerank", `{"model":"small","query":"q"}`, "documents is missing"},
