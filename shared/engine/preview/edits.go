@@ -142,7 +142,8 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 // backward reads the frames of a file from the last one to the first.
 type backward struct {
 	file io.ReaderAt
-	// frame is the size of a frame, at the start of the last read one, read what was read of it.
+	// frame is the size of a frame, at the start of the current frame, and read the number of its
+	// bytes that were read.
 	frame, at, read int64
 }
 

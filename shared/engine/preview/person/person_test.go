@@ -54,8 +54,8 @@ func maskOf(t testing.TB, picture []byte, size catalog.Size) []uint8 {
 	return mask
 }
 
-// The values are those of the tflite runtime 2.3.0 (package ai-edge-litert) with the original file.
-func TestMaskEqualsTheOriginalNetworks(t *testing.T) {
+// The values come from the tflite runtime 2.3.0 (package ai-edge-litert) with the original file.
+func TestMaskMatchesTheOriginalNetwork(t *testing.T) {
 	mask, sum := maskOf(t, drawn(), landscape), 0.0
 	for _, v := range mask {
 		sum += float64(v)
@@ -89,8 +89,8 @@ func TestSizesFitTheNetwork(t *testing.T) {
 	}
 }
 
-// A blank picture is another scene, and has nobody.
-func TestMasksStartAnewAtCuts(t *testing.T) {
+// A blank picture is another scene, and shows no person.
+func TestMasksStartAgainAtCuts(t *testing.T) {
 	finder, err := person.NewFinder(landscape)
 	if err != nil {
 		t.Fatal(err)
