@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/catalog"
@@ -73,7 +74,7 @@ func (e *edit) forget() {
 			return false
 		}
 		e.asked.Understood = slices.DeleteFunc(slices.Clone(e.asked.Understood), func(name string) bool { return name == edit.Label() })
-		e.asked.Notice = "The clip has no sound. " + e.asked.Notice
+		e.asked.Notice = strings.TrimSpace("The clip has no sound. " + e.asked.Notice)
 		return true
 	})
 }

@@ -138,18 +138,6 @@ func (c *cells) facets(depth float64) Texture {
 	}
 }
 
-// dabs draws round dabs of paint with shading between them, around 1/2.
-func (c *cells) dabs(depth float64) Texture {
-	return func(s *Sheet) {
-		d := c.pieces(s)
-		s.fill(func(x, y float64) float64 {
-			dx, dy, first, _ := d.at(x, y)
-			piece := d.piece(x, y, dx, dy)
-			return 0.5 + depth*(0.35*(dx+dy)+0.9*(piece[1]-0.5)-0.7*smoothstep(0.35, 0.75, first))
-		})
-	}
-}
-
 // caustics draws the web of light that waves cast, for Screen layers.
 func (c *cells) caustics(amount float64) Texture {
 	return func(s *Sheet) {

@@ -76,22 +76,6 @@ func leak(amount float64) Texture {
 	}
 }
 
-// blinds draws the shadows of window blinds, for Multiply layers.
-func blinds(depth float64) Texture {
-	return func(s *Sheet) {
-		source := s.source(34)
-		angle, phase := source.Between(0.16, 0.3)*float64(1-2*source.Intn(2)), source.Float()
-		width, height := s.aspect()
-		sin, cos := math.Sincos(angle)
-		s.fill(func(x, y float64) float64 {
-			across := (y-height/2)*cos + (x-width/2)*sin
-			slat := math.Abs(math.Mod(across/0.135+phase+20, 1)*2 - 1)
-			window := smoothstep(0.95, 0.45, math.Abs(x-width/2)/(width/2))
-			return 1 - depth*(1-smoothstep(0.34, 0.6, slat)*(0.4+0.6*window))
-		})
-	}
-}
-
 // stain draws the uneven yellowing of old paper, for Multiply layers.
 func stain(depth float64) Texture {
 	return func(s *Sheet) {

@@ -72,12 +72,11 @@ var scopes = sync.OnceValue(func() map[string]bool {
 var objectlike = sync.OnceValue(func() map[string]bool {
 	members := map[string]bool{}
 	for phrase := range strings.SplitSeq(`fall, october, icy, ice, frozen, christmas, aquarium, golden, dawn, fire, flames,
-	lava, volcano, hell, burning, desert, dune, mars, western, tokyo, neon, futuristic, dream, fantasy, magical, zombie,
+	lava, volcano, hell, burning, tokyo, neon, futuristic, dream, fantasy, magical, zombie,
 	halloween, movie, film, dramatic, detective, antique, vintage, retro, polaroid, analog, crt, predator, military,
 	surveillance, hacker, negative, inverted, matrix, oil, acrylic, painting, painted, pencil, sketch, graphite,
 	drawing, drawn, toon, cartoon, comic, comic book, graphic novel, ink, inked, superhero, pixel, arcade, video game,
-	brick, toy brick, building block, lego, tile, polygon, origami, crystal, gold, golden statue, gold statue, statue,
-	bronze, sculpture, geometric, confetti, blossom, cherry blossom, manga, animation, videotape, video tape, camcorder,
+	brick, toy brick, building block, lego, tile, blossom, cherry blossom, manga, animation, videotape, video tape, camcorder,
 	frost, old photo, old photograph, old film, charcoal, tiffany`, ",") {
 		members[strings.Join(words(phrase), " ")] = true
 	}

@@ -42,11 +42,6 @@ func mediums() []entry {
 		{"toy bricks", []string{"lego", "legos", "brick", "toy brick", "building block"}, nil, true, toyBricks},
 		{"mosaic", []string{"mosaic", "byzantine"}, []string{"tile"}, true, mosaic},
 		{"stained glass", []string{"stained glass", "cathedral window", "tiffany"}, nil, true, stainedGlass},
-		{"pointillism", []string{"pointillism", "pointillist", "seurat", "confetti"}, nil, true, pointillism},
-		{
-			"low poly", []string{"low poly", "lowpoly", "polygon", "polygonal", "origami", "geometric", "crystal"}, nil, true,
-			lowPoly,
-		},
 		{
 			"woodblock", []string{"ukiyo e", "ukiyoe", "woodblock", "woodcut", "hokusai", "japanese print", "linocut"}, nil,
 			true, woodblock,
@@ -54,10 +49,6 @@ func mediums() []entry {
 		{
 			"blueprint", []string{"blueprint", "technical drawing", "schematic", "architectural drawing", "cyanotype"}, nil,
 			true, blueprint,
-		},
-		{
-			"gold", []string{"gold", "golden statue", "gold statue", "statue", "made of gold", "bronze", "sculpture"}, nil, true,
-			goldStatue,
 		},
 	}
 }
@@ -102,10 +93,10 @@ func impressionist() []Op {
 func pencilSketch() []Op {
 	graphite := NewLUT(mono, fade(0.42, 1.02))
 	return []Op{
-		Warp{Across: wobble(13, 0), Down: wobble(13, 1), Reach: 0.005, Motion: Motion{Hold: 0.25}},
+		Warp{Across: wobble(13, 0), Down: wobble(13, 1), Reach: 0.005},
 		Smooth{0.006, 0.07},
 		Lines{Width: 0.010, From: 0.74, To: 0.985, Ink: [3]float64{0.1, 0.1, 0.1}, Fill: graphite},
-		add(hatching(0.30)).jumping(4),
+		add(hatching(0.30)),
 		grade(steep(0.36, 0.80, 0.16, 0.985), splitTone(270, 0.006, 90, 0.008)),
 		add(paper(0.11)),
 	}
@@ -137,8 +128,8 @@ func anime() []Op {
 	return []Op{
 		Smooth{0.016, 0.11},
 		Lines{Width: 0.009, From: 0.80, To: 0.965, Ink: [3]float64{0.10, 0.06, 0.18}},
-		grade(light(0.05), levels(6, 0.22), saturate(1.4), splitTone(285, 0.03, 95, 0.012)),
-		Bloom{0.035, 0.72, 0.55},
+		grade(levels(7, 0.3), fade(0.02, 0.95), saturate(1.35), splitTone(285, 0.03, 95, 0.012)),
+		Bloom{0.035, 0.8, 0.3},
 	}
 }
 
@@ -239,26 +230,6 @@ func stainedGlass() []Op {
 	}
 }
 
-func pointillism() []Op {
-	touch := &cells{perUnit: 105, purpose: 2}
-	return []Op{
-		Clarity{0.03, 0.5},
-		touch.gathered(),
-		grade(contrast(1.1, 0.55), saturate(1.6), light(0.03)),
-		add(touch.dabs(0.24)),
-	}
-}
-
-func lowPoly() []Op {
-	facets := &cells{perUnit: 34, purpose: 3}
-	return []Op{
-		Smooth{0.012, 0.1},
-		facets.gathered(),
-		grade(contrast(1.12, 0.5), saturate(1.25)),
-		add(facets.facets(0.20)),
-	}
-}
-
 func woodblock() []Op {
 	var colors []oklab.Color
 	for _, v := range []uint32{
@@ -287,17 +258,5 @@ func blueprint() []Op {
 		screen(grid(0.30, 1.0/30), 0.75, 0.87, 1),
 		add(paper(0.09)),
 		multiply(vignette(0.35, 0.5)),
-	}
-}
-
-func goldStatue() []Op {
-	return []Op{
-		Smooth{0.010, 0.08},
-		Clarity{0.02, 0.9},
-		grade(mono, contrast(1.3, 0.5), gradientMap(1,
-			colorStop{0, hex(0x140a04)}, colorStop{0.30, hex(0x5a330b)}, colorStop{0.55, hex(0xb9791c)},
-			colorStop{0.78, hex(0xf3c14b)}, colorStop{0.92, hex(0xfff0b8)}, colorStop{1, hex(0xffffff)})),
-		Bloom{0.02, 0.72, 0.7},
-		multiply(vignette(0.45, 0.5)).soft(),
 	}
 }

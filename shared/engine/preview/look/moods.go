@@ -11,7 +11,6 @@ func moods() []entry {
 			},
 			nil, false, winter,
 		},
-		{"infrared", []string{"infrared", "infra red", "false color", "aerochrome"}, nil, false, infrared},
 		{
 			"underwater", []string{"underwater", "under water", "under the sea", "submerged", "aquarium", "deep sea"}, nil,
 			false, underwater,
@@ -33,7 +32,6 @@ func moods() []entry {
 			},
 			nil, false, fire,
 		},
-		{"desert", []string{"desert", "mad max", "dune", "wasteland", "mars", "martian", "western"}, nil, false, desert},
 		{
 			"cyberpunk neon",
 			[]string{
@@ -142,14 +140,6 @@ func winter() []Op {
 	}
 }
 
-func infrared() []Op {
-	return []Op{
-		grade(shift(140, 60, -145, 1.5), shift(255, 45, -25, 0.8), light(0.05), contrast(1.15, 0.5), tint(350, 0.035)),
-		Bloom{0.03, 0.62, 0.8},
-		add(grain(0.045, 0.0022)).jumping(12),
-	}
-}
-
 func underwater() []Op {
 	return []Op{
 		Smooth{0.006, 0.06},
@@ -168,10 +158,9 @@ func underwater() []Op {
 
 func goldenHour() []Op {
 	return []Op{
-		grade(warm(0.06), light(0.03), splitTone(320, 0.015, 78, 0.055), contrast(1.06, 0.5), saturate(1.12)),
-		Bloom{0.06, 0.58, 0.8},
-		screen(leak(0.62), 1, 0.70, 0.30),
-		screen(embers(0.5, 26), 1, 0.85, 0.55).drifting(0.02, -0.02),
+		grade(warm(0.03), light(0.02), splitTone(320, 0.01, 78, 0.03), contrast(1.05, 0.5), saturate(1.05)),
+		Bloom{0.06, 0.66, 0.5},
+		screen(leak(0.34), 1, 0.70, 0.30),
 	}
 }
 
@@ -227,24 +216,11 @@ func fire() []Op {
 	}
 }
 
-func desert() []Op {
-	return []Op{
-		Clarity{0.04, 0.5},
-		grade(
-			attract(65, 200, 0.45, 1.1), shift(255, 60, -30, 0.6), warm(0.055), splitTone(40, 0.025, 75, 0.04),
-			contrast(1.15, 0.5), light(0.02),
-		),
-		screen(mist(0.26), 1, 0.72, 0.42).drifting(0.16, 0),
-		add(grain(0.04, 0.0025)).jumping(8),
-		multiply(vignette(0.4, 0.5)),
-	}
-}
-
 func cyberpunk() []Op {
 	return []Op{
 		Clarity{0.03, 0.6},
-		grade(light(-0.10), contrast(1.3, 0.45), attract(338, 215, 0.85, 1.55), splitTone(288, 0.10, 205, 0.055)),
-		Bloom{0.035, 0.5, 1.25},
+		grade(light(-0.13), contrast(1.3, 0.45), attract(338, 205, 0.4, 1.35), splitTone(285, 0.075, 200, 0.045)),
+		Bloom{0.035, 0.5, 1.4},
 		Fringe{0.0045},
 		screen(rain(0.30, 0.10, 160), 0.55, 0.85, 1).drifting(-0.15, 1.3),
 		multiply(scanlines(0.16, 1.0/180)),
@@ -300,7 +276,6 @@ func filmNoir() []Op {
 		Clarity{0.04, 0.5},
 		grade(mono, light(-0.045), contrast(1.7, 0.5)),
 		Bloom{0.03, 0.76, 0.6},
-		multiply(blinds(0.42)),
 		add(grain(0.085, 0.0028)).jumping(12),
 		multiply(vignette(0.85, 0.3)),
 	}
