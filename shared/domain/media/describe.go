@@ -56,7 +56,7 @@ func describeMovie(w *window, moov box) (info Info, complete bool) {
 			return Info{}, false
 		}
 	}
-	if movie == 0 || video == nil || !video.plain || audio != nil && audio.codec != "mp4a" {
+	if movie == 0 || video == nil || !video.plain || audio != nil && (audio.codec != "mp4a" || audio.late) {
 		return Info{}, false
 	}
 	return video.describe(movie, audio != nil)
@@ -82,6 +82,7 @@ func (t *track) describe(movie float64, audio bool) (info Info, complete bool) {
 	info.Duration = Seconds(math.Round(max(movie, length)*1e6) / 1e6)
 	info.FrameRate = float64(t.frames) * float64(t.scale) / float64(t.times)
 	info.Audio = audio
+	info.Interlaced = min(info.Width, info.Height) >= LeastFields // later frames may be
 	return info, info.Duration > 0
 }
 
@@ -89,6 +90,8 @@ type track struct {
 	kind, codec string
 	// plain is false if the picture has properties that Describe does not handle.
 	plain bool
+	// late is true if the track may begin after the others.
+	late bool
 	// width and height are the display size.
 	width, height int
 	// primaries, transfer and matrix are the color property numbers from the header, or 0.
@@ -98,7 +101,7 @@ type track struct {
 	// the sum of all frame durations.
 	scale, length, times uint64
 	frames               uint64
-	seen                 map[string]bool // boxes that may occur only once and have been seen and have been seen
+	seen                 map[string]bool // boxes that may occur only once and have been seen
 }
 
 // once marks the track as not plain if a box that may occur only once is repeated. Programs differ
@@ -117,7 +120,8 @@ func readTrack(w *window, trak box) track {
 			t.width, t.height = trackSize(w, b)
 			t.plain = t.plain && upright(w, b, trackMatrix)
 		case "edts":
-			t.plain = t.plain && plainEdits(w, b)
+			t.late = !plainEdits(w, b)
+			t.plain = t.plain && !t.late
 		case "mdia":
 			t.readMedia(w, b)
 		}
@@ -140,13 +144,32 @@ func upright(w *window, b box, at int64) bool {
 	if content == nil || matrix+36 > b.end {
 		return false
 	}
-	for i, want := range [9]uint32{1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30} {
+	for i, want := range Upright {
 		if binary.BigEndian.Uint32(content[4*i:]) != want {
 			return false
 		}
 	}
 	return true
 }
+
+// MatrixAt returns the offset of the matrix of an MP4's first track, in a header with 32-bit times,
+// or 0.
+func MatrixAt(r io.ReaderAt, size int64) int64 {
+	w := &window{source: r, size: size}
+	for top := range boxes(w, 0, size) {
+		for trak := range boxes(w, top.start, top.end) {
+			for b := range boxes(w, trak.start, trak.end) {
+				if top.kind == "moov" && trak.kind == "trak" && b.kind == "tkhd" {
+					return b.start + trackMatrix
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// Upright is the matrix of a track that is shown as stored.
+var Upright = [9]uint32{1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30}
 
 // plainEdits reports whether an edit list plays the track once, from near its start. Encoders write
 // such lists because some frames are decoded earlier than they are shown.

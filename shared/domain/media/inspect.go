@@ -27,7 +27,7 @@ func Inspect(r io.ReaderAt, size int64, mime string) (Info, error) {
 	case "image/png", "image/gif", "image/webp", "image/bmp":
 		info.Width, info.Height = fixedSize(w, mime)
 	}
-	if inspectStill(w, mime).sideways() {
+	if Sideways(inspectStill(w, mime).Orientation) {
 		info.Width, info.Height = info.Height, info.Width
 	}
 	if w.err != nil {

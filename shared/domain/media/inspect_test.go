@@ -6,9 +6,11 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/mediatest"
 )
@@ -216,5 +218,19 @@ func TestInspectReturnsReaderErrors(t *testing.T) {
 	}
 	if _, err := media.Inspect(failing{io.EOF}, 1000, "video/mp4"); err != nil {
 		t.Errorf("Inspect returned %v for a file that is shorter than its declared size", err)
+	}
+}
+
+func TestTIFFsThatFFmpegShowsWronglyAreRejected(t *testing.T) {
+	for tag, want := range map[string]string{
+		"\x03\x01\x03\x00\x01\x00\x00\x00\x05\x00\x00\x00": "", // LZW
+		"\x03\x01\x03\x00\x01\x00\x00\x00\x07\x00\x00\x00": "The TIFF is compressed as JPEG",
+		"\x12\xc6\x01\x00\x04\x00\x00\x00\x01\x04\x00\x00": "The file is a raw photo (DNG)",
+	} {
+		content := "II*\x00\x08\x00\x00\x00\x01\x00" + tag + "\x00\x00\x00\x00"
+		err := media.CheckTIFF(strings.NewReader(content), int64(len(content)))
+		if want == "" && err != nil || want != "" && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("tag %q: %v, want %q", tag, err, want)
+		}
 	}
 }

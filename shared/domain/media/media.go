@@ -29,18 +29,25 @@ type Info struct {
 	PictureTrack, SoundTrack int
 	// Decoder is set if FFmpeg's default decoder ignores alpha.
 	Decoder string
-	// StoredWidth is the width in the file's own, non-square pixels. It is 0 if the pixels are
-	// square or Turned is true.
+	// StoredWidth is the width before the rotation, in the file's own, non-square pixels. It is 0 if
+	// the pixels are square.
 	StoredWidth int
-	// Turned is true if FFmpeg must rotate or mirror the frames.
-	Turned bool
+	// Orientation is 2 to 8, as in Exif, if the frames must be rotated by quarters or mirrored.
+	Orientation int
+	// Tilted is true if FFmpeg must rotate the frames by another angle.
+	Tilted bool
 	// Interlaced is true if frames may consist of two fields.
 	Interlaced bool
 	// SoundVaries is true if the sample rate or the channels may change.
 	SoundVaries bool
+	// SoundLate is true if the sound begins after the picture.
+	SoundLate bool
 	// SoundLost is true if the file has sound but none of it can be decoded.
 	SoundLost bool
 }
+
+// LeastFields is the smallest side of frames that are deinterlaced, in pixels.
+const LeastFields = 8
 
 // HDR reports whether the transfer function is PQ or HLG (ITU-R BT.2100).
 func (i Info) HDR() bool { return i.Transfer == "smpte2084" || i.Transfer == "arib-std-b67" }

@@ -15,6 +15,8 @@ type Still struct {
 	Orientation int
 	Profile     []byte // an ICC profile, or nil
 	CMYK        bool   // true for a JPEG with four color components
+	// Gamma is the exponent of a PNG without a profile, or 0. The usual one is 0.45455.
+	Gamma float64
 	// First is the first frame of an animated WebP, or nil.
 	First *Frame
 	// Transfer and Primaries are the color property numbers (ITU-T H.273) of an AVIF or HEIC
@@ -60,8 +62,8 @@ func inspectStill(w *window, mime string) (s Still) {
 	return s
 }
 
-// sideways reports whether the orientation swaps width and height.
-func (s Still) sideways() bool { return s.Orientation >= 5 && s.Orientation <= 8 }
+// Sideways reports whether an Exif orientation swaps width and height.
+func Sideways(orientation int) bool { return orientation >= 5 && orientation <= 8 }
 
 func (w *window) copy(offset, length int64) []byte {
 	if length > maxProfile || offset < 0 || offset > w.size-length {
@@ -92,6 +94,12 @@ func (s *Still) readPNG(w *window) {
 			return
 		case kind == "eXIf" && s.Orientation == 0:
 			s.Orientation = exifOrientation(w.copy(at+8, min(length, windowSize)))
+		case kind == "gAMA" && s.Gamma == 0:
+			if content := w.at(at+8, 4); content != nil {
+				s.Gamma = float64(binary.BigEndian.Uint32(content)) / 100_000
+			}
+		case kind == "sRGB":
+			s.Gamma = 1 / 2.2
 		case kind == "iCCP" && s.Profile == nil:
 			content := w.copy(at+8, length)
 			_, compressed, found := bytes.Cut(content, []byte{0, 0}) // the name, then compression method 0

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,7 +86,7 @@ func (t *Tools) develop(
 		return input, err
 	}
 	if side > 0 {
-		filters = append([]string{scaled(side)}, filters...)
+		filters = append([]string{"setsar=1", scaled(side)}, filters...)
 	}
 	// The picture is now upright and in sRGB, so drop metadata that would rotate or recolor it
 	// again.
@@ -126,6 +127,9 @@ func corrections(still media.Still) (filters []string, cube []byte) {
 		filters = append(filters, "format=rgb24|rgba|rgb48|rgba64", "lut3d=file="+profileTable+":interp=tetrahedral",
 			"format=rgb24|rgba")
 	case still.Profile != nil:
+	case still.Gamma > 0 && math.Abs(still.Gamma*2.2-1) > 0.02:
+		curve := fmt.Sprintf("'maxval*pow(val/maxval,%f)'", 1/(2.2*still.Gamma))
+		filters = append(filters, "format=rgb24|rgba|rgb48|rgba64", fmt.Sprintf("lutrgb=r=%[1]s:g=%[1]s:b=%[1]s", curve))
 	case transfer != "":
 		info := media.Info{Transfer: transfer, Primaries: primaries, Matrix: "gbr"}
 		filters = append(filters, "format=gbrp16", toneMap(info, "iw:ih"), "format=rgb24")
@@ -196,13 +200,25 @@ func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, 
 	return err
 }
 
-// hide marks pictures as hidden, so that heif-convert decodes only the main one.
+// stills maps the brands of sequences, which older versions of heif-convert reject, to those of
+// pictures.
+var stills = map[string]string{"avis": "avif", "msf1": "heic", "hevc": "heic", "hevx": "heic"}
+
+// hide marks pictures as hidden, and a sequence as a picture, so that heif-convert decodes only the
+// main one.
 func hide(path string, flags []int64) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	var brand [4]byte
+	const brandAt = 8
+	if _, err := file.ReadAt(brand[:], brandAt); err == nil && stills[string(brand[:])] != "" {
+		if _, err := file.WriteAt([]byte(stills[string(brand[:])]), brandAt); err != nil {
+			return err
+		}
+	}
 	for _, at := range flags {
 		var flag [1]byte
 		if _, err := file.ReadAt(flag[:], at); err != nil {

@@ -46,7 +46,7 @@ func FuzzPacketTimes(f *testing.F) {
 	f.Add("video,0,0.0,0.0,0.04\naudio,1,0.04,N/A,0.04\n")
 	f.Add("video,0,-1e308,NaN,1e308\nvideo,-1,1e308,Inf,1\n")
 	f.Fuzz(func(t *testing.T, lines string) {
-		if times := readPacketTimes(strings.NewReader(lines), time.Minute); times.duration < 0 || times.packets < 0 {
+		if times := readPacketTimes(strings.NewReader(lines), time.Minute, true); times.duration < 0 || times.packets < 0 {
 			t.Errorf("got %+v", times)
 		}
 	})

@@ -41,7 +41,7 @@ func (t *Tools) measure(
 		var times packetTimes
 		defer func() { result <- times }()
 		defer panics.Error(&times.failed)
-		times = readPacketTimes(read, t.limits.VideoDuration+media.Grace)
+		times = readPacketTimes(read, t.limits.VideoDuration+media.Grace, mime == "video/mp2t")
 		if times.beyond {
 			cancel()
 		}
@@ -74,29 +74,56 @@ type packetTimes struct {
 }
 
 // readPacketTimes reads lines such as "video,0,pts,dts,duration". Each time is in seconds or N/A.
-func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
+func readPacketTimes(r io.Reader, limit time.Duration, jumps bool) packetTimes {
 	var times packetTimes
 	var pictures [maxStreams]int
 	first, last := math.Inf(1), math.Inf(-1)
 	lines := bufio.NewScanner(r)
+	var clocks [maxStreams]clock
+	shift := 0.0
 	for lines.Scan() && !times.beyond {
 		fields := strings.Split(lines.Text(), ",")
 		if len(fields) < 5 || fields[0] != "video" && fields[0] != "audio" {
 			continue // other data, or a packet's side data
 		}
-		if track, err := strconv.Atoi(fields[1]); err == nil && fields[0] == "video" && track >= 0 && track < maxStreams {
+		track, err := strconv.Atoi(fields[1])
+		if err != nil || track < 0 || track >= maxStreams {
+			continue
+		}
+		if fields[0] == "video" {
 			pictures[track]++
 			times.packets = max(times.packets, pictures[track])
 		}
 		if at, known := firstNumber(fields[2:4]); known {
 			length, _ := firstNumber(fields[4:5])
-			first, last = min(first, at), max(last, at+length)
+			if jumps {
+				decoded, _ := firstNumber([]string{fields[3], fields[2]})
+				shift = clocks[track].next(decoded, length, shift)
+			}
+			first, last = min(first, at+shift), max(last, at+shift+length)
 			times.duration = media.Seconds(last - first)
 		}
 		times.beyond = times.duration > limit || times.packets > maxPackets
 	}
 	_, _ = io.Copy(io.Discard, r)
 	return times
+}
+
+// clock is the time at which a track's next packet is due, in seconds, as FFmpeg computes it.
+type clock struct {
+	running   bool
+	last, due float64
+}
+
+// next returns the shift to add to a packet's time. It changes if the time jumps, as where two
+// recordings were joined: FFmpeg continues without a gap.
+func (c *clock) next(at, length, shift float64) float64 {
+	const gap, back = 10, 0.1
+	if ahead := at + shift - c.due; c.running && (math.Abs(ahead) > gap || at+shift+back < c.last) {
+		shift -= ahead
+	}
+	c.running, c.last, c.due = true, at+shift, at+shift+length
+	return shift
 }
 
 func firstNumber(fields []string) (float64, bool) {

@@ -29,8 +29,8 @@ const (
 // are known after decoding its first frames; an image's frame also has the orientation.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
-	videoEntries   = "format=duration:stream=codec_type,codec_name,avg_frame_rate,r_frame_rate,duration," +
-		"field_order,sample_fmt," + pictureEntries + ":stream_disposition=default,attached_pic" +
+	videoEntries   = "format=duration,start_time:stream=codec_type,codec_name,avg_frame_rate,r_frame_rate," +
+		"duration,start_time,field_order,sample_fmt," + pictureEntries + ":stream_disposition=default,attached_pic" +
 		":stream_tags=alpha_mode:stream_side_data=rotation,displaymatrix"
 	imageEntries = "frame=" + pictureEntries + ":frame_side_data=rotation"
 )
@@ -81,11 +81,15 @@ func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info,
 		return media.Info{}, false, log, err
 	}
 	info, decoded = report.video(t.has)
-	// A broadcast may be interlaced only in parts.
-	info.Interlaced = info.Interlaced || mime == "video/mp2t" && min(info.Width, info.Height) >= leastFields
+	if parseSeconds(report.Format.StartTime) > lateStart {
+		info.Duration = 0 // programs differ in whether the header's duration includes the start
+	}
 	info.SoundVaries = info.Audio && (info.SoundVaries || slices.Contains(unsteady, mime))
 	return info, decoded, log, nil
 }
+
+// lateStart is more than the time before the first picture of a recording.
+const lateStart = time.Second
 
 // unsteady lists containers that do not declare their sound format.
 var unsteady = []string{"video/mp2t", "video/ogg"}
@@ -107,6 +111,7 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	if len(report.Frames) == 0 || report.Frames[0].Width == 0 {
 		return media.Info{}, t.undecoded(ctx, log, "The image cannot be decoded.")
 	}
+	report.Frames[0].SampleAspectRatio = "" // browsers ignore the resolutions of images
 	info := report.Frames[0].info()
 	return info, t.checkImage(info)
 }
@@ -134,9 +139,11 @@ func precheckContent(r io.ReaderAt, size int64, mime string, check func(media.In
 	if isHEIF(mime) && info.Width == 0 { // heif-convert has no pixel limit
 		return engine.InvalidInput(nil, "The HEIC or AVIF has no readable size. Save it again, or send a JPEG or PNG.")
 	}
-	checks := map[string]func(io.ReaderAt, int64) error{"image/png": media.CheckPNG, "image/jpeg": media.CheckJPEG}
-	if slow := checks[mime]; slow != nil {
-		if err := reject(slow(r, size)); err != nil {
+	checks := map[string]func(io.ReaderAt, int64) error{
+		"image/png": media.CheckPNG, "image/jpeg": media.CheckJPEG, "image/tiff": media.CheckTIFF,
+	}
+	if own := checks[mime]; own != nil {
+		if err := reject(own(r, size)); err != nil {
 			return err
 		}
 	}

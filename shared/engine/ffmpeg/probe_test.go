@@ -3,6 +3,8 @@ package ffmpeg_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,13 +31,13 @@ func TestProbeVideoReportsProperties(t *testing.T) {
 		{"portrait", "video/mp4", mediatest.Video{Width: 90, Height: 160}, media.Info{Width: 90, Height: 160, Audio: true}},
 		{
 			"phone clip, rotated", "video/quicktime", mediatest.Video{Name: "a.mov", Rotation: 90},
-			media.Info{Width: 90, Height: 160, Audio: true, Turned: true},
+			media.Info{Width: 90, Height: 160, Audio: true, Orientation: 6},
 		},
-		{"upside down", "video/mp4", mediatest.Video{Rotation: 180}, media.Info{Width: 160, Height: 90, Audio: true, Turned: true}},
+		{"upside down", "video/mp4", mediatest.Video{Rotation: 180}, media.Info{Width: 160, Height: 90, Audio: true, Orientation: 3}},
 		{"wide pixels", "video/mp4", mediatest.Video{Filter: "setsar=2"}, media.Info{Width: 320, Height: 90, Audio: true, StoredWidth: 160}},
 		{
 			"wide pixels, rotated", "video/mp4", mediatest.Video{Filter: "setsar=2", Rotation: 270},
-			media.Info{Width: 90, Height: 320, Audio: true, Turned: true},
+			media.Info{Width: 90, Height: 320, Audio: true, StoredWidth: 160, Orientation: 8},
 		},
 		{
 			"odd sides", "video/mp4", mediatest.Video{Width: 161, Height: 91, PixelFormat: "yuv444p"},
@@ -68,7 +70,7 @@ func TestProbeVideoReportsProperties(t *testing.T) {
 		{"AVI", "video/x-msvideo", mediatest.Video{Name: "a.avi"}, media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true}},
 		{
 			"transport stream", "video/mp2t", mediatest.Video{Name: "a.ts"},
-			media.Info{Width: 160, Height: 90, Audio: true, Interlaced: true, SoundVaries: true},
+			media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true},
 		},
 		{"Ogg", "video/ogg", mediatest.Video{Name: "a.ogv"}, media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true}},
 		{"Flash", "video/x-flv", mediatest.Video{Name: "a.flv"}, media.Info{Width: 160, Height: 90, Audio: true}},
@@ -90,6 +92,7 @@ func TestProbeVideoReportsProperties(t *testing.T) {
 			if test.want.PixelFormat == "" {
 				test.want.PixelFormat = "yuv420p"
 			}
+			test.want.Interlaced = test.video.Codec == "" && !slices.Contains([]string{".webm", ".ogv", ".gif"}, filepath.Ext(test.video.Name))
 			if test.want.Duration == 0 {
 				test.want.Duration = time.Second
 			}

@@ -1,6 +1,7 @@
 package ffmpeg
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -11,7 +12,10 @@ import (
 )
 
 type probeReport struct {
-	Format  struct{ Duration string }
+	Format struct {
+		Duration  string
+		StartTime string `json:"start_time"`
+	}
 	Streams []stream
 	Frames  []picture
 }
@@ -24,6 +28,7 @@ type stream struct {
 	// unknown.
 	RFrameRate  string `json:"r_frame_rate"`
 	Duration    string
+	StartTime   string `json:"start_time"`
 	FieldOrder  string `json:"field_order"`
 	SampleFmt   string `json:"sample_fmt"`
 	Disposition struct {
@@ -47,7 +52,7 @@ type picture struct {
 	SideData          []sideData `json:"side_data_list"`
 }
 
-// sideData holds a picture's rotation, in degrees, or mirroring.
+// sideData contains the rotation of a picture in degrees, and the matrix with its mirroring.
 type sideData struct {
 	Rotation      float64
 	DisplayMatrix string
@@ -68,12 +73,17 @@ func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 		info.PictureTrack = track
 		info.FrameRate = ratio(s.AvgFrameRate, ratio(s.RFrameRate, 0))
 		info.Duration = max(parseSeconds(r.Format.Duration), parseSeconds(s.Duration))
-		info.Turned = slices.ContainsFunc(s.SideData, func(d sideData) bool { return d.DisplayMatrix != "" })
-		if !info.Turned && info.Width != s.Width {
+		for _, data := range s.SideData {
+			if data.DisplayMatrix != "" {
+				info.Orientation = orientation(data.DisplayMatrix)
+				info.Tilted = info.Orientation == 0
+			}
+		}
+		if ratio(s.SampleAspectRatio, 1) != 1 {
 			info.StoredWidth = s.Width
 		}
-		info.Interlaced = slices.Contains([]string{"tt", "bb", "tb", "bt"}, s.FieldOrder) &&
-			min(s.Width, s.Height) >= leastFields
+		info.Interlaced = min(s.Width, s.Height) >= media.LeastFields &&
+			(slices.Contains([]string{"tt", "bb", "tb", "bt"}, s.FieldOrder) || slices.Contains(fielded, s.CodecName))
 		if decoder := alphaDecoders[s.CodecName]; s.Tags.AlphaMode == "1" && has["decoder "+decoder] {
 			info.Decoder, info.Alpha, info.PixelFormat = decoder, true, "yuva420p"
 		}
@@ -81,7 +91,11 @@ func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	sounds := kinds["audio"]
 	info.SoundTrack, info.Audio = choose(sounds, has)
 	info.SoundLost = len(sounds) > 0 && !info.Audio
-	info.SoundVaries = info.Audio && !steady(sounds[info.SoundTrack].CodecName)
+	if info.Audio {
+		sound := sounds[info.SoundTrack]
+		info.SoundVaries = !steady(sound.CodecName)
+		info.SoundLate = parseSeconds(sound.StartTime)-parseSeconds(r.Format.StartTime) > lateSound
+	}
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
@@ -101,8 +115,26 @@ func choose(tracks []stream, has coders) (track int, found bool) {
 	return track, best > 0
 }
 
-// leastFields is the smallest frame side that is deinterlaced, in pixels.
-const leastFields = 8
+// lateSound is shorter than a frame of most videos.
+const lateSound = 10 * time.Millisecond
+
+// fielded lists codecs whose first frames do not show whether later ones are interlaced.
+var fielded = []string{"h264", "mpeg2video", "mpeg4", "vc1", "mjpeg", "prores", "dvvideo"}
+
+// orientation returns the Exif orientation of a matrix in ffprobe's format, or 0 if it rotates by
+// another angle.
+func orientation(matrix string) int {
+	rows := strings.Fields(matrix) // two numbers of each row: an offset, three numbers, an offset ...
+	if len(rows) < 7 {
+		return 0
+	}
+	signs := ""
+	for _, i := range []int{1, 2, 5, 6} {
+		number, _ := strconv.Atoi(rows[i])
+		signs += string("-0+"[cmp.Compare(number, 0)+1])
+	}
+	return slices.Index([]string{"+00+", "-00+", "-00-", "+00-", "0++0", "0+-0", "0--0", "0-+0"}, signs) + 1
+}
 
 // FFmpeg's own decoders of these codecs ignore alpha.
 var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}

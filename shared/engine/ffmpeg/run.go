@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,7 +95,12 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 		}()
 	}
 	p.args = append(args, command.Args...)
-	return t.explainRun(ctx, command.Inputs, p.processorTime, t.run(ctx, p))
+	err := t.explainRun(ctx, command.Inputs, p.processorTime, t.run(ctx, p))
+	turned := func(s Source) bool { return s.Info.Orientation > 1 }
+	if at := slices.Index(command.Args, "mp4"); err == nil && at > 0 && slices.ContainsFunc(command.Inputs, turned) {
+		return unturn(strings.TrimPrefix(command.Args[at+1], "file:"))
+	}
+	return err
 }
 
 func (t *Tools) globalArgs() []string {

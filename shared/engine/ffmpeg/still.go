@@ -96,7 +96,7 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	args := append(t.globalArgs(), "-filter_threads", "1")
 	args = append(append(args, input...), "-i", "pipe:0")
 	return append(
-		args, "-map", "0:v:0", "-vf", fitted(side), "-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "pipe:1",
+		args, "-map", "0:v:0", "-vf", "setsar=1,"+fitted(side), "-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "pipe:1",
 	)
 }
 

@@ -29,15 +29,13 @@ func TestCorrectionsKeepOtherPictures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info.Interlaced != (c.mime == "video/mp2t") {
+			if info.Interlaced != (c.clip.Codec != "qtrle") {
 				t.Errorf("interlaced is %v", info.Interlaced)
 			}
 			want, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-i", path, "-f", "rawvideo", "-").Output()
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Broadcasts mix progressive and interlaced frames.
-			info.Interlaced = info.PixelFormat != "argb"
 			source := ffmpeg.Source{Path: path, MIME: c.mime, Info: info}
 			var got bytes.Buffer
 			err = tools.Run(t.Context(), ffmpeg.Command{

@@ -129,7 +129,7 @@ func stills() (all []still) {
 		{"a.png", "monob", "", 0}, {"a.png", "rgb48be", "", 0}, {"a.bmp", "bgr24", "", 0}, {"a.bmp", "pal8", "", 0},
 		{"a.bmp", "rgb555le", "", 0}, {"a.tif", "rgb48le", "-compression_algo deflate", 0},
 		{"a.tif", "gray", "-compression_algo lzw", 0}, {"a.webp", "bgra", "-lossless 1", 0}, {"a.gif", "", "", 0},
-		{"a.avif", "yuv420p10le", "", 0}, {"a.avif", "yuv444p", "", 0},
+		{"a.avif", "yuv420p10le", "", 0}, {"a.avif", "yuv444p", "", 0}, {"a.avif", "yuv444p12le", "", 0},
 	} {
 		i := mediatest.Image{Name: c.name, Width: 96, Height: 64, PixelFormat: c.format, Args: strings.Fields(c.args),
 			Orientation: c.orientation}
@@ -165,6 +165,25 @@ func stills() (all []still) {
 		still{"animated.webp", func(t *testing.T) string {
 			return mediatest.AnimatedWebP(t, 96, 64, 0, 0, mediatest.Image{Name: "a.webp", Width: 96, Height: 64}.Make(t),
 				mediatest.Image{Name: "a.webp", Width: 96, Height: 64, Source: "color=c=red"}.Make(t))
+		}, source},
+		still{"animated.png", func(t *testing.T) string {
+			return write(t, slices.Concat(drawn("testsrc2,fade=out:2:9", "96x64", "1"), strings.Fields("-f apng a.png"))...)
+		}, source},
+		still{"linear.png", func(t *testing.T) string {
+			path := write(t, slices.Concat(source, strings.Fields(
+				"-pix_fmt rgb48be -vf lutrgb=r=maxval*pow(val/maxval\\,2.2):g=maxval*pow(val/maxval\\,2.2):b=maxval*pow(val/maxval\\,2.2) "+
+					"-frames:v 1 a.png"))...)
+			content, _ := sniffed(t, path)
+			const afterHeader = 33
+			return mediatest.Noise(t, slices.Insert(content, afterHeader, mediatest.Chunk("gAMA", []byte{0, 1, 0x86, 0xa0})...), 0)
+		}, source},
+		still{"unequal.jpg", func(t *testing.T) string {
+			return write(t, slices.Concat(source, strings.Fields("-pix_fmt yuvj444p -vf setsar=1/2 -frames:v 1 a.jpg"))...)
+		}, source},
+		still{"sequence.avif", func(t *testing.T) string {
+			return changed(t, mediatest.Image{Name: "a.avif", Width: 96, Height: 64}.Make(t), func(content []byte) bool {
+				return copy(content[8:], "avis") > 0
+			})
 		}, source},
 		still{"animated.gif", func(t *testing.T) string {
 			return mediatest.Video{Name: "a.gif", Width: 96, Height: 64, FPS: 25, Filter: "hue=h=180*t"}.Make(t)

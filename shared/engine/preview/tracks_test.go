@@ -1,6 +1,7 @@
 package preview_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"os"
@@ -125,12 +126,7 @@ func unusual() []clip {
 				write(t, slices.Concat(wide, tone("300", "1"), x264, strings.Fields("-c:a pcm_s16be a.mov"))...))
 		}, wide, wide, silent},
 		{"sound that changes its channels", func(t *testing.T) string {
-			var parts []string
-			for i, hertz := range []string{"300", "600", "900"} {
-				parts = append(parts, write(t, slices.Concat(wide, tone(hertz, "1"), x264,
-					[]string{"-c:a", "ac3", "-ac", []string{"2", "6", "1"}[i], "a.ts"})...))
-			}
-			return join(t, "a.ts", parts...)
+			return sounds(t, "ac3", "2", "6", "1")
 		}, wide, wide, []float64{300, 600, 900}},
 		{"sound of MP2 that changes its rate", func(t *testing.T) string {
 			var parts []string
@@ -146,9 +142,7 @@ func unusual() []clip {
 		{"H.264 with two fields", func(t *testing.T) string {
 			return fields(t, "libx264", "a.mp4")
 		}, at(1), at(23), silent},
-		{"two fields after progressive pictures", func(t *testing.T) string {
-			return join(t, "a.ts", write(t, slices.Concat(wide, x264, []string{"a.ts"})...), fields(t, "libx264", "b.ts"))
-		}, wide, at(23), silent},
+		late("libx264", ".ts"), late("libx264", ".mp4"), late("mpeg2video", ".mkv"),
 		{"VP9 with alpha", func(t *testing.T) string { return holed(t, "libvpx-vp9") }, white, white, silent},
 		{"VP8 with alpha", func(t *testing.T) string { return holed(t, "libvpx") }, white, white, silent},
 		{"mirrored and turned", func(t *testing.T) string {
@@ -157,7 +151,95 @@ func unusual() []clip {
 		{"upside down", func(t *testing.T) string {
 			return matrix(t, write(t, slices.Concat(wide, x264, []string{"a.mov"})...), 1, 0, 0, -1)
 		}, slices.Concat(wide, []string{"-vf", "vflip"}), nil, silent},
+		{"turned, and later of another shape", func(t *testing.T) string {
+			return matrix(t, write(t, "-i", changing(t, "a.ts", "libx264", x264, "320x180", "90x160"), "-c", "copy",
+				"-tag:v", "avc3", "-bsf:v", "dump_extra", "a.mov"), 0, 1, -1, 0)
+		}, slices.Concat(wide, []string{"-vf", "transpose=clock"}), slices.Concat(drawn(others, "90x160", "1"),
+			[]string{"-vf", "scale=102:180,pad=320:180:-1:-1,transpose=clock"}), silent},
+		{"turned, with wide pixels", func(t *testing.T) string {
+			return matrix(t, write(t, slices.Concat(drawn(bars+",setsar=16/9", "180x180", "1"), x264, []string{"a.mov"})...),
+				0, -1, 1, 0)
+		}, slices.Concat(wide, []string{"-vf", "transpose=cclock"}), nil, silent},
+		{"odd sides", func(t *testing.T) string {
+			return write(t, slices.Concat(drawn(bars, "853x481", "1"), []string{"-c:v", "libvpx-vp9"}, vpx, []string{"a.webm"})...)
+		}, drawn(bars, "853x481", "1"), nil, silent},
+		{"DV with wide pixels", func(t *testing.T) string {
+			return write(t, slices.Concat(drawn(bars, "720x576", "1"), tone("600", "1"),
+				strings.Fields("-vf setsar=64/45 -pix_fmt yuv420p -c:v dvvideo -c:a pcm_s16le -ar 48000 -ac 2 a.avi"))...)
+		}, drawn(bars, "1024x576", "1"), nil, []float64{600}},
+		{"AAC that changes its channels in MP4", func(t *testing.T) string {
+			return write(t, "-i", sounds(t, "aac", "1", "2"), "-c", "copy", "a.mp4")
+		}, wide, wide, []float64{300, 600}},
+		{"AAC that changes its channels in Matroska", func(t *testing.T) string {
+			return write(t, "-i", sounds(t, "aac", "1", "2"), "-c", "copy", "a.mkv")
+		}, wide, wide, []float64{300, 600}},
+		made("sound that begins late", "a.mov", wide, []float64{0, 600}, drawn(bars, "320x180", "2"),
+			[]string{"-itsoffset", "1"}, tone("600", "1"), x264),
+		made("times that begin late", "a.mkv", wide, []float64{600}, []string{"-itsoffset", "10"}, wide,
+			[]string{"-itsoffset", "10"}, tone("600", "1"), x264, []string{"-copyts"}),
+		{"a cut without a new key frame", func(t *testing.T) string {
+			long := write(t, slices.Concat(wide, drawn(others, "320x180", "1"),
+				strings.Fields("-filter_complex concat -pix_fmt yuv420p -c:v libx264 -g 99 a.mp4"))...)
+			return write(t, "-ss", "1.2", "-i", long, "-c", "copy", "a.mov")
+		}, drawn(others, "320x180", "1"), drawn(others, "320x180", "1"), silent},
+		{"joined broadcasts", func(t *testing.T) string {
+			var all []byte
+			for i, source := range []string{bars, others} {
+				content, _ := sniffed(t, write(t, slices.Concat(drawn(source, "320x180", "1"), tone(itoa(300*(i+1)), "1"), x264,
+					[]string{"-output_ts_offset", itoa(5000 * i), "a.ts"})...))
+				all = append(all, content...)
+			}
+			return mediatest.Noise(t, all, 0)
+		}, wide, drawn(others, "320x180", "1"), []float64{300, 600}},
+		made("a gap", "a.mkv", wide, silent, wide, strings.Fields("-vf setpts='if(lt(N,12),N,N+375)/25/TB' -vsync vfr"), x264),
+		made("a time code", "a.mov", wide, []float64{600}, wide, tone("600", "1"), x264, []string{"-timecode", "01:00:00:00"}),
+		made("full range", "a.mp4", wide, silent, wide,
+			strings.Fields("-vf scale=out_range=pc -c:v libx264 -pix_fmt yuvj420p -color_range pc")),
+		made("red, green and blue", "a.mkv", wide, silent, wide, strings.Fields("-c:v libx264rgb -pix_fmt rgb24")),
+		{"HEVC with a layer for alpha", layered, wide, wide, silent},
 	}
+}
+
+// made is a clip that one run of ffmpeg makes.
+func made(name, file string, picture []string, tones []float64, args ...[]string) clip {
+	return clip{name, func(t *testing.T) string {
+		return write(t, append(slices.Concat(args...), file)...)
+	}, picture, picture, tones}
+}
+
+// late is a clip with progressive frames, then interlaced ones.
+func late(codec, extension string) clip {
+	wide := drawn(bars, "320x180", "1")
+	return clip{"two fields after progressive pictures " + codec + extension, func(t *testing.T) string {
+		return join(t, "a"+extension, write(t, slices.Concat(wide, x264, []string{"-c:v", codec, "a" + extension})...),
+			fields(t, codec, "b"+extension))
+	}, wide, at(23), nil}
+}
+
+// sounds makes a transport stream whose sound changes its channels each second.
+func sounds(t *testing.T, codec string, channels ...string) string {
+	var parts []string
+	for i, count := range channels {
+		parts = append(parts, write(t, slices.Concat(drawn(bars, "320x180", "1"), tone(itoa(300*(i+1)), "1"), x264,
+			[]string{"-c:a", codec, "-ac", count, "a.ts"})...))
+	}
+	return join(t, "a.ts", parts...)
+}
+
+// layered adds the pictures of a second layer to an HEVC, as iPhones store alpha.
+func layered(t *testing.T) string {
+	raw, _ := sniffed(t, write(t, slices.Concat(drawn(bars, "320x180", "1"), strings.Fields(
+		"-pix_fmt yuv420p -c:v libx265 -preset ultrafast -x265-params log-level=error:repeat-headers=1 a.hevc"))...))
+	var both []byte
+	for _, unit := range bytes.Split(raw, []byte{0, 0, 1})[1:] {
+		both = append(append(both, 0, 0, 1), unit...)
+		const picture = 32 // types below are pictures (ITU-T H.265, 7.4.2.2)
+		if second := bytes.Clone(unit); second[0]>>1&63 < picture {
+			second[1] |= 1 << 3
+			both = append(append(both, 0, 0, 1), second...)
+		}
+	}
+	return write(t, "-f", "hevc", "-r", "25", "-i", mediatest.Noise(t, both, 0), "-c", "copy", "-tag:v", "hvc1", "a.mov")
 }
 
 func TestLooksSurviveSizeChange(t *testing.T) {

@@ -13,14 +13,14 @@ import (
 
 // synonyms maps type names used by mimetype to the names that this service uses.
 var synonyms = map[string]string{
-	"video/x-m4v":            "video/mp4",
-	"audio/mp4":              "video/mp4", // Sony cameras use a brand that is detected as audio
-	"video/3gpp2":            "video/3gpp",
-	"image/heic-sequence":    "image/heic",
-	"image/heif":             "image/heic",
-	"image/heif-sequence":    "image/heic",
-	"image/vnd.mozilla.apng": "image/png",
-	"video/matroska":         "video/x-matroska", // the registered name (RFC 9559); files use the older one
+	"video/x-m4v":         "video/mp4",
+	"audio/mp4":           "video/mp4", // Sony cameras use a brand that is detected as audio
+	"video/3gpp2":         "video/3gpp",
+	"image/heic-sequence": "image/heic",
+	"image/heif":          "image/heic",
+	"image/heif-sequence": "image/heic",
+	"image/apng":          "image/png",
+	"video/matroska":      "video/x-matroska", // the registered name (RFC 9559); files use the older one
 }
 
 // Media looks at no more than the first media.SniffLen bytes, and reports whether the service
