@@ -26,8 +26,15 @@ COPIED = [
     ("tiktoken (the vocabulary cl100k_base of the tokenizer)", "0.14.0", "MIT"),
 ]
 
-# Libraries that programs load, included in the published images.
+# Programs and libraries of Debian 12 in the images, and a library that programs load.
 LOADED = [
+    ("dav1d (decodes AV1)", "1.0.0", "BSD-2-Clause"),
+    ("FFmpeg, built with x264 and zimg", "5.1", "GPL-2.0-or-later"),
+    ("libaom (of heif-convert)", "3.6.0", "BSD-2-Clause"),
+    ("libde265 (of heif-convert)", "1.0.11", "LGPL-3.0-or-later"),
+    ("libheif, and heif-convert of libheif-examples (MIT), which reads HEIC and AVIF", "1.15.1", "LGPL-3.0-or-later"),
+    ("libvpx (reads VP8 and VP9)", "1.12.0", "BSD-3-Clause"),
+    ("x265 (of heif-convert)", "3.5", "GPL-2.0-or-later"),
     ("libc2pa_c, of the package c2pa-python (writes and verifies Content Credentials)", "0.38.1", "Apache-2.0 (chosen; MIT is the other)"),
 ]
 

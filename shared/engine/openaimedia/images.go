@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/transfer"
 	"cutroom/shared/platform/boundedjson"
 )
@@ -35,9 +36,16 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 		{Name: "response_format", Value: "b64_json"}, {Name: "output_format", Value: "png"},
 		{Name: "seed", Value: strconv.FormatUint(uint64(spec.Seed), 10)},
 	}
-	files := []transfer.File{formFile("image", spec.Data)}
-	if spec.Reference != nil {
-		files = append(files, formFile("image", spec.Reference))
+	var files []transfer.File
+	for i, input := range []*engine.Input{spec.Data, spec.Reference} {
+		if input == nil {
+			continue
+		}
+		picture, err := e.picture(ctx, spec, input, fmt.Sprintf("sent-%d.png", i))
+		if err != nil {
+			return err
+		}
+		files = append(files, formFile("image", picture))
 	}
 	body, contentType := transfer.Form(fields, files...)
 	defer body.Close()
@@ -74,6 +82,24 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 		return fmt.Errorf("openaimedia: %w", err)
 	}
 	return e.finisher.Image(ctx, spec, transfer.Made{Path: raw, MIME: kind.MIME}, progress)
+}
+
+// picture converts an image to a PNG, unless OpenAI's API accepts its format.
+func (e *Engine) picture(ctx context.Context, spec engine.Spec, input *engine.Input, name string) (*engine.Input, error) {
+	switch input.MIME {
+	case "image/png", "image/jpeg", "image/webp":
+		return input, nil
+	}
+	source := ffmpeg.Source{Path: input.Path, MIME: input.MIME, Info: input.Info}
+	path := filepath.Join(spec.Folder, name)
+	err := e.finisher.Runner.Run(ctx, ffmpeg.Command{
+		Folder: spec.Folder, Inputs: []ffmpeg.Source{source},
+		Args: []string{
+			"-filter_complex", source.Picture(0) + "[v]", "-map", "[v]", "-frames:v", "1", "-c:v", "png", "-map_metadata", "-1",
+			"-update", "1", "-f", "image2", "file:" + path,
+		},
+	})
+	return &engine.Input{Path: path, MIME: "image/png"}, err
 }
 
 func formFile(field string, input *engine.Input) transfer.File {

@@ -1,6 +1,7 @@
 package openaimedia_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -252,6 +253,42 @@ func TestImageIsEdited(t *testing.T) {
 	if len(sent) != 2 || !strings.HasPrefix(sent[0], "image.png image/png ") ||
 		!strings.HasPrefix(sent[1], "image.jpg image/jpeg ") {
 		t.Errorf("sent %v", sent)
+	}
+}
+
+func TestImagesAreSentInAcceptedFormats(t *testing.T) {
+	made, err := os.ReadFile(mediatest.Image{Width: 96, Height: 64}.Make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := []answer{says(fmt.Sprintf(`{"data":[{"b64_json":%q}]}`, base64.StdEncoding.EncodeToString(made)))}
+	for sent, want := range map[string]string{
+		"a.png": "image/png", "a.jpg": "image/jpeg", "a.webp": "image/webp",
+		"a.tif": "image/png", "a.bmp": "image/png", "a.gif": "image/png", "a.heic": "image/png",
+	} {
+		t.Run(sent, func(t *testing.T) {
+			e, u := serve(t, map[string][]answer{edits: answers})
+			found, err := tools()
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := newSpec(t, catalog.Image)
+			path := mediatest.Image{Name: sent, Width: 48, Height: 32}.Make(t)
+			kinds := map[string]string{".tif": "image/tiff", ".jpg": "image/jpeg"}
+			read, err := found.ReadImage(
+				t.Context(), t.TempDir(), path, cmp.Or(kinds[filepath.Ext(sent)], "image/"+filepath.Ext(sent)[1:]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec.Data, spec.Reference = &read, &read
+			if _, err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+				t.Fatal(err)
+			}
+			parts := u.calls[0].files["image"]
+			if len(parts) != 2 || strings.Count(strings.Join(parts, "\n"), " "+want+" ") != 2 {
+				t.Errorf("sent %v, want two of %s", parts, want)
+			}
+		})
 	}
 }
 
