@@ -19,7 +19,7 @@ const (
 	disconnectedTime, failedTime = 5 * time.Second, 20 * time.Second
 	aliveTime                    = 2 * time.Second
 	// gatherTime limits how long to wait for the server's addresses. A closed peer never gets them.
-	gatherTime = 2 * time.Second
+	gatherTime = 10 * time.Second
 	// maxData limits the bytes buffered for data channels, which the server does not use. The
 	// library takes up hundreds of bytes for each channel.
 	maxData = 4 << 10
