@@ -519,6 +519,29 @@ func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
 	}
 }
 
+// The library's queue for a peer is unlimited, and takes 8 KiB for each packet.
+func TestFloodTakesLittleMemory(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := w.join(r, livekit.Version1, true)
+	c.Sees(1)
+	name, password := credentials(c.Own.RemoteDescription().SDP)
+	mine, _ := credentials(c.Own.LocalDescription().SDP)
+	socket, err := net.Dial("udp4", w.config.Ports.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	packet, before := binding(t, name+":"+mine, password), heap()
+	for range 60_000 {
+		_, _ = socket.Write(packet)
+	}
+	if grown := heap() - before; grown > 100<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	c.Sees(25)
+}
+
 func TestUnansweredOfferEndsParticipant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -42,6 +42,8 @@ const (
 	// dataRate and dataBurst limit the bytes of encrypted data, which is used only for data
 	// channels. A client that sends more than maxAllData in total is disconnected.
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
+	// checkRate and checkBurst limit the connectivity checks per second. Browsers send 20 at first.
+	checkRate, checkBurst = 200, 1000
 	// reportRate limits the packets with reports, per second. Browsers send about 20.
 	reportRate = 100
 	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600.
@@ -71,6 +73,7 @@ type intake struct {
 	feedback           *rate.Limiter
 	reports            *rate.Limiter
 	media, gaps        *rate.Limiter
+	checks             *rate.Limiter
 	data               *rate.Limiter
 	// client is nil until the client has described itself.
 	client atomic.Pointer[iceUser]
@@ -83,6 +86,7 @@ func newIntake(overflow func()) *intake {
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
 		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, 2*reportRate),
 		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
+		checks:   rate.NewLimiter(checkRate, checkBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{},
 	}
 }
@@ -105,12 +109,14 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 	return s
 }
 
-// drops reports whether a packet (RFC 7983, section 7) must be dropped: early media, of which the
-// library would queue megabytes; excess handshake records, whose messages it would keep; and data
-// beyond dataRate.
+// drops reports whether a packet (RFC 7983, section 7) must be dropped: excess connectivity checks;
+// early media, of which the library would queue megabytes; excess handshake records, whose messages
+// it would keep; data beyond dataRate; and packets of other kinds.
 func (i *intake) drops(packet []byte) bool {
 	switch {
 	case len(packet) < 2:
+	case packet[0] < 4:
+		return !i.checks.Allow()
 	case packet[0] >= 128 && packet[0] <= 191:
 		return i.early.Load() >= 0 && i.early.Add(int64(len(packet))) > maxEarly || !i.knowsSource(packet)
 	case packet[0] >= 20 && packet[0] <= 63:
@@ -124,7 +130,7 @@ func (i *intake) drops(packet []byte) bool {
 		}
 		return !i.data.AllowN(time.Now(), len(packet)-handshake)
 	}
-	return false
+	return true
 }
 
 // knowsSource reports whether a media packet or report comes from one of the client's first

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ const (
 	udpBuffer = 4 << 20
 	// tcpBuffer limits the bytes queued for a slow client.
 	tcpBuffer = 1 << 20
+	// maxWaiting is the maximum number of packets that wait for a peer.
+	maxWaiting = 512
 	// anyPortTries limits how often to try to listen on a port chosen by the system.
 	anyPortTries = 20
 )
@@ -113,13 +116,13 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	return nil
 }
 
-// quietMux drops packets for a peer that is not reading yet. The library would queue them.
+// quietMux limits the packets that wait for a peer. The library would queue any number.
 type quietMux struct {
 	*ice.MultiUDPMuxDefault
 	bounds *intake
 }
 
-// quietTCP does the same for TCP. There the library queues only ReadBufferSize packets.
+// quietTCP drops packets for TCP, where the library queues only ReadBufferSize.
 type quietTCP struct {
 	*ice.TCPMuxDefault
 	bounds   *intake
@@ -130,7 +133,6 @@ type quietTCP struct {
 type quietConn struct {
 	net.PacketConn
 	bounds *intake
-	reads  atomic.Bool
 }
 
 func (m quietTCP) GetConnByUfrag(name string, isIPv6 bool, local net.IP) (net.PacketConn, error) {
@@ -139,7 +141,7 @@ func (m quietTCP) GetConnByUfrag(name string, isIPv6 bool, local net.IP) (net.Pa
 		return nil, err
 	}
 	m.listener.know(name, true)
-	return &quietConn{PacketConn: conn, bounds: m.bounds}, nil
+	return &quietConn{conn, m.bounds}, nil
 }
 
 func (m quietTCP) RemoveConnByUfrag(name string) {
@@ -152,24 +154,58 @@ func (m quietMux) GetConn(name string, at net.Addr) (net.PacketConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	asking := &askingConn{PacketConn: conn, name: name, bounds: m.bounds, addresses: map[netip.AddrPort]*proof{}}
-	quiet := &quietConn{PacketConn: asking, bounds: m.bounds}
-	go func() {
-		for (err == nil || errors.Is(err, io.ErrShortBuffer)) && !quiet.reads.Load() {
-			_, _, err = conn.ReadFrom(nil)
-		}
-	}()
-	return quiet, nil
+	queue := &queueConn{PacketConn: &quietConn{conn, m.bounds}, waiting: make(chan arrivedPacket, maxWaiting)}
+	go queue.fill()
+	return &askingConn{PacketConn: queue, name: name, bounds: m.bounds, addresses: map[netip.AddrPort]*proof{}}, nil
 }
 
 func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
-	c.reads.Store(true)
 	for {
 		n, from, err := c.PacketConn.ReadFrom(b)
 		if err != nil || !c.bounds.drops(b[:n]) {
 			return n, from, err
 		}
 	}
+}
+
+// queueConn reads packets at once, and drops those that arrive before the first read or when
+// maxWaiting packets wait.
+type queueConn struct {
+	net.PacketConn
+	reads   atomic.Bool
+	waiting chan arrivedPacket
+}
+
+type arrivedPacket struct {
+	content []byte
+	from    net.Addr
+}
+
+func (c *queueConn) fill() {
+	defer close(c.waiting)
+	b := make([]byte, maxPacket)
+	for {
+		n, from, err := c.PacketConn.ReadFrom(b)
+		if err != nil && !errors.Is(err, io.ErrShortBuffer) {
+			return
+		}
+		if err != nil || !c.reads.Load() {
+			continue
+		}
+		select {
+		case c.waiting <- arrivedPacket{bytes.Clone(b[:n]), from}:
+		default:
+		}
+	}
+}
+
+func (c *queueConn) ReadFrom(b []byte) (int, net.Addr, error) {
+	c.reads.Store(true)
+	packet, open := <-c.waiting
+	if !open {
+		return 0, nil, io.EOF
+	}
+	return copy(b, packet.content), packet.from, nil
 }
 
 // addressesOf returns a listener's addresses: its own, or the machine's except for link-local ones,
