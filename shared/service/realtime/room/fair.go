@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pion/stun/v4"
 	"golang.org/x/net/netutil"
@@ -22,28 +23,53 @@ type fairListener struct {
 
 	mu   sync.Mutex
 	open map[netip.Prefix]int
-	// names contains the user names of peers (RFC 8445, section 7.2.2). For any other name, the
-	// library would allocate memory and keep it after the connection ends.
-	names map[string]bool
+	// names contains the user names of peers (RFC 8445, section 7.2.2), with their numbers of
+	// connections. For any other name, the library would allocate memory and keep it after the
+	// connection ends.
+	names map[string]*int
 }
 
 func newFairListener(l net.Listener) *fairListener {
-	l = netutil.LimitListener(l, httpserver.ConnectionLimit(maxMediaConnections))
-	return &fairListener{Listener: l, open: map[netip.Prefix]int{}, names: map[string]bool{}}
+	l = netutil.LimitListener(smallSends{l}, httpserver.ConnectionLimit(maxMediaConnections))
+	return &fairListener{Listener: l, open: map[netip.Prefix]int{}, names: map[string]*int{}}
+}
+
+// smallSends limits the bytes that wait in the system for a client.
+type smallSends struct{ net.Listener }
+
+func (l smallSends) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, is := conn.(*net.TCPConn); is {
+		_ = tcp.SetWriteBuffer(tcpBuffer) // otherwise the system uses its own limit
+	}
+	return conn, err
 }
 
 func (l *fairListener) know(name string, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.names[name] = known; !known {
+	if !known {
 		delete(l.names, name)
+	} else if l.names[name] == nil {
+		l.names[name] = new(int)
 	}
 }
 
-func (l *fairListener) knows(name string) bool {
+// enter counts a connection of a peer until leave is called. ok is false for an unknown peer, or
+// one with too many connections.
+func (l *fairListener) enter(name string) (leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.names[name]
+	connections := l.names[name]
+	if connections == nil || *connections == maxFromPeer {
+		return nil, false
+	}
+	*connections++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		*connections--
+	}, true
 }
 
 func (l *fairListener) Accept() (net.Conn, error) {
@@ -54,7 +80,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		}
 		from := networkOf(conn)
 		if l.count(from, 1) <= maxFromAddress {
-			return &fairConn{Conn: conn, knows: l.knows, leave: sync.OnceFunc(func() { l.count(from, -1) })}, nil
+			return &fairConn{Conn: conn, enter: l.enter, leave: func() { l.count(from, -1) }, stall: stallTime}, nil
 		}
 		l.count(from, -1)
 		_ = conn.Close()
@@ -75,11 +101,16 @@ func networkOf(conn net.Conn) netip.Prefix {
 	return httpserver.NetworkOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), 64)
 }
 
-// fairConn fails unless its first frame is a STUN request for a known user name.
+// fairConn fails unless its first frame is a STUN request for a known user name. It is closed when
+// its client reads nothing for stall.
 type fairConn struct {
 	net.Conn
+	enter func(name string) (leave func(), ok bool)
+	stall time.Duration
+
+	mu sync.Mutex
+	// leave is called once.
 	leave func()
-	knows func(name string) bool
 	// first is the part of the first frame that has not been read yet.
 	first   []byte
 	checked bool
@@ -123,16 +154,35 @@ func (c *fairConn) readFirst() error {
 	if request.Decode() != nil || user.GetFrom(request) != nil {
 		return errStranger
 	}
-	if name, _, _ := strings.Cut(user.String(), ":"); !c.knows(name) {
+	name, _, _ := strings.Cut(user.String(), ":")
+	leave, ok := c.enter(name)
+	if !ok {
 		return errStranger
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.leave
+	c.leave = func() { before(); leave() }
 	return nil
 }
 
-var errStranger = errors.New("the connection names no peer")
+var errStranger = errors.New("the connection names no peer, or one with too many connections")
+
+func (c *fairConn) Write(b []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(c.stall)) // if it fails, so does the write
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		_ = c.Close()
+	}
+	return n, err
+}
 
 // Close may be called more than once.
 func (c *fairConn) Close() error {
-	c.leave()
+	c.mu.Lock()
+	leave := c.leave
+	c.leave = func() {}
+	c.mu.Unlock()
+	leave()
 	return c.Conn.Close()
 }

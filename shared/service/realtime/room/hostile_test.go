@@ -651,6 +651,73 @@ func TestInventedNamesTakeNoMemory(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
 }
 
+// Each connection holds packets that its client does not read.
+func TestConnectionsOfPeerAreLimited(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := w.join(r, livekit.Version1, false)
+	name, password := credentials(c.Own.RemoteDescription().SDP)
+	mine, _ := credentials(c.Own.LocalDescription().SDP)
+	request := binding(t, name+":"+mine, password)
+	// connects reports whether another connection gets a response.
+	connects := func() (conn net.Conn, answered bool) {
+		conn, err := net.Dial("tcp4", w.config.Ports.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		_, _ = conn.Write(append([]byte{0, byte(len(request))}, request...))
+		_ = conn.SetReadDeadline(time.Now().Add(await.Max))
+		_, err = conn.Read(make([]byte, 1))
+		return conn, err == nil
+	}
+	var first net.Conn
+	for i := range maxFromPeer {
+		conn, answered := connects()
+		if !answered {
+			t.Fatalf("connection %d gets no response", i+1)
+		}
+		first = conn
+	}
+	if _, answered := connects(); answered {
+		t.Error("another connection gets a response")
+	}
+	first.Close()
+	await.Until(t, "a connection replaces one that was closed", func() bool { _, answered := connects(); return answered })
+}
+
+func TestUnreadConnectionIsClosed(t *testing.T) {
+	plain, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newFairListener(plain)
+	defer l.Close()
+	client, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.(*fairConn).stall = time.Second
+	sent := 0
+	for err == nil && sent < 1<<30 {
+		var n int
+		n, err = conn.Write(make([]byte, 1000))
+		sent += n
+	}
+	// The client's system also holds some bytes.
+	if err == nil || sent > 1<<20 {
+		t.Errorf("%d bytes wait: %v", sent, err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the connection stays open: %v", err)
+	}
+}
+
 func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	plain, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -25,8 +25,13 @@ const (
 	// udpBuffer is the size in bytes of the socket buffer that all sessions share, in each
 	// direction.
 	udpBuffer = 4 << 20
-	// tcpBuffer limits the bytes queued for a slow client.
-	tcpBuffer = 1 << 20
+	// maxFromPeer limits a peer's TCP connections. Browsers open one for each pair of addresses.
+	maxFromPeer = 16
+	// stallTime is how long a TCP client may read nothing that was sent to it.
+	stallTime = 20 * time.Second
+	// tcpBuffer limits the bytes queued for a slow client, and the bytes in the system. It holds half
+	// a second of video.
+	tcpBuffer = 128 << 10
 	// maxWaiting is the maximum number of packets that wait for a peer.
 	maxWaiting = 512
 	// anyPortTries limits how often to try to listen on a port chosen by the system.
@@ -162,6 +167,9 @@ func (m quietMux) GetConn(name string, at net.Addr) (net.PacketConn, error) {
 func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
 		n, from, err := c.PacketConn.ReadFrom(b)
+		if err != nil && from != nil {
+			continue // one of the peer's TCP connections has ended
+		}
 		if err != nil || !c.bounds.drops(b[:n]) {
 			return n, from, err
 		}
