@@ -216,8 +216,10 @@ func (r *Room) hears() {
 		Update: &livekit.ParticipantUpdate{Participants: []*livekit.ParticipantInfo{r.hostInfo()}},
 	}
 	for _, one := range everyone {
-		one.say(update)
-		one.addSound()
+		r.spawn(func() { // a slow participant delays no other
+			one.say(update)
+			one.addSound()
+		})
 	}
 }
 
