@@ -176,7 +176,7 @@ func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// queueConn reads packets at once, and drops those that arrive before the first read or when
+// queueConn reads packets at once. It drops packets that arrive before the first read, or when
 // maxWaiting packets wait.
 type queueConn struct {
 	net.PacketConn
