@@ -23,6 +23,11 @@ const (
 	editsBar = 3.0
 )
 
+// ordinary lists edits without a look that keep the clip's length.
+var ordinary = []string{
+	"rotate 90 degrees", "crop to square", "blur", "denoise", "deflicker", "stabilize", "reverse", `write "SALE"`, "fade in and out",
+}
+
 type lookTime struct {
 	name       string
 	took, used time.Duration
@@ -32,7 +37,7 @@ type lookTime struct {
 func byClock(a, b lookTime) int { return cmp.Compare(b.took, a.took) }
 func byUse(a, b lookTime) int   { return cmp.Compare(b.used, a.used) }
 
-// edits makes the preview engine edit a 1280x720 clip with every look. The floor decodes and
+// edits makes the preview engine edit a 1280x720 clip with every look and the ordinary edits. The floor decodes and
 // encodes the same clip as the engine does, without an edit. Looks whose frames differ a lot from
 // one another are encoded with less effort than the floor.
 func (b *bench) edits(ctx context.Context) error {
@@ -46,7 +51,7 @@ func (b *bench) edits(ctx context.Context) error {
 	}
 	defer e.close()
 	var all []lookTime
-	for _, name := range look.Names() {
+	for _, name := range append(look.Names(), ordinary...) {
 		one, err := e.by(ctx, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -94,7 +99,7 @@ func (b *bench) reportEdits(all, slowest []lookTime, floor lookTime) {
 		bar  bool
 	}{
 		{
-			fmt.Sprintf("edit of %d s of 1280x720, slowest of %d looks", editsSeconds, len(all)),
+			fmt.Sprintf("edit of %d s of 1280x720, slowest of %d looks and ordinary edits", editsSeconds, len(all)),
 			slices.MinFunc(slowest, byClock), true,
 		},
 		{"  the look with the most CPU time", slices.MinFunc(slowest, byUse), false},
