@@ -24,8 +24,8 @@ const (
 	maxReversed = 1 << 30
 )
 
-// resize changes the spec's size and length to those that the ordinary edits give. The length is
-// that of one round of a loop. It returns the length of the result.
+// resize applies the ordinary edits to the spec's size and length. A loop counts once there. It
+// returns the length of the whole result.
 func (e *edit) resize() (time.Duration, error) {
 	edits := e.asked.Edits
 	e.clip = look.Clip{Length: e.spec.Duration.Seconds(), FPS: e.spec.FPS}
@@ -64,7 +64,7 @@ func (e *edit) has(name string) bool {
 // frameBytes is the size of a frame with chroma at half size.
 func (e *edit) frameBytes() int { return e.spec.Size.Width * e.spec.Size.Height * 3 / 2 }
 
-// forget drops the edits of sound if the clip has none.
+// forget drops sound edits if the clip has no sound.
 func (e *edit) forget() {
 	if e.spec.Data == nil || e.spec.Data.Info.Audio {
 		return
