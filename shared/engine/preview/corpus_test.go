@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"image"
+	"image/draw"
 	"image/jpeg"
 	"math/rand/v2"
 	"os"
@@ -125,7 +127,7 @@ func stills() (all []still) {
 	}{
 		{"a.jpg", "", "", 6}, {"a.jpg", "", "", 8}, {"a.png", "", "", 3}, {"a.webp", "", "", 4}, {"a.tif", "", "", 5},
 		{"a.avif", "", "", 6}, {"a.avif", "", "", 2}, {"a.heic", "", "", 6}, {"a.heic", "", "", 7}, {"a.heic", "", "", 1},
-		{"a.jpg", "yuvj422p", "", 0}, {"a.jpg", "gray", "", 0}, {"a.png", "gray16be", "", 0}, {"a.png", "pal8", "", 0},
+		{"a.jpg", "yuvj422p", "", 0}, {"a.png", "gray16be", "", 0}, {"a.png", "pal8", "", 0},
 		{"a.png", "monob", "", 0}, {"a.png", "rgb48be", "", 0}, {"a.bmp", "bgr24", "", 0}, {"a.bmp", "pal8", "", 0},
 		{"a.bmp", "rgb555le", "", 0}, {"a.tif", "rgb48le", "-compression_algo deflate", 0},
 		{"a.tif", "gray", "-compression_algo lzw", 0}, {"a.webp", "bgra", "-lossless 1", 0}, {"a.gif", "", "", 0},
@@ -188,6 +190,15 @@ func stills() (all []still) {
 		still{"animated.gif", func(t *testing.T) string {
 			return mediatest.Video{Name: "a.gif", Width: 96, Height: 64, FPS: 25, Filter: "hue=h=180*t"}.Make(t)
 		}, source},
+		still{"gray.jpg", func(t *testing.T) string {
+			half := image.NewGray(image.Rect(0, 0, 96, 64))
+			draw.Draw(half, image.Rect(48, 0, 96, 64), image.White, image.Point{}, draw.Src)
+			var content bytes.Buffer
+			if err := jpeg.Encode(&content, half, nil); err != nil {
+				t.Fatal(err)
+			}
+			return mediatest.Noise(t, content.Bytes(), 0)
+		}, drawn("color=c=black,drawbox=c=white:t=fill:x=iw/2", "96x64", "1")},
 		still{"progressive.jpg", func(t *testing.T) string {
 			return mediatest.Noise(t, mediatest.ProgressiveJPEG, 0)
 		}, nil})
