@@ -69,7 +69,8 @@ func TestConsoleFlowsWork(t *testing.T) {
 }
 
 // pictures returns a folder with two pictures: signed.png, signed by another service, and
-// changed.png, a copy with one byte changed.
+// changed.png, a copy with one byte changed. The browser cannot show the other two files, photo.heic
+// and take.mov.
 func pictures(t *testing.T) string {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -99,6 +100,14 @@ func pictures(t *testing.T) string {
 	content[len(content)-20]++
 	if err := os.WriteFile(filepath.Join(folder, "changed.png"), content, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for from, name := range map[string]string{
+		mediatest.Image{Name: "photo.heic"}.Make(t):                                               "photo.heic",
+		mediatest.Video{Name: "take.mov", Codec: "prores_ks", PixelFormat: "yuv422p10le"}.Make(t): "take.mov",
+	} {
+		if err := os.Rename(from, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return folder
 }

@@ -628,6 +628,25 @@ export async function silentConnection(visit) {
   }
 }
 
+// The service depicts files that the browser cannot show: before, during and after the edit.
+export async function unplayable(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn();
+  for (const [name, kind, model] of [["photo.heic", "image", "gen-image-2"], ["take.mov", "video", "gen-restyle-2"]]) {
+    const shown = selector => until(`${selector} shows ${name}`, () => page.locator(selector).evaluateAll(all => all.length > 0 && all.every(one => one.naturalWidth > 0)));
+    await page.locator(".work > input[type=file]").setInputFiles(join(env.SIGNED, name));
+    await shown(`.stage img[alt="The original ${kind}"]`);
+    await page.getByLabel("Model", { exact: true }).selectOption(model);
+    await page.getByLabel("Prompt", { exact: true }).fill("film noir");
+    await page.getByRole("button", { name: "Run edit" }).click();
+    await page.getByLabel("Where the original ends").waitFor();
+    await shown(`.compare img[alt="The original ${kind}"]`);
+    const { body } = await api("GET", "/v1/files");
+    check(!body.files.some(file => file.filename === name), `${name} is stored only for its picture`);
+    await page.getByRole("button", { name: "New edit" }).click();
+  }
+}
+
 // The page shows the service's error message.
 export async function refused(visit) {
   const person = await visit({}), { page } = person;

@@ -5,12 +5,24 @@ import { icon, make, signButton } from "./dom.js";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-export function view(kind, url, words) {
-  if (kind === "image") return make("img", { src: url, alt: words });
-  const video = make("video", { src: url, playsinline: true, preload: "auto", loop: true, "aria-label": words });
-  video.muted = true;
-  return video;
+// view shows a picture or a video. If the browser cannot, it shows the picture that other() resolves
+// to, if any.
+export function view(kind, url, words, other) {
+  const shown = kind === "image" ? make("img", { src: url, alt: words })
+    : make("video", { src: url, playsinline: true, preload: "auto", loop: true, "aria-label": words });
+  if (kind !== "image") {
+    shown.muted = true;
+    soundOnly(shown);
+  }
+  shown.addEventListener("error", async () => {
+    const picture = await other?.();
+    if (picture) shown.replaceWith(make("img", { src: picture, alt: words }));
+  }, { once: true });
+  return shown;
 }
+
+// soundOnly reports an error if the browser plays only the sound of a video.
+export const soundOnly = video => video.addEventListener("loadedmetadata", () => video.videoWidth || video.dispatchEvent(new Event("error")));
 
 // A stage with the proportions of its content has no borders.
 export function fitTo(stage, shown) {
@@ -23,15 +35,15 @@ export function fitTo(stage, shown) {
 }
 
 // compare returns the comparison element, and its playback bar if there is one. before is undefined
-// if there is nothing to compare with. The stage takes on the result's proportions.
-export function compare(kind, before, after, stage) {
+// if there is nothing to compare with, and other resolves to a picture of it. The stage takes on the result's proportions.
+export function compare(kind, before, after, stage, other) {
   const box = make("div", { class: "compare" });
   const edited = view(kind, after, "The edited " + kind);
   fitTo(stage, edited);
   if (before === undefined) {
     box.append(edited);
   } else {
-    const original = view(kind, before, "The original " + kind);
+    const original = view(kind, before, "The original " + kind, other);
     const split = make("input", { type: "range", min: 0, max: 100, step: 0.5, value: 50, class: "split", "aria-label": "Where the original ends and the edited begins" });
     const move = () => {
       box.style.setProperty("--split", `${split.value}%`);

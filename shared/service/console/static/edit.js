@@ -15,7 +15,7 @@ import { Run, Shared } from "./run.js";
 import { sample } from "./sample.js";
 import { settings } from "./service.js";
 import { Strip } from "./strip.js";
-import { urlOf } from "./stored.js";
+import { depict, urlOf } from "./stored.js";
 import { uploading } from "./upload.js";
 import { get, put } from "./vault.js";
 
@@ -341,11 +341,17 @@ class Edit {
     const shown = view(this.mode.id, source.url, "The original " + this.mode.id);
     if (this.mode.id === "video") shown.controls = true;
     fitTo(this.stage, shown);
-    shown.addEventListener("error", () => {
+    shown.addEventListener("error", async () => {
       if (!shown.isConnected || this.stage.dataset.state !== "ready") return;
       this.stage.style.removeProperty("--ratio");
-      shown.replaceWith(make("div", { class: "empty", role: "status" }, icon("alert"), make("h2", {}, source.name),
-        make("p", {}, "This browser cannot show the file. It may be damaged or in a format that only the service supports.")));
+      const why = "This browser cannot show the file. It may be damaged or in a format that only the service supports.";
+      const empty = make("div", { class: "empty", role: "status" }, icon("alert"), make("h2", {}, source.name), make("p", {}, why));
+      shown.replaceWith(empty);
+      const picture = await depict(source.value);
+      if (!picture || !empty.isConnected) return;
+      const still = make("img", { src: picture, alt: "The original " + this.mode.id, title: "A small picture by the service" });
+      fitTo(this.stage, still);
+      empty.replaceWith(still);
     }, { once: true });
     return shown;
   }

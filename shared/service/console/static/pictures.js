@@ -1,7 +1,9 @@
 // Small pictures of runs and jobs.
 
-import { make } from "./dom.js";
+import { soundOnly } from "./compare.js";
+import { icon, make } from "./dom.js";
 import { media } from "./service.js";
+import { depict } from "./stored.js";
 
 const pictures = new Map(); // promises of object URLs, by path
 
@@ -16,16 +18,28 @@ function fetched(path) {
 }
 
 // still shows the first picture of a local file.
-function still(kind, url) {
-  if (kind === "image") return make("img", { src: url, alt: "" });
-  const video = make("video", { src: `${url}#t=0.1`, preload: "metadata", playsinline: true, tabindex: -1, "aria-hidden": "true" });
-  video.muted = true;
-  return video;
+function still(run, url) {
+  const shown = run.kind === "image" ? make("img", { src: url, alt: "" })
+    : make("video", { src: `${url}#t=0.1`, preload: "metadata", playsinline: true, tabindex: -1, "aria-hidden": "true" });
+  if (run.kind !== "image") {
+    shown.muted = true;
+    soundOnly(shown);
+  }
+  shown.addEventListener("error", async () => {
+    const picture = await inputOf(run);
+    shown.replaceWith(picture ? make("img", { src: picture, alt: "" }) : icon(run.mode?.sign || "film"));
+  }, { once: true });
+  return shown;
+}
+
+// inputOf resolves to the service's picture of a run's input.
+export async function inputOf(run) {
+  return await depict(run.source?.value) || (run.id && run.phase === "done" ? fetched(`/v1/jobs/${run.id}/thumbnail?of=input`) : undefined);
 }
 
 export async function pictureOf(run) {
   const url = run.url || run.source?.url;
-  if (url) return still(run.kind, url);
+  if (url) return still(run, url);
   return run.job && jobPicture(run.job);
 }
 

@@ -6,7 +6,7 @@ import { about } from "./cost.js";
 import { fetchCommand, javascriptProgram, pythonProgram, submitCommand } from "./command.js";
 import { titleOf } from "./models.js";
 import { media, settings } from "./service.js";
-import { posterOf } from "./pictures.js";
+import { inputOf, posterOf } from "./pictures.js";
 import { deleteResult, shareResult } from "./sharing.js";
 
 export function duration(seconds) {
@@ -72,7 +72,7 @@ export function showProgress(stage, run, url) {
     }
   }, { class: "cancel" });
   const { picture, look } = previewOf(run);
-  const back = url ? view(run.kind, url, `The original ${run.kind}`) : make("div", { class: "blank" });
+  const back = url ? view(run.kind, url, `The original ${run.kind}`, () => inputOf(run)) : make("div", { class: "blank" });
   if (url) fitTo(stage, back);
   stage.dataset.state = "working";
   stage.replaceChildren(back, picture, make("div", { class: "sheen" }), make("div", { class: "working" }, make("div", { class: "row" }, words, share, stop), bar));
@@ -105,7 +105,7 @@ export function showFailure(stage, run, ...buttons) {
 // The original is shown if this browser has it and the result differs.
 export async function showResult(stage, run) {
   const before = run.unchanged ? undefined : await run.original();
-  const { box, bar } = compare(run.kind, before, run.url, stage);
+  const { box, bar } = compare(run.kind, before, run.url, stage, () => inputOf(run));
   const player = box.querySelector("video:last-of-type");
   if (player) posterOf(run).then(poster => poster && (player.poster = poster));
   stage.dataset.state = "done";

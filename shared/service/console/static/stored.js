@@ -1,6 +1,7 @@
 // The bytes of stored files, for previews.
 
 import { media } from "./service.js";
+import { store } from "./upload.js";
 
 // In bytes.
 const largest = 50e6;
@@ -31,6 +32,23 @@ export function smallOf(file) {
     }));
   }
   return small.get(file.id);
+}
+
+const depicted = new WeakMap(); // promises of object URLs of small pictures, by the local file
+
+// depict resolves to the service's picture of a local file that the browser cannot show. The service
+// stores the file only meanwhile.
+export function depict(file) {
+  if (!(file instanceof File) || file.size > largest) return Promise.resolve(undefined);
+  if (!depicted.has(file)) depicted.set(file, pictureBy(file).catch(() => undefined));
+  return depicted.get(file);
+}
+
+async function pictureBy(file) {
+  const stored = await store(file, { progress() {}, signal: AbortSignal.timeout(60_000) }, 600);
+  const url = await smallOf(stored);
+  await media("DELETE", `/v1/files/${stored.id}`).catch(() => {});
+  return url;
 }
 
 export async function forgetURL(file) {
