@@ -42,7 +42,7 @@ type devCommand struct {
 	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"Engine for live video: preview, or the URL of an engine server; by default the same as --engine (${env})."`
 	EngineKey   string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface, or for a proxy in front of ComfyUI (${env})."`
 	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days to keep files that were set aside because they have no record (${env})."`
-	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Minimum log level:  debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
+	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Minimum log level: debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
 
 	// readAlong is set if a person is reading the log.
 	readAlong bool

@@ -166,7 +166,7 @@ func (c *keysImport) read() ([]credential.Key, error) {
 func parseExportedKey(line []byte) (key credential.Key, err error) {
 	var read exportedKey
 	if err := json.Unmarshal(line, &read); err != nil {
-		return key, fmt.Errorf("not a line written by keys export:  %w", err)
+		return key, fmt.Errorf("not a line written by keys export: %w", err)
 	}
 	hash, err := hex.DecodeString(read.Hash)
 	if err != nil || copy(key.Hash[:], hash) != len(key.Hash) || len(hash) != len(key.Hash) {

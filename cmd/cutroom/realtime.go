@@ -93,7 +93,7 @@ func (s *sessions) await(ctx context.Context) {
 // ready returns an error while no sessions can be opened.
 func (s *sessions) ready(context.Context) error {
 	if !s.instance.Ready() {
-		return errors.New("this server holds no session lease")
+		return errors.New("this server has no session lease")
 	}
 	return nil
 }

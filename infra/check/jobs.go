@@ -94,7 +94,7 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 			err = fmt.Errorf("no worker was requested within %s after a job was accepted", v.wakeTime)
 		}
 		if err != nil || running == 0 && !pause(ctx, v.poll) {
-			return "", cmp.Or(err, errors.New("no worker runs"))
+			return "", cmp.Or(err, errors.New("no worker is running"))
 		}
 	}
 	if err := v.finish(ctx, id); err != nil {

@@ -173,7 +173,7 @@ func catalog(t *testing.T) string {
 			"720p: 4096x2304}${1}"},
 		{`(?m)^limits:`, "currency: EUR\nlimits:"},
 		{`(title: "Edit a video, in a smaller size")`, "${1}\n    price: {per_second: 0.05}"},
-		{`(title: Make a video from a text)`, "${1}\n    price: {per_edit: 1.5}"},
+		{`(title: Make a video from text)`, "${1}\n    price: {per_edit: 1.5}"},
 	} {
 		pattern := regexp.MustCompile(change.pattern)
 		if !pattern.Match(source) {

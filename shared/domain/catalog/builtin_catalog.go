@@ -223,7 +223,7 @@ func builtin(family string) catalogFile {
 						Name:        "reference_image",
 						Also:        "reference_image.0",
 						Type:        "image",
-						Description: "A picture whose look the video takes on.",
+						Description: "A picture whose look is applied to the video.",
 					},
 					{
 						Name:        "seed",
@@ -388,8 +388,8 @@ func builtin(family string) catalogFile {
 				},
 				FPS:         25,
 				Duration:    "5s",
-				Description: "Make a video from a text.",
-				Title:       "Make a video from a text",
+				Description: "Make a video from text.",
+				Title:       "Make a video from text",
 				Examples:    []string{"aurora over the mountains", "a sailing boat at sunset", "city lights in the rain"},
 			},
 			{

@@ -86,7 +86,7 @@ func TestOutlookFollowsQueue(t *testing.T) {
 			fixedQueue{queue: job.Queue{Waiting: 9, Running: 2, Runs: tens}, own: job.Own{Before: 3, After: 2}}, 8,
 			7, [2]float64{0, 44}, [2]float64{7.5, 56.5},
 		},
-		"no worker runs": {
+		"no worker is running": {
 			fixedQueue{queue: job.Queue{Waiting: 3, ByAccount: map[string]int{"acme": 3}, Runs: tens}}, 2,
 			1, [2]float64{-1, -1}, [2]float64{-1, -1},
 		},

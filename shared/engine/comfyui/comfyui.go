@@ -104,7 +104,7 @@ func New(c Config) (*Engine, error) {
 		e.pool.servers = append(e.pool.servers, newServer(base, c.Key, orElse(c.Silence, defaultSilence)))
 	}
 	if len(e.pool.servers) == 0 {
-		return nil, errors.New("no server is named")
+		return nil, errors.New("no server is configured")
 	}
 	for _, m := range c.Models {
 		if m.Workflow == nil {

@@ -64,7 +64,7 @@ func NewLive(c LiveConfig) (*Live, error) {
 		l.servers = append(l.servers, &liveServer{Engine: e})
 	}
 	if len(l.servers) == 0 {
-		return nil, errors.New("no server is named")
+		return nil, errors.New("no server is configured")
 	}
 	return l, nil
 }

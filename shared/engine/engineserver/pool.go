@@ -39,7 +39,7 @@ func NewPool(servers ...Config) (*Pool, error) {
 		p.members = append(p.members, &member{Engine: e})
 	}
 	if len(p.members) == 0 {
-		return nil, errors.New("no server is named")
+		return nil, errors.New("no server is configured")
 	}
 	return p, nil
 }

@@ -165,7 +165,7 @@ func TestIgnoredPromptChangesNothing(t *testing.T) {
 			spec.Kind = kind
 			want := "hat”"
 			if kind == catalog.TryOn {
-				want = "needs a GPU engine, which the server's setting CUTROOM_ENGINE connects"
+				want = "needs a GPU engine: set CUTROOM_ENGINE on the server to connect one"
 			}
 			var results [][]byte
 			for _, spec.Seed = range []uint32{1, 2} {

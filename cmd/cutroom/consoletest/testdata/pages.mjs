@@ -472,7 +472,7 @@ export async function keys(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("keys");
   await page.locator(".keys li").filter({ hasText: "This tab's key" }).waitFor();
-  await page.getByRole("button", { name: "Make a key" }).click();
+  await page.getByRole("button", { name: "Create a key" }).click();
   await person.accessible("the form of a key");
   await page.getByLabel("Label").fill("a\tb");
   await page.getByRole("button", { name: "Create the key" }).click();

@@ -27,7 +27,7 @@ func Ignores(m *catalog.Model) map[string]Ignored {
 // Unsupported returns the reason why the engine makes no edits of a kind, or "".
 func Unsupported(kind catalog.Kind) string {
 	if kind == catalog.TryOn {
-		return "Try-on needs a GPU engine, which the server's setting CUTROOM_ENGINE connects."
+		return "Try-on needs a GPU engine: set CUTROOM_ENGINE on the server to connect one."
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ type Result struct {
 const (
 	ReferenceColors = "colors of the reference image"
 
-	how = "Anything else needs a generative model, which the server's setting CUTROOM_ENGINE connects."
+	how = "Anything else needs a generative model: set CUTROOM_ENGINE on the server to connect one."
 	// unchanged is the start of notices about unchanged results.
 	unchanged = "Nothing was changed: "
 	asAsked   = "Nothing was changed, as the prompt asks."

@@ -279,7 +279,7 @@ class Edit {
     this.stage.dataset.state = source ? "ready" : "empty";
     if (this.mode.id === "words") {
       this.stage.dataset.state = "empty";
-      return this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from words"), make("p", {}, "Describe the video, and make it.")));
+      return this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from text"), make("p", {}, "Describe the video, and make it.")));
     }
     if (!source) return this.drawEmpty();
     this.stage.replaceChildren(this.shownSource(source), make("span", { class: "tag before" }, "Original"));

@@ -28,7 +28,7 @@ class Keys {
     this.count = make("summary");
     this.past = make("details", { class: "past", hidden: true }, this.count, this.revoked);
     section.append(
-      make("div", { class: "page-tools" }, links("keys", "keys"), button("add", "Make a key", () => this.ask(), { class: "primary", id: "make-key" })),
+      make("div", { class: "page-tools" }, links("keys", "keys"), button("add", "Create a key", () => this.ask(), { class: "primary", id: "make-key" })),
       make("p", { class: "note" }, "All keys of an account see the same jobs and files. Give each program its own key, so that you can revoke it separately."),
       this.problem, this.working, this.past);
     subscribe("keys", () => section.hidden || this.shown());
@@ -109,7 +109,7 @@ class Keys {
     const models = new Limits("Models", settings.models.map(model => [model.id, model.title || ""])), groups = new Limits("Calls", routes);
     // The gateway's models are added when it responds.
     inference("GET", "/v1/models").then(async answer => models.add((await answer.json()).data.map(model => [model.id, ""])), () => {});
-    ask("Make a key", [
+    ask("Create a key", [
       field("Label", label), make("label", { class: "toggle" }, admin, make("span", {}, "Admin: may create and revoke keys and set their budgets")),
       make("div", { class: "pair" }, field("Expires", life), untilField), models.element, groups.element,
     ], "Create the key", async dialog => {
