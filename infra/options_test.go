@@ -35,7 +35,7 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		context map[string]any
 		want    string
 	}{
-		{"stage with capitals", map[string]any{"stage": "Prod"}, "stage must be a small letter"},
+		{"stage with capitals", map[string]any{"stage": "Prod"}, "stage must be a lowercase letter"},
 		{"stage that is too long", map[string]any{"stage": "a0123456789012345"}, "stage must be"},
 		{"unknown architecture", map[string]any{"arch": "arm"}, `arch must be arm64 or x86_64, not "arm"`},
 		{"streaming that is neither on nor off", map[string]any{"streaming": "no"}, "streaming must be on or off"},
@@ -89,7 +89,7 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		{"invalid relay", map[string]any{"webrtc": "true", "turn": "https://turn.example.com", "turnSecret": turnSecretOfTests}, `turn must be URLs such as turns:turn.example.com:443?transport=tcp, not "https://turn.example.com"`},
 		{"STUN server without a port", map[string]any{"webrtc": "true", "webrtcStun": "stun.example.com"}, "webrtcStun must be a host and a port"},
 		{"mail address without a domain", map[string]any{"alarmEmail": "me"}, "alarmEmail must be an e-mail address"},
-		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages, known are alarmEmail, apiLogRole"},
+		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages: must be one of alarmEmail, apiLogRole"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -162,7 +162,7 @@ func TestInvalidBackupsAreRejected(t *testing.T) {
 	}
 	server.Kill()
 	ended, err := program.Run(t.Context(), nil, "restore", kept, "--data", data)
-	if err != nil || !strings.Contains(ended.Stderr, "already holds data") {
+	if err != nil || !strings.Contains(ended.Stderr, "already contains data") {
 		t.Errorf("restore over existing data: %+v, %v", ended, err)
 	}
 }

@@ -245,7 +245,7 @@ def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
         ("30, memory: 30GiB}", "2, sigmas: [0.5, 1.0]}", "each lower than the one before"),
         ("30GiB}", "30GiB, attention: fast}", "pipelines.lucy.attention"),
         ("30GiB}", "30GiB, storage: fp8, quantize: fp8}", "quantize: cannot be combined with storage"),
-        ("30GiB}", "30GiB, compile: true, lora_choices: {a: {file: /a.safetensors}}}", "takes no lora_choices"),
+        ("30GiB}", "30GiB, compile: true, lora_choices: {a: {file: /a.safetensors}}}", "cannot be combined with lora_choices"),
         ("30GiB}", "30GiB, compile: true, offload: model}", "compile: not supported for offloaded weights"),
         ("30GiB}", "30GiB, storage: fp8, offload: model}", "storage: not supported for offloaded weights"),
         ("kind: gray}", "kind: gray}, cache: 0.1", "cache: the blocks of WanVACEPipeline cannot be skipped"),

@@ -106,8 +106,8 @@ func TestRelaySettingsAreChecked(t *testing.T) {
 	}{
 		"none":                 {nil, "", ""},
 		"TLS and UDP":          {[]string{"turns:turn.example.com:443?transport=tcp", "turn:turn.example.com"}, secret, ""},
-		"no secret":            {[]string{"turn:turn.example.com"}, "", "CUTROOM_RTC_TURN_SECRET: has 0 bytes"},
-		"a short secret":       {[]string{"turn:turn.example.com"}, secret[1:], "CUTROOM_RTC_TURN_SECRET: has 15 bytes"},
+		"no secret":            {[]string{"turn:turn.example.com"}, "", "CUTROOM_RTC_TURN_SECRET: is 0 bytes long"},
+		"a short secret":       {[]string{"turn:turn.example.com"}, secret[1:], "CUTROOM_RTC_TURN_SECRET: is 15 bytes long"},
 		"a STUN server":        {[]string{"stun:turn.example.com"}, secret, "CUTROOM_RTC_TURN: \"stun:"},
 		"a web page":           {[]string{"https://turn.example.com"}, secret, "CUTROOM_RTC_TURN: \"https:"},
 		"an invalid transport": {[]string{"turn:turn.example.com?transport=http"}, secret, "CUTROOM_RTC_TURN: "},

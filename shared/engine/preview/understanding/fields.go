@@ -17,7 +17,7 @@ func Ignores(m *catalog.Model) map[string]Ignored {
 	ignored := map[string]Ignored{}
 	if _, offered := m.Form.Field("self_anchor"); offered {
 		ignored["self_anchor"] = Ignored{
-			Why:    "The preview engine measures where colors are taken to, which needs a reference image.",
+			Why:    "The preview engine uses this field only with a reference image, whose colors it applies.",
 			Unless: "reference_image",
 		}
 	}
