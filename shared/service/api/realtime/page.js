@@ -250,7 +250,6 @@ function ended(text) {
   showTransport();
   frames = [];
   pictures = 0;
-  framesNotice = "";
   shown = arrived; // pictures that are still being decoded are not shown
   show("closed", "Not connected");
   element("empty").lastElementChild.textContent = "Connect to see it.";
