@@ -21,7 +21,7 @@ COPIED = [
     ("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT"),
     ("marked (reads the Markdown of chats in the console)", "18.2.1", "MIT"),
     ("mediabunny (cuts videos in the console before they are uploaded)", "1.61.0", "MPL-2.0"),
-    ("mediapipe (weights of its selfie segmentation, SHA-256 in scripts/person-weights.py)", "0.10.14", "Apache-2.0"),
+    ("mediapipe (weights of its two selfie segmentations, SHA-256 in scripts/person-weights.py)", "0.10.14", "Apache-2.0"),
     ("scikit-image (two of its photographs, by Rachel Michetti and Stefan van der Walt, are the console's samples)", "0.26.0", "CC0-1.0"),
     ("tiktoken (the vocabulary cl100k_base of the tokenizer)", "0.14.0", "MIT"),
 ]

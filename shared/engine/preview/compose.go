@@ -17,12 +17,7 @@ import (
 const paintedPixels = 640 * 360
 
 func (e *edit) compose(ctx context.Context) error {
-	size := e.size
-	if share := float64(paintedPixels) / float64(size.Width*size.Height); share < 1 {
-		size = catalog.Size{
-			Width: int(float64(size.Width) * math.Sqrt(share)), Height: int(float64(size.Height) * math.Sqrt(share)),
-		}
-	}
+	size := paintedSize(e.size)
 	e.frames = &ffmpeg.Frames{
 		Reader: &painter{ctx: ctx, scene: scene.Choose(e.spec.Prompt, e.spec.Seed), size: size, fps: e.fps, left: e.length()},
 		Size:   size, FPS: e.fps,
@@ -33,6 +28,15 @@ func (e *edit) compose(ctx context.Context) error {
 		return err
 	}
 	return e.encode(ctx, link)
+}
+
+func paintedSize(size catalog.Size) catalog.Size {
+	if share := float64(paintedPixels) / float64(size.Width*size.Height); share < 1 {
+		size = catalog.Size{
+			Width: int(float64(size.Width) * math.Sqrt(share)), Height: int(float64(size.Height) * math.Sqrt(share)),
+		}
+	}
+	return size
 }
 
 type painter struct {

@@ -96,17 +96,22 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	read := func(e *edit) string {
 		return e.upright(e.turned(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})), data)
 	}
+	same := func(_ *edit, link string) (string, error) { return link, nil }
 	// before runs the beginning of the graph for a file that the main run needs.
-	before := func(filters string, args ...string) error {
+	before := func(after func(*edit, string) (string, error), filters string, args ...string) error {
 		first := *e
-		link := first.filter(filters, read(&first))
+		link, err := after(&first, read(&first))
+		if err != nil {
+			return err
+		}
+		link = first.filter(filters, link)
 		args = append([]string{"-filter_complex_threads", threads, "-filter_complex", first.String(), "-map", link}, args...)
-		return e.runner.Run(ctx, ffmpeg.Command{Folder: e.folder, Inputs: first.inputs, Args: args})
+		return e.runner.Run(ctx, ffmpeg.Command{Folder: e.folder, Frames: first.frames, Inputs: first.inputs, Args: args})
 	}
 	if e.has(look.Stabilize) {
 		const found = "motion.trf"
 		steady := "vidstabtransform=input=" + found + ":smoothing=12:interpol=bicubic"
-		if err := before("format=yuv420p,vidstabdetect=result="+found, "-f", "null", "pipe:1"); err != nil {
+		if err := before(same, "format=yuv420p,vidstabdetect=result="+found, "-f", "null", "pipe:1"); err != nil {
 			if ctx.Err() != nil {
 				return "", err
 			}
@@ -115,11 +120,15 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		plain := read
 		read = func(e *edit) string { return e.filter("format=yuv420p,"+steady+",format=gbrp", e.colors(plain(e))) }
 	}
-	if !e.has(look.Reverse) {
-		return read(e), nil
+	if err := e.scan(ctx, read); err != nil || !e.has(look.Reverse) {
+		return read(e), err
 	}
 	const file = "frames.yuv"
-	err := before("scale=out_color_matrix=bt709:out_range=tv,format=yuv420p", "-f", "rawvideo", "file:"+file)
+	composite := func(e *edit, link string) (string, error) {
+		link, _, err := e.composite(ctx, link)
+		return link, err
+	}
+	err := before(composite, "scale=out_color_matrix=bt709:out_range=tv,format=yuv420p", "-f", "rawvideo", "file:"+file)
 	if err != nil {
 		return "", err
 	}
@@ -128,6 +137,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("preview: %w", err)
 	}
 	e.closers = append(e.closers, frames)
+	e.people = nil // their frames play forward
 	info, err := frames.Stat()
 	if err != nil {
 		return "", fmt.Errorf("preview: %w", err)

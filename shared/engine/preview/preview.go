@@ -1,7 +1,7 @@
 // Package preview edits media on the CPU with FFmpeg, so that the service is complete on a machine
 // without a GPU.
 //
-// It is a preview, not a model. It does not recognize objects: it changes colors, edges and
+// It is a preview, not a model. It recognizes people, but no objects: it changes colors, edges and
 // textures. A prompt is looked up in a lexicon of looks (package look). A reference image
 // contributes its colors; a video from text is a painted
 // landscape or abstraction chosen by words. A GPU engine with the same interface understands the
@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -66,7 +67,7 @@ func (e *Engine) Run(
 	edit := &edit{Engine: e, spec: spec, asked: asked, progress: progress}
 	defer edit.close()
 	edit.forget()
-	outcome := engine.Outcome{Engine: Name, Understood: edit.asked.Understood, Notice: edit.asked.Notice}
+	outcome := engine.Outcome{Engine: Name}
 	var err error
 	if outcome.Duration, err = edit.resize(); err != nil {
 		return outcome, err
@@ -75,6 +76,7 @@ func (e *Engine) Run(
 	if err := edit.run(ctx); err != nil {
 		return outcome, err
 	}
+	outcome.Understood, outcome.Notice = edit.asked.Understood, edit.asked.Notice
 	if spec.Thumbnails {
 		outcome.Thumbnails = edit.thumbnails
 	}
@@ -109,6 +111,10 @@ type edit struct {
 	shown    previews
 	// clip describes the input for ordinary edits.
 	clip look.Clip
+	// people is nil if the request needs none, or there are none.
+	people *people
+	// transparent means that an image gets a transparent background.
+	transparent bool
 	// closers are closed when the edit ends.
 	closers []io.Closer
 }
@@ -151,6 +157,11 @@ func (e *edit) video(ctx context.Context) error {
 		return err
 	}
 	link = e.capture(link, inputThumbnail)
+	if !e.has(look.Reverse) {
+		if link, _, err = e.composite(ctx, link); err != nil {
+			return err
+		}
+	}
 	if link, err = e.style(ctx, link); err != nil {
 		return err
 	}
@@ -165,8 +176,8 @@ func (e *edit) video(ctx context.Context) error {
 
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()
-	link, err := e.draw(ctx, link, asked)
-	if err != nil || e.spec.Reference == nil || len(e.asked.Understood) == 0 || e.has(look.Logo) {
+	link, err := e.paint(ctx, link, asked)
+	if err != nil || e.spec.Reference == nil || len(e.asked.Understood) == 0 || !slices.Contains(e.asked.Understood, understanding.ReferenceColors) {
 		return link, err
 	}
 	lut, err := e.transfer(ctx, asked)
@@ -209,11 +220,12 @@ func (e *edit) encode(ctx context.Context, link string) error {
 		"-map_metadata", "-1", "-map_chapters", "-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
 	args = append(append(args, shown...), e.captures...)
-	e.report("edit", analyzed)
+	from := max(analyzed, e.reported)
+	e.report("edit", from)
 	err := e.runner.Run(ctx, ffmpeg.Command{
 		Folder: e.folder, Frames: e.frames, Inputs: e.inputs, Args: args,
 		Progress: func(written time.Duration) {
-			e.report("edit", analyzed+(1-analyzed)*0.99*written.Seconds()/seconds)
+			e.report("edit", from+(1-from)*0.99*written.Seconds()/seconds)
 			e.show()
 		},
 	})

@@ -18,9 +18,9 @@ import (
 )
 
 var (
-	reference = filepath.Join("..", "..", "..", "testdata", "reference.jpg")
-	garment   = filepath.Join("..", "..", "..", "testdata", "garment.png")
-	person    = filepath.Join("..", "..", "..", "testdata", "person.mp4")
+	reference  = filepath.Join("..", "..", "..", "testdata", "reference.jpg")
+	garment    = filepath.Join("..", "..", "..", "testdata", "garment.png")
+	personClip = filepath.Join("..", "..", "..", "testdata", "person.mp4")
 )
 
 func TestEveryKindIsEdited(t *testing.T) {

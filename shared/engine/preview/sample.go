@@ -62,12 +62,13 @@ func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, err
 	return pixels.Bytes(), err
 }
 
-func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error) {
+// reference decodes the reference image at a size, after filters that end with a comma.
+func (e *edit) reference(ctx context.Context, size catalog.Size, filters string) ([]byte, error) {
 	image := *e.spec.Reference
 	small := *e
 	small.graph = graph{folder: e.folder, size: size}
 	link := small.input(ffmpeg.Source{Path: image.Path, MIME: image.MIME, Info: image.Info})
-	return small.decode(ctx, small.filter(ffmpeg.Plain(image.Info, small.size)+",format=rgba", link), 1)
+	return small.decode(ctx, small.filter(filters+ffmpeg.Plain(image.Info, small.size)+",format=rgba", link), 1)
 }
 
 // transfer returns the table that gives the input, after the look, the reference image's colors.
@@ -77,7 +78,7 @@ func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error)
 		return nil, err
 	}
 	side := sampleSide / 2
-	pixels, err := e.reference(ctx, catalog.Size{Width: side, Height: side})
+	pixels, err := e.reference(ctx, catalog.Size{Width: side, Height: side}, "")
 	if err != nil {
 		return nil, err
 	}

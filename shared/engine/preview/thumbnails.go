@@ -24,7 +24,7 @@ func (e *edit) capture(link, file string) (next string) {
 	next, aside := e.split(link)
 	first := e.filter("trim=end_frame=1", aside)
 	picture := ffmpeg.Picture{Size: e.size, Limited: e.luma}
-	picture.Alpha = file == resultThumbnail && e.spec.Kind == catalog.Image && e.spec.Data.Info.Alpha
+	picture.Alpha = file == resultThumbnail && e.transparent
 	if file == resultThumbnail && e.spec.Kind != catalog.Image {
 		small, large := e.split(first)
 		first = small

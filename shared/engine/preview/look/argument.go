@@ -25,6 +25,9 @@ type arguments struct {
 	// counter means counterclockwise.
 	counter bool
 	text    string
+	// removed and scene are about the background.
+	removed bool
+	scene   string
 }
 
 // argument is an argument that a part of a prompt gives. Parts like "left" give one of two kinds.

@@ -83,7 +83,7 @@ const (
 
 // operations lists the ordinary edits in the order of application.
 func operations() []operation {
-	return []operation{
+	return append(grounds(), []operation{
 		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length },
 			"remove the first", "cut the first", "skip", "cut off the first", "delete the first", "without the first"),
 		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) },
@@ -250,7 +250,7 @@ func operations() []operation {
 		sound("denoise the sound", "afftdn=nf=-25", "denoise audio", "denoise the audio", "denoise sound", "remove background noise",
 			"remove the background noise", "background noise", "remove hiss", "remove the hiss", "remove the hum", "clean the sound",
 			"clean up the sound", "clean up the audio", "reduce background noise"),
-	}
+	}...)
 }
 
 // cutOut is an operation that keeps the time between two points, in seconds.
@@ -340,6 +340,18 @@ func (e Edit) OnlySound() bool {
 // Still reports whether the edit applies to pictures too.
 func (e Edit) Still() bool { return e.still }
 
+// NeedsPerson reports whether the edit needs a person in the picture. ByReference reports whether
+// the reference image becomes the background.
+func (e Edit) NeedsPerson() bool { return e.isGround() }
+func (e Edit) ByReference() bool {
+	return e.isGround() && !e.args.removed && e.args.color == "" && e.args.scene == ""
+}
+
+// Removed reports whether the edit removes the background. Scene returns the words for a painted
+// background, or "".
+func (e Edit) Removed() bool { return e.args.removed }
+func (e Edit) Scene() string { return e.args.scene }
+
 // Text returns the text to write, and Place the position: -1 to 1 from left to right and from top
 // to bottom.
 func (e Edit) Text() string { return e.args.text }
@@ -413,6 +425,15 @@ func LengthOf(edits []Edit, length float64) float64 {
 // Find returns the edit with a name.
 func Find(edits []Edit, name string) (Edit, bool) {
 	at := slices.IndexFunc(edits, func(e Edit) bool { return e.name == name })
+	if at < 0 {
+		return Edit{}, false
+	}
+	return edits[at], true
+}
+
+// FindGround returns the edit that replaces the background.
+func FindGround(edits []Edit) (Edit, bool) {
+	at := slices.IndexFunc(edits, Edit.isGround)
 	if at < 0 {
 		return Edit{}, false
 	}

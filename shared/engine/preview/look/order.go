@@ -51,7 +51,7 @@ func (asked *request) order(prompt string, instruction []part) {
 	var found []ordered
 	for i := range instruction {
 		p := &instruction[i]
-		if p.means.edit == nil {
+		if p.means.edit == nil || p.means.edit.isGround() {
 			continue
 		}
 		// In "letterbox to 16:9", the second phrase is an argument of the first.

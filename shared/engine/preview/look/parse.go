@@ -9,13 +9,20 @@ const (
 	maxModifiers = 3
 )
 
-type request struct {
+// wishes are the looks and changes of an area.
+type wishes struct {
 	maxMoods  int
 	moods     []entry
 	medium    *entry
 	modifiers []modified
-	edits     []Edit
-	ignored   []string
+}
+
+type request struct {
+	wishes
+	// parts has the wishes for single areas.
+	parts   [Person + 1]wishes
+	edits   []Edit
+	ignored []string
 	// empty means that the prompt has no words. declined means that it only asks to keep things
 	// unchanged.
 	empty, declined bool
@@ -31,17 +38,36 @@ type modified struct {
 // "brighter". If the prompt contains none of these, the look has no operations. The seed varies the
 // look.
 func Parse(prompt string, seed uint32) Look {
-	asked := request{maxMoods: maxMoods}.read(prompt, nil)
+	return ParseArea(prompt, Whole, seed)
+}
+
+// ParseArea is like Parse, but for the looks of an area.
+func ParseArea(prompt string, area Area, seed uint32) Look {
+	read := newRequest(maxMoods).read(prompt, nil)
+	asked := read.of(area)
 	if !asked.follows() {
 		return Look{Seed: seed}
 	}
 	return asked.look(seed)
 }
 
+func newRequest(maxMoods int) request {
+	w := wishes{maxMoods: maxMoods}
+	return request{wishes: w, parts: [...]wishes{Background: w, Person: w}}
+}
+
+func (asked *request) of(area Area) *wishes {
+	if area == Whole {
+		return &asked.wishes
+	}
+	return &asked.parts[area]
+}
+
 // Scenery is like Parse, but for a picture that was painted from the prompt: it allows at most one
 // mood. The seed varies the look even if the prompt requests none.
 func Scenery(prompt string, seed uint32) Look {
-	return scenery(prompt, nil).look(seed)
+	asked := scenery(prompt, nil)
+	return asked.look(seed)
 }
 
 func ReadScenery(prompt string, known func(word string) bool) Result {
@@ -50,14 +76,14 @@ func ReadScenery(prompt string, known func(word string) bool) Result {
 }
 
 func scenery(prompt string, known func(word string) bool) request {
-	return request{maxMoods: 1}.read(prompt, known)
+	return newRequest(1).read(prompt, known)
 }
 
-func (asked request) follows() bool {
+func (asked *wishes) follows() bool {
 	return asked.medium != nil || len(asked.moods)+len(asked.modifiers) > 0
 }
 
-func (asked request) names() []string {
+func (asked *wishes) names() []string {
 	names := []string{}
 	for _, mood := range asked.moods {
 		names = append(names, mood.name)
@@ -78,7 +104,7 @@ func (asked request) names() []string {
 	return names
 }
 
-func (asked request) look(seed uint32) Look {
+func (asked *wishes) look(seed uint32) Look {
 	look := Look{Seed: seed}
 	start := Variation(seed)
 	for _, mood := range asked.moods {
@@ -132,7 +158,7 @@ func Names() []string {
 }
 
 // add returns false if another medium was already requested or the limit on moods is reached.
-func (asked *request) add(e *entry) bool {
+func (asked *wishes) add(e *entry) bool {
 	switch {
 	case e.medium:
 		if asked.medium == nil {
@@ -149,7 +175,7 @@ func (asked *request) add(e *entry) bool {
 }
 
 // modify adds a modifier of a strength unless there are enough, and reports whether it did.
-func (asked *request) modify(m *modifier, by float64) bool {
+func (asked *wishes) modify(m *modifier, by float64) bool {
 	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.phrases[0] == m.phrases[0] }) {
 		return true
 	}

@@ -10,6 +10,8 @@ type Result struct {
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim and in order.
 	Ignored []string
+	// Areas lists the looks and changes of single areas, such as "watercolor (background)".
+	Areas []string
 	// Edits lists the ordinary edits, in the order of application.
 	Edits []Edit
 	// Empty is true if the prompt has no words. Declined is true if it only asks to keep things
@@ -20,13 +22,19 @@ type Result struct {
 // Read returns how a prompt is understood. known may be nil. Words for which it returns true are
 // handled by the caller and not listed as ignored.
 func Read(prompt string, known func(word string) bool) Result {
-	return request{maxMoods: maxMoods}.read(prompt, known).result()
+	return newRequest(maxMoods).read(prompt, known).result()
 }
 
 func (asked request) result() Result {
-	return Result{
+	r := Result{
 		Understood: asked.names(), Ignored: asked.ignored, Edits: asked.edits, Empty: asked.empty, Declined: asked.declined,
 	}
+	for area, name := range areaNames {
+		for _, wish := range asked.parts[area].names() {
+			r.Areas = append(r.Areas, wish+" ("+name+")")
+		}
+	}
+	return r
 }
 
 type class int
@@ -218,14 +226,15 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	all := parts(prompt, known)
 	asked.empty = len(all) == 0
 	split := instructions(all)
+	areas := asked.areas(prompt, split)
 	for _, instruction := range split {
 		asked.order(prompt, instruction)
 	}
 	kept, other := 0, 0
-	var generic *entry
+	var generic [Person + 1]*entry
 	var ignored []part
 	for i, instruction := range split {
-		beside := isBare(instruction) &&
+		beside := areas[i] == Whole && isBare(instruction) &&
 			(i > 0 && count(split[i-1], content) > 0 || i+1 < len(split) && count(split[i+1], content) > 0)
 		switch {
 		case instruction[0].class == negation || count(instruction, refusal) > 0:
@@ -236,14 +245,16 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 			ignored = append(ignored, blocked(instruction)...)
 			continue
 		}
-		followed, left := asked.follow(instruction, &generic)
+		followed, left := asked.of(areas[i]).follow(instruction, &generic[areas[i]])
 		ignored = append(ignored, left...)
 		if followed || len(left) > 0 {
 			other++
 		}
 	}
-	if generic != nil && (generic.medium || len(asked.moods) == 0) {
-		asked.add(generic)
+	for area, found := range generic {
+		if to := asked.of(Area(area)); found != nil && (found.medium || len(to.moods) == 0) {
+			to.add(found)
+		}
 	}
 	asked.declined = kept > 0 && other == 0
 	asked.ignored = quote(prompt, all, ignored)
@@ -263,7 +274,7 @@ func blocked(instruction []part) []part {
 
 // follow adds the looks and modifiers that an instruction requests. It stores the first generic
 // look in generic and returns the parts that it ignores.
-func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
+func (asked *wishes) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })
 	for i, p := range instruction {

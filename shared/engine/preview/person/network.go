@@ -8,11 +8,14 @@ import (
 	"sync"
 )
 
-// weightsFile holds the convolutions of MediaPipe's selfie segmentation (Apache-2.0), as
+// The files hold the convolutions of MediaPipe's selfie segmentation (Apache-2.0), as
 // scripts/person-weights.py describes.
-//
-//go:embed weights.f16
-var weightsFile []byte
+var (
+	//go:embed landscape.f16
+	landscapeFile []byte
+	//go:embed square.f16
+	squareFile []byte
+)
 
 // convolution has its weights in groups of four outputs: weights[group][input][4]. A depthwise
 // convolution has weights[row*side+column][output].
@@ -22,10 +25,14 @@ type convolution struct {
 	weights, biases               []float32
 }
 
-// network is in the order of computation. It is safe for concurrent use.
-var network = sync.OnceValues(func() ([]convolution, error) {
+var (
+	landscape = sync.OnceValues(func() ([]convolution, error) { return load(landscapeFile) })
+	square    = sync.OnceValues(func() ([]convolution, error) { return load(squareFile) })
+)
+
+// load returns a network's convolutions in the order of computation.
+func load(rest []byte) ([]convolution, error) {
 	var all []convolution
-	rest := weightsFile
 	halves := func(count int) ([]float32, error) {
 		if len(rest) < 2*count {
 			return nil, fmt.Errorf("person: the weights of convolution %d are incomplete", len(all))
@@ -58,18 +65,17 @@ var network = sync.OnceValues(func() ([]convolution, error) {
 		all = append(all, c)
 	}
 	return all, nil
-})
+}
 
-// pack orders weights by groups of outputs. The last group is filled with zeros.
+// pack orders weights by groups of four outputs.
 func (c *convolution) pack(stored []float32) {
-	sum, groups := c.side*c.side*c.inputs, (c.outputs+3)/4
-	c.weights = make([]float32, groups*sum*4)
+	sum := c.side * c.side * c.inputs
+	c.weights = make([]float32, len(stored))
 	for output := range c.outputs {
 		for i := range sum {
 			c.weights[(output/4*sum+i)*4+output%4] = stored[output*sum+i]
 		}
 	}
-	c.biases = append(c.biases, make([]float32, 4*groups-c.outputs)...)
 }
 
 // half returns the value of a float16, which is finite.
@@ -298,22 +304,26 @@ func (p *pass) patches(from, to tensor, c *convolution, pad int) []float32 {
 	return p.patch
 }
 
-// multiply computes two pixels with four outputs at a time, which fit the registers.
+// multiply computes two pixels with four outputs at a time, which fit the registers. The number of
+// outputs is a multiple of four.
 func (c *convolution) multiply(in, out []float32) {
 	sum := c.side * c.side * c.inputs
 	for pixel, pixels := 0, len(in)/sum; pixel < pixels; pixel += 2 {
 		first := in[pixel*sum:][:sum]
-		second := first
+		second, other := first, out[pixel*c.outputs:][:c.outputs]
+		to := other
 		if pixel+1 < pixels {
-			second = in[(pixel+1)*sum:][:sum]
+			second, other = in[(pixel+1)*sum:][:sum], out[(pixel+1)*c.outputs:][:c.outputs]
 		}
-		for output := 0; output < c.outputs; output += 4 {
+		for output := 0; output+4 <= c.outputs; output += 4 {
 			weights := c.weights[output*sum:][:4*sum]
 			bias := (*[4]float32)(c.biases[output:])
 			a0, a1, a2, a3 := bias[0], bias[1], bias[2], bias[3]
 			b0, b1, b2, b3 := a0, a1, a2, a3
+			second = second[:len(first)]
 			for i, v := range first {
-				w, u := (*[4]float32)(weights[4*i:]), second[i]
+				w, u := (*[4]float32)(weights), second[i]
+				weights = weights[4:]
 				a0 += v * w[0]
 				a1 += v * w[1]
 				a2 += v * w[2]
@@ -323,11 +333,9 @@ func (c *convolution) multiply(in, out []float32) {
 				b2 += u * w[2]
 				b3 += u * w[3]
 			}
-			count := min(4, c.outputs-output)
-			copy(out[pixel*c.outputs+output:][:count], (&[4]float32{a0, a1, a2, a3})[:])
-			if pixel+1 < pixels {
-				copy(out[(pixel+1)*c.outputs+output:][:count], (&[4]float32{b0, b1, b2, b3})[:])
-			}
+			one, two := (*[4]float32)(to[output:]), (*[4]float32)(other[output:])
+			two[0], two[1], two[2], two[3] = b0, b1, b2, b3
+			one[0], one[1], one[2], one[3] = a0, a1, a2, a3
 		}
 	}
 }

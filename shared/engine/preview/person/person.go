@@ -8,40 +8,45 @@ import (
 )
 
 const (
-	// The network was trained with pictures of this many pixels. Their sides must be multiples of step.
-	pixels = 256 * 144
+	// The longer side of pictures for the networks. Sides must be multiples of step.
+	longer = 256
 	step   = 16
+	// From this ratio of width to height, the network for landscapes is better.
+	wide = 1.6
 )
 
 // SizeFor returns the size of masks for pictures of a size.
 func SizeFor(picture catalog.Size) catalog.Size {
-	shape := math.Sqrt(float64(picture.Width) / float64(picture.Height))
-	side := func(by float64) int { return max(2, int(math.Round(math.Sqrt(pixels)*by/step))) * step }
-	return catalog.Size{Width: side(min(shape, 4)), Height: side(min(1/shape, 4))}
+	side := func(share float64) int { return max(4, int(math.Round(longer*min(share, 1)/step))) * step }
+	shape := float64(picture.Width) / float64(picture.Height)
+	return catalog.Size{Width: side(shape), Height: side(1 / shape)}
 }
 
 // Finder finds the people in the consecutive pictures of a clip, or in one picture.
 type Finder struct {
-	size catalog.Size
-	pass pass
-	mask []float32
-	last []byte
+	picture tensor
+	pass    pass
+	mask    []float32
+	last    []byte
 }
 
 func NewFinder(size catalog.Size) (*Finder, error) {
+	network := square
+	if float64(size.Width) >= wide*float64(size.Height) {
+		network = landscape
+	}
 	layers, err := network()
-	return &Finder{size: size, pass: pass{layers: layers}}, err
+	picture := tensor{size.Height, size.Width, 3, make([]float32, 3*size.Width*size.Height)}
+	return &Finder{picture: picture, pass: pass{layers: layers}}, err
 }
 
-// Mask returns how likely each pixel shows a person, 0 to 255. The picture has three bytes per pixel
-// and the Finder's size. Masks change smoothly, except at cuts. The result is valid until the next
-// call.
+// Mask sets how likely each pixel shows a person, from 0 to 255. The picture has three bytes per
+// pixel and the Finder's size. Masks change smoothly, except at cuts.
 func (f *Finder) Mask(picture []byte, mask []uint8) {
-	in := tensor{f.size.Height, f.size.Width, 3, make([]float32, len(picture))}
 	for i, v := range picture {
-		in.values[i] = float32(v) / 255
+		f.picture.values[i] = float32(v) / 255
 	}
-	found := f.pass.mask(in).values
+	found := f.pass.mask(f.picture).values
 	if f.mask == nil || isCut(f.last, picture) {
 		f.mask = append(f.mask[:0], found...)
 	}

@@ -30,6 +30,9 @@ func Read(prompt string) Result {
 	return r
 }
 
+// Place returns the subject that the words name, such as "bay", or "".
+func Place(prompt string) string { return places.first(wordsOf(prompt)) }
+
 // Shows reports whether the scene shows what a word of the prompt names.
 func (r Result) Shows(word string) bool {
 	at := []string{word}

@@ -31,6 +31,8 @@ type Result struct {
 	Notice string
 	// ByReference is true if only the reference image determines the edit.
 	ByReference bool
+	// Areas lists the understood looks of only the people or the background.
+	Areas []string
 	// Edits lists the ordinary edits, in the order of application.
 	Edits []look.Edit
 }
@@ -60,7 +62,7 @@ func ofLook(asked Request) Result {
 	var unfit []string
 	for _, e := range read.Edits {
 		switch {
-		case asked.Live, asked.Kind == catalog.Image && !e.Still(), e.Name() == look.Logo && !asked.Reference,
+		case asked.Live, asked.Kind == catalog.Image && !e.Still(), (e.Name() == look.Logo || e.ByReference()) && !asked.Reference,
 			!title.CanDraw(e.Text()):
 			unfit = append(unfit, e.Phrase)
 		default:
@@ -68,10 +70,18 @@ func ofLook(asked Request) Result {
 			r.Understood = append(r.Understood, e.Label())
 		}
 	}
-	_, logo := look.Find(r.Edits, look.Logo)
+	if asked.Live {
+		unfit = append(unfit, read.Areas...)
+	} else {
+		r.Areas, r.Understood = read.Areas, append(r.Understood, read.Areas...)
+	}
+	_, used := look.Find(r.Edits, look.Logo)
+	if ground, found := look.FindGround(r.Edits); found {
+		used = used || ground.ByReference()
+	}
 	followed, left := len(r.Understood) > 0, len(read.Ignored) > 0
-	if asked.Reference && logo {
-		// The reference image is the logo.
+	if asked.Reference && used {
+		// The reference image is the logo or the background.
 	} else if asked.Reference && !read.Declined && (followed || !left) {
 		r.Understood = append(r.Understood, ReferenceColors)
 		r.ByReference = !followed
@@ -98,6 +108,26 @@ func ofLook(asked Request) Result {
 		r.Ignored = append(r.Ignored, unfit...)
 		r.Notice = strings.TrimSpace(fmt.Sprintf("%s was not done: it needs %s. %s", quoted(unfit), needed(asked), r.Notice))
 	}
+	return r
+}
+
+// WithoutPeople returns the result for a picture or video that shows no person.
+func (r Result) WithoutPeople() Result {
+	var lost []string
+	r.Edits = slices.DeleteFunc(slices.Clone(r.Edits), func(e look.Edit) bool {
+		if e.NeedsPerson() {
+			lost = append(lost, e.Label())
+		}
+		return e.NeedsPerson()
+	})
+	lost = append(lost, r.Areas...)
+	if len(lost) == 0 {
+		return r
+	}
+	r.Areas = nil
+	r.Understood = slices.DeleteFunc(slices.Clone(r.Understood), func(name string) bool { return slices.Contains(lost, name) })
+	r.Notice = strings.TrimSpace(fmt.Sprintf("No person was found: no face shows from the front. %s changed nothing. %s",
+		quoted(lost), r.Notice))
 	return r
 }
 

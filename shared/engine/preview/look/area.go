@@ -1,0 +1,305 @@
+package look
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"cutroom/shared/engine/preview/scene"
+)
+
+// Area is a part of the picture that a look changes.
+type Area int
+
+const (
+	Whole Area = iota
+	Background
+	Person
+)
+
+var areaNames = [...]string{Background: "background", Person: "person"}
+
+// The names of edits of the background. The others are short for Ground and an argument, or for a
+// change of an area.
+const (
+	Ground      = "background"
+	removed     = "remove the background"
+	blurred     = "blur the background"
+	personColor = "color only on the person"
+)
+
+// grounds lists the edits of the background.
+func grounds() []operation {
+	edit := func(name string, phrases ...string) operation {
+		return operation{name: name, phrases: phrases, takes: paint, still: true, label: arguments.ground}
+	}
+	return []operation{
+		edit(Ground, "backdrop"),
+		edit(removed, "transparent background", "cut out the person", "cut out", "cutout", "isolate the person",
+			"green screen", "greenscreen", "chroma key"),
+		edit(blurred, "bokeh", "portrait mode", "shallow depth of field", "defocus the background"),
+		edit(personColor, "selective color", "color splash", "color pop", "splash of color"),
+	}
+}
+
+// ground names the new background.
+func (a arguments) ground() string {
+	switch {
+	case a.removed && a.color == "":
+		return "background removed"
+	case a.color != "":
+		return a.color + " background"
+	case a.scene != "":
+		return "background: " + strings.Join(scene.Read(a.scene).Understood, ", ")
+	}
+	return "background of the reference image"
+}
+
+var (
+	persons = sync.OnceValue(func() map[string]bool {
+		return set(`person people subject man men woman women boy girl guy lady someone figure her him me face
+		persona personas sujeto hombre mujer personne personnes sujet homme femme pessoa pessoas sujeito homem mulher
+		leute frau mann человек человека человеке людей люди 人 شخص व्यक्ति इंसान ব্যক্তি মানুষ شخص`)
+	})
+	exceptions = sync.OnceValue(func() map[string]bool {
+		return set("except excepto sauf exceto menos ausser кроме باستثناء")
+	})
+	onlys = sync.OnceValue(func() map[string]bool {
+		return set("only just alone solo solamente seulement uniquement nur apenas somente только فقط केवल सिर्फ শুধু صرف 只 仅 だけ のみ")
+	})
+	// lacks are negations that remove.
+	lacks = sync.OnceValue(func() map[string]bool { return set("no without sin sans sem ohne без بدون 无 無") })
+	// afterGround are words that make "background" name something else.
+	afterGround = sync.OnceValue(func() map[string]bool {
+		return set("noise music sound audio voice hum chatter people person man woman object car")
+	})
+	references = sync.OnceValue(func() map[string]bool {
+		return set(`image picture photo photograph reference attached imagen foto image referencia bild referenz картинка
+		картинку изображение 图 圖 画像 صورة तस्वीर ছবি تصویر`)
+	})
+	insides = sync.OnceValue(func() map[string]bool { return set("in at from inside behind") })
+)
+
+// areas returns the area that each instruction is about. It adds edits of the background, and makes
+// their words, and the words for the areas, fillers.
+func (asked *request) areas(prompt string, split [][]part) []Area {
+	found := make([]Area, len(split))
+	for i, instruction := range split {
+		at := slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.isGround() })
+		last := i > 0 && i+1 == len(split) && asked.grounded()
+		switch {
+		case at >= 0:
+			found[i] = asked.ground(prompt, instruction, at)
+		case exceptions()[instruction[0].first.text] && i > 0 && hasPerson(instruction):
+			found[i-1] = Background
+		case excepts(instruction):
+			found[i] = Background
+			drop(instruction, isPersonWord)
+		case isColored(instruction):
+			drop(instruction, func(part) bool { return true })
+		case last && instruction[0].class != negation && slices.ContainsFunc(instruction, func(p part) bool { return p.whole }):
+			asked.recolor(instruction) // "remove the background and make it white"
+		case isPerson(instruction):
+			found[i] = Person
+			drop(instruction, isPersonWord)
+		}
+	}
+	return found
+}
+
+func (e Edit) isGround() bool { return e.operation.isGround() }
+
+func (o *operation) isGround() bool {
+	return slices.Contains([]string{Ground, removed, blurred, personColor}, o.name)
+}
+
+func (asked *request) grounded() bool {
+	_, found := FindGround(asked.edits)
+	return found
+}
+
+func hasPerson(instruction []part) bool {
+	return slices.ContainsFunc(instruction, isPersonWord)
+}
+
+func isPersonWord(p part) bool { return persons()[p.first.text] }
+
+// excepts reports whether an instruction ends like "everything but the person".
+func excepts(instruction []part) bool {
+	at := slices.IndexFunc(instruction, func(p part) bool { return p.first.text == "but" })
+	return at > 0 && hasPerson(instruction[at:]) &&
+		!slices.ContainsFunc(instruction[at+1:], func(p part) bool { return p.class != filler && !isPersonWord(p) })
+}
+
+// isColored reports whether an instruction is like "the person in color".
+func isColored(instruction []part) bool {
+	return hasPerson(instruction) && instruction[len(instruction)-1].first.text == "color" &&
+		!slices.ContainsFunc(instruction, func(p part) bool { return p.class != filler && !isPersonWord(p) })
+}
+
+// isPerson reports whether an instruction is only about the person: "anime only on the person",
+// "make the man a watercolor".
+func isPerson(instruction []part) bool {
+	if instruction[0].class == negation || !hasPerson(instruction) || hasEdit(instruction) ||
+		!slices.ContainsFunc(instruction, func(p part) bool { return p.means.look != nil || p.means.modifier != nil }) {
+		return false
+	}
+	only, before := false, false // before a person there is a look
+	turned := instruction[0].class == turning
+	for _, p := range instruction {
+		switch {
+		case persons()[p.first.text]:
+			before = true
+		case onlys()[p.first.text]:
+			only = true
+		case p.class == content:
+			return false
+		case !before && len(p.means.phrase) > 0:
+			turned = false
+		}
+	}
+	return only || turned
+}
+
+// drop makes parts fillers.
+func drop(instruction []part, which func(part) bool) {
+	for i, p := range instruction {
+		if which(p) {
+			instruction[i].class, instruction[i].means = filler, meaning{}
+		}
+	}
+}
+
+// recolor gives the color that an instruction names to the background.
+func (asked *request) recolor(instruction []part) {
+	for i := range asked.edits {
+		for at, p := range instruction {
+			if m := p.means.modifier; m != nil && m.isColor() && asked.edits[i].isGround() {
+				asked.edits[i].args.color = m.phrases[0]
+				instruction[at].class, instruction[at].means = filler, meaning{}
+			}
+		}
+	}
+}
+
+// ground follows an instruction with a word for the background, and returns its area.
+func (asked *request) ground(prompt string, instruction []part, at int) Area {
+	p := &instruction[at]
+	name := p.means.edit.name
+	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
+	known := func(p part) bool { return p.class != content || isPersonWord(p) }
+	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
+	// nothing makes the word one that the engine does not know.
+	nothing := func() Area {
+		p.class, p.means = content, meaning{}
+		return Whole
+	}
+	add := func() Area {
+		drop(instruction, func(other part) bool { return other.first.from != p.first.from && known(other) })
+		if !asked.grounded() {
+			asked.edits = append(asked.edits, e)
+		}
+		return Whole
+	}
+	change := func(modifier string) Area {
+		drop(instruction, func(other part) bool { return known(other) && len(other.means.phrase) == 0 })
+		for _, m := range learned().meanings[words(modifier)[0]] {
+			if m.modifier != nil && m.modifier.phrases[0] == modifier {
+				p.means = m
+			}
+		}
+		return Background
+	}
+	before := at - 1
+	for before >= 0 && instruction[before].class == filler && !insides()[instruction[before].first.text] {
+		before--
+	}
+	inside := before >= 0 && insides()[instruction[before].first.text]
+	color := slices.IndexFunc(instruction, func(p part) bool { return p.means.modifier != nil && p.means.modifier.isColor() })
+	changes := slices.ContainsFunc(instruction, func(p part) bool {
+		return p.means.look != nil || p.means.modifier != nil && !p.means.modifier.isColor()
+	})
+	switch {
+	case at+1 < len(instruction) && afterGround()[instruction[at+1].first.text]:
+		return nothing()
+	case name == blurred:
+		return change("blur")
+	case name == personColor:
+		return change("grayscale")
+	case name == removed:
+		if e.args.removed = true; strings.HasPrefix(p.first.text, "green") || p.first.text == "chroma" {
+			e.args.color = "green"
+		}
+		return add()
+	case instruction[0].class == negation:
+		rest := slices.ContainsFunc(instruction, func(p part) bool { return p.class == content || p.class == turning })
+		if !lacks()[instruction[0].first.text] || rest {
+			return Whole
+		}
+		instruction[0].class = filler
+		e.args.removed = true
+		return add()
+	case inside && others:
+		return nothing()
+	case removes(instruction, at):
+		e.args.removed = true
+		return add()
+	case changes && asked.painted(&e, prompt, instruction, at) == "":
+		if others {
+			return nothing()
+		}
+		drop(instruction, func(other part) bool { return other.first.from == p.first.from || isPersonWord(other) })
+		return Background
+	case e.args.scene != "" || asked.painted(&e, prompt, instruction, at) != "":
+		drop(instruction, func(p part) bool {
+			return scene.Read(e.args.scene).Shows(strings.ToLower(prompt[p.first.from:p.last.to]))
+		})
+		return add()
+	case others:
+		return nothing()
+	case color >= 0:
+		e.args.color = instruction[color].means.modifier.phrases[0]
+		return add()
+	case slices.ContainsFunc(instruction, func(p part) bool { return references()[p.first.text] }):
+		return add()
+	}
+	return nothing()
+}
+
+// removes reports whether a word right before or after the background removes it.
+func removes(instruction []part, at int) bool {
+	for _, step := range []int{-1, 1} {
+		for i := at + step; i >= 0 && i < len(instruction); i += step {
+			if p := instruction[i]; p.class == thing || p.first.text == "transparent" {
+				return true
+			} else if p.class != filler {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// painted sets the edit's scene to the part of an instruction that names one: what follows the word
+// for the background, or the word before it.
+func (asked *request) painted(e *Edit, prompt string, instruction []part, at int) string {
+	names := func(p part) bool {
+		isLook := p.means.look != nil && p.means.look.name != "desert" // such as "snowy"
+		return !isLook && scene.Place(prompt[p.first.from:p.last.to]) != ""
+	}
+	switch {
+	case slices.ContainsFunc(instruction[at+1:], names):
+		e.args.scene = prompt[instruction[at].last.to:instruction[len(instruction)-1].last.to]
+	default:
+		for i := at - 1; i >= 0; i-- { // "a beach at sunset as the background"
+			p := instruction[i]
+			if names(p) {
+				e.args.scene = prompt[p.first.from:instruction[at].first.from]
+			} else if p.class == filler && p.first.text != "in" || p.means.look != nil {
+				continue
+			}
+			break
+		}
+	}
+	return e.args.scene
+}

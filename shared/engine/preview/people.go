@@ -1,0 +1,398 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/person"
+	"cutroom/shared/engine/preview/scene"
+)
+
+const (
+	// The interval in seconds between the frames that are searched for faces, and the maximum
+	// number of intervals: in long clips they are longer.
+	searchedApart = 0.5
+	maxSearched   = 60
+	// scanned is the fraction of the progress that masks account for.
+	scanned = 0.45
+)
+
+// people is where a clip shows people.
+type people struct {
+	size catalog.Size
+	// masks is a file with a frame of one byte per pixel after another, or nil.
+	masks *os.File
+	// faces lists the faces in every so many frames.
+	faces [][]person.Face
+	every int
+}
+
+// seen reports whether there is any face.
+func (p *people) seen() bool {
+	return slices.ContainsFunc(p.faces, func(faces []person.Face) bool { return len(faces) > 0 })
+}
+
+// scan finds the people and faces that the request needs in frames that read returns. Without a
+// person, the request loses the edits that need one.
+func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
+	masked, faces := e.needsMasks(), e.paints()
+	if !masked && !faces {
+		return nil
+	}
+	found := &people{size: person.SizeFor(e.size), every: 1}
+	if e.fps > 0 {
+		found.every = max(1, int(float64(e.fps)*max(searchedApart, e.spec.Duration.Seconds()/maxSearched)))
+	}
+	small := *e
+	small.graph = graph{folder: e.folder, prefix: "scan-", size: catalog.Size{
+		Width: 2 * found.size.Width, Height: 2 * found.size.Height,
+	}, fps: e.fps}
+	link := small.colors(read(&small))
+	s := &scanner{people: found, size: small.size, step: found.every, frame: make([]byte, 3*small.size.Width*small.size.Height)}
+	if masked {
+		var err error
+		if found.masks, err = os.Create(filepath.Join(e.folder, "masks.gray")); err != nil {
+			return fmt.Errorf("preview: %w", err)
+		}
+		e.closers = append(e.closers, found.masks)
+		if s.finder, err = person.NewFinder(found.size); err != nil {
+			return err
+		}
+		s.step, s.once = 1, !faces
+		s.written = func() { e.report("analyze", scanned*float64(s.frames)/float64(max(1, e.length()))) }
+	} else {
+		link = small.filter(fmt.Sprintf("select='not(mod(n,%d))'", found.every), link)
+	}
+	link = small.filter("format=rgb24", link)
+	err := e.runner.Run(ctx, ffmpeg.Command{
+		Folder: e.folder, Inputs: small.inputs, Stdout: s,
+		Args: []string{
+			"-filter_complex_threads", threads, "-filter_complex", small.String(), "-map", link,
+			"-frames:v", fmt.Sprint(max(1, e.length())), "-vsync", "passthrough", "-f", "rawvideo", "pipe:1",
+		},
+	})
+	switch {
+	case s.err != nil:
+		return s.err
+	case err != nil:
+		return err
+	case !found.seen():
+		e.asked = e.asked.WithoutPeople()
+		return nil
+	}
+	e.people = found
+	e.frames = &ffmpeg.Frames{Reader: &areas{people: found, left: max(1, e.length())}, Size: found.size, FPS: max(1, e.fps)}
+	return nil
+}
+
+// scanner is a writer of frames, with three bytes per pixel and twice the size of masks.
+type scanner struct {
+	people *people
+	size   catalog.Size
+	finder *person.Finder
+	// step is the number of frames from one to the next. once ends the search at the first face.
+	step    int
+	once    bool
+	frame   []byte
+	filled  int
+	frames  int
+	written func()
+	err     error
+}
+
+func (s *scanner) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		n := copy(s.frame[s.filled:], rest)
+		s.filled, rest = s.filled+n, rest[n:]
+		if s.filled == len(s.frame) {
+			if s.err = s.next(); s.err != nil {
+				return 0, s.err
+			}
+			s.filled, s.frames = 0, s.frames+s.step
+		}
+	}
+	return len(p), nil
+}
+
+func (s *scanner) next() error {
+	if s.frames%s.people.every == 0 && !(s.once && s.people.seen()) {
+		faces, err := person.Faces(s.frame, s.size)
+		if err != nil {
+			return err
+		}
+		s.people.faces = append(s.people.faces, faces)
+	}
+	if s.finder == nil {
+		return nil
+	}
+	half, row := make([]byte, 0, len(s.frame)/4), 3*s.size.Width
+	for y := 0; y < s.size.Height; y += 2 {
+		for x := 0; x < row; x += 6 {
+			for i := x; i < x+3; i++ {
+				at := y*row + i
+				sum := int(s.frame[at]) + int(s.frame[at+3]) + int(s.frame[at+row]) + int(s.frame[at+row+3])
+				half = append(half, byte((sum+2)/4))
+			}
+		}
+	}
+	mask := make([]byte, len(half)/3)
+	s.finder.Mask(half, mask)
+	s.written()
+	if _, err := s.people.masks.Write(mask); err != nil {
+		return fmt.Errorf("preview: %w", err)
+	}
+	return nil
+}
+
+// areas reads frames that mark the people in red and their faces in green.
+type areas struct {
+	*people
+	frames, left int
+	mask         []byte
+	frame, rest  []byte
+}
+
+func (a *areas) Read(to []byte) (int, error) {
+	if len(a.rest) == 0 {
+		if a.left == 0 {
+			return 0, io.EOF
+		}
+		if err := a.next(); err != nil {
+			return 0, err
+		}
+		a.rest = a.frame
+	}
+	n := copy(to, a.rest)
+	a.rest = a.rest[n:]
+	return n, nil
+}
+
+func (a *areas) next() error {
+	pixels := a.size.Width * a.size.Height
+	a.frame, a.mask = make([]byte, 3*pixels), make([]byte, pixels)
+	if a.masks != nil {
+		// A clip that is shorter than its header says ends with its last mask.
+		for at := a.frames; at >= 0; at-- {
+			if n, err := a.masks.ReadAt(a.mask, int64(at*pixels)); n == pixels {
+				break
+			} else if err != nil && err != io.EOF {
+				return fmt.Errorf("preview: %w", err)
+			}
+		}
+	}
+	for i, v := range a.mask {
+		a.frame[3*i] = v
+	}
+	a.drawFaces(float64(a.frames) / float64(a.every))
+	a.frames, a.left = a.frames+1, a.left-1
+	return nil
+}
+
+// drawFaces draws the faces at a time, in searches. Faces of two searches that are near each other
+// are one that moves; the others appear or vanish.
+func (a *areas) drawFaces(time float64) {
+	before := min(int(time), len(a.faces)-1)
+	after, share := min(before+1, len(a.faces)-1), time-float64(before)
+	near := func(one, other person.Face) bool {
+		return math.Hypot(one.X-other.X, one.Y-other.Y) < 1.5*one.Size && max(one.Size/other.Size, other.Size/one.Size) < 1.7
+	}
+	for _, from := range a.faces[before] {
+		at := slices.IndexFunc(a.faces[after], func(to person.Face) bool { return near(from, to) })
+		if at < 0 {
+			a.drawFace(from, 1-share)
+			continue
+		}
+		to := a.faces[after][at]
+		mix := func(a, b float64) float64 { return a + (b-a)*min(share, 1) }
+		a.drawFace(person.Face{X: mix(from.X, to.X), Y: mix(from.Y, to.Y), Size: mix(from.Size, to.Size)}, 1)
+	}
+	for _, to := range a.faces[after] {
+		if !slices.ContainsFunc(a.faces[before], func(from person.Face) bool { return near(from, to) }) {
+			a.drawFace(to, share)
+		}
+	}
+}
+
+// drawFace draws a soft ellipse around the eyes, the nose and the mouth.
+func (a *areas) drawFace(f person.Face, strength float64) {
+	width := float64(a.size.Width)
+	top, bottom := int((f.Y-f.Size)*width), int((f.Y+f.Size)*width)
+	left, right := int((f.X-f.Size)*width), int((f.X+f.Size)*width)
+	for y := max(0, top); y < min(bottom, a.size.Height); y++ {
+		for x := max(0, left); x < min(right, a.size.Width); x++ {
+			u, v := ((float64(x)+0.5)/width-f.X)/f.Size, ((float64(y)+0.5)/width-f.Y)/f.Size
+			inside := min(max((1-math.Hypot(u/0.62, (v-0.04)/0.72))/0.4, 0), 1)
+			pixel := &a.frame[3*(y*a.size.Width+x)+1]
+			*pixel = max(*pixel, uint8(255*strength*inside*inside*(3-2*inside)))
+		}
+	}
+}
+
+// needsMasks reports whether the request is about people or their background.
+func (e *edit) needsMasks() bool {
+	_, found := look.FindGround(e.asked.Edits)
+	return found || len(e.asked.Areas) > 0
+}
+
+// paints reports whether a look of the request erases faces.
+func (e *edit) paints() bool {
+	return erasesFaces(e.look()) || erasesFaces(e.lookOf(look.Background)) || erasesFaces(e.lookOf(look.Person))
+}
+
+func erasesFaces(asked look.Look) bool {
+	return slices.ContainsFunc(asked.Names, func(name string) bool {
+		return slices.Contains([]string{"watercolor", "oil painting", "impressionist", "low poly", "underwater"}, name)
+	})
+}
+
+func (e *edit) lookOf(area look.Area) look.Look {
+	if len(e.asked.Areas) == 0 {
+		return look.Look{Seed: e.spec.Seed}
+	}
+	return look.ParseArea(e.spec.Prompt, area, e.spec.Seed)
+}
+
+// area returns the link of a gray mask of the result's size.
+func (e *edit) area(plane, filters string) string {
+	return e.filter(fmt.Sprintf("format=gbrp,extractplanes=%s,zscale=w=%d:h=%d:f=bicubic:%s%s",
+		plane, e.size.Width, e.size.Height, keepRange, filters), "[0:v:0]")
+}
+
+// paint applies a look, and keeps the features of faces.
+func (e *edit) paint(ctx context.Context, link string, asked look.Look) (string, error) {
+	if e.people == nil || !erasesFaces(asked) {
+		return e.draw(ctx, link, asked)
+	}
+	const (
+		reach   = 0.03
+		strokes = 0.45 // the fraction of the strokes that stays in faces
+	)
+	link = e.colors(link)
+	plain, rest := e.split(link)
+	painted, err := e.draw(ctx, rest, asked)
+	if err != nil {
+		return "", err
+	}
+	factor := blurFactor(e.graph.length(reach))
+	soft := fmt.Sprintf("%s,gblur=sigma=%.3f,%s", e.reduce(factor), e.graph.length(reach)/float64(factor), e.restore())
+	sharp, wide := e.split(plain)
+	features := e.filter("blend=all_mode=grainextract", sharp, e.filter(soft, wide))
+	under, rest := e.split(painted)
+	over, rest := e.split(rest)
+	over = e.filter(fmt.Sprintf("blend=all_mode=normal:all_opacity=%g", strokes), over, e.filter(soft, rest))
+	over = e.filter("blend=all_mode=grainmerge", over, features)
+	return e.filter("maskedmerge", under, over, e.triple(e.area("g", ""))), nil
+}
+
+// composite applies the looks of areas, and replaces the background. cut is the link of a mask of
+// the people if the background becomes transparent, otherwise "".
+func (e *edit) composite(ctx context.Context, link string) (out, cut string, err error) {
+	if !e.needsMasks() || e.people == nil {
+		return link, "", nil
+	}
+	new, replaced := look.FindGround(e.asked.Edits)
+	edge := "clip((val-48)*255/160,0,255)"
+	if replaced { // without a fringe of the old background
+		edge = "clip((val-96)*255/128,0,255)"
+	}
+	mask := e.area("r", ",lut=c0="+levels(edge))
+	if replaced && new.Removed() && new.Color("") == "" && e.fps == 0 {
+		return link, mask, nil
+	}
+	figure, ground := e.split(link)
+	planar := e.luma
+	figure = e.colors(figure)
+	if figure, err = e.paint(ctx, figure, e.lookOf(look.Person)); err != nil {
+		return "", "", err
+	}
+	e.luma = planar
+	if replaced {
+		ground, err = e.ground(ctx, ground, new)
+	} else {
+		ground, mask, err = e.backdrop(ctx, ground, mask)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	e.gray = false
+	ground = e.colors(ground)
+	return e.filter("maskedmerge", ground, figure, e.triple(mask)), "", nil
+}
+
+// backdrop applies the look of the background. People do not blur into it.
+func (e *edit) backdrop(ctx context.Context, link, mask string) (out, rest string, err error) {
+	asked := e.lookOf(look.Background)
+	radius := 0.0
+	asked.Ops = slices.DeleteFunc(asked.Ops, func(op look.Op) bool {
+		blur, found := op.(look.Blur)
+		if found {
+			radius = 1.8 * e.graph.length(blur.Radius)
+		}
+		return found
+	})
+	if radius == 0 || len(asked.Ops) > 1 { // one is only the seed's variation
+		link, err = e.paint(ctx, link, asked)
+	}
+	if err != nil || radius == 0 {
+		return link, mask, err
+	}
+	rest, mask = e.split(mask)
+	factor := blurFactor(radius)
+	blur := fmt.Sprintf("gblur=sigma=%.3f", radius/float64(factor))
+	weights, first := e.split(e.filter(e.zscale(evened(e.size.Width/factor), evened(e.size.Height/factor), "bilinear")+",negate", mask))
+	link = e.colors(e.filter(e.reduce(factor), link))
+	link = e.filter("blend=all_mode=multiply", link, e.triple(first))
+	link = e.filter("blend=all_mode=divide", e.filter(blur, link), e.triple(e.filter(blur, weights)))
+	return e.filter(e.zscale(e.size.Width, e.size.Height, "bilinear")+e.planar(), link), rest, nil
+}
+
+// ground returns the link of the new background. link is the old one.
+func (e *edit) ground(ctx context.Context, link string, new look.Edit) (string, error) {
+	plain := func(name string) string {
+		link = e.colors(link)
+		return e.filter(fmt.Sprintf("drawbox=c=%s:t=fill,format=gbrp", name), link)
+	}
+	switch {
+	case new.Color("") == "green": // as in studios
+		return plain("0x00b140"), nil
+	case new.Color("") != "":
+		return plain(new.Color("")), nil
+	case new.Removed():
+		return plain("white"), nil
+	}
+	e.chains = append(e.chains, link+"nullsink")
+	if new.Scene() == "" {
+		shape := float64(e.size.Width) / float64(e.size.Height)
+		pixels, err := e.reference(ctx, e.size, fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)',", shape))
+		if err != nil {
+			return "", err
+		}
+		rows := image.NRGBA{Pix: pixels, Stride: 4 * e.size.Width, Rect: image.Rect(0, 0, e.size.Width, e.size.Height)}
+		drawn, err := e.picture(&rows)
+		return e.filter("format=gbrp", drawn), err
+	}
+	size := paintedSize(e.size)
+	frame := make([]byte, 3*size.Width*size.Height)
+	// The time of day is the first one that is named.
+	if err := scene.Choose(new.Scene()+" day", e.spec.Seed).Paint(ctx, frame, size.Width, size.Height, 0); err != nil {
+		return "", err
+	}
+	rows := image.NewNRGBA(image.Rect(0, 0, size.Width, size.Height))
+	for i := range size.Width * size.Height {
+		copy(rows.Pix[4*i:], []byte{frame[3*i], frame[3*i+1], frame[3*i+2], 255})
+	}
+	drawn, err := e.picture(rows)
+	if err != nil {
+		return "", err
+	}
+	return e.draw(ctx, e.filter(e.full(), drawn), look.Scenery(new.Scene(), e.spec.Seed))
+}

@@ -1,0 +1,206 @@
+package preview_test
+
+import (
+	"image"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/preview/person"
+)
+
+// Parts of the clip of a person, 512x288 pixels.
+var (
+	head = image.Rect(180, 25, 270, 115)
+	wall = image.Rect(380, 4, 500, 100)
+)
+
+func (p picture) part(area image.Rectangle) picture {
+	cut := picture{width: area.Dx(), height: area.Dy()}
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		cut.pixels = append(cut.pixels, p.pixels[3*(y*p.width+area.Min.X):3*(y*p.width+area.Max.X)]...)
+	}
+	return cut
+}
+
+func portrait(t testing.TB, prompt string) engine.Spec {
+	return engine.Spec{
+		Kind: catalog.Edit, Prompt: prompt, Seed: 7, Data: input(t, personClip, false),
+		Size: catalog.Size{Width: 512, Height: 288}, FPS: 10, Duration: 300 * time.Millisecond,
+	}
+}
+
+// The head stays unless it is the subject, and the wall behind it changes as the prompt says.
+func TestBackgroundAndPersonAreEditedApart(t *testing.T) {
+	for _, c := range []struct {
+		prompt    string
+		reference string
+		subject   image.Rectangle // which changes
+		holds     func(before, after traits) bool
+	}{
+		{"blur the background", "", wall, func(b, a traits) bool { return a.grain < 0.5*b.grain && math.Abs(a.light-b.light) < 4 }},
+		{"背景虚化", "", wall, func(b, a traits) bool { return a.grain < 0.5*b.grain }},
+		{"black and white background, person in color", "", wall, func(_, a traits) bool { return a.color < 6 }},
+		{"make everything sepia except the person", "", wall, func(b, a traits) bool { return a.warmth > b.warmth+15 }},
+		{"green screen", "", wall, func(_, a traits) bool { return a.green > 150 && a.red < 20 && a.contrast < 5 }},
+		{"fondo azul", "", wall, func(_, a traits) bool { return a.blue > 240 && a.red < 12 && a.contrast < 5 }},
+		{"remove the background", "", wall, func(_, a traits) bool { return a.black > 245 }},
+		{"make the background a beach at sunset", "", wall, func(b, a traits) bool { return a.color > b.color+40 }},
+		{"use this image as the background", reference, wall, func(b, a traits) bool { return a.light < b.light-30 }},
+		{"blur the background, backward", "", wall, func(b, a traits) bool { return a.grain < 0.5*b.grain }},
+		{"black and white only on the person", "", head, func(_, a traits) bool { return a.color < 8 }},
+	} {
+		t.Run(c.prompt, func(t *testing.T) {
+			spec := portrait(t, c.prompt)
+			if c.reference != "" {
+				spec.Reference = input(t, c.reference, true)
+			}
+			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+			if err != nil || len(outcome.Understood) == 0 || outcome.Notice != "" {
+				t.Fatalf("%+v, %v", outcome, err)
+			}
+			after, before := frames(t, path, spec.Size), untouched(t, spec)
+			if len(after) != 3 {
+				t.Fatalf("%d frames, want 3", len(after))
+			}
+			kept := map[image.Rectangle]image.Rectangle{wall: head, head: wall}[c.subject]
+			if b, a := measure(before[1].part(c.subject)), measure(after[1].part(c.subject)); !c.holds(b, a) {
+				t.Errorf("from %+v to %+v", b, a)
+			}
+			if d := difference([]picture{before[1].part(kept)}, []picture{after[1].part(kept)}); d > 4 {
+				t.Errorf("the rest changes by %.1f", d)
+			}
+		})
+	}
+}
+
+// The result is a PNG whose background is transparent.
+func TestImagesLoseTheirBackground(t *testing.T) {
+	still := filepath.Join(t.TempDir(), "still.png")
+	mediatest.Run(t, "-i", personClip, "-frames:v", "1", still)
+	spec := portrait(t, "remove the background")
+	spec.Kind, spec.Data = catalog.Image, input(t, still, true)
+	file, err := os.Open(run(t, spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	result, err := png.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for area, want := range map[image.Rectangle]uint32{head.Inset(8): 0xffff, wall: 0} {
+		for y := area.Min.Y; y < area.Max.Y; y += 5 {
+			for x := area.Min.X; x < area.Max.X; x += 5 {
+				if _, _, _, alpha := result.At(x, y).RGBA(); alpha != want {
+					t.Fatalf("alpha at %d, %d is %#x, want %#x", x, y, alpha, want)
+				}
+			}
+		}
+	}
+}
+
+func TestPicturesWithoutPersonKeepTheirBackground(t *testing.T) {
+	for _, prompt := range []string{"remove the background", "anime only on the person"} {
+		spec := with(small(t, prompt), func(s *engine.Spec) { s.Size = catalog.Size{Width: 480, Height: 270} })
+		path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+		if err != nil || len(outcome.Understood) != 0 || !strings.HasPrefix(outcome.Notice, "No person was found") {
+			t.Errorf("%q: %+v, %v", prompt, outcome, err)
+		}
+		if d := difference(untouched(t, spec), frames(t, path, spec.Size)); d > 2.5 {
+			t.Errorf("%q: the picture changes by %.1f", prompt, d)
+		}
+	}
+}
+
+// Eyes and mouth survive looks that paint over small details.
+func TestFacesSurvivePainting(t *testing.T) {
+	eyes := image.Rect(185, 70, 265, 135)
+	for _, prompt := range []string{"watercolor", "oil painting", "impressionist", "low poly", "underwater"} {
+		spec := portrait(t, prompt)
+		spec.Duration = 100 * time.Millisecond
+		kept := details(untouched(t, spec)[0].part(eyes), frames(t, run(t, spec), spec.Size)[0].part(eyes))
+		t.Logf("%s: the details of the face correlate by %.2f", prompt, kept)
+		if kept < 0.6 {
+			t.Errorf("%s: the details of the face correlate by %.2f, want at least 0.6", prompt, kept)
+		}
+	}
+}
+
+// details returns how alike the details of two pictures are, -1 to 1.
+func details(a, b picture) float64 {
+	sharp := func(p picture) (steps []float64) {
+		for y := 2; y < p.height; y++ {
+			for x := 2; x < p.width; x++ {
+				steps = append(steps, p.luma(x, y)-p.luma(x-2, y), p.luma(x, y)-p.luma(x, y-2))
+			}
+		}
+		return steps
+	}
+	return correlation(sharp(a), sharp(b))
+}
+
+// The limits are twice the measured changes from mask to mask, on average.
+func TestMasksDoNotFlicker(t *testing.T) {
+	size := catalog.Size{Width: 256, Height: 144}
+	for _, c := range []struct {
+		name, filters string
+		most          float64
+	}{
+		{"a noisy still", "trim=end_frame=1,loop=11:1,noise=alls=12:allf=t:all_seed=1,scale=256:144:flags=area", 0.008},
+		{"a pan", "trim=end_frame=12,scale=256:144:flags=area", 0.02},
+	} {
+		finder, err := person.NewFinder(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := decode(t, size, "-i", personClip, "-vf", c.filters, "-frames:v", "12")
+		sum, last := 0.0, []uint8(nil)
+		for _, p := range shown {
+			mask := make([]uint8, size.Width*size.Height)
+			finder.Mask(p.pixels, mask)
+			for i, v := range last {
+				sum += math.Abs(float64(v)-float64(mask[i])) / 255 / float64(len(mask)*(len(shown)-1))
+			}
+			last = mask
+		}
+		t.Logf("%s: the mask changes by %.4f from frame to frame", c.name, sum)
+		if sum > c.most {
+			t.Errorf("%s: the mask changes by %.4f from frame to frame, want at most %.4f", c.name, sum, c.most)
+		}
+	}
+}
+
+func BenchmarkBackgroundBlur(b *testing.B) {
+	clip := filepath.Join(b.TempDir(), "clip.mp4")
+	mediatest.Run(b, "-stream_loop", "3", "-i", personClip, "-vf", "scale=1280:720", "-t", "3", "-an", clip)
+	for name, prompt := range map[string]string{"without": "warmer", "with": "blur the background"} {
+		b.Run(name, func(b *testing.B) {
+			spec := portrait(b, prompt)
+			spec.Data, spec.Size, spec.FPS, spec.Duration = input(b, clip, false), catalog.Size{Width: 1280, Height: 720}, 20, 3*time.Second
+			used := func() (seconds float64) {
+				for _, whose := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+					var usage syscall.Rusage
+					if err := syscall.Getrusage(whose, &usage); err != nil {
+						b.Fatal(err)
+					}
+					seconds += float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
+				}
+				return seconds
+			}
+			before := used()
+			for b.Loop() {
+				run(b, spec)
+			}
+			b.ReportMetric((used()-before)/float64(b.N)/3, "cpu-s/s")
+		})
+	}
+}
