@@ -221,16 +221,27 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 		handle, ok := by[r.Method]
 		if !ok {
 			w.Header().Set("Allow", allow)
-			g.fail(w, r, &apierror.Error{
-				Status: http.StatusMethodNotAllowed, Type: apierror.InvalidRequest,
-				Message: "This path does not support the method.",
-			})
+			g.fail(w, r, wrongMethod(w.Header(), r))
 			return
 		}
 		if err := handle(w, r); err != nil {
 			g.fail(w, r, err)
 		}
 	})
+}
+
+// wrongMethod returns the error for a method that a path does not support. Clients that try a
+// WebSocket use HTTP immediately if the status is 426, but retry for seconds after other errors.
+func wrongMethod(header http.Header, r *http.Request) *apierror.Error {
+	e := &apierror.Error{
+		Status: http.StatusMethodNotAllowed, Type: apierror.InvalidRequest, Message: "This path does not support the method.",
+	}
+	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		header.Set("Connection", "Upgrade")
+		header.Set("Upgrade", "HTTP/1.1")
+		e.Status, e.Message = http.StatusUpgradeRequired, "This path does not support WebSockets. Send a POST over HTTP/1.1 instead."
+	}
+	return e
 }
 
 func NotFound(w http.ResponseWriter) {

@@ -123,7 +123,9 @@ func (w *responsesWriter) message(item gjson.Result, place string) {
 		switch name {
 		case "type", "role", "content", "id", "status", "phase":
 		default:
-			w.unknown(below(place, name))
+			if !isAboutClient(name) {
+				w.unknown(below(place, name))
+			}
 		}
 	})
 	if role.Str == "assistant" {
@@ -152,6 +154,12 @@ func (w *responsesWriter) message(item gjson.Result, place string) {
 			})
 		})
 	})
+}
+
+// isAboutClient reports whether an item's member is only for the client and its own service, such as
+// metadata. Models never see it.
+func isAboutClient(name string) bool {
+	return strings.Contains(name, "metadata") || strings.HasPrefix(name, "client_") || strings.HasPrefix(name, "internal_")
 }
 
 func (w *responsesWriter) part(part gjson.Result, place string) {

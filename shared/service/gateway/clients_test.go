@@ -1,0 +1,39 @@
+package gateway_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Codex adds such members to each item if it takes the gateway for OpenAI's service.
+func TestClientMetadataOfItemsIsDropped(t *testing.T) {
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
+	a := w.post("/v1/responses", `{"model":"small","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}],`+
+		`"internal_chat_message_metadata_passthrough":{"turn_id":"t"},"client_metadata":{},"metadata":{"a":"b"}},`+
+		`{"type":"function_call","call_id":"c","name":"f","arguments":"{}","internal_chat_message_metadata_passthrough":{}}]}`)
+	want := `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","tool_calls":` +
+		`[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}],"model":"weights"}`
+	if a.status != 200 || u.seen()[0].body != want {
+		t.Fatalf("%d %s, the server got %v", a.status, a.body, u.seen())
+	}
+	a = w.post("/v1/responses", `{"model":"small","input":[{"role":"user","content":"hi","tone":"kind"}]}`)
+	if a.status != 400 || !strings.Contains(a.body, `"param":"input[0].tone"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Codex first tries a WebSocket. It falls back to POST at once only after 426.
+func TestWebSocketUpgradeIsAnswered426(t *testing.T) {
+	w := newWorld(t, setup{})
+	a := w.get("/v1/responses", studio, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+		"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==")
+	if a.status != http.StatusUpgradeRequired || a.header.Get("Upgrade") != "HTTP/1.1" || a.header.Get("Connection") != "Upgrade" ||
+		a.header.Get("Allow") != "POST" || !strings.Contains(a.body, `"type":"invalid_request_error"`) {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	if a := w.get("/v1/responses", studio); a.status != http.StatusMethodNotAllowed {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
