@@ -50,6 +50,16 @@ const (
 	EffortTemplate ReasoningEffort = "template"
 )
 
+// ReasoningField names the field of an assistant's message that the upstreams read earlier reasoning
+// from. If it is empty, chats are forwarded unchanged, and translated requests have both fields.
+type ReasoningField string
+
+const (
+	ReasoningOnly    ReasoningField = "reasoning"
+	ReasoningContent ReasoningField = "reasoning_content"
+	ReasoningBoth    ReasoningField = "both"
+)
+
 // These are the defaults for rows that do not set MaxChoices or MaxPrompts.
 const (
 	DefaultMaxChoices = 16
@@ -79,6 +89,7 @@ type Inference struct {
 	// MaxTokensField is the upstream's name for the field that limits tokens.
 	MaxTokensField string
 	Effort         ReasoningEffort
+	Reasoning      ReasoningField
 	// TemplateKwargs is true if the upstreams accept chat_template_kwargs.
 	TemplateKwargs bool
 	// StreamOptions is true if the upstreams accept stream_options, which requests the usage at the

@@ -52,6 +52,7 @@ type (
 		DefaultMaxTokens int             `yaml:"default_max_tokens"`
 		MaxTokensField   string          `yaml:"max_tokens_field"`
 		Effort           ReasoningEffort `yaml:"reasoning_effort"`
+		Reasoning        ReasoningField  `yaml:"reasoning_field"`
 		TemplateKwargs   *bool           `yaml:"chat_template_kwargs"`
 		StreamOptions    *bool           `yaml:"stream_options"`
 		MaxChoices       *int            `yaml:"max_choices"`
@@ -139,7 +140,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	m := &Inference{
 		ID: e.ID, Description: e.Description, Placeholder: e.Placeholder, Routes: e.Routes,
 		ContextLength: e.ContextLength, MaxOutputLength: e.MaxOutputLength, DefaultMaxTokens: e.DefaultMaxTokens,
-		MaxTokensField: e.MaxTokensField, Effort: e.Effort,
+		MaxTokensField: e.MaxTokensField, Effort: e.Effort, Reasoning: e.Reasoning,
 		TemplateKwargs: e.TemplateKwargs == nil || *e.TemplateKwargs,
 		StreamOptions:  e.StreamOptions == nil || *e.StreamOptions,
 		Fallbacks:      e.Fallbacks,
@@ -214,6 +215,8 @@ func (e inferenceEntry) check(m *Inference) (field string, err error) {
 		return ".reasoning_effort", errors.New("reasoning_effort must be \"template\" or absent")
 	case e.Effort == EffortTemplate && !m.TemplateKwargs:
 		return ".reasoning_effort", errors.New("reasoning_effort \"template\" requires upstreams that accept chat_template_kwargs")
+	case !slices.Contains([]ReasoningField{"", ReasoningOnly, ReasoningContent, ReasoningBoth}, e.Reasoning):
+		return ".reasoning_field", fmt.Errorf("reasoning_field %q must be reasoning, reasoning_content or both, or absent", e.Reasoning)
 	case len(e.Upstreams) == 0:
 		return "", errors.New("the model has no upstreams and is not a placeholder")
 	}

@@ -37,3 +37,33 @@ func TestWebSocketUpgradeIsAnswered426(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+// vLLM reads "reasoning" since version 0.17, and other servers read "reasoning_content".
+func TestEarlierReasoningGetsTheNameThatServersRead(t *testing.T) {
+	const thought = `{"model":"small","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"h\"m","signature":""},{"type":"text","text":"a"}]}]}`
+	const item = `{"model":"small","input":[{"type":"reasoning","content":[{"type":"reasoning_text","text":"h\"m"}]},{"role":"assistant","content":"a"}]}`
+	const chat = `{"model":"small","messages":[{"role":"assistant", "FIELD" : "h\"m","content":"a"},{"FIELD":null,"role":"user","content":"b"}]}`
+	named := func(field string) string { return strings.ReplaceAll(chat, "FIELD", field) }
+	const long, short = `"reasoning_content":"h\"m"`, `"reasoning":"h\"m"`
+	for _, c := range []struct{ row, path, body, want string }{
+		{"", "/v1/messages", thought, `{"role":"assistant",` + long + "," + short + `,"content":"a"}`},
+		{"", "/v1/responses", item, `{"role":"assistant",` + long + "," + short + `,"content":"a"}`},
+		{"reasoning", "/v1/messages", thought, `{"role":"assistant",` + short + `,"content":"a"}`},
+		{"reasoning_content", "/v1/responses", item, `{"role":"assistant",` + long + `,"content":"a"}`},
+		{"", "/v1/chat/completions", named("reasoning"), `{"role":"assistant", "reasoning" : "h\"m","content":"a"},{"reasoning":null,`},
+		{"both", "/v1/chat/completions", named("reasoning"), `{"role":"assistant", "reasoning" : "h\"m",` + long + `,"content":"a"},{"reasoning":null,`},
+		{"reasoning", "/v1/chat/completions", named("reasoning_content"), `{"role":"assistant", "reasoning" : "h\"m","content":"a"},{"reasoning_content":null,`},
+		{"reasoning_content", "/v1/chat/completions", named("reasoning"), `{"role":"assistant", "reasoning_content" : "h\"m","content":"a"},`},
+		{"both", "/v1/chat/completions", `{"model":"small","messages":[{"role":"assistant",` + long + "," + short + `}]}`, `[{"role":"assistant",` + long + "," + short + `}]`},
+	} {
+		u := newUpstream(t, always(200, whole))
+		rows := oneRow
+		if c.row != "" {
+			rows = strings.Replace(rows, "id: small", "id: small, reasoning_field: "+c.row, 1)
+		}
+		a := newWorld(t, setup{upstreams: []*modelServer{u}, rows: rows}).post(c.path, c.body)
+		if a.status != 200 || !strings.Contains(u.seen()[0].body, c.want) {
+			t.Errorf("%q, %s: %d, the server got %v, want %s", c.row, c.path, a.status, u.seen(), c.want)
+		}
+	}
+}

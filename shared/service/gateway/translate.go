@@ -69,6 +69,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 			return apiErr
 		}
 	}
+	caller.Translated = true
 	c.request, apiErr = request.Parse(catalog.Chat, chat, caller)
 	if apiErr != nil {
 		return dialect.Renamed(c.route, apiErr)

@@ -18,6 +18,8 @@ type Caller struct {
 	Find func(slug string) (*catalog.Inference, bool)
 	// Refuses returns why the caller may not use the model, or "". It may be nil.
 	Refuses func(slug string) string
+	// Translated means that the request is a translation from another dialect.
+	Translated bool
 	// MaxTokens is the tier's limit on the tokens of one completion. 0 means no limit.
 	MaxTokens int
 }
@@ -119,7 +121,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 		s.wrong(prompt, prompt.String(), apierror.ContextExceeded,
 			"%s is longer than the %d-token context of the model %s.", prompt, m.ContextLength, m.ID)
 	}
-	r.rewrite(s, caller.MaxTokens)
+	r.rewrite(s, caller)
 	if s.problem != nil && s.problem.Code == apierror.ContextExceeded {
 		return r, s.problem
 	}

@@ -33,7 +33,7 @@ func (w *rewriting) add(name, value string) {
 	w.added = append(w.added, `,"`+name+`":`+value...)
 }
 
-func (r *Request) rewrite(s *scan, tierCap int) {
+func (r *Request) rewrite(s *scan, caller Caller) {
 	w := &rewriting{scan: s, edits: make([]jsonedit.Edit, 0, 4)}
 	for f := range nField {
 		if m := &s.members[f]; m.sent && !m.present() {
@@ -42,7 +42,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	}
 	w.removed[modelsField] = s.members[modelsField].sent
 	r.MostTokens = r.Model.MaxOutputLength
-	switch limit := outputLimit(r.Model, tierCap); r.Route {
+	switch limit := outputLimit(r.Model, caller.MaxTokens); r.Route {
 	case catalog.Chat, catalog.Completions:
 		r.MostTokens = w.limitTokens(r.Model, limit)
 	case catalog.Messages:
@@ -57,6 +57,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	}
 	if r.Route == catalog.Chat {
 		w.reason(r)
+		w.nameReasoning(r, caller.Translated)
 	}
 	if r.Stream && r.Model.StreamOptions && (r.Route == catalog.Chat || r.Route == catalog.Completions) {
 		w.askForUsage()
