@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 )
 
 // Codex adds such members to each item if it takes the gateway for OpenAI's service.
@@ -64,6 +66,35 @@ func TestEarlierReasoningGetsTheNameThatServersRead(t *testing.T) {
 		a := newWorld(t, setup{upstreams: []*modelServer{u}, rows: rows}).post(c.path, c.body)
 		if a.status != 200 || !strings.Contains(u.seen()[0].body, c.want) {
 			t.Errorf("%q, %s: %d, the server got %v, want %s", c.row, c.path, a.status, u.seen(), c.want)
+		}
+	}
+}
+
+// Some clients take the prompt's tokens from the first event. The last event corrects them.
+func TestMessageStartEstimatesThePrompt(t *testing.T) {
+	u := newUpstream(t, events(append([]string{chunk("hello")}, chatUsed...)...))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
+	for text, want := range map[string]int64{"one two": 6, strings.Repeat("one ", 100_000): 100_005} {
+		message := `{"model":"small","messages":[{"role":"user","content":"` + text + `"}]`
+		a := w.post("/v1/messages", message+`,"max_tokens":5,"stream":true}`)
+		_, started, _ := strings.Cut(a.body, "data: ")
+		started, ended, _ := strings.Cut(started, "\n")
+		n := gjson.Get(started, "message.usage.input_tokens").Int()
+		if a.status != 200 || n < want*99/100 || n > want || !strings.Contains(ended, `"usage":{"input_tokens":11,`) {
+			t.Errorf("%d, %d tokens, want %d; %.500s", a.status, n, want, a.body)
+		}
+		if counted := gjson.Get(w.post("/v1/messages/count_tokens", message+"}").body, "input_tokens").Int(); counted < n*99/100 || counted > n+n/100 {
+			t.Errorf("count_tokens returns %d, the event has %d", counted, n)
+		}
+	}
+}
+
+func TestMessagesHaveAnthropicsRequestID(t *testing.T) {
+	w := newWorld(t, setup{})
+	for path, has := range map[string]bool{"/v1/messages": true, "/v1/messages/count_tokens": true, "/v1/responses": false} {
+		a := w.post(path, `{}`)
+		if id := a.header.Get("Request-Id"); (id != "") != has || has && id != a.header.Get("X-Request-Id") {
+			t.Errorf("%s: %d %q %v", path, a.status, id, a.header)
 		}
 	}
 }

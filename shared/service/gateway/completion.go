@@ -154,6 +154,21 @@ func (c *completion) promptTokens() int64 {
 	return text.total() + int64(besides)
 }
 
+// sampledText limits how many bytes promptSample tokenizes, because the caller is waiting.
+const sampledText = 16 << 10
+
+// promptSample estimates the prompt's tokens like promptTokens, but from the first sampledText bytes.
+func (c *completion) promptSample() int64 {
+	var all, counted, tokens int
+	besides := c.request.PromptTexts(func(text []byte) {
+		all += len(text)
+		sample := text[:min(len(text), sampledText-counted)]
+		tokens += c.gateway.config.Tokenizer.Count(string(sample))
+		counted += len(sample)
+	})
+	return int64(besides) + int64(float64(tokens)*float64(all)/float64(max(counted, 1)))
+}
+
 // settle meters the call's usage. It must be called exactly once, before the response ends.
 func (c *completion) settle() {
 	if c.settled || c.route == catalog.CountTokens {

@@ -284,7 +284,7 @@ func TestMessagesAreTranslatedToChat(t *testing.T) {
 	u.now(events(append([]string{chunk("hello"), chunk(" there")}, chatUsed...)...))
 	a = w.post("/v1/messages", body+`,"stream":true}`)
 	want = typed(
-		`{"type":"message_start","message":{"id":"msg_ID","type":"message","role":"assistant","model":"small","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}}`,
+		`{"type":"message_start","message":{"id":"msg_ID","type":"message","role":"assistant","model":"small","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":12,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" there"}}`,

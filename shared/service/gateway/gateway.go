@@ -185,13 +185,16 @@ func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
 func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 
 var exposedHeaders = strings.Join([]string{
-	"X-Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
+	"X-Request-Id", "Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
 	"X-RateLimit-Limit-Tokens", "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens",
 }, ", ")
 
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.config.Origins.Allow(w.Header(), r, exposedHeaders)
+	if isMessages(r) {
+		w.Header().Set("Request-Id", httpserver.RequestID(r.Context())) // Anthropic's libraries read this name
+	}
 	// The mux would redirect an unclean path, but this service has only clean ones.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
 		NotFound(w)

@@ -36,6 +36,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	model := c.request.Model
 	call := dialect.Call{
 		ID: httpserver.RequestID(c.r.Context()), Model: c.pool.Slug, Created: c.started.Unix(), Send: c.sendEvent,
+		PromptTokens: c.promptSample,
 	}
 	if c.route == catalog.Responses {
 		c.translation = dialect.NewResponses(call)

@@ -20,6 +20,8 @@ type Call struct {
 	// seconds.
 	Model   []byte
 	Created int64
+	// PromptTokens estimates the prompt's tokens, which servers report only at the end of a stream.
+	PromptTokens func() int64
 	// Send is called after each event of a stream. It receives the output and returns the unsent
 	// rest.
 	Send func(out []byte) []byte

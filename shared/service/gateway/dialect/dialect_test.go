@@ -25,7 +25,7 @@ type translation interface {
 }
 
 func newCall() dialect.Call {
-	return dialect.Call{ID: "1", Model: []byte(`"m"`), Created: 7, Send: func(out []byte) []byte { return out }}
+	return dialect.Call{ID: "1", Model: []byte(`"m"`), Created: 7, Send: func(out []byte) []byte { return out }, PromptTokens: func() int64 { return 8 }}
 }
 
 func newMessages() translation  { return dialect.NewMessages(newCall()) }

@@ -79,8 +79,8 @@ func (m *Messages) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	return m.out, err
 }
 
-// begin appends the first event if it has not been written. The event has no usage, because the
-// prompt's tokens are known only at the end.
+// begin appends the first event if it has not been written. Its usage is an estimate. The last event
+// has the actual usage.
 func (m *Messages) begin() {
 	if m.started {
 		return
@@ -89,7 +89,7 @@ func (m *Messages) begin() {
 	m.event("message_start", func() {
 		m.out = m.head(append(m.out, `,"message":`...))
 		m.out = append(m.out, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`...)
-		m.out = append(AppendMessagesUsage(m.out, usage.Counts{}), '}')
+		m.out = append(AppendMessagesUsage(m.out, usage.Counts{PromptTokens: m.call.PromptTokens()}), '}')
 	})
 }
 
