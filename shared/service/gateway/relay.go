@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -119,11 +120,9 @@ type relay struct {
 	passed bool
 	// id and created are from the first chunk. Chunks made by the gateway repeat them.
 	id, created string
-	// usage is the last chunk that contains only usage; it is sent at the end. usageSent means that
-	// the last forwarded chunk contained usage.
-	usage     []byte
-	usageSent bool
-	edits     [2]jsonedit.Edit
+	// usage is the last chunk with usage and without choices, which is sent at the end.
+	usage []byte
+	edits [2]jsonedit.Edit
 	// prompted is the usage at the start of a Messages stream. The usage at its end may lack the
 	// prompt's tokens.
 	prompted string
@@ -155,14 +154,13 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		r.started, r.completion.firstToken = true, r.completion.gateway.config.Now()
 		r.passed = true
 	}
-	none := true
+	none, ends := true, false
 	choices.ForEach(func(_, choice gjson.Result) bool {
 		none = false
-		if r.completion.counter.addChoice(choice) {
-			r.finished = true
-		}
+		ends = r.completion.counter.addChoice(choice) || ends
 		return true
 	})
+	r.finished = r.finished || ends
 	if used.IsObject() {
 		believed := r.completion.counter.report(used) && isShort(used)
 		if none && r.completion.translation != nil {
@@ -172,14 +170,16 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 			r.usage = jsonedit.Append(r.usage[:0], e.data, edits)
 			return false, nil
 		}
-		if believed {
+		switch {
+		case believed && !ends:
 			edits = appendCorrections(edits, used, r.completion.counter.reported, r.completion.request.Route)
-		} else {
+		case believed && len(edits) < maxEdits:
+			emptied := slices.Concat(edits, []jsonedit.Edit{jsonedit.Replace(choices, []byte("[]"))})
+			r.usage = jsonedit.Append(r.usage[:0], e.data, emptied)
+			fallthrough
+		default:
 			edits = append(edits, jsonedit.Replace(used, []byte("null")))
 		}
-		r.usageSent = believed
-	} else {
-		r.usageSent = false
 	}
 	r.passed = true
 	if r.completion.translation != nil {
@@ -269,8 +269,6 @@ func (r *relay) writeUsage() {
 			return true
 		})
 		out = jsonedit.Append(out, r.usage, edits)
-	case r.usageSent && r.completion.counts.Estimated == 0:
-		return
 	default:
 		out = appendUsageChunk(out, r.id, r.created, r.completion.pool.Slug, r.completion.counts, r.completion.request.Route)
 	}

@@ -150,7 +150,12 @@ func TestStreamUsageIsMetered(t *testing.T) {
 				strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done),
 			asking,
 			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`,
-				`"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), done), reported},
+				`"usage":null,"choices"`, 1)), `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small",`+
+				`"usage":{"total_tokens":16,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0},`+
+				`"prompt_tokens":11,"completion_tokens":5},"choices":[]}`, done), reported},
+		{"usage on the last chunk that the caller did not ask for",
+			events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done),
+			streamed, eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":null,"choices"`, 1)), done), reported},
 		{"a chunk without a model", events(`{"choices":[]}`, last, used, done), streamed, eventStream(`{"model":"small","choices":[]}`, asSmall(last), done), reported},
 		{"reasoning and tool calls count", events(
 			`{"model":"weights","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
