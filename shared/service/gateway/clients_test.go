@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -96,5 +97,45 @@ func TestMessagesHaveAnthropicsRequestID(t *testing.T) {
 		if id := a.header.Get("Request-Id"); (id != "") != has || has && id != a.header.Get("X-Request-Id") {
 			t.Errorf("%s: %d %q %v", path, a.status, id, a.header)
 		}
+	}
+}
+
+func callChunk(choice, index int, id, name, arguments string) string {
+	if id != "" {
+		id = fmt.Sprintf(`"id":%q,"type":"function",`, id)
+	}
+	if name != "" {
+		name = fmt.Sprintf(`"name":%q,`, name)
+	}
+	return fmt.Sprintf(`{"id":"c1","model":"small","choices":[{"index":%d,"delta":{"tool_calls":[{"index":%d,%s"function":{%s"arguments":%q}}]},"finish_reason":null}]}`,
+		choice, index, id, name, arguments)
+}
+
+// Libraries join the pieces of a call by its index.
+func TestParallelCallsInChatsHaveDifferentIndexes(t *testing.T) {
+	runStreams(t, []streamCase{
+		{"all calls have index 0", events(callChunk(0, 0, "a", "f", "{"), callChunk(0, 0, "", "", "}"), callChunk(0, 0, "b", "g", "{"), callChunk(1, 0, "c", "h", "{}"),
+			callChunk(0, 0, "b", "", "}"), callChunk(0, 1, "d", "i", ""), callChunk(0, 0, "", "", " "), callChunk(0, 1, "", "", "{}"), last, used, done), streamed,
+			eventStream(callChunk(0, 0, "a", "f", "{"), callChunk(0, 0, "", "", "}"), callChunk(0, 1, "b", "g", "{"), callChunk(1, 0, "c", "h", "{}"),
+				callChunk(0, 1, "b", "", "}"), callChunk(0, 2, "d", "i", ""), callChunk(0, 1, "", "", " "), callChunk(0, 2, "", "", "{}"), asSmall(last), done), reported},
+		{"calls in reverse order", events(callChunk(0, 1, "a", "f", "{}"), callChunk(0, 0, "b", "g", "{}"), last, used, done), streamed,
+			eventStream(callChunk(0, 1, "a", "f", "{}"), callChunk(0, 0, "b", "g", "{}"), asSmall(last), done), reported},
+	})
+}
+
+// Some servers send the arguments of parallel calls in turns. The Messages dialect cannot.
+func TestInterleavedCallsBecomeMessages(t *testing.T) {
+	u := newUpstream(t, events(callChunk(0, 0, "a", "f", "{"), callChunk(0, 1, "b", "g", "{"), callChunk(0, 0, "", "", "}"), callChunk(0, 1, "", "", "}"), last, used, done))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
+	a := w.post("/v1/messages", `{"model":"small","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"x"}]}`)
+	var got []string
+	for line := range strings.SplitSeq(a.body, "\n") {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			event := gjson.Parse(data)
+			got = append(got, event.Get("index").Raw+event.Get("content_block.id").Str+event.Get("delta.partial_json").Str)
+		}
+	}
+	if want := ` 0a 0{ 0} 0 1b 1{ 1} 1  `; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q: %s", strings.Join(got, " "), want, a.body)
 	}
 }

@@ -1,15 +1,18 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"cutroom/shared/service/gateway/dialect"
 	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/upstream"
 )
@@ -123,6 +126,9 @@ type relay struct {
 	// usage is the last chunk with usage and without choices, which is sent at the end.
 	usage []byte
 	edits [2]jsonedit.Edit
+	// calls contains the function calls of each choice, and numbered is their total number.
+	calls    map[int64]*dialect.ToolCalls
+	numbered int
 	// prompted is the usage at the start of a Messages stream. The usage at its end may lack the
 	// prompt's tokens.
 	prompted string
@@ -146,6 +152,9 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	edits, choices, used, broken := r.readChunk(chunk)
 	if broken || e.name == "error" {
 		return false, errorInAnswer(chunk, r.secret)
+	}
+	if r.completion.translation == nil && bytes.Contains(e.data, []byte(`"tool_calls"`)) {
+		edits = r.numberCalls(edits, choices)
 	}
 	if len(edits) > maxEdits {
 		return false, failed(errManyEdits)
@@ -189,6 +198,41 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	out = jsonedit.Append(out, e.data, edits)
 	r.completion.stream.out = append(out, "\n\n"...)
 	return false, nil
+}
+
+// numberCalls appends the edits that give parallel function calls different indexes, because some
+// servers send index 0 for all.
+func (r *relay) numberCalls(edits []jsonedit.Edit, choices gjson.Result) []jsonedit.Edit {
+	choices.ForEach(func(_, choice gjson.Result) bool {
+		of := choice.Get("index").Int()
+		choice.Get("delta.tool_calls").ForEach(func(_, element gjson.Result) bool {
+			index := element.Get("index")
+			if index.Type != gjson.Number {
+				return true
+			}
+			call := r.calls[of].Find(index.Int(), element)
+			if call == nil && r.numbered < dialect.MaxCalls {
+				call = r.addCall(of, index.Int(), element)
+			}
+			if call != nil && call.Number != index.Int() {
+				edits = append(edits, jsonedit.Replace(index, strconv.AppendInt(nil, call.Number, 10)))
+			}
+			return len(edits) <= maxEdits
+		})
+		return len(edits) <= maxEdits
+	})
+	return edits
+}
+
+func (r *relay) addCall(choice, index int64, element gjson.Result) *dialect.ToolCall {
+	if r.calls == nil {
+		r.calls = map[int64]*dialect.ToolCalls{}
+	}
+	if r.calls[choice] == nil {
+		r.calls[choice] = &dialect.ToolCalls{}
+	}
+	r.numbered++
+	return r.calls[choice].Add(index, element)
 }
 
 // readChunk returns a chunk's choices, its usage, and the edits that set the caller's model name.

@@ -78,12 +78,12 @@ type parts interface {
 type walk struct {
 	parts parts
 	now   kind
-	// call is the current or last function call. calls is the number of calls so far.
-	call  openCall
-	calls int64
-	// before contains the indexes of earlier calls. ids contains their ids.
-	before map[int64]bool
-	ids    map[string]bool
+	calls ToolCalls
+	// call is the open or last call. waiting lists later calls that started before it was complete,
+	// and waitingBytes is the size of their arguments.
+	call         *ToolCall
+	waiting      []*ToolCall
+	waitingBytes int
 	// finish is the finish reason; stop is the stop sequence.
 	finish, stop string
 	// wantsLogprobs means that the caller asked for token probabilities. logprobs holds the
@@ -92,19 +92,14 @@ type walk struct {
 	logprobs      []byte
 }
 
-type openCall struct {
-	index int64
-	id    string
-}
-
-// maxCalls limits the number of function calls in a response. In both dialects, an empty call takes
+// MaxCalls limits the number of function calls in a response. In both dialects, an empty call takes
 // hundreds of times as many bytes as in chat.
-const maxCalls = 1000
+const MaxCalls = 1000
 
-var ErrManyCalls = fmt.Errorf("the response calls more than %d functions", maxCalls)
+var ErrManyCalls = fmt.Errorf("the response calls more than %d functions", MaxCalls)
 
-// ErrInterleaved means that a server continued an earlier call after starting another one.
-var ErrInterleaved = errors.New("the response interleaves the arguments of several calls")
+// ErrInterleaved means that a server continued a call that was complete or after which it sent text.
+var ErrInterleaved = errors.New("the response continues an earlier function call")
 
 func (w *walk) choice(choice gjson.Result) error {
 	message := choice.Get("delta")
@@ -191,65 +186,88 @@ func (w *walk) text(k kind, value gjson.Result) {
 func (w *walk) callsOf(calls gjson.Result) error {
 	var err error
 	position := int64(0)
-	calls.ForEach(func(_, call gjson.Result) bool {
+	calls.ForEach(func(_, element gjson.Result) bool {
 		index := position
-		if n := call.Get("index"); n.Type == gjson.Number {
+		if n := element.Get("index"); n.Type == gjson.Number {
 			index = n.Int()
 		}
 		position++
-		arguments := call.Get("function.arguments")
-		switch {
-		case w.isNew(index, call) && w.calls >= maxCalls:
-			err = ErrManyCalls
-			return false
-		case w.isNew(index, call):
-			w.begin(index, call)
-		case w.now != called || index != w.call.index:
-			if arguments.Str != "" {
-				err = ErrInterleaved
+		call := w.calls.Find(index, element)
+		if call == nil {
+			if w.calls.Count >= MaxCalls {
+				err = ErrManyCalls
 				return false
 			}
-			return true
+			call = w.calls.Add(index, element)
+			w.start(call)
 		}
-		if arguments.Type == gjson.String && arguments.Str != "" {
-			w.parts.add(inside(arguments))
-		} else if arguments.IsObject() {
-			w.parts.addObject(arguments.Raw)
-		}
-		return true
+		err = w.addArguments(call, element.Get("function.arguments"))
+		return err == nil
 	})
 	return err
 }
 
-// isNew reports whether this is a new call. Some servers send all calls of a turn with the same
-// index. In that case, a new id with a name starts another call.
-func (w *walk) isNew(index int64, call gjson.Result) bool {
-	if !w.before[index] {
-		return true
+// start opens a call. If the open call may continue, the new one waits, because the dialects cannot
+// interleave calls.
+func (w *walk) start(call *ToolCall) {
+	if w.now == called && !w.call.nesting.complete {
+		call.waiting = true
+		w.waiting = append(w.waiting, call)
+		return
 	}
-	id := call.Get("id").Str
-	return index == w.call.index && id != "" && id != w.call.id && call.Get("function.name").Str != ""
+	w.end()
+	w.open(call)
 }
 
-// begin opens a call. Clients identify calls by id, so a repeated id is replaced.
-func (w *walk) begin(index int64, call gjson.Result) {
-	w.end()
-	if w.before == nil {
-		w.before, w.ids = map[int64]bool{}, map[string]bool{}
+func (w *walk) open(call *ToolCall) {
+	w.now, w.call, call.waiting = called, call, false
+	w.parts.open(called, call.shown, call.name)
+	if len(call.arguments) > 0 {
+		w.parts.add(string(call.arguments))
 	}
-	id := strings.Clone(call.Get("id").Str)
-	w.now, w.call = called, openCall{index, id}
-	w.calls++
-	w.before[index] = true
-	shown := id
-	if w.ids[id] {
-		shown = ""
+	w.waitingBytes -= len(call.arguments)
+	call.arguments = nil
+}
+
+func (w *walk) addArguments(call *ToolCall, arguments gjson.Result) error {
+	text := arguments.Str
+	if arguments.IsObject() {
+		text = arguments.Raw
 	}
-	w.ids[id] = true
-	w.parts.open(called, shown, call.Get("function.name").Str)
+	if text == "" {
+		return nil
+	}
+	call.nesting.add(text)
+	switch {
+	case call.waiting:
+		w.waitingBytes += call.keep(arguments)
+	case w.now != called || call != w.call:
+		if strings.TrimSpace(text) != "" {
+			return ErrInterleaved
+		}
+	case arguments.IsObject():
+		w.parts.addObject(text)
+	default:
+		w.parts.add(inside(arguments))
+	}
+	for len(w.waiting) > 0 && w.call.nesting.complete {
+		w.next()
+	}
+	return nil
+}
+
+// next closes the open call and opens the first one that waits.
+func (w *walk) next() {
+	w.parts.shut()
+	call := w.waiting[0]
+	w.waiting = w.waiting[1:]
+	w.open(call)
 }
 
 func (w *walk) end() {
+	for len(w.waiting) > 0 {
+		w.next()
+	}
 	if w.now != none {
 		w.parts.shut()
 		w.now = none

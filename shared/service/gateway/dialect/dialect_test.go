@@ -360,16 +360,6 @@ func TestNamespacesAreTranslated(t *testing.T) {
 	}
 }
 
-func TestInterleavedCallsFail(t *testing.T) {
-	for _, tr := range []translation{newMessages(), newResponses()} {
-		events, err := streamed(t, tr, []string{chunks[6], chunks[8], chunks[7]})
-		if err == nil || !strings.HasSuffix(events[len(events)-1].Get("type").Str, "failed") &&
-			events[len(events)-1].Get("type").Str != "error" {
-			t.Errorf("%v: %s", err, events)
-		}
-	}
-}
-
 // A tool with text input becomes a function with one parameter. Its calls are translated back, and
 // once more to function calls in the next turn.
 func TestCustomToolsAreTranslated(t *testing.T) {
@@ -449,6 +439,9 @@ func TestCallsGetDistinctIDs(t *testing.T) {
 		"no id":                   {[]string{call(0, "", "f", "{}"), call(1, "", "g", "{}")}, `OWN_0 f {}, OWN_1 g {}`},
 		"the same index":          {[]string{call(0, "a", "f", "{}"), call(0, "b", "g", "{"), call(0, "b", "g", "}")}, `a f {}, b g {}`},
 		"a new id for each chunk": {[]string{call(0, "a", "f", "{"), call(0, "b", "", "}")}, `a f {}`},
+		"interleaved":             {[]string{call(0, "a", "f", "{"), call(1, "b", "g", ""), call(2, "c", "h", "{}"), call(1, "", "", "{\"x\":"), call(0, "", "", "\"}"), call(0, "", "", "\": 1}"), call(1, "", "", "2}"), call(0, "", "", " ")}, `a f {"}": 1}, b g {"x":2}, c h {}`},
+		"interleaved by id":       {[]string{call(0, "a", "f", "{"), call(0, "b", "g", "["), call(0, "a", "", "}"), call(0, "b", "", "]")}, `a f {}, b g []`},
+		"never complete":          {[]string{call(0, "a", "f", ""), call(1, "b", "g", "{"), call(2, "c", "h", "x")}, `a f , b g {, c h x`},
 		"backwards":               {[]string{call(2, "c", "f", "{}"), call(0, "a", "g", "")}, `c f {}, a g `},
 	} {
 		for dialect, tr := range map[string]translation{"messages": newMessages(), "responses": newResponses()} {
@@ -472,6 +465,15 @@ func TestCallsGetDistinctIDs(t *testing.T) {
 			if got, want := strings.Join(calls, ", "), strings.ReplaceAll(c.want, "OWN", own); got != want {
 				t.Errorf("%s, %s: the calls are %s, want %s", name, dialect, got, want)
 			}
+		}
+	}
+}
+
+func TestContinuedCallsFail(t *testing.T) {
+	for _, tr := range []translation{newMessages(), newResponses()} {
+		events, err := streamed(t, tr, []string{chunks[6], chunks[8], `{"choices":[{"index":0,"delta":{"content":"a"}}]}`, chunks[7]})
+		if end := events[len(events)-1].Get("type").Str; err == nil || end != "error" && end != "response.failed" || tr.Held() > 1000 {
+			t.Errorf("%v: %s", err, events)
 		}
 	}
 }

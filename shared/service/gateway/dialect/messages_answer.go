@@ -36,7 +36,8 @@ func NewMessages(call Call) *Messages {
 	return m
 }
 
-func (m *Messages) Held() int { return 0 }
+// Held returns the size of the buffered arguments.
+func (m *Messages) Held() int { return m.walk.waitingBytes }
 
 func (m *Messages) Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error) {
 	m.out, m.whole = m.head(out), true
@@ -63,7 +64,7 @@ func (m *Messages) reason(out []byte) []byte {
 		reason = "max_tokens"
 	case finish == "content_filter":
 		reason = "refusal"
-	case m.walk.calls > 0:
+	case m.walk.calls.Count > 0:
 		reason = "tool_use"
 	case m.walk.stop != "" && slices.Contains(m.stops, m.walk.stop):
 		reason, sequence = "stop_sequence", string(jsonedit.Quote(m.walk.stop))

@@ -62,7 +62,7 @@ func (r *Responses) remember(name string, value gjson.Result) {
 }
 
 func (r *Responses) Held() int {
-	held := len(r.items) + len(r.text) + len(r.logprobs)
+	held := len(r.items) + len(r.text) + len(r.logprobs) + r.walk.waitingBytes
 	for _, value := range r.sent {
 		held += len(value)
 	}
