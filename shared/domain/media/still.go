@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"io"
+	"time"
 )
 
 const maxProfile = 4 << 20 // in bytes
@@ -17,8 +18,8 @@ type Still struct {
 	CMYK        bool   // true for a JPEG with four color components
 	// Gamma is the exponent of a PNG without a profile, or 0. The usual one is 0.45455.
 	Gamma float64
-	// First is the first frame of an animated WebP, or nil.
-	First *Frame
+	// Frames are the frames of an animated WebP.
+	Frames []Frame
 	// Transfer and Primaries are the color property numbers (ITU-T H.273) of an AVIF or HEIC
 	// without a profile.
 	Transfer, Primaries int
@@ -32,6 +33,11 @@ type Frame struct {
 	Start, End int64
 	// X and Y are the frame's position on a canvas of size Width by Height.
 	X, Y, Width, Height int
+	// Wide and High are its own size.
+	Wide, High int
+	Duration   time.Duration
+	// A frame replaces the canvas below it, or is blended with it. Afterwards it may be cleared.
+	Replaces, Cleared bool
 }
 
 // InspectStill reads how to display an image. It may read the entire file, so use it only for files
@@ -129,11 +135,12 @@ func (s *Still) readWebP(w *window) {
 		case head == nil:
 		case kind == "VP8X":
 			canvas = [2]int{int(uint24(head[4:])) + 1, int(uint24(head[7:])) + 1}
-		case kind == "ANMF" && s.First == nil && canvas[0] > 0:
-			s.First = &Frame{
+		case kind == "ANMF" && canvas[0] > 0 && (w.thorough || s.Frames == nil):
+			s.Frames = append(s.Frames, Frame{
 				Start: content + 16, End: min(content+length, w.size), X: 2 * int(uint24(head)), Y: 2 * int(uint24(head[3:])),
-				Width: canvas[0], Height: canvas[1],
-			}
+				Width: canvas[0], Height: canvas[1], Wide: int(uint24(head[6:])) + 1, High: int(uint24(head[9:])) + 1,
+				Duration: time.Duration(uint24(head[12:])) * time.Millisecond, Replaces: head[15]&2 != 0, Cleared: head[15]&1 != 0,
+			})
 		}
 		at = content + length + length%2
 	}

@@ -76,9 +76,9 @@ func (t *Tools) develop(
 			return input, err
 		}
 		filters, cube = corrections(still)
-	case still.First != nil:
+	case len(still.Frames) > 0:
 		input.Path = filepath.Join(work, "frame.webp")
-		if err := write(input.Path, still.First.Static(file)); err != nil {
+		if err := write(input.Path, still.Frames[0].Static(file)); err != nil {
 			return input, err
 		}
 	}
@@ -115,7 +115,8 @@ func corrections(still media.Still) (filters []string, cube []byte) {
 	if still.CMYK {
 		filters = append(filters, "format=rgb24")
 	}
-	if f := still.First; f != nil {
+	if len(still.Frames) > 0 {
+		f := still.Frames[0]
 		filters = append(filters, fmt.Sprintf("format=rgba,pad=%d:%d:%d:%d:color=black@0", f.Width, f.Height, f.X, f.Y))
 	}
 	if turn := turns[still.Orientation]; turn != "" {

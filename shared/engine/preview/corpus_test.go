@@ -230,7 +230,7 @@ func received(t *testing.T, path string, image bool) (engine.Input, error) {
 	}
 	info, whole, err := found.DescribeVideo(path, kind.MIME)
 	if err == nil && !whole {
-		info, err = found.ProbeVideo(t.Context(), path, kind.MIME)
+		return found.ReadVideo(t.Context(), t.TempDir(), path, kind.MIME)
 	}
 	return engine.Input{Path: path, MIME: kind.MIME, Info: info}, err
 }

@@ -196,8 +196,17 @@ func unusual() []clip {
 		made("full range", "a.mp4", wide, silent, wide,
 			strings.Fields("-vf scale=out_range=pc -c:v libx264 -pix_fmt yuvj420p -color_range pc")),
 		made("red, green and blue", "a.mkv", wide, silent, wide, strings.Fields("-c:v libx264rgb -pix_fmt rgb24")),
+		{"an animated WebP", func(t *testing.T) string {
+			return mediatest.AnimatedWebP(t, 96, 64, 32, 16, mediatest.Image{Name: "a.webp", Width: 32, Height: 32}.Make(t),
+				mediatest.Image{Name: "a.webp", Width: 32, Height: 32, Source: "color=c=red"}.Make(t))
+		}, placed("testsrc2"), placed("color=c=red"), silent},
 		{"HEVC with a layer for alpha", layered, wide, wide, silent},
 	}
+}
+
+// placed is a small picture on white.
+func placed(source string) []string {
+	return slices.Concat(drawn(source, "32x32", "1"), []string{"-vf", "pad=96:64:32:16:white"})
 }
 
 // made is a clip that one run of ffmpeg makes.

@@ -317,6 +317,10 @@ func (anyMedia) ProbeVideo(context.Context, string, string) (media.Info, error) 
 	return media.Info{Width: 64, Height: 48, Duration: time.Second}, nil
 }
 
+func (p anyMedia) ReadVideo(ctx context.Context, folder, path, mime string) (engine.Input, error) {
+	return p.ReadImage(ctx, folder, path, mime)
+}
+
 func (p anyMedia) ReadImage(ctx context.Context, _, path, mime string) (engine.Input, error) {
 	info, err := p.ProbeVideo(ctx, path, mime)
 	return engine.Input{Path: path, MIME: mime, Info: info}, err

@@ -46,6 +46,10 @@ func (blind) ProbeVideo(context.Context, string, string) (media.Info, error) {
 	return media.Info{Width: 40, Height: 30, Duration: time.Second}, nil
 }
 
+func (b blind) ReadVideo(ctx context.Context, folder, path, mime string) (engine.Input, error) {
+	return b.ReadImage(ctx, folder, path, mime)
+}
+
 func (b blind) ReadImage(ctx context.Context, _, path, mime string) (engine.Input, error) {
 	info, err := b.ProbeVideo(ctx, path, mime)
 	return engine.Input{Path: path, MIME: mime, Info: info}, err

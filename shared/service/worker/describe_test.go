@@ -33,6 +33,11 @@ func (p countedProber) ProbeVideo(ctx context.Context, path, mime string) (media
 	return p.prober.ProbeVideo(ctx, path, mime)
 }
 
+func (p countedProber) ReadVideo(ctx context.Context, folder, path, mime string) (engine.Input, error) {
+	p.probes.Add(1)
+	return p.prober.ReadVideo(ctx, folder, path, mime)
+}
+
 func TestPlainVideoIsProbedOnlyAfterFailure(t *testing.T) {
 	t.Parallel()
 	fails := func(context.Context, engine.Spec, func(engine.Progress)) error {

@@ -183,7 +183,7 @@ func (p *preparation) input(
 	if want == catalog.ImageFile {
 		read, err = w.config.Prober.ReadImage(probing, p.folder, path, stored.MIME)
 	} else {
-		read.Info, err = w.config.Prober.ProbeVideo(probing, path, stored.MIME)
+		read, err = w.config.Prober.ReadVideo(probing, p.folder, path, stored.MIME)
 	}
 	end(err)
 	if err != nil {

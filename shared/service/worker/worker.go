@@ -38,6 +38,8 @@ type Runs interface {
 // catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
+	// ReadVideo probes the file. If it must be converted, the converted file is in the folder.
+	ReadVideo(ctx context.Context, folder, path, mime string) (engine.Input, error)
 	// ReadImage returns the file the way a browser shows it. If it must be converted, the converted
 	// file is in the folder.
 	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)

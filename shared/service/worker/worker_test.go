@@ -73,6 +73,10 @@ func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) 
 	return media.Info{Width: 1080, Height: 1920, Duration: 2 * time.Second, SoundLost: lost}, nil
 }
 
+func (p prober) ReadVideo(ctx context.Context, folder, path, mime string) (engine.Input, error) {
+	return p.ReadImage(ctx, folder, path, mime)
+}
+
 func (p prober) ReadImage(ctx context.Context, _, path, mime string) (engine.Input, error) {
 	info, err := p.ProbeVideo(ctx, path, mime)
 	return engine.Input{Path: path, MIME: mime, Info: info}, err

@@ -39,7 +39,12 @@ func Media(head []byte) (media.Type, bool) {
 		(bytes.Contains(head, []byte("\x80theora")) || bytes.Contains(head, []byte("OVP80"))) {
 		mime = "video/ogg"
 	}
-	return media.Find(mime)
+	kind, known := media.Find(mime)
+	const flags, animated = 20, 2 // of the chunk VP8X
+	if mime == "image/webp" && len(head) > flags && string(head[12:16]) == "VP8X" && head[flags]&animated != 0 {
+		kind.Video = true
+	}
+	return kind, known
 }
 
 // Any returns the type of any file, without parameters. known is false for text and for unknown

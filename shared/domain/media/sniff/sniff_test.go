@@ -56,6 +56,9 @@ func TestMediaDetectsTypes(t *testing.T) {
 		{"animated PNG", image(mediatest.Image{Args: []string{"-f", "apng"}}), "image/png", false, true},
 		{"JPEG", image(mediatest.Image{Name: "a.jpg"}), "image/jpeg", false, true},
 		{"WebP", image(mediatest.Image{Name: "a.webp"}), "image/webp", false, true},
+		{"animated WebP, which is both", func(t *testing.T) string {
+			return mediatest.AnimatedWebP(t, 96, 64, 0, 0, mediatest.Image{Name: "a.webp"}.Make(t))
+		}, "image/webp", true, true},
 		{"BMP", image(mediatest.Image{Name: "a.bmp"}), "image/bmp", false, true},
 		{"TIFF", image(mediatest.Image{Name: "a.tif"}), "image/tiff", false, true},
 		{"AVIF", image(mediatest.Image{Name: "a.avif"}), "image/avif", false, true},
