@@ -91,9 +91,11 @@ type Request struct {
 	Options map[string]any   `json:"options,omitempty"`
 	Inputs  map[string]Input `json:"inputs,omitempty"`
 	// Price is the model's price for the requested size when the job was accepted, or nil. Length
-	// is the expected length of the result, or 0.
+	// is the expected length of the result, or 0. Clip is the input's length by its header, if the
+	// result's differs.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
+	Clip   time.Duration       `json:"clip,omitempty"`
 	// Planned is nil if the size could not be read from the input's header.
 	Planned *catalog.Plan `json:"planned,omitempty"`
 	// Spread is true for jobs without inputs whose blob names begin with random digits (see

@@ -84,7 +84,7 @@ func (b bounds) timeFor(command Command) time.Duration {
 	if command.Frames != nil {
 		return b.runTime
 	}
-	seconds := pictureTime.Seconds()
+	seconds := pictureTime.Seconds() + perSecond*command.Length.Seconds()
 	for _, input := range command.Inputs {
 		kind, _ := media.Find(input.MIME)
 		length := input.Info.Duration.Seconds()

@@ -43,6 +43,8 @@ type Command struct {
 	// Progress, if not nil, is called several times a second until Run returns. Calls do not
 	// overlap.
 	Progress func(written time.Duration)
+	// Length is the length of the output, if it may be longer than the inputs.
+	Length time.Duration
 	// MaxOutput limits each written file, in bytes; 0 means 2 GiB.
 	MaxOutput int64
 }

@@ -106,7 +106,9 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		}
 		link = first.filter(filters, link)
 		args = append([]string{"-filter_complex_threads", threads, "-filter_complex", first.String(), "-map", link}, args...)
-		return e.runner.Run(ctx, ffmpeg.Command{Folder: e.folder, Frames: first.frames, Inputs: first.inputs, Args: args})
+		return e.runner.Run(ctx, ffmpeg.Command{
+			Folder: e.folder, Frames: first.frames, Inputs: first.inputs, Args: args, Length: e.spec.Duration,
+		})
 	}
 	if e.has(look.Stabilize) {
 		const found = "motion.trf"

@@ -223,7 +223,7 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	from := max(analyzed, e.reported)
 	e.report("edit", from)
 	err := e.runner.Run(ctx, ffmpeg.Command{
-		Folder: e.folder, Frames: e.frames, Inputs: e.inputs, Args: args,
+		Folder: e.folder, Frames: e.frames, Inputs: e.inputs, Args: args, Length: e.spec.Duration,
 		Progress: func(written time.Duration) {
 			e.report("edit", from+(1-from)*0.99*written.Seconds()/seconds)
 			e.show()

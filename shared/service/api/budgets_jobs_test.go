@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strings"
@@ -78,6 +79,22 @@ func TestUnknownLengthReservesTheMaximum(t *testing.T) {
 	w.used(spent, want)
 	w.cancel(cut, studio)
 	w.used(spent, 0)
+}
+
+// Edits that lengthen the result reserve its length, even if the header does not give the size.
+func TestLongerResultReservesItsLength(t *testing.T) {
+	w := newWorld(t, setup{catalog: priced(t)})
+	w.stopClock()
+	sizeless := []byte(clip(t))
+	at := bytes.Index(sizeless, []byte("tkhd")) + 4 + 76
+	clear(sizeless[at : at+8])
+	for _, data := range []string{clip(t), string(sizeless)} {
+		usual := w.record(w.accepted(w.post("gen-clip", studio, upload("data", data), text("prompt", "x")))).Request
+		looped := w.record(w.accepted(w.post("gen-clip", studio, upload("data", data), text("prompt", "loop it 20 times")))).Request
+		if usual.Length == 0 || looped.Length != 20*usual.Length || looped.Clip != usual.Length {
+			t.Errorf("a loop of %s reserves %s, for a clip of %s", usual.Length, looped.Length, looped.Clip)
+		}
+	}
 }
 
 func TestJobBudgetCountsJobs(t *testing.T) {

@@ -84,19 +84,23 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 		}
 		order.seed = &seed
 	}
+	var read understanding.Result // has no edits for other engines
+	if s.Engine.isPreview() {
+		read = understanding.Of(understanding.Request{
+			Kind: m.Kind, Prompt: order.request.Prompt, Reference: order.request.Inputs[catalog.ReferenceField].Blob != "",
+		})
+	}
 	if m.Price != nil {
 		order.request.Price = m.Price.At(order.request.Option(catalog.ResolutionField))
 		order.request.Length = lengthOf(m, in.clip)
+		if len(read.Edits) > 0 && in.clip > 0 {
+			order.request.Length, order.request.Clip = read.Length(in.clip), in.clip
+		}
 	}
 	if order.request.Inputs[catalog.DataField].Blob == "" || in.size.Width > 0 && in.size.Height > 0 {
-		plan := m.Plan(order.request.Option(catalog.ResolutionField), order.request.Option("orientation"), in.size, in.rate)
-		if s.Engine.isPreview() {
-			read := understanding.Of(understanding.Request{
-				Kind: m.Kind, Prompt: order.request.Prompt, Reference: order.request.Inputs[catalog.ReferenceField].Blob != "",
-			})
-			plan = read.Planned(plan)
-			order.request.Length = max(order.request.Length, time.Duration(read.Length(order.request.Length.Seconds())*float64(time.Second)))
-		}
+		plan := read.Planned(m.Plan(
+			order.request.Option(catalog.ResolutionField), order.request.Option("orientation"), in.size, in.rate,
+		))
 		order.request.Planned = &plan
 	}
 	accepted := job.Job{

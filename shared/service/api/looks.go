@@ -204,17 +204,19 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	if !ok {
 		return catalog.UnknownModel(name)
 	}
-	body := understoodBody{
-		Engine: s.Engine.name(), Cost: estimated(m, resolution, time.Duration(seconds*float64(time.Second))),
-	}
+	length := time.Duration(seconds * float64(time.Second))
+	body := understoodBody{Engine: s.Engine.name(), Cost: estimated(m, resolution, length)}
 	if s.Engine.isPreview() {
 		read := understanding.Of(understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
+		if length > 0 {
+			body.Cost = estimated(m, resolution, read.Length(length))
+		}
 		body.Understood, body.Ignored, body.Notice = read.Understood, append([]string{}, read.Ignored...), read.Notice
 		if _, offered := m.Sizes[resolution]; offered && width != nil && height != nil {
 			plan := m.Plan(resolution, "", catalog.Size{Width: int(*width), Height: int(*height)}, 0)
 			body.Planned = &plannedBody{Plan: read.Planned(plan)}
 			if m.Kind != catalog.Image {
-				body.Planned.Seconds = read.Length(seconds)
+				body.Planned.Seconds = read.Length(length).Seconds()
 			}
 		}
 	}

@@ -37,6 +37,10 @@ func (l *lane) edit(
 		return result, l.worker.explain(ctx, inputs, err)
 	}
 	if outcome.Size != (catalog.Size{}) {
+		if most := j.Request.Length + max(lengthSlack, j.Request.Length/10); len(j.Holds) > 0 && j.Request.Length > 0 && outcome.Duration > most {
+			return result, engine.InvalidInput(nil, "The result is %.1f s long, but its budget reserved %.1f s.",
+				outcome.Duration.Seconds(), j.Request.Length.Seconds())
+		}
 		inputs.spec.Size, inputs.spec.Duration = outcome.Size, outcome.Duration
 	}
 	if l.worker.config.Prefetch {

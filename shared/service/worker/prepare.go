@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -142,7 +143,8 @@ const lengthSlack = time.Second
 
 // checkLength rejects a clip that is longer than the length for which the budget was reserved.
 func checkLength(j job.Job, length time.Duration) error {
-	if len(j.Holds) == 0 || j.Request.Length <= 0 || length <= j.Request.Length+lengthSlack {
+	header := cmp.Or(j.Request.Clip, j.Request.Length)
+	if len(j.Holds) == 0 || header <= 0 || length <= header+lengthSlack {
 		return nil
 	}
 	return &engine.Error{Code: job.InvalidInput, Message: "The clip is longer than its header states."}

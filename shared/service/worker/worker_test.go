@@ -359,17 +359,23 @@ func TestFailedRunsFailTheJob(t *testing.T) {
 func TestClipLongerThanItsHeaderFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		declared time.Duration
-		budgeted bool
-		fails    bool
-	}{{900 * time.Millisecond, true, true}, {1100 * time.Millisecond, true, false}, {time.Second / 2, false, false}} {
-		t.Run(fmt.Sprint(c.declared, c.budgeted), func(t *testing.T) {
+		declared, clip time.Duration
+		budgeted       bool
+		fails          string
+	}{
+		{900 * time.Millisecond, 0, true, "longer than its header states"},
+		{2100 * time.Millisecond, 0, true, ""},
+		{500 * time.Millisecond, 0, false, ""},
+		{10 * time.Second, 900 * time.Millisecond, true, "longer than its header states"},
+		{1900 * time.Millisecond, 2 * time.Second, true, "The result is 3.0 s long, but its budget reserved 1.9 s."},
+	} {
+		t.Run(fmt.Sprint(c.declared, c.clip, c.budgeted), func(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
 			spend := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: 1e12}
 			conformance.OK(t, s.budgets.Set(t.Context(), audit.Operator(time.Now()), spend))
 			claim := budget.Claim{Counter: spend.Counter(time.Now()), Limit: spend.Limit, Amount: 1e9}
-			id := s.submit("clip", 0, func(j *job.Job) { j.Request.Length = c.declared }, func(j *job.Job) {
+			id := s.submit("clip", 0, func(j *job.Job) { j.Request.Length, j.Request.Clip = c.declared, c.clip }, func(j *job.Job) {
 				if c.budgeted {
 					s.claims = []budget.Claim{claim}
 				}
@@ -383,8 +389,8 @@ func TestClipLongerThanItsHeaderFails(t *testing.T) {
 				t.Errorf("%d reservations, want %d", used(), want)
 			}
 			s.start(succeed)
-			if c.fails {
-				s.wantFailure(id, job.InvalidInput, "longer than its header states")
+			if c.fails != "" {
+				s.wantFailure(id, job.InvalidInput, c.fails)
 			} else if j := s.awaitEnd(id); j.Status != job.Completed {
 				t.Errorf("the job is %s: %+v", j.Status, j.Failure)
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look"
@@ -139,8 +140,10 @@ func (r Result) Planned(plan catalog.Plan) catalog.Plan {
 	return plan
 }
 
-// Length returns the length in seconds of the result of a clip.
-func (r Result) Length(clip float64) float64 { return look.LengthOf(r.Edits, clip) }
+// Length returns the length of the result of a clip.
+func (r Result) Length(clip time.Duration) time.Duration {
+	return time.Duration(look.LengthOf(r.Edits, clip.Seconds()) * float64(time.Second))
+}
 
 // needed names what edits that do not fit a request lack.
 func needed(asked Request) string {
