@@ -60,10 +60,11 @@ const (
 	ReasoningBoth    ReasoningField = "both"
 )
 
-// These are the defaults for rows that do not set MaxChoices or MaxPrompts.
+// These are the defaults for rows that do not set MaxChoices, MaxPrompts or MaxEvent.
 const (
 	DefaultMaxChoices = 16
 	DefaultMaxPrompts = 64
+	DefaultMaxEvent   = 32 << 20
 )
 
 // DefaultMaxTokensField is the default name of the field that limits the number of tokens.
@@ -97,6 +98,8 @@ type Inference struct {
 	StreamOptions bool
 	// MaxChoices limits n and best_of. MaxPrompts limits the prompts in one text completion.
 	MaxChoices, MaxPrompts int
+	// MaxEvent limits an event of a stream, in bytes.
+	MaxEvent int
 	// AnyField means that every field of a request is forwarded. Otherwise only common fields and
 	// those in Fields are.
 	AnyField bool

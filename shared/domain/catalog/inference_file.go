@@ -57,6 +57,7 @@ type (
 		StreamOptions    *bool           `yaml:"stream_options"`
 		MaxChoices       *int            `yaml:"max_choices"`
 		MaxPrompts       *int            `yaml:"max_prompts"`
+		MaxEvent         *int            `yaml:"max_event_bytes"`
 		Fields           []string
 		Affinity         *bool
 		Price            *tokenPriceEntry
@@ -145,7 +146,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 		StreamOptions:  e.StreamOptions == nil || *e.StreamOptions,
 		Fallbacks:      e.Fallbacks,
 		Affinity:       e.Affinity == nil || *e.Affinity,
-		MaxChoices:     DefaultMaxChoices, MaxPrompts: DefaultMaxPrompts,
+		MaxChoices:     DefaultMaxChoices, MaxPrompts: DefaultMaxPrompts, MaxEvent: DefaultMaxEvent,
 	}
 	wrong := func(field string, err error) error {
 		return wrongAt(path+field, "inference model %q: %w", e.ID, err)
@@ -278,18 +279,20 @@ func (e inferenceEntry) queue(m *Inference) (field string, err error) {
 
 func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 	for _, bound := range []struct {
-		field  string
-		sent   *int
-		target *int
+		field       string
+		sent        *int
+		target      *int
+		least, most int
 	}{
-		{"max_choices", e.MaxChoices, &m.MaxChoices},
-		{"max_prompts", e.MaxPrompts, &m.MaxPrompts},
+		{"max_choices", e.MaxChoices, &m.MaxChoices, 1, maxMany},
+		{"max_prompts", e.MaxPrompts, &m.MaxPrompts, 1, maxMany},
+		{"max_event_bytes", e.MaxEvent, &m.MaxEvent, 64 << 10, 128 << 20},
 	} {
 		if bound.sent == nil {
 			continue
 		}
-		if *bound.sent < 1 || *bound.sent > maxMany {
-			return "." + bound.field, fmt.Errorf("%s must be from 1 to %d", bound.field, maxMany)
+		if *bound.sent < bound.least || *bound.sent > bound.most {
+			return "." + bound.field, fmt.Errorf("%s must be from %d to %d", bound.field, bound.least, bound.most)
 		}
 		*bound.target = *bound.sent
 	}

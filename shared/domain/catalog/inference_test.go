@@ -135,6 +135,8 @@ func TestInvalidRowNamesTheLine(t *testing.T) {
 		{"a negative default", "    upstreams:", "    default_max_tokens: -1\n    upstreams:", "line 12:"},
 		{"a field with a quote", "    upstreams:", "    max_tokens_field: 'a\"b'\n    upstreams:", "line 12:"},
 		{"another reasoning family", "    upstreams:", "    reasoning_effort: deep\n    upstreams:", "line 12:"},
+		{"an unknown reasoning field", "    upstreams:", "    reasoning_field: thoughts\n    upstreams:", "line 12:"},
+		{"a tiny event limit", "    upstreams:", "    max_event_bytes: 4096\n    upstreams:", "line 12:"},
 		{"a family without its options", "    upstreams:", "    reasoning_effort: template\n    chat_template_kwargs: false\n    upstreams:", "line 12:"},
 		{"no choices", "    upstreams:", "    max_choices: 0\n    upstreams:", "line 12:"},
 		{"too many prompts", "    upstreams:", "    max_prompts: 100000\n    upstreams:", "line 12:"},

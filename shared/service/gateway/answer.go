@@ -34,7 +34,7 @@ const answerCopies, translatedCopies = 2, 5
 const maxKeptAnswer = 16 << 10
 
 var (
-	errAnswerTooLong = errors.New("the response is longer than 16 MiB")
+	errAnswerTooLong = errors.New("the response is too large: it has more than 16 MiB")
 	errManyEdits     = fmt.Errorf("the response needs more than %d edits, which means that it has too many choices", maxEdits)
 	errNoCompletion  = errors.New("the response is not a completion")
 )

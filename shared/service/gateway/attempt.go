@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"cutroom/shared/service/gateway/apierror"
@@ -216,8 +217,13 @@ func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 		return f
 	}
 	defer r.Body.Close()
-	if r.Status != http.StatusOK {
+	switch {
+	case r.Status != http.StatusOK:
 		return refused(r, secret)
+	case isCompression(r.Encoding):
+		f := failed(fmt.Errorf("the response has the content encoding %q, although only identity was accepted", r.Encoding))
+		f.tryNext = true
+		return f
 	}
 	if c.request.Stream {
 		return c.relay(r, secret)
@@ -242,9 +248,22 @@ func (c *completion) idle() time.Duration {
 	return idleTime
 }
 
+// isCompression ignores other values, because some servers send a character set.
+func isCompression(encoding string) bool {
+	switch strings.ToLower(encoding) {
+	case "br", "gzip", "x-gzip", "deflate", "zstd", "compress":
+		return true
+	}
+	return false
+}
+
 // failed returns the failure for an upstream that was unreachable or sent an unusable response.
 func failed(cause error) *failure {
-	return &failure{apiErr: upstreamFailed(), outcome: Failed, cause: cause}
+	apiErr := upstreamFailed()
+	if errors.Is(cause, errEventTooLong) || errors.Is(cause, errAnswerTooLong) {
+		apiErr.Message = fmt.Sprintf("The model server failed: %v.", cause)
+	}
+	return &failure{apiErr: apiErr, outcome: Failed, cause: cause}
 }
 
 func upstreamFailed() *apierror.Error {

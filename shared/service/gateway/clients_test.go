@@ -139,3 +139,40 @@ func TestInterleavedCallsBecomeMessages(t *testing.T) {
 		t.Errorf("%q, want %q: %s", strings.Join(got, " "), want, a.body)
 	}
 }
+
+// A generated image arrives as base64 in a single event.
+func TestLargeEventsAreForwarded(t *testing.T) {
+	rows := oneRow + `
+  - {id: narrow, routes: [chat, responses], context_length: 8192, max_output_length: 1000, max_event_bytes: 65536, upstreams: [{name: second, url: URL0, model: weights}]}
+`
+	large := chunk(strings.Repeat("x", 5<<20))
+	u := newUpstream(t, events(large, last, used, done))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: rows})
+	if a := w.chat(streamed); a.status != 200 || a.body != eventStream(asSmall(large), asSmall(last), done) {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+	a := w.chat(strings.Replace(streamed, "small", "narrow", 1))
+	if a.status != 502 || !strings.Contains(a.body, `"The model server failed: an event of the stream is too large: it has more than 65536 bytes."`) {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+	u.now(writing(typed(`{"type":"response.created","response":{"id":"r"}}`, `{"type":"response.image","b64":"`+strings.Repeat("A", 70_000)+`"}`)))
+	a = w.post("/v1/responses", `{"model":"narrow","stream":true,"input":"x"}`)
+	if a.status != 200 || !strings.Contains(a.body, "event: error\n") || !strings.Contains(a.body, "too large") {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+}
+
+// Servers hear that only uncompressed responses are accepted. If one compresses nevertheless, the log
+// names the encoding.
+func TestUpstreamsAreAskedForUncompressedResponses(t *testing.T) {
+	u := newUpstream(t, always(200, "\x0b\x05\x80{}\x03", "Content-Encoding: br"))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
+	a := w.chat(plain)
+	if a.status != 502 || u.seen()[0].header.Get("Accept-Encoding") != "identity" || !strings.Contains(w.log.String(), `content encoding \"br\"`) {
+		t.Errorf("%d %s, asked for %v: %s", a.status, a.body, u.seen()[0].header, w.log)
+	}
+	u.now(always(200, whole, "Content-Encoding: utf-8"))
+	if a := w.chat(plain); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -10,11 +11,10 @@ const (
 	// eventBuffer is the initial size of a stream's buffer, in bytes. There may be thousands of
 	// streams.
 	eventBuffer   = 4 << 10
-	maxEvent      = 4 << 20
 	maxEmptyReads = 100
 )
 
-var errEventTooLong = errors.New("an event of the stream is longer than 4 MiB")
+var errEventTooLong = errors.New("an event of the stream is too large")
 
 // event is one event of a stream. It is valid until the next one is read.
 type event struct {
@@ -26,6 +26,8 @@ type event struct {
 // standard, it accepts a last event that lacks its line end or the final empty line.
 type eventReader struct {
 	source io.Reader
+	// most limits an event, in bytes.
+	most int
 	// reserve, if set, is called with the new size before buf grows beyond maxKeptBuffer.
 	reserve func(size int) error
 	buf     []byte
@@ -40,8 +42,8 @@ type eventReader struct {
 	joined  []byte
 }
 
-func (r *eventReader) reset(source io.Reader) {
-	*r = eventReader{source: source, buf: r.buf, joined: r.joined[:0]}
+func (r *eventReader) reset(source io.Reader, most int) {
+	*r = eventReader{source: source, most: most, buf: r.buf, joined: r.joined[:0]}
 	if r.buf == nil {
 		r.buf = make([]byte, eventBuffer)
 	}
@@ -111,16 +113,17 @@ func (r *eventReader) fill() {
 		r.line, r.scanned, r.end, r.start = r.line-r.start, r.scanned-r.start, r.end-r.start, 0
 	}
 	if r.end == len(r.buf) {
-		if r.end >= maxEvent {
-			r.err = errEventTooLong
+		if r.end >= r.most {
+			r.err = fmt.Errorf("%w: it has more than %d bytes", errEventTooLong, r.most)
 			return
 		}
-		if size := 2 * len(r.buf); size > maxKeptBuffer && r.reserve != nil {
+		size := min(2*len(r.buf), r.most)
+		if size > maxKeptBuffer && r.reserve != nil {
 			if r.err = r.reserve(size); r.err != nil {
 				return
 			}
 		}
-		grown := make([]byte, 2*len(r.buf))
+		grown := make([]byte, size)
 		copy(grown, r.buf)
 		r.buf = grown
 	}

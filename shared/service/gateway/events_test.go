@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -10,9 +11,11 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
+const maxEvent = 4 << 20
+
 func readEvents(source io.Reader) (events []string, err error) {
 	var r eventReader
-	r.reset(source)
+	r.reset(source, maxEvent)
 	for {
 		e, ok, err := r.next()
 		switch {
@@ -66,7 +69,7 @@ func TestIncompleteEventsFail(t *testing.T) {
 	if err != iotest.ErrTimeout || len(events) != 0 {
 		t.Errorf("got %q, %v: an incomplete event needs a proper end", events, err)
 	}
-	if _, err := readEvents(strings.NewReader("data: " + strings.Repeat("x", maxEvent))); err != errEventTooLong {
+	if _, err := readEvents(strings.NewReader("data: " + strings.Repeat("x", maxEvent))); !errors.Is(err, errEventTooLong) {
 		t.Errorf("an event over the limit: %v", err)
 	}
 	if _, err := readEvents(silent{}); err != io.ErrNoProgress {

@@ -27,6 +27,8 @@ func counted(n int64) usage.Counts {
 const (
 	streamFailed = `{"error":{"message":"The model server failed.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
+	tooLargeEvent = `{"error":{"message":"The model server failed: an event of the stream is too large: it has more than 33554432 bytes.",` +
+		`"type":"api_error","param":null,"code":"upstream_error"}}`
 	noDetails = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
 	// The last chunks for a caller that asked for the usage.
 	usedChunk = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` +
@@ -194,13 +196,13 @@ func TestBrokenStreamsEndWithAnError(t *testing.T) {
 			c.write(eventStream(chunk("one")) + "data: ")
 			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
 			}
-		}, streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		}, streamed, eventStream(asSmall(chunk("one")), tooLargeEvent, done), counted(1)},
 		{"an endless comment", func(c *call) {
 			c.stream()
 			c.write(eventStream(chunk("one")) + ": ")
 			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
 			}
-		}, streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		}, streamed, eventStream(asSmall(chunk("one")), tooLargeEvent, done), counted(1)},
 	})
 }
 

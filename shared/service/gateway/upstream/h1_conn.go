@@ -231,6 +231,7 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	field(" HTTP/1.1\r\nHost: ", target.Host)
 	field("\r\nUser-Agent: ", userAgent[0])
 	field("\r\nContent-Type: ", jsonType[0])
+	field("\r\nAccept-Encoding: ", identityCoding[0])
 	if r.Stream {
 		field("\r\nAccept: ", streamType[0])
 	}
@@ -322,6 +323,8 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 		body.last = body.last || strings.Contains(strings.ToLower(value), "close")
 	case isField(name, "Content-Type") && r.ContentType == "":
 		r.ContentType = contentType(value)
+	case isField(name, "Content-Encoding") && r.Encoding == "":
+		r.Encoding = strings.Clone(value)
 	case isField(name, "Retry-After") && r.RetryAfter == "":
 		r.RetryAfter = strings.Clone(value)
 	case isField(name, "Date") && r.Status != 200 && r.Date == "":

@@ -24,7 +24,7 @@ func (t *stdTransport) closeIdle() { t.base.CloseIdleConnections() }
 func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
-		"Content-Type": jsonType, "User-Agent": userAgent,
+		"Content-Type": jsonType, "User-Agent": userAgent, "Accept-Encoding": identityCoding,
 		// A nil value is not sent, but permits a retry if a kept connection has been closed.
 		"X-Idempotency-Key": nil,
 	}
@@ -66,6 +66,7 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	return Reply{
 		Status:      response.StatusCode,
 		ContentType: response.Header.Get("Content-Type"),
+		Encoding:    response.Header.Get("Content-Encoding"),
 		RetryAfter:  response.Header.Get("Retry-After"),
 		Date:        response.Header.Get("Date"),
 		Length:      response.ContentLength,

@@ -51,8 +51,8 @@ type Request struct {
 // Reply is an upstream's response. The caller must close its body.
 type Reply struct {
 	Status int
-	// ContentType, RetryAfter and Date are header fields. Date may be empty for status 200.
-	ContentType, RetryAfter, Date string
+	// These are header fields; Encoding is Content-Encoding. Date may be empty for status 200.
+	ContentType, Encoding, RetryAfter, Date string
 	// Length is the body's declared length, or -1 if it is unknown.
 	Length int64
 	// Framed means that a complete body can be distinguished from a broken connection.
@@ -67,7 +67,7 @@ type Body interface {
 	Allow(silence time.Duration)
 }
 
-// transport calls a single upstream. It follows no redirects and requests no compression, which
+// transport calls a single upstream. It follows no redirects and rejects compression, which
 // would delay chunks.
 type transport interface {
 	// call sends a request and returns the head of the response. The call ends with the context,
@@ -83,6 +83,8 @@ var (
 	userAgent  = []string{"cutroom"}
 	jsonType   = []string{"application/json"}
 	streamType = []string{"text/event-stream"}
+	// Without this field, a server may choose any coding (RFC 9110, section 12.5.3).
+	identityCoding = []string{"identity"}
 )
 
 type dialer struct {
